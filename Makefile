@@ -1,0 +1,69 @@
+# Needs Python >= 3.11 and make; everything else goes into .venv.
+# Another interpreter: make PYTHON=python3.12 run
+
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; \
+	done || echo python3)
+TESTS ?= tests
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.DELETE_ON_ERROR:
+.PHONY: help run test lint format bench clean
+
+help:
+	@echo "make run     start Warren in development mode (AMQP 5672, HTTP 15672)"
+	@echo "make test    run all tests, or some: make test TESTS=tests/core"
+	@echo "make lint    ruff and mypy"
+	@echo "make format  let ruff rewrite the code"
+	@echo "make bench   measure, beside RabbitMQ when it is installed"
+	@echo "make clean   remove what these made"
+
+run: $(VENV)/.run
+	@WARREN_DEV="$${WARREN_DEV:-1}" exec $(BIN)/warren serve
+
+test: $(VENV)/.test
+	@$(BIN)/python -m pytest $(TESTS)
+
+bench: $(VENV)/.test
+	@$(BIN)/python -m tests.bench
+
+lint: $(VENV)/.dev
+	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m ruff format --check .
+	@mkdir -p $(VENV)/mypy/warren
+	@for room in app core hub; do ln -sfn ../../../$$room $(VENV)/mypy/warren/$$room; done
+	@$(BIN)/python -m mypy
+
+format: $(VENV)/.dev
+	@$(BIN)/python -m ruff check --fix .
+	@$(BIN)/python -m ruff format .
+
+# What is installed for tests also runs Warren: each stamp renews those below it.
+$(VENV)/.run: pyproject.toml $(VENV)/pyvenv.cfg
+	@echo "installing Warren into $(VENV)"
+	@$(INSTALL) --editable .
+	@touch $(VENV)/.run
+
+$(VENV)/.test: pyproject.toml $(VENV)/pyvenv.cfg
+	@echo "installing Warren and its tests' packages into $(VENV)"
+	@$(INSTALL) --editable ".[test]"
+	@touch $(VENV)/.run $(VENV)/.test
+
+$(VENV)/.dev: pyproject.toml $(VENV)/pyvenv.cfg
+	@echo "installing Warren and its developers' packages into $(VENV)"
+	@$(INSTALL) --editable ".[dev]"
+	@touch $(VENV)/.run $(VENV)/.test $(VENV)/.dev
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "Warren needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "$(PYTHON) lacks its venv module; Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
+	rm -rf tests/clients/node/node_modules
+	find app core hub migrations tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,56 @@
+"""Servers that tests share, and the rule that nothing is skipped in continuous integration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from tests.support import rabbitmq as rabbitmq_support
+from tests.support.http import Callback
+from tests.support.rabbitmq import RabbitMQServer
+from tests.support.server import WarrenServer
+
+
+@pytest.fixture(scope="module")
+def warren() -> Iterator[WarrenServer]:
+    """One Warren for the tests of a module, in development mode."""
+    with WarrenServer(dev=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> Iterator[RabbitMQServer]:
+    """One RabbitMQ for the whole run."""
+    if reason := rabbitmq_support.missing():
+        pytest.skip(reason)
+    with RabbitMQServer() as server:
+        yield server
+
+
+@pytest.fixture
+def callback() -> Iterator[Callback]:
+    """A webhook target of the test's own."""
+    with Callback() as server:
+        yield server
+
+
+def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which counts as a failure when CI is set: {report.longrepr}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _forbid_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _forbid_skip(report)
+    return report

@@ -1,0 +1,146 @@
+"""A callback: a real HTTP server that records what is sent to it and answers by script."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+from multidict import CIMultiDict, MultiDict
+
+from .process import wait_until
+
+START_TIMEOUT_S = 10.0
+MAX_BODY_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request as it came; `query` is decoded, `raw_path` is path and query as sent."""
+
+    method: str
+    path: str
+    raw_path: str
+    query: MultiDict[str]
+    headers: CIMultiDict[str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What to answer; with `hang` the sender gets nothing until the callback closes."""
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    hang: bool = False
+
+
+class Callback:
+    """Listens on a free loopback port between entry and exit, on every path and method.
+
+    A GET with `hub.challenge` is a verification: the challenge is echoed, or `refusal` is
+    answered when it is set. Everything else is a delivery: it takes the next scripted answer,
+    then `default`. Requests are kept in the order in which they were complete.
+    """
+
+    host = "127.0.0.1"
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.default = Answer()
+        self.refusal: Answer | None = None
+        self.port = 0
+        self._script: deque[Answer] = deque()
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}/callback"
+
+    @property
+    def verifications(self) -> list[Request]:
+        return [request for request in self.requests if "hub.challenge" in request.query]
+
+    @property
+    def deliveries(self) -> list[Request]:
+        return [request for request in self.requests if "hub.challenge" not in request.query]
+
+    def script(self, *answers: int | Answer) -> None:
+        """The next deliveries are answered with these, a number being a status."""
+        self._script.extend(Answer(one) if isinstance(one, int) else one for one in answers)
+
+    def wait(self, count: int, timeout_s: float = 10.0) -> list[Request]:
+        """Waits for `count` deliveries in all and gives every one there is by then."""
+        wait_until(
+            lambda: len(self.deliveries) >= count,
+            timeout_s,
+            f"delivery {count} at the callback",
+        )
+        return self.deliveries
+
+    def wait_verifications(self, count: int, timeout_s: float = 10.0) -> list[Request]:
+        """Waits for `count` verifications in all and gives every one there is by then."""
+        wait_until(
+            lambda: len(self.verifications) >= count,
+            timeout_s,
+            f"verification {count} at the callback",
+        )
+        return self.verifications
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        self.requests.append(
+            Request(
+                request.method,
+                request.path,
+                request.raw_path,
+                MultiDict(request.query),
+                CIMultiDict(request.headers),
+                body,
+            )
+        )
+        answer = self._answer(request.query.get("hub.challenge"))
+        if answer.hang:
+            await self._stop.wait()
+        return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+
+    def _answer(self, challenge: str | None) -> Answer:
+        if challenge is not None:
+            return self.refusal or Answer(body=challenge.encode())
+        return self._script.popleft() if self._script else self.default
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        application = web.Application(client_max_size=MAX_BODY_BYTES)
+        application.router.add_route("*", "/{path:.*}", self._handle)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self.host, self.port).start()
+            self.port = runner.addresses[0][1]
+            self._started.set()
+            await self._stop.wait()
+        finally:
+            await runner.cleanup()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        if not self._started.wait(START_TIMEOUT_S):
+            raise RuntimeError("the callback server did not start")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()

@@ -1,0 +1,34 @@
+"""Child processes that are waited for with a bound and ended by their own pid."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+
+POLL_S = 0.02
+
+
+def wait_until(done: Callable[[], bool], timeout_s: float, what: str) -> None:
+    """Polls until `done()`; raises `TimeoutError` naming `what` after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while not done():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what} did not happen within {timeout_s} s")
+        time.sleep(POLL_S)
+
+
+def terminate(process: subprocess.Popen[bytes], timeout_s: float) -> int:
+    """Sends SIGTERM and gives the exit code; raises `TimeoutError` after killing a deaf one."""
+    process.terminate()
+    try:
+        return process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        kill(process)
+        raise TimeoutError(f"{process.args!r} ignored SIGTERM for {timeout_s} s") from None
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Sends SIGKILL and reaps the process."""
+    process.kill()
+    process.wait()

@@ -1,0 +1,141 @@
+"""A real `warren serve` on free loopback ports, for one test module or one test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .ports import free_port
+from .process import kill, terminate, wait_until
+
+READY_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 20.0
+
+
+def warren_command() -> list[str]:
+    """The console script that is installed beside this interpreter."""
+    return [str(Path(sys.executable).with_name("warren"))]
+
+
+class WarrenServer:
+    """Starts the server on entry and stops it on exit; its data directory goes with it.
+
+    `env` and `args` are added to the environment and the command line. With `data` the
+    directory is the caller's and stays. `command` replaces the installed `warren`.
+    """
+
+    host = "127.0.0.1"
+
+    def __init__(
+        self,
+        *,
+        dev: bool = True,
+        env: Mapping[str, str] | None = None,
+        args: Sequence[str] = (),
+        data: Path | None = None,
+        command: Sequence[str] | None = None,
+    ) -> None:
+        self.amqp_port = free_port()
+        self.http_port = free_port()
+        self._temporary = tempfile.TemporaryDirectory(prefix="warren-test-")
+        self._log = Path(self._temporary.name, "output.log")
+        self.data = data or Path(self._temporary.name, "data")
+        self._command = [*(command or warren_command()), "serve", *self._flags(dev), *args]
+        clean = {
+            name: value for name, value in os.environ.items() if not name.startswith("WARREN_")
+        }
+        self._env = {**clean, "PYTHONUNBUFFERED": "1", **(env or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _flags(self, dev: bool) -> list[str]:
+        ports = ["--amqp-port", str(self.amqp_port), "--http-port", str(self.http_port)]
+        return ["--data", str(self.data), "--host", self.host, *ports, *(["--dev"] if dev else [])]
+
+    @property
+    def amqp_url(self) -> str:
+        return f"amqp://guest:guest@{self.host}:{self.amqp_port}/%2F"
+
+    @property
+    def http_url(self) -> str:
+        """Without a slash at the end."""
+        return f"http://{self.host}:{self.http_port}"
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None, "the server was not started"
+        return self._process
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def output(self) -> str:
+        """Everything printed since the last start, stdout and stderr together."""
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def start(self) -> None:
+        """Returns when the line `ready` was printed; raises `RuntimeError` with the output."""
+        assert not self.running, "the server runs already"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            wait_until(self._ready_or_gone, READY_TIMEOUT_S, "the line 'ready'")
+        except TimeoutError:
+            self.kill()
+        if not self.running:
+            raise RuntimeError(f"warren serve did not get ready:\n{self.output()}")
+
+    def _ready_or_gone(self) -> bool:
+        ready = any(line.startswith("ready") for line in self.output().splitlines())
+        return ready or not self.running
+
+    def stop(self) -> int:
+        """Sends SIGTERM, waits and gives the exit code; of a stopped one the code it had."""
+        return terminate(self.process, STOP_TIMEOUT_S)
+
+    def kill(self) -> None:
+        """Sends SIGKILL: what was not on disk is lost, as in a crash."""
+        kill(self.process)
+
+    def restart(self) -> None:
+        """Stops a running server, then starts again with the same ports and data."""
+        if self.running:
+            self.stop()
+        self.start()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self._temporary.cleanup()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self.running:
+                self.stop()
+        finally:
+            self._temporary.cleanup()
