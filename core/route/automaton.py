@@ -1,0 +1,102 @@
+"""Topic patterns in a bit-parallel automaton: a word of the key moves them all at once.
+
+The patterns of a block lie end to end in the bits of its integers: one bit for each word still
+to come and one for the end. A set bit in the state says that the key so far may stand there in
+the pattern, so the time is words times bits, whatever the `#` and `*` are: a thousand patterns
+of 120 words take a few milliseconds, where a tree of them has millions of nodes to visit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .trie import split_words
+
+BLOCK_BITS = 4096
+"""A word that is in one pattern only costs an integer of this length, so blocks are small."""
+
+
+class _Block:
+    """Patterns side by side; only grows, and is given up when half of it is gone."""
+
+    __slots__ = ("_ends", "_masks", "_starts", "by_end", "kept_bits", "size")
+
+    def __init__(self) -> None:
+        self._starts = 0
+        self._ends = 0
+        self._masks: dict[str, int] = {}
+        self.by_end: dict[int, str] = {}
+        self.kept_bits = 0
+        self.size = 0
+
+    def write(self, pattern: str) -> int:
+        """Gives the place of the pattern's end, by which it is erased."""
+        words = split_words(pattern)
+        bit = 1 << self.size
+        self._starts |= bit
+        for word in words:
+            self._masks[word] = self._masks.get(word, 0) | bit
+            bit <<= 1
+        self._ends |= bit
+        end = self.size + len(words)
+        self.by_end[end] = pattern
+        self.kept_bits += len(words) + 1
+        self.size = end + 1
+        return end
+
+    def erase(self, end: int) -> None:
+        self._ends ^= 1 << end
+        self.kept_bits -= len(split_words(self.by_end.pop(end))) + 1
+
+    def match(self, words: Sequence[str]) -> Iterator[str]:
+        masks = self._masks
+        stars, hashes = masks.get("*", 0), masks.get("#", 0)
+        # Two `#` never stand side by side, so one shift passes all that stand for no word.
+        state = self._starts | (self._starts & hashes) << 1
+        for word in words:
+            # A key's own `*` or `#` finds the mask of that wildcard, which it matches anyway.
+            state = (state & (stars | masks.get(word, 0))) << 1 | (state & hashes)
+            state |= (state & hashes) << 1
+            if not state:
+                return
+        state &= self._ends
+        while state:
+            end = state.bit_length() - 1
+            state ^= 1 << end
+            yield self.by_end[end]
+
+
+class PatternAutomaton:
+    """A set of patterns without `#.#`; `*` is one word, `#` any number, even none."""
+
+    __slots__ = ("_blocks", "_places")
+
+    def __init__(self) -> None:
+        self._blocks: dict[_Block, None] = {}
+        self._places: dict[str, tuple[_Block, int]] = {}
+
+    def add(self, pattern: str) -> None:
+        if pattern in self._places:
+            return
+        newest = next(reversed(self._blocks), None)
+        if newest is None or newest.size >= BLOCK_BITS:
+            newest = _Block()
+            self._blocks[newest] = None
+        self._places[pattern] = (newest, newest.write(pattern))
+
+    def discard(self, pattern: str) -> None:
+        """Takes a pattern out; what is left of a block that is half empty moves together."""
+        if pattern not in self._places:
+            return
+        block, end = self._places.pop(pattern)
+        block.erase(end)
+        if 2 * block.kept_bits < block.size:
+            del self._blocks[block]
+            for kept in block.by_end.values():
+                del self._places[kept]
+                self.add(kept)
+
+    def match(self, key: str) -> list[str]:
+        """The patterns that match, each once, in no promised order."""
+        words = split_words(key) if self._blocks else ()
+        return [pattern for block in self._blocks for pattern in block.match(words)]

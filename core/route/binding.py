@@ -1,0 +1,110 @@
+"""Bindings, and the one container that every index of them is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, KeysView
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from ..equivalence import comparable
+from ..model import Table
+
+Key = TypeVar("Key")
+
+
+class Destination(Protocol):
+    """What a binding points at: a queue or an exchange, hashed by identity."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binding:
+    """One wish of a destination; equal to another with the same ends, key and arguments."""
+
+    destination: Destination
+    routing_key: str
+    arguments: Table
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, Binding)
+            and self.destination is other.destination
+            and self.routing_key == other.routing_key
+            and comparable(self.arguments) == comparable(other.arguments)
+        )
+
+    def __hash__(self) -> int:
+        if not self.arguments:
+            return hash((self.destination, self.routing_key))
+        return hash((self.destination, self.routing_key, comparable(self.arguments)))
+
+
+class GroupedBindings(Generic[Key]):
+    """Bindings grouped by a key, each group in the order of binding; all calls but `pop` O(1).
+
+    A group of one is stored bare: most keys and most queues have one binding, and a
+    dictionary for each would cost 232 bytes more.
+    """
+
+    __slots__ = ("_groups",)
+
+    def __init__(self) -> None:
+        self._groups: dict[Key, Binding | dict[Binding, Binding]] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._groups
+
+    def __iter__(self) -> Iterator[Binding]:
+        for key in self._groups:
+            yield from self.group(key)
+
+    def keys(self) -> KeysView[Key]:
+        return self._groups.keys()
+
+    def group(self, key: Key) -> Iterable[Binding]:
+        group = self._groups.get(key, ())
+        return (group,) if isinstance(group, Binding) else group
+
+    def destinations(self, key: Key) -> Iterable[Destination]:
+        """The destinations of a group, one for each binding."""
+        group = self._groups.get(key)
+        if group is None:
+            return ()
+        if isinstance(group, Binding):
+            return (group.destination,)
+        return [binding.destination for binding in group]
+
+    def add(self, key: Key, binding: Binding) -> bool:
+        """False if the group has an equal binding already; that one stays."""
+        group = self._groups.setdefault(key, binding)
+        if group is binding:
+            return True
+        if isinstance(group, Binding):
+            if group == binding:
+                return False
+            group = self._groups[key] = {group: group}
+        count = len(group)
+        group.setdefault(binding, binding)
+        return len(group) > count
+
+    def discard(self, key: Key, binding: Binding) -> Binding | None:
+        """Takes out the binding that is equal to this one, and gives it if there was one."""
+        group = self._groups.get(key)
+        if isinstance(group, dict):
+            found = group.pop(binding, None)
+            if len(group) == 1:
+                self._groups[key] = next(iter(group))
+            return found
+        if group is None or group != binding:
+            return None
+        del self._groups[key]
+        return group
+
+    def pop(self, key: Key) -> Iterable[Binding]:
+        """Takes a whole group out."""
+        group = self._groups.pop(key, ())
+        return (group,) if isinstance(group, Binding) else group

@@ -1,0 +1,36 @@
+"""The direct exchange: a binding gets the messages with exactly its key (AMQP 0-9-1 3.1.3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Unpack
+
+from ..model import FieldValue
+from .binding import Binding, Destination, GroupedBindings
+from .exchange import Exchange, ExchangeProperties
+from .registry import register
+
+
+@register
+class DirectExchange(Exchange):
+    """One dictionary hit a message."""
+
+    __slots__ = ("_by_key",)
+
+    type_name = "direct"
+    uses_key = True
+
+    def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
+        super().__init__(name, **properties)
+        self._by_key: GroupedBindings[str] = GroupedBindings()
+
+    def match(
+        self, routing_key: str, headers: Mapping[str, FieldValue] | None
+    ) -> Iterable[Destination]:
+        return self._by_key.destinations(routing_key)
+
+    def attach(self, binding: Binding) -> None:
+        self._by_key.add(binding.routing_key, binding)
+
+    def detach(self, binding: Binding) -> None:
+        self._by_key.discard(binding.routing_key, binding)

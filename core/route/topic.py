@@ -1,0 +1,67 @@
+"""The topic exchange: keys matched against patterns of words (AMQP 0-9-1 3.1.3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Unpack
+
+from ..model import FieldValue
+from .automaton import PatternAutomaton
+from .binding import Binding, Destination, GroupedBindings
+from .exchange import Exchange, ExchangeProperties
+from .registry import register
+from .trie import TopicTrie, split_words, suits_trie
+
+
+@register
+class TopicExchange(Exchange):
+    """Trie and automaton find the patterns, a dictionary the bindings that share each."""
+
+    __slots__ = ("_automaton", "_by_pattern", "_trie")
+
+    type_name = "topic"
+    uses_key = True
+
+    def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
+        super().__init__(name, **properties)
+        self._by_pattern: GroupedBindings[str] = GroupedBindings()
+        self._trie = TopicTrie()
+        self._automaton = PatternAutomaton()
+
+    def match(
+        self, routing_key: str, headers: Mapping[str, FieldValue] | None
+    ) -> Iterable[Destination]:
+        found: list[Destination] = []
+        for pattern in self._trie.match(routing_key) + self._automaton.match(routing_key):
+            found += self._by_pattern.destinations(pattern)
+        return found
+
+    def attach(self, binding: Binding) -> None:
+        pattern = normal_form(binding.routing_key)
+        if pattern not in self._by_pattern:
+            self._holder(pattern).add(pattern)
+        self._by_pattern.add(pattern, binding)
+
+    def detach(self, binding: Binding) -> None:
+        pattern = normal_form(binding.routing_key)
+        self._by_pattern.discard(pattern, binding)
+        if pattern not in self._by_pattern:
+            self._holder(pattern).discard(pattern)
+
+    def _holder(self, pattern: str) -> TopicTrie | PatternAutomaton:
+        return self._trie if suits_trie(pattern) else self._automaton
+
+
+def normal_form(pattern: str) -> str:
+    """Each run of wildcards with its `*` first and one `#`: it matches the same keys."""
+    words: list[str] = []
+    after_hash = False
+    for word in split_words(pattern):
+        if after_hash and word not in ("*", "#"):
+            words.append("#")
+            after_hash = False
+        if word == "#":
+            after_hash = True
+        else:
+            words.append(word)
+    return ".".join([*words, "#"] if after_hash else words)

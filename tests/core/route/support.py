@@ -1,0 +1,23 @@
+"""Queues without contents, and exchanges made by one word."""
+
+from __future__ import annotations
+
+from warren.core.model import FieldValue, Table
+from warren.core.route.exchange import Exchange
+from warren.core.route.registry import make
+
+
+class FakeQueue:
+    """A destination and nothing else."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def exchange(type_name: str, name: str = "x", /, **arguments: FieldValue) -> Exchange:
+    """A durable exchange; arguments are written with `_` for `-`."""
+    table: Table = {key.replace("_", "-"): value for key, value in arguments.items()}
+    return make(type_name, name, durable=True, auto_delete=False, internal=False, arguments=table)

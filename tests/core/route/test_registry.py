@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.core.route.support import exchange
+from warren.core.errors import ChannelError
+from warren.core.model import FieldValue, Table
+from warren.core.route.direct import DirectExchange
+from warren.core.route.registry import equivalent, exchange_types, make, register
+
+
+def test_make_gives_an_exchange_of_the_type() -> None:
+    arguments: Table = {"alternate-exchange": "other"}
+    made = make(
+        "topic", "n", durable=False, auto_delete=True, internal=True, arguments=arguments, vhost="v"
+    )
+    assert (made.type_name, made.name, made.vhost) == ("topic", "n", "v")
+    assert (made.durable, made.auto_delete, made.internal) == (False, True, True)
+    assert (made.arguments, made.alternate) == (arguments, "other")
+
+
+@pytest.mark.parametrize("type_name", ["", "x-unknown", "Direct"])
+def test_an_unknown_type_is_refused(type_name: str) -> None:
+    with pytest.raises(ChannelError) as refusal:
+        exchange(type_name)
+    assert refusal.value.reply_text == (
+        f"PRECONDITION_FAILED - unknown exchange type '{type_name}'"
+    )
+
+
+def test_a_type_is_one_class_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warren.core.route.registry.exchange_types", dict(exchange_types))
+
+    @register
+    class LoudExchange(DirectExchange):
+        type_name = "x-loud"
+
+    assert isinstance(exchange("x-loud"), LoudExchange)
+    with pytest.raises(ValueError, match="'x-loud' is registered already"):
+        register(LoudExchange)
+
+
+AGAIN = {"type_name": "direct", "durable": True, "auto_delete": False, "internal": False}
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "text"),
+    [
+        ({"type_name": "topic"}, {}, "'type' {}: received 'topic' but current is 'direct'"),
+        ({"durable": False}, {}, "'durable' {}: received 'false' but current is 'true'"),
+        ({"auto_delete": True}, {}, "'auto_delete' {}: received 'true' but current is 'false'"),
+        ({"internal": True}, {}, "'internal' {}: received 'true' but current is 'false'"),
+        (
+            {},
+            {"alternate-exchange": "b"},
+            "'alternate-exchange' {}: received 'b' but current is 'a'",
+        ),
+        (
+            {},
+            {},
+            "'alternate-exchange' {}: received none but current is the value 'a' of type 'longstr'",
+        ),
+        ({"type_name": "topic", "durable": False}, {}, "'type' {}: received 'topic'"),
+    ],
+)
+def test_the_first_difference_is_told(
+    change: dict[str, FieldValue], arguments: Table, text: str
+) -> None:
+    existing = exchange("direct", "n", alternate_exchange="a")
+    with pytest.raises(ChannelError) as refusal:
+        equivalent(existing, **(AGAIN | change), arguments=arguments)  # type: ignore[arg-type]
+    assert refusal.value.code == 406
+    expected = "inequivalent arg " + text.format("for exchange 'n' in vhost '/'")
+    assert refusal.value.explanation.startswith(expected)
+
+
+def test_the_same_again_is_fine_whatever_the_other_arguments() -> None:
+    existing = exchange("direct", "n", alternate_exchange="a", x_colour="red")
+    equivalent(existing, "direct", True, False, False, {"alternate-exchange": "a"})

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.route.support import FakeQueue, exchange
+from warren.core.model import Table
+from warren.core.route.exchange import Destination, Exchange
+from warren.core.route.resolve import Route, resolve
+
+
+class World:
+    """Exchanges by name, with queues beside them."""
+
+    def __init__(self, *exchanges: Exchange) -> None:
+        self.exchanges = {exchange.name: exchange for exchange in exchanges}
+        self.asked: list[str] = []
+
+    def by_name(self, name: str) -> Exchange | None:
+        self.asked.append(name)
+        return self.exchanges.get(name)
+
+    def resolve(self, name: str, *keys: str, headers: Table | None = None) -> Route:
+        return resolve(self.exchanges[name], keys or ("k",), headers, exchange_by_name=self.by_name)
+
+
+@pytest.fixture
+def queue() -> FakeQueue:
+    return FakeQueue("q")
+
+
+def test_one_copy_for_each_queue_however_many_bindings_and_keys(queue: FakeQueue) -> None:
+    other = FakeQueue("r")
+    world = World(exchange("topic", "t"))
+    for pattern in ("a", "#", "b"):
+        world.exchanges["t"].bind(queue, pattern, {})
+    world.exchanges["t"].bind(other, "b", {})
+    assert set(world.resolve("t", "a", "b").queues) == {queue, other}
+    assert len(world.resolve("t", "a", "b").queues) == 2
+    assert world.resolve("t", "a").queues == (queue,)
+
+
+def test_every_key_counts(queue: FakeQueue) -> None:
+    world = World(exchange("direct", "d"))
+    queues = [FakeQueue(name) for name in "abc"]
+    for bound in queues:
+        world.exchanges["d"].bind(bound, bound.name, {})
+    assert world.resolve("d", "b", "nobody", "a").queues == (queues[1], queues[0])
+
+
+def test_exchanges_are_followed_and_loops_end(queue: FakeQueue) -> None:
+    one, two, three = exchange("direct", "1"), exchange("fanout", "2"), exchange("topic", "3")
+    one.bind(two, "k", {})
+    two.bind(three, "", {})
+    two.bind(two, "", {})
+    three.bind(one, "#", {})
+    three.bind(queue, "k", {})
+    one.bind(queue, "k", {})
+    assert World(one, two, three).resolve("1").queues == (queue,)
+
+
+def test_order_is_stable(queue: FakeQueue) -> None:
+    fanout, world_queues = exchange("fanout", "f"), [FakeQueue(str(n)) for n in range(20)]
+    for bound in world_queues:
+        fanout.bind(bound, "", {})
+    assert World(fanout).resolve("f").queues == tuple(world_queues)
+
+
+def chain(*names: str) -> World:
+    """Exchanges without bindings, each the alternate of the one before."""
+    following = [*names[1:], "missing"]
+    return World(
+        *(
+            exchange("direct", name, alternate_exchange=alternate)
+            for name, alternate in zip(names, following, strict=True)
+        )
+    )
+
+
+def test_the_alternate_gets_what_nobody_wants(queue: FakeQueue) -> None:
+    world = chain("a", "b", "c")
+    assert world.resolve("a").queues == ()
+    assert world.asked == ["b", "c", "missing"]
+    world.exchanges["c"].bind(queue, "k", {})
+    assert world.resolve("a").queues == (queue,)
+
+
+def test_alternates_that_lead_back_end() -> None:
+    world = World(
+        exchange("direct", "a", alternate_exchange="b"),
+        exchange("fanout", "b", alternate_exchange="a"),
+    )
+    assert world.resolve("a").queues == ()
+
+
+def test_the_alternate_is_left_alone_when_any_key_matches(queue: FakeQueue) -> None:
+    world = chain("a", "b")
+    world.exchanges["a"].bind(FakeQueue("own"), "k", {})
+    world.exchanges["b"].bind(queue, "other", {})
+    assert [found.name for found in world.resolve("a", "other", "k").queues] == ["own"]
+    assert world.resolve("a", "other").queues == (queue,)
+
+
+def test_a_matching_exchange_is_enough_even_if_it_leads_nowhere(queue: FakeQueue) -> None:
+    world = chain("a", "b")
+    world.exchanges["b"].bind(queue, "k", {})
+    world.exchanges["a"].bind(exchange("fanout", "void"), "k", {})
+    assert world.resolve("a").queues == ()
+
+
+def test_an_exchange_on_the_way_has_its_own_alternate(queue: FakeQueue) -> None:
+    world = chain("a", "b")
+    fanout = exchange("fanout", "f")
+    fanout.bind(world.exchanges["a"], "", {})
+    fanout.bind(FakeQueue("own"), "", {})
+    world.exchanges["f"] = fanout
+    world.exchanges["b"].bind(queue, "k", {})
+    assert [found.name for found in world.resolve("f").queues] == ["own", "q"]
+
+
+@pytest.mark.parametrize(
+    ("names", "uses_key", "uses_headers"),
+    [
+        (["fanout"], False, False),
+        (["direct"], True, False),
+        (["topic"], True, False),
+        (["headers"], False, True),
+        (["fanout", "topic"], True, False),
+        (["fanout", "headers", "direct"], True, True),
+    ],
+)
+def test_a_route_tells_what_it_depends_on(
+    names: list[str], uses_key: bool, uses_headers: bool, queue: FakeQueue
+) -> None:
+    exchanges = [exchange(type_name, type_name) for type_name in names]
+    targets: list[Destination] = [*exchanges[1:], queue]
+    for source, target in zip(exchanges, targets, strict=True):
+        source.bind(target, "k", {})
+    route = World(*exchanges).resolve(names[0])
+    assert (route.uses_key, route.uses_headers) == (uses_key, uses_headers)
+    assert route.queues == (queue,)
+
+
+def test_an_alternate_counts_for_what_a_route_depends_on(queue: FakeQueue) -> None:
+    world = World(
+        exchange("fanout", "f", alternate_exchange="d"),
+        exchange("direct", "d", alternate_exchange="h"),
+        exchange("headers", "h"),
+    )
+    route = world.resolve("f")
+    assert (route.uses_key, route.uses_headers) == (True, True)
+
+
+def test_a_change_of_any_exchange_on_the_way_ends_the_route(queue: FakeQueue) -> None:
+    one, two, alternate = (
+        exchange("fanout", "1"),
+        exchange("fanout", "2", alternate_exchange="3"),
+        exchange("fanout", "3"),
+    )
+    one.bind(two, "", {})
+    world = World(one, two, alternate)
+    for changing in (one, two, alternate):
+        deaths: list[Exchange] = []
+        route = world.resolve("1")
+        route.on_dead = [partial(deaths.append, changing)]
+        assert not route.dead
+        changing.bind(queue, "", {})
+        assert deaths == [changing]
+        assert not any(passed.routes for passed in (one, two, alternate))
+        changing.unbind(queue, "", {})
+
+
+def test_every_way_to_lose_a_binding_ends_the_route(queue: FakeQueue) -> None:
+    fanout, lost = exchange("fanout", "f"), list[str]()
+    for lose in (
+        lambda: fanout.unbind(queue, "k", {}),
+        lambda: fanout.unbind_all(queue),
+        lambda: fanout.clear(),
+    ):
+        fanout.bind(queue, "k", {})
+        route = World(fanout).resolve("f")
+        route.on_dead = [partial(lost.append, "one")]
+        lose()
+        assert route.dead
+    assert lost == ["one"] * 3
+
+
+def test_what_changes_nothing_ends_nothing(queue: FakeQueue) -> None:
+    fanout = exchange("fanout", "f")
+    fanout.bind(queue, "", {})
+    route = World(fanout).resolve("f")
+    fanout.bind(queue, "", {})
+    fanout.unbind(queue, "other", {})
+    fanout.unbind_all(FakeQueue("r"))
+    assert not route.dead
+
+
+def test_clear_ends_routes_even_without_bindings() -> None:
+    fanout = exchange("fanout", "f")
+    route = World(fanout).resolve("f")
+    fanout.clear()
+    assert route.dead
+
+
+def test_an_alternate_may_appear_later(queue: FakeQueue) -> None:
+    world = chain("a")
+    route = world.resolve("a")
+    late = exchange("fanout", "missing")
+    late.bind(queue, "", {})
+    world.exchanges["missing"] = late
+    for waiting in world.exchanges.values():
+        if waiting.alternate == late.name:
+            waiting.changed()
+    assert route.dead
+    assert world.resolve("a").queues == (queue,)
+
+
+def test_a_route_for_a_single_use_is_known_to_nobody(queue: FakeQueue) -> None:
+    fanout, onward = exchange("fanout", "f"), exchange("direct", "d")
+    fanout.bind(queue, "", {})
+    for source in (fanout, onward):
+        resolve(source, ("k",), None, exchange_by_name=lambda _: None, watched=False)
+        assert source.routes is None
+
+
+QUEUES = [FakeQueue(f"q{number}") for number in range(4)]
+TYPES = ["direct", "fanout", "topic", "headers"]
+TABLES: list[Table] = [{}, {"a": 1}, {"x-match": "any", "a": 1}, {"x-match": "any"}]
+SIZE = 5
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """A few exchanges with random bindings, loops and alternates, some of them missing."""
+    exchanges = []
+    for number in range(SIZE):
+        alternate = draw(st.none() | st.integers(0, SIZE))
+        arguments = {} if alternate is None else {"alternate_exchange": str(alternate)}
+        exchanges.append(exchange(draw(st.sampled_from(TYPES)), str(number), **arguments))
+    targets: list[Destination] = [*QUEUES, *exchanges]
+    ends = st.tuples(
+        st.sampled_from(exchanges),
+        st.sampled_from(targets),
+        st.sampled_from(["k", "#", "a.k", "other"]),
+        st.sampled_from(TABLES),
+    )
+    for source, target, key, arguments_table in draw(st.lists(ends, max_size=12)):
+        source.bind(target, key, arguments_table)
+    return World(*exchanges)
+
+
+def naive(world: World, keys: Sequence[str], headers: Table | None) -> tuple[set[str], set[str]]:
+    """Names of the queues reached from exchange 0 and of the exchanges passed, by fixpoint."""
+    passed, reached = {"0"}, set[Destination]()
+    while True:
+        before = len(passed)
+        for current in [world.exchanges[name] for name in sorted(passed)]:
+            found = {one for key in keys for one in current.match(key, headers)}
+            reached |= found
+            if not found and current.alternate in world.exchanges:
+                passed.add(current.alternate)
+        passed |= {one.name for one in reached if isinstance(one, Exchange)}
+        if len(passed) == before:
+            return {one.name for one in reached if not isinstance(one, Exchange)}, passed
+
+
+@given(
+    worlds(),
+    st.lists(st.sampled_from(["k", "a.k", "z"]), min_size=1, max_size=3),
+    st.sampled_from([None, {"a": 1}]),
+)
+def test_random_worlds_against_a_naive_search(
+    world: World, keys: list[str], headers: Table | None
+) -> None:
+    queues, passed = naive(world, keys, headers)
+    route = world.resolve("0", *keys, headers=headers)
+    names = [queue.name for queue in route.queues]
+    assert len(names) == len(set(names))
+    assert set(names) == queues
+    holders = {one.name for one in world.exchanges.values() if one.routes}
+    assert holders == passed
+    assert route.uses_key == any(world.exchanges[name].uses_key for name in passed)
+    assert route.uses_headers == any(world.exchanges[name].uses_headers for name in passed)
+    route.release()
+    assert not any(one.routes for one in world.exchanges.values())

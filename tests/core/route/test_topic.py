@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.route.support import FakeQueue, exchange
+from tests.core.route.test_trie import keys, matches
+from warren.core.route.exchange import Exchange
+from warren.core.route.topic import TopicExchange, normal_form
+from warren.core.route.trie import split_words
+
+pattern_words = st.lists(st.sampled_from(["a", "b", "", "*", "#"]), max_size=6)
+long_pattern_words = st.lists(st.sampled_from(["a", "b", "", "*"]), min_size=10, max_size=12)
+patterns = st.one_of(pattern_words, pattern_words, long_pattern_words).map(".".join)
+long_keys = st.lists(st.sampled_from(["a", "b", ""]), min_size=10, max_size=12).map(".".join)
+
+
+def found(topic: Exchange, key: str) -> list[str]:
+    return sorted(queue.name for queue in topic.match(key, None))
+
+
+def bound(held: list[str] | set[str]) -> Exchange:
+    """One queue for each pattern, named like it."""
+    topic = exchange("topic")
+    for pattern in held:
+        topic.bind(FakeQueue(pattern), pattern, {})
+    return topic
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        ("a.b", ["a.b"], ["a", "a.b.c", "a.b.", ".a.b", "A.b"]),
+        ("a.*", ["a.b", "a.", "a.*", "a.#"], ["a", "a.b.c"]),
+        ("*", ["a", "*", "#"], ["", "a.b"]),
+        ("#", ["", "a", "a.b", ".", "#"], []),
+        ("a.#", ["a", "a.b", "a.b.c", "a."], ["", "b", "b.a"]),
+        ("#.a", ["a", "b.a", "a.a", "b.c.a"], ["", "a.b"]),
+        ("a.*.c.#", ["a.b.c", "a.b.c.d", "a.c.c.c.c"], ["a.c", "a.b.b.c"]),
+        ("a.#.c.#.e", ["a.c.e", "a.b.c.d.e", "a.c.c.e.e"], ["a.e", "a.c", "c.e"]),
+        ("#.#", ["", "a", "a.b"], []),
+        ("*.#.*", ["a.b", "a.b.c", "."], ["", "a"]),
+        ("", [""], ["a", "."]),
+        (".", ["."], ["", "a", "..", "a."]),
+        ("a..b", ["a..b"], ["a.b", "a.c.b"]),
+        ("*.*", ["a.b", ".", "a."], ["", "a", ".."]),
+        ("a*", ["a*"], ["ab", "a.b"]),
+    ],
+)
+def test_patterns(pattern: str, matching: list[str], others: list[str]) -> None:
+    topic = bound([pattern])
+    for key in matching:
+        assert found(topic, key) == [pattern], key
+    for key in others:
+        assert found(topic, key) == [], key
+
+
+@given(st.sets(patterns, max_size=12), st.one_of(keys, long_keys))
+def test_each_pattern_matches_as_the_definition_says(held: set[str], key: str) -> None:
+    expected = [one for one in held if matches(split_words(one), split_words(key))]
+    assert found(bound(held), key) == sorted(expected)
+
+
+@given(st.lists(patterns, unique=True, max_size=12), st.data(), keys)
+def test_what_is_unbound_is_gone_and_the_rest_stays(
+    held: list[str], data: st.DataObject, key: str
+) -> None:
+    topic = exchange("topic")
+    queues = {pattern: FakeQueue(pattern) for pattern in held}
+    for pattern, queue in queues.items():
+        topic.bind(queue, pattern, {})
+    for pattern in data.draw(st.lists(st.sampled_from([*held, "a.b", "#"]))):
+        if (gone := queues.pop(pattern, None)) is not None:
+            topic.unbind(gone, pattern, {})
+    assert found(topic, key) == found(bound(set(queues)), key)
+
+
+@given(pattern_words, keys)
+def test_the_normal_form_matches_the_same_keys(words: list[str], key: str) -> None:
+    pattern = ".".join(words)
+    normal = split_words(normal_form(pattern))
+    assert matches(normal, split_words(key)) == matches(split_words(pattern), split_words(key))
+    assert not {("#", "#"), ("#", "*")} & set(pairwise(normal))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "normal"),
+    [
+        ("#.#", "#"),
+        ("#.*.#.*", "*.*.#"),
+        ("a.#.*.b.#.#", "a.*.#.b.#"),
+        ("#.", "#."),
+        ("", ""),
+        ("#a.*", "#a.*"),
+    ],
+)
+def test_normal_form(pattern: str, normal: str) -> None:
+    assert normal_form(pattern) == normal
+
+
+def test_patterns_of_one_normal_form_are_bindings_of_their_own() -> None:
+    topic, queue = exchange("topic"), FakeQueue("q")
+    assert topic.bind(queue, "a.#.*", {})
+    assert topic.bind(queue, "a.*.#", {})
+    assert {binding.routing_key for binding in topic.bindings()} == {"a.#.*", "a.*.#"}
+    assert topic.unbind(queue, "a.#.*", {})
+    assert set(topic.match("a.b", None)) == {queue}
+    assert topic.unbind(queue, "a.*.#", {})
+    assert list(topic.match("a.b", None)) == []
+
+
+def test_queues_share_patterns_and_patterns_share_keys() -> None:
+    topic = exchange("topic")
+    queues = [FakeQueue(name) for name in "abc"]
+    topic.bind(queues[0], "stock.*.eu", {})
+    topic.bind(queues[1], "stock.*.eu", {})
+    topic.bind(queues[1], "stock.#", {})
+    topic.bind(queues[2], "weather.#", {})
+    assert set(topic.match("stock.usd.eu", None)) == {queues[0], queues[1]}
+    assert set(topic.match("stock", None)) == {queues[1]}
+    assert (topic.uses_key, topic.uses_headers) == (True, False)
+
+
+@pytest.mark.parametrize("pattern", ["a.#", "a.#.b.#"])
+def test_a_pattern_stays_until_its_last_binding_goes(pattern: str) -> None:
+    topic, queue, other = exchange("topic"), FakeQueue("q"), FakeQueue("r")
+    topic.bind(queue, pattern, {})
+    topic.bind(other, pattern, {})
+    topic.unbind(queue, pattern, {})
+    assert list(topic.match("a.b", None)) == [other]
+    topic.unbind_all(other)
+    assert list(topic.match("a.b", None)) == []
+    assert isinstance(topic, TopicExchange)
+    assert topic._trie.match("a.b") == topic._automaton.match("a.b") == []
+
+
+@pytest.mark.parametrize("form", ["{0}", "#.{0}", "{0}.#", "{0}.#.{0}"])
+def test_a_thousand_long_patterns_take_a_bounded_number_of_steps(form: str) -> None:
+    """Walked as a tree they have a hundred thousand nodes, each reached again by most words."""
+    chance = random.Random(9)
+    length = 120 // form.count("{0}")
+    topic = bound({form.format(".".join(chance.choices("#*a", k=length))) for _ in range(1000)})
+    names: list[str] = []
+
+    def match() -> None:
+        names.extend(found(topic, ".".join("a" * 127)))
+
+    assert steps_of(match) < 20_000
+    assert len(names) == topic.binding_count
+
+
+def steps_of(call: Callable[[], None]) -> int:
+    """How many calls a call makes, those into C included."""
+    steps = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal steps
+        steps += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return steps
