@@ -1,0 +1,262 @@
+"""Messages in batches: the block that was read, and a queue's share of it.
+
+Nothing is made per message. A block is one read's publishes as the bytes that came; message `i`
+of it has the sequence number `block.sequence + i`. A queue holds runs: a block and which of its
+messages are the queue's (`None` for all). A span is an interval of a run's positions; it is what
+travels from queue to consumer and back. Spans of one run never overlap, so they order by their
+first sequence number.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from .wire.properties import Traits
+
+
+class Block:
+    """Messages with the same traits, in arrival order.
+
+    `arrived_ms` is monotonic. A block that is not `resident` has its data on disk only and must be
+    fetched before it is read (core/store/port.py); sizes can always be asked. The envelope of a
+    message is its exchange and routing key as two short strings, as both publish and deliver
+    carry them.
+    """
+
+    __slots__ = ("arrived_ms", "count", "data", "resident", "sequence", "traits")
+
+    def __init__(
+        self, data: bytes, sequence: int, count: int, traits: Traits, arrived_ms: int
+    ) -> None:
+        self.data = data
+        self.sequence = sequence
+        self.count = count
+        self.traits = traits
+        self.arrived_ms = arrived_ms
+        self.resident = True
+
+    @property
+    def blind_keys(self) -> tuple[str, ...]:
+        """Keys of a BCC header: nobody is told, but a dead letter is routed by them again."""
+        return ()
+
+    def envelope(self, index: int) -> bytes:
+        raise NotImplementedError
+
+    def properties(self, index: int) -> bytes:
+        """Flag word and property list."""
+        raise NotImplementedError
+
+    def body(self, index: int) -> bytes:
+        raise NotImplementedError
+
+    def body_bytes(self, index: int) -> int:
+        raise NotImplementedError
+
+    @property
+    def size_bytes(self) -> int:
+        """About what all messages together weigh on the wire."""
+        raise NotImplementedError
+
+
+class FrameBlock(Block):
+    """Messages kept as the frames that came: publish method, header, at most one body frame."""
+
+    __slots__ = ()
+
+    def bounds(self, index: int) -> tuple[int, int, int]:
+        """Offsets of the method frame, of the header frame and behind the last frame."""
+        raise NotImplementedError
+
+    def envelope(self, index: int) -> bytes:
+        start, content, _ = self.bounds(index)
+        return self.data[start + 13 : content - 2]
+
+    def properties(self, index: int) -> bytes:
+        _, content, _ = self.bounds(index)
+        size = int.from_bytes(self.data[content + 3 : content + 7], "big")
+        return self.data[content + 19 : content + 7 + size]
+
+    def body(self, index: int) -> bytes:
+        _, content, end = self.bounds(index)
+        size = int.from_bytes(self.data[content + 11 : content + 19], "big")
+        return self.data[end - 1 - size : end - 1] if size else b""
+
+
+class StridedBlock(FrameBlock):
+    """Messages whose frames differ in nothing but the body's bytes: no offset is kept.
+
+    `first` is the offset of the first method frame; header frame and body payload stand
+    `content_at` and `body_at` bytes further in each message, which are `stride` bytes apart.
+    """
+
+    __slots__ = ("body_at", "content_at", "first", "stride")
+
+    def __init__(
+        self,
+        data: bytes,
+        sequence: int,
+        count: int,
+        traits: Traits,
+        arrived_ms: int,
+        layout: tuple[int, int, int, int],
+    ) -> None:
+        super().__init__(data, sequence, count, traits, arrived_ms)
+        self.first, self.stride, self.content_at, self.body_at = layout
+
+    def bounds(self, index: int) -> tuple[int, int, int]:
+        start = self.first + index * self.stride
+        return start, start + self.content_at, start + self.stride
+
+    def body_bytes(self, index: int) -> int:
+        # What stands behind `body_at` is the body and its end octet, or nothing.
+        return max(0, self.stride - self.body_at - 1)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.stride * self.count
+
+
+class ScatteredBlock(FrameBlock):
+    """Messages of any shape: three offsets each, in arrays of the message count's length."""
+
+    __slots__ = ("_sizes", "contents", "ends", "starts")
+
+    def __init__(
+        self,
+        data: bytes,
+        sequence: int,
+        traits: Traits,
+        arrived_ms: int,
+        starts: array[int],
+        contents: array[int],
+        ends: array[int],
+    ) -> None:
+        super().__init__(data, sequence, len(starts), traits, arrived_ms)
+        self.starts = starts
+        self.contents = contents
+        self.ends = ends
+        self._sizes: array[int] | None = None
+
+    def bounds(self, index: int) -> tuple[int, int, int]:
+        return self.starts[index], self.contents[index], self.ends[index]
+
+    def body_bytes(self, index: int) -> int:
+        # Asked first when the messages come in, if ever: they outlive the data.
+        if self._sizes is None:
+            data = self.data
+            self._sizes = array(
+                "I", [int.from_bytes(data[at + 11 : at + 19], "big") for at in self.contents]
+            )
+        return self._sizes[index]
+
+    @property
+    def size_bytes(self) -> int:
+        return self.ends[-1] - self.starts[0]
+
+
+class WholeBlock(Block):
+    """One message that came in many frames or over HTTP: its parts, body unframed."""
+
+    __slots__ = ("_blind_keys", "_body_bytes", "_envelope", "_properties")
+
+    def __init__(
+        self,
+        envelope: bytes,
+        properties: bytes,
+        body: bytes,
+        sequence: int,
+        traits: Traits,
+        arrived_ms: int,
+        blind_keys: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(body, sequence, 1, traits, arrived_ms)
+        self._blind_keys = blind_keys
+        self._envelope = envelope
+        self._properties = properties
+        self._body_bytes = len(body)
+
+    @property
+    def blind_keys(self) -> tuple[str, ...]:
+        return self._blind_keys
+
+    def envelope(self, index: int) -> bytes:
+        return self._envelope
+
+    def properties(self, index: int) -> bytes:
+        return self._properties
+
+    def body(self, index: int) -> bytes:
+        return self.data
+
+    def body_bytes(self, index: int) -> int:
+        return self._body_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        return self._body_bytes + len(self._properties) + len(self._envelope) + 64
+
+
+class Run:
+    """One queue's messages of one block.
+
+    `deadline_ms` (monotonic) is when they expire, None for never.
+    """
+
+    __slots__ = ("block", "count", "deadline_ms", "selection")
+
+    def __init__(self, block: Block, selection: Sequence[int] | None) -> None:
+        self.block = block
+        self.selection = selection
+        self.count = block.count if selection is None else len(selection)
+        self.deadline_ms: int | None = None
+
+    def index(self, position: int) -> int:
+        """The place in the block of the run's message at `position`."""
+        return position if self.selection is None else self.selection[position]
+
+    def sequence(self, position: int) -> int:
+        return self.block.sequence + self.index(position)
+
+
+class Span:
+    """The messages of `run` at positions `low` to `high - 1`."""
+
+    __slots__ = ("high", "low", "redelivered", "run")
+
+    def __init__(self, run: Run, low: int, high: int, redelivered: bool = False) -> None:
+        self.run = run
+        self.low = low
+        self.high = high
+        self.redelivered = redelivered
+
+    @property
+    def count(self) -> int:
+        return self.high - self.low
+
+    @property
+    def sequence(self) -> int:
+        return self.run.sequence(self.low)
+
+    def body_bytes(self) -> int:
+        """Sum of the bodies' sizes."""
+        run = self.run
+        block = run.block
+        if isinstance(block, StridedBlock):
+            return block.body_bytes(0) * (self.high - self.low)
+        return sum(block.body_bytes(run.index(at)) for at in range(self.low, self.high))
+
+
+def envelope(exchange: str, routing_key: str) -> bytes:
+    """Raises `ValueError` if either is longer than 255 bytes."""
+    first, second = exchange.encode(), routing_key.encode()
+    if len(first) > 255 or len(second) > 255:
+        raise ValueError("an exchange name or routing key is at most 255 bytes long")
+    return bytes((len(first),)) + first + bytes((len(second),)) + second
+
+
+def split_envelope(raw: bytes) -> tuple[str, str]:
+    """Exchange name and routing key."""
+    size = raw[0]
+    return raw[1 : 1 + size].decode(), raw[2 + size :].decode()

@@ -1,0 +1,1 @@
+"""Bytes on the wire: frames, methods, properties, and the batch scanner and framer."""

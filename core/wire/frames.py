@@ -1,0 +1,68 @@
+"""Frame layout and the few encoders that the broker needs (AMQP 0-9-1 4.2.3).
+
+A frame is type, channel, payload size, payload, end octet: `B H I payload CE`.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+METHOD = 1
+HEADER = 2
+BODY = 3
+HEARTBEAT = 8
+END = 0xCE
+END_OCTET = b"\xce"
+
+HEAD_BYTES = 7
+FRAME_OVERHEAD_BYTES = 8
+"""Frame head and end octet."""
+
+PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
+HEARTBEAT_FRAME = b"\x08\x00\x00\x00\x00\x00\x00\xce"
+
+BASIC = 60
+PUBLISH = b"\x00\x3c\x00\x28"
+DELIVER = b"\x00\x3c\x00\x3c"
+ACK = b"\x00\x3c\x00\x50"
+
+_head = Struct(">BHI")
+_method_head = Struct(">BHIHH")
+_header_payload = Struct(">HHQ")
+_long_long_octet = Struct(">QB")
+
+ACK_FRAME_BYTES = 21
+NACK_FRAME_BYTES = 21
+
+
+def frame(kind: int, channel: int, payload: bytes) -> bytes:
+    return _head.pack(kind, channel, len(payload)) + payload + END_OCTET
+
+
+def method_frame(channel: int, class_id: int, method_id: int, arguments: bytes = b"") -> bytes:
+    head = _method_head.pack(METHOD, channel, len(arguments) + 4, class_id, method_id)
+    return head + arguments + END_OCTET
+
+
+def header_frame(channel: int, body_bytes: int, properties: bytes) -> bytes:
+    """`properties` is the flag word and the property list, encoded."""
+    return frame(HEADER, channel, _header_payload.pack(BASIC, 0, body_bytes) + properties)
+
+
+def body_frames(channel: int, body: bytes, frame_max: int) -> list[bytes]:
+    """Cuts a body into frames of at most `frame_max` bytes each, frame head and end included."""
+    room = frame_max - FRAME_OVERHEAD_BYTES
+    return [frame(BODY, channel, body[at : at + room]) for at in range(0, len(body), room)]
+
+
+def short_string(text: str | bytes) -> bytes:
+    raw = text.encode() if isinstance(text, str) else text
+    return bytes((len(raw),)) + raw
+
+
+def ack_frame(channel: int, tag: int, multiple: bool) -> bytes:
+    return method_frame(channel, BASIC, 80, _long_long_octet.pack(tag, multiple))
+
+
+def nack_frame(channel: int, tag: int, multiple: bool) -> bytes:
+    return method_frame(channel, BASIC, 120, _long_long_octet.pack(tag, multiple))

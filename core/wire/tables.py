@@ -1,0 +1,289 @@
+"""Field tables: checked before they are decoded, and edited without being decoded.
+
+A table comes from a stranger, so `check` walks its bytes first, without recursion: nesting,
+number of entries, every length, type and key. What it has passed can always be decoded.
+`entries` splits a table into raw values, so that dead-lettering can add a header and leave all
+the others byte for byte as they came.
+
+pamqp's codec is not used: it refuses timestamps far off, takes those behind 2106 for
+milliseconds, halves the precision of numbers and cuts long keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from struct import Struct
+from typing import cast
+
+from ..errors import ConnectionFault
+from ..model import FieldValue, Table
+
+MAX_DEPTH = 32
+"""Deeper tables exist only in attacks: 580 levels end a recursive decoder."""
+MAX_ENTRIES = 1024
+
+_FIXED_BYTES = {
+    ord("t"): 1, ord("b"): 1, ord("B"): 1, ord("s"): 2, ord("u"): 2, ord("I"): 4, ord("i"): 4,
+    ord("l"): 8, ord("L"): 8, ord("f"): 4, ord("d"): 8, ord("D"): 5, ord("T"): 8, ord("V"): 0,
+}  # fmt: skip
+_NUMBERS = {
+    ord(kind): Struct(">" + layout) for kind, layout in zip("bBsuIilLfd", "bBhHiIqQfd", strict=True)
+}
+_STRINGS = frozenset(b"Sx")
+_LAST_SECOND = int(datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp())
+_TIME = ord("T")
+_TABLE = ord("F")
+_ARRAY = ord("A")
+
+
+def syntax_error(explanation: str) -> ConnectionFault:
+    return ConnectionFault(502, explanation)
+
+
+def check(data: bytes, at: int, end: int) -> int:
+    """Checks the table whose length word is at `at`; gives the offset behind it.
+
+    Raises:
+        ConnectionFault: 502 for a length past `end`, an unknown type, a duplicate or non-UTF-8
+            key, a timestamp over 63 bits, more than 32 levels or more than 1,024 entries.
+    """
+    after = _container_end(data, at, end)
+    open_containers: list[tuple[int, set[bytes] | None]] = [(after, set())]
+    at += 4
+    entries = 0
+    while open_containers:
+        stop, keys = open_containers[-1]
+        if at == stop:
+            open_containers.pop()
+            continue
+        entries += 1
+        if entries > MAX_ENTRIES:
+            raise syntax_error(f"table has more than {MAX_ENTRIES} entries")
+        if keys is not None:
+            at = _check_key(data, at, stop, keys)
+        if at >= stop:
+            raise syntax_error("table entry has no value")
+        kind = data[at]
+        at += 1
+        size = _FIXED_BYTES.get(kind)
+        if size is not None:
+            if kind == _TIME and data[at : at + 1] > b"\x7f":
+                raise syntax_error("table has a timestamp behind all calendars")
+            at += size
+        elif kind in _STRINGS:
+            at = _container_end(data, at, stop)
+        elif kind == _TABLE or kind == _ARRAY:
+            if len(open_containers) == MAX_DEPTH:
+                raise syntax_error(f"table is nested more than {MAX_DEPTH} levels deep")
+            inner = _container_end(data, at, stop)
+            open_containers.append((inner, set() if kind == _TABLE else None))
+            at += 4
+        else:
+            raise syntax_error(f"table has a value of unknown type {kind}")
+        if at > stop:
+            raise syntax_error("table value runs past the end of its table")
+    return after
+
+
+def _container_end(data: bytes, at: int, stop: int) -> int:
+    if at + 4 > stop:
+        raise syntax_error("the length of a table or string is cut off")
+    after = at + 4 + int.from_bytes(data[at : at + 4], "big")
+    if after > stop:
+        raise syntax_error(f"table or string of {after - at - 4} bytes in {stop - at} bytes")
+    return after
+
+
+def _check_key(data: bytes, at: int, stop: int, seen: set[bytes]) -> int:
+    after = at + 1 + data[at]
+    if after > stop:
+        raise syntax_error("table key runs past the end of its table")
+    key = data[at + 1 : after]
+    if key in seen:
+        raise syntax_error(f"table has the key {key!r} twice")
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        raise syntax_error(f"table key {key!r} is not UTF-8") from None
+    seen.add(key)
+    return after
+
+
+def decode_table(data: bytes, at: int, end: int) -> tuple[Table, int]:
+    """Gives the table at `at` and the offset behind it; raises as `check` does."""
+    after = check(data, at, end)
+    return decode_checked(data[at:after]), after
+
+
+def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and raw values (type octet included) of a table that `check` has passed.
+
+    `data` is the whole table, length word first.
+    """
+    at = 4
+    end = 4 + int.from_bytes(data[:4], "big")
+    while at < end:
+        key = data[at + 1 : at + 1 + data[at]]
+        at += 1 + len(key)
+        kind = data[at]
+        size = _FIXED_BYTES.get(kind)
+        if size is None:
+            size = 4 + int.from_bytes(data[at + 1 : at + 5], "big")
+        yield key, data[at : at + 1 + size]
+        at += 1 + size
+
+
+def items(data: bytes) -> Iterator[bytes]:
+    """Raw values of a checked array, length word first."""
+    at = 4
+    end = 4 + int.from_bytes(data[:4], "big")
+    while at < end:
+        size = _FIXED_BYTES.get(data[at])
+        if size is None:
+            size = 4 + int.from_bytes(data[at + 1 : at + 5], "big")
+        yield data[at : at + 1 + size]
+        at += 1 + size
+
+
+def join_entries(pairs: Mapping[bytes, bytes]) -> bytes:
+    """The opposite of `entries`: a whole table, length word first."""
+    return join_items(bytes((len(key),)) + key + value for key, value in pairs.items())
+
+
+def join_items(raw: Iterable[bytes]) -> bytes:
+    """The opposite of `items`: a whole array, length word first."""
+    return _sized(b"".join(raw))
+
+
+def _sized(raw: bytes) -> bytes:
+    return len(raw).to_bytes(4, "big") + raw
+
+
+def decode_checked(data: bytes) -> Table:
+    """A table that `check` has passed, length word first."""
+    return {key.decode(): decode_value(value) for key, value in entries(data)}
+
+
+def decode_value(raw: bytes) -> FieldValue:
+    """One value with its type octet, as `entries` gives it.
+
+    A timestamp behind the year 9999 stays a number of seconds, text that is not UTF-8 stays
+    bytes.
+    """
+    number = _NUMBERS.get(raw[0])
+    if number is not None:
+        return cast(FieldValue, number.unpack_from(raw, 1)[0])
+    match chr(raw[0]):
+        case "S":
+            return _text(raw[5:])
+        case "F":
+            return decode_checked(raw[1:])
+        case "A":
+            return [decode_value(item) for item in items(raw[1:])]
+        case "t":
+            return raw[1] != 0
+        case "T":
+            seconds = int.from_bytes(raw[1:], "big")
+            return datetime.fromtimestamp(seconds, UTC) if seconds <= _LAST_SECOND else seconds
+        case "D":
+            return Decimal(int.from_bytes(raw[2:], "big", signed=True)).scaleb(-raw[1])
+        case "x":
+            return bytearray(raw[5:])
+        case _:
+            return None
+
+
+def _text(raw: bytes) -> str | bytes:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+def encode_table(table: Table) -> bytes:
+    """Raises `ValueError` for a key or value that AMQP can't carry."""
+    pairs = {key.encode(): encode_value(value) for key, value in table.items()}
+    for key in pairs:
+        if len(key) > 255:
+            raise ValueError(f"table key of {len(key)} bytes, {key[:20]!r}...: limit 255")
+    return join_entries(pairs)
+
+
+def encode_value(value: FieldValue) -> bytes:
+    """One value with its type octet; raises as `encode_table` does."""
+    match value:
+        case None:
+            return b"V"
+        case bool():
+            return b"t" + bytes((value,))
+        case int():
+            return _encode_integer(value)
+        case float():
+            return b"d" + _NUMBERS[ord("d")].pack(value)
+        case str():
+            return b"S" + _sized(value.encode())
+        case bytes():
+            return b"S" + _sized(value)
+        case bytearray():
+            return b"x" + _sized(bytes(value))
+        case datetime():
+            return b"T" + _encode_time(value)
+        case Decimal():
+            return b"D" + _encode_decimal(value)
+        case list():
+            return b"A" + join_items(map(encode_value, value))
+        case dict():
+            return b"F" + encode_table(value)
+
+
+def _encode_integer(value: int) -> bytes:
+    if -(2**31) <= value < 2**31:
+        return b"I" + value.to_bytes(4, "big", signed=True)
+    if -(2**63) <= value < 2**63:
+        return b"l" + value.to_bytes(8, "big", signed=True)
+    raise ValueError(f"table value {value}: 64 bits at most")
+
+
+def _encode_time(value: datetime) -> bytes:
+    """Whole seconds; a date without a time zone counts as UTC."""
+    seconds = int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp())
+    if seconds < 0:
+        raise ValueError(f"table value {value}: 1970 at the earliest")
+    return seconds.to_bytes(8, "big")
+
+
+def _encode_decimal(value: Decimal) -> bytes:
+    """A scale in one octet and 32 bits with a sign (AMQP 0-9-1 4.2.5.5)."""
+    exponent = value.as_tuple().exponent
+    if isinstance(exponent, int) and exponent >= -255 and -(2**31) < value < 2**31:
+        unscaled = int(value.scaleb(max(0, -exponent)))
+        if abs(unscaled) < 2**31:
+            return bytes((max(0, -exponent),)) + unscaled.to_bytes(4, "big", signed=True)
+    raise ValueError(f"table value {value}: 31 bits and at most 255 decimals")
+
+
+def spans(data: bytes, at: int = 0, is_array: bool = False) -> Iterator[tuple[int, int]]:
+    """Where the plain values of a checked table stand, nested ones included.
+
+    What lies outside these spans is structure, all that `check` looks at: lengths, keys, types,
+    and the first octet of a timestamp.
+    """
+    end = at + 4 + int.from_bytes(data[at : at + 4], "big")
+    at += 4
+    while at < end:
+        if not is_array:
+            at += 1 + data[at]
+        kind = data[at]
+        at += 1
+        size = _FIXED_BYTES.get(kind)
+        if size is not None:
+            yield at + (kind == _TIME), at + size
+        else:
+            size = 4 + int.from_bytes(data[at : at + 4], "big")
+            if kind in _STRINGS:
+                yield at + 4, at + size
+            else:
+                yield from spans(data, at, kind == _ARRAY)
+        at += size

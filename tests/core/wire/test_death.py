@@ -1,0 +1,316 @@
+"""The history of a dead letter, against a plain model of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.core.model import FieldValue, Properties, Table
+from warren.core.wire import properties as wire
+from warren.core.wire.death import add_death, would_cycle
+from warren.core.wire.properties import read_traits
+from warren.core.wire.tables import MAX_ENTRIES, decode_checked, entries
+
+from .support import TABLES
+
+TIME_S = 1_700_000_000
+REASONS = ("expired", "rejected", "maxlen", "delivery_limit")
+
+
+class Death(NamedTuple):
+    queue: str
+    reason: str
+    exchange: str = "x"
+    routing_key: str = "k"
+    keep_keys: bool = True
+
+
+DEATHS = st.builds(
+    Death,
+    st.sampled_from(["a", "b", "c"]),
+    st.sampled_from(REASONS),
+    st.sampled_from(["", "x"]),
+    st.sampled_from(["k", "l"]),
+    st.booleans(),
+)
+
+
+def die(raw: bytes, death: Death) -> tuple[bytes, list[str], Table]:
+    return add_death(
+        raw,
+        queue=death.queue,
+        reason=death.reason,
+        exchange=death.exchange,
+        routing_key=death.routing_key,
+        time_s=TIME_S,
+        keep_keys=death.keep_keys,
+    )
+
+
+def after(properties: Properties, *deaths: Death) -> Properties:
+    raw = wire.encode(properties)
+    for death in deaths:
+        raw = die(raw, death)[0]
+    read_traits(raw, 0, len(raw))
+    return wire.decode(raw)
+
+
+def headers_after(headers: Table, *deaths: Death) -> dict[str, Any]:
+    return after(Properties(headers=headers), *deaths).headers or {}
+
+
+class Model:
+    """What the headers are to be, with nothing but dictionaries."""
+
+    def __init__(self, properties: Properties) -> None:
+        self.headers: dict[str, Any] = dict(properties.headers or {})
+        self.expiration = properties.expiration
+
+    def die(self, death: Death) -> list[str]:
+        copies = self.keys("CC")
+        known = self.headers.get("x-death")
+        history = [old for old in known if isinstance(old, dict)] if isinstance(known, list) else []
+        new: dict[str, Any] = {
+            "count": 1,
+            "exchange": death.exchange,
+            "queue": death.queue,
+            "reason": death.reason,
+            "routing-keys": [death.routing_key, *copies],
+            "time": datetime.fromtimestamp(TIME_S, UTC),
+        }
+        if self.expiration is not None:
+            new["original-expiration"] = self.expiration
+        same = [
+            old
+            for old in history
+            if (old.get("queue"), old.get("reason")) == (death.queue, death.reason)
+        ]
+        if same:
+            new = {**same[0], "count": same[0]["count"] + 1}
+            history.remove(same[0])
+        self.headers["x-death"] = [new, *history]
+        for name in ("queue", "reason", "exchange"):
+            self.headers.setdefault(f"x-first-death-{name}", getattr(death, name))
+            self.headers[f"x-last-death-{name}"] = getattr(death, name)
+        if not death.keep_keys:
+            self.headers.pop("CC", None)
+        self.expiration = None
+        return copies if death.keep_keys else []
+
+    def keys(self, name: str) -> list[str]:
+        value = self.headers.get(name)
+        return [key for key in value if isinstance(key, str)] if isinstance(value, list) else []
+
+
+COPIES = st.lists(st.sampled_from(["cc1", "cc2"]), max_size=2)
+
+
+@given(
+    TABLES, st.none() | COPIES, st.sampled_from([None, "5000"]),
+    st.lists(DEATHS, min_size=1, max_size=8),
+)  # fmt: skip
+def test_any_life(
+    headers: Table,
+    copies: list[str] | None,
+    expiration: str | None,
+    deaths: list[Death],
+) -> None:
+    made = Properties(headers=headers, expiration=expiration, message_id="m", priority=3)
+    if copies is not None:
+        headers["CC"] = list(copies)
+    model, raw = Model(made), wire.encode(made)
+    for death in deaths:
+        travelling = model.die(death)
+        raw, keys, decoded = die(raw, death)
+        assert keys == travelling
+        assert decoded == model.headers
+    assert read_traits(raw, 0, len(raw)).expiration is None
+    made.headers, made.expiration = model.headers, None
+    assert wire.decode(raw) == made
+
+
+def test_the_first_death() -> None:
+    dead = after(Properties(expiration="500", content_type="text/plain"), Death("q", "expired"))
+    assert dead.expiration is None
+    assert dead.content_type == "text/plain"
+    assert dead.headers == {
+        "x-death": [
+            {
+                "count": 1,
+                "exchange": "x",
+                "queue": "q",
+                "reason": "expired",
+                "routing-keys": ["k"],
+                "time": datetime.fromtimestamp(TIME_S, UTC),
+                "original-expiration": "500",
+            }
+        ],
+        "x-first-death-queue": "q",
+        "x-first-death-reason": "expired",
+        "x-first-death-exchange": "x",
+        "x-last-death-queue": "q",
+        "x-last-death-reason": "expired",
+        "x-last-death-exchange": "x",
+    }
+
+
+def test_a_repeated_death_counts_up_and_comes_first() -> None:
+    headers = headers_after(
+        {}, Death("a", "expired"), Death("b", "rejected"), Death("a", "expired")
+    )
+    assert summary(headers) == [("a", "expired", 2), ("b", "rejected", 1)]
+    assert headers["x-first-death-queue"] == headers["x-last-death-queue"] == "a"
+    again = headers_after(headers, Death("a", "rejected"))
+    assert summary(again) == [("a", "rejected", 1), ("a", "expired", 2), ("b", "rejected", 1)]
+    assert (again["x-first-death-reason"], again["x-last-death-reason"]) == ("expired", "rejected")
+
+
+def summary(headers: dict[str, Any]) -> list[tuple[str, str, int]]:
+    return [(old["queue"], old["reason"], old["count"]) for old in headers["x-death"]]
+
+
+def test_counts_are_64_bits_wide() -> None:
+    raw = wire.encode(Properties())
+    for count in (1, 2):
+        raw = die(raw, Death("q", "expired"))[0]
+        table = wire.split(raw)[wire.HEADERS]
+        history = dict(entries(table))[b"x-death"]
+        assert history.count(b"\x05countl" + count.to_bytes(8, "big")) == 1
+
+
+def test_other_headers_stay_octet_for_octet() -> None:
+    odd = b"\x01aT" + (2**62).to_bytes(8, "big") + b"\x01bS\x00\x00\x00\x01\xff\x01ci" + b"\xff" * 4
+    raw = b"\x20\x00" + len(odd).to_bytes(4, "big") + odd
+    dead = die(raw, Death("q", "expired"))[0]
+    assert odd in dead
+
+
+ODD_HISTORIES: list[FieldValue] = [
+    None,
+    "text",
+    {"queue": "q", "reason": "expired", "count": 5},
+    [],
+    ["q", None, 7, [{}]],
+    [{}],
+    [{"queue": "q"}, {"reason": "expired"}],
+    [{"queue": 1, "reason": True, "count": "many"}],
+    [{"queue": "other", "reason": "expired", "count": 2**63 - 1, "time": b"\xff", "f": 0.1}],
+]
+
+
+def test_a_table_as_full_as_a_publisher_may_make_it() -> None:
+    full = wire.encode(Properties(headers={str(number): None for number in range(MAX_ENTRIES)}))
+    read_traits(full, 0, len(full))
+    raw, _, headers = die(full, Death("q", "expired"))
+    assert len(headers) == MAX_ENTRIES + 7
+    assert wire.decode(raw).headers == headers
+
+
+@pytest.mark.parametrize("history", ODD_HISTORIES)
+def test_a_history_of_the_publishers_own_making(history: FieldValue) -> None:
+    headers = headers_after({"x-death": history}, Death("q", "expired"))
+    kept = [old for old in history if isinstance(old, dict)] if isinstance(history, list) else []
+    assert headers["x-death"][0]["queue"] == "q"
+    assert headers["x-death"][0]["count"] == 1
+    assert headers["x-death"][1:] == kept
+
+
+@pytest.mark.parametrize(
+    ("count", "next_count"),
+    [
+        (1, 2),
+        (2**63 - 2, 2**63 - 1),
+        (2**63 - 1, 2**63 - 1),
+        (-5, -4),
+        ("x", 1),
+        (None, 1),
+        (1.5, 1),
+    ],
+)
+def test_a_count_of_the_publishers_own_making(count: FieldValue, next_count: int) -> None:
+    old: Table = {"queue": "q", "reason": "expired", "count": count}
+    assert summary(headers_after({"x-death": [old]}, Death("q", "expired"))) == [
+        ("q", "expired", next_count)
+    ]
+
+
+def test_an_unsigned_count() -> None:
+    old = b"\x05queueS\x00\x00\x00\x01q\x06reasonS\x00\x00\x00\x07expired\x05countL" + b"\xff" * 8
+    table = b"F" + len(old).to_bytes(4, "big") + old
+    pairs = b"\x07x-deathA" + len(table).to_bytes(4, "big") + table
+    raw = b"\x20\x00" + len(pairs).to_bytes(4, "big") + pairs
+    dead = die(raw, Death("q", "expired"))[2]
+    assert summary(dead) == [("q", "expired", 2**63 - 1)]
+    other = die(raw, Death("r", "expired"))[2]
+    assert summary(other) == [("r", "expired", 1), ("q", "expired", 2**64 - 1)]
+
+
+@pytest.mark.parametrize("value", [None, "cc", {"a": 1}, [1, None, "cc"]])
+def test_copies_that_are_no_list_of_keys(value: FieldValue) -> None:
+    raw, keys, _ = die(wire.encode(Properties(headers={"CC": value})), Death("q", "expired"))
+    assert keys == (["cc"] if isinstance(value, list) else [])
+    assert (wire.decode(raw).headers or {})["CC"] == value
+
+
+def test_a_queue_with_its_own_key_sends_no_copies() -> None:
+    made = Properties(headers={"CC": ["cc"]})
+    raw, keys, headers = die(wire.encode(made), Death("q", "expired", keep_keys=False))
+    assert (keys, "CC" in headers) == ([], False)
+    assert headers["x-death"][0]["routing-keys"] == ["k", "cc"]  # type: ignore[call-overload, index]
+    table = wire.split(raw)[wire.HEADERS]
+    assert decode_checked(table) == headers
+
+
+# -- cycles
+
+
+def cycles(history: Sequence[tuple[str, str]], target: str, reason: str) -> bool:
+    """By the rule: newest first, a target that stands there with no `rejected` up to it."""
+    if reason == "rejected":
+        return False
+    queues = [queue for queue, _ in history]
+    if target not in queues:
+        return False
+    place = queues.index(target)
+    return all(why != "rejected" for _, why in history[: place + 1])
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(REASONS)), max_size=6),
+    st.sampled_from("abcd"),
+    st.sampled_from(REASONS),
+)
+def test_cycles(history: list[tuple[str, str]], target: str, reason: str) -> None:
+    table: list[FieldValue] = [{"queue": queue, "reason": why} for queue, why in history]
+    assert would_cycle({"x-death": table}, target, reason) == cycles(history, target, reason)
+
+
+@pytest.mark.parametrize(
+    ("deaths", "target", "reason", "cycle"),
+    [
+        ("expired", "a", "expired", True),
+        ("expired", "b", "expired", False),
+        ("rejected", "a", "rejected", False),
+        ("rejected", "a", "expired", False),
+    ],
+)
+def test_a_letter_that_has_just_died(deaths: str, target: str, reason: str, cycle: bool) -> None:
+    headers = headers_after({}, Death("a", deaths))
+    assert would_cycle(headers, target, reason) is cycle
+
+
+def test_a_rejection_breaks_the_cycle_only_for_what_died_before_it() -> None:
+    headers = headers_after({}, Death("a", "expired"), Death("b", "rejected"), Death("c", "maxlen"))
+    answers = {target: would_cycle(headers, target, "maxlen") for target in "abc"}
+    assert answers == {"a": False, "b": False, "c": True}
+
+
+@pytest.mark.parametrize("history", ODD_HISTORIES)
+def test_odd_histories_are_no_cycle(history: FieldValue) -> None:
+    assert not would_cycle({"x-death": history}, "nowhere", "expired")
+    assert not would_cycle({}, "nowhere", "expired")

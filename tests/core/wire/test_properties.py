@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pamqp import commands, frame, header
+
+from warren.core.errors import ConnectionFault
+from warren.core.model import PROPERTY_NAMES, Properties, Table
+from warren.core.wire import properties as wire
+from warren.core.wire.frames import header_frame
+from warren.core.wire.properties import PERSISTENT, PLAIN, Traits, read_traits
+
+from .support import LISTS, TABLES, refused
+
+
+def expected_traits(properties: Properties) -> Traits:
+    """By the definition, from the decoded properties."""
+    expiration = properties.expiration
+    inspected = (
+        bool({"CC", "BCC"} & (properties.headers or {}).keys())
+        or properties.reply_to == "amq.rabbitmq.reply-to"
+        or properties.user_id is not None
+        or (
+            expiration is not None
+            and not (expiration.isascii() and expiration.isdigit() and len(expiration) < 12)
+        )
+    )
+    return Traits(
+        persistent=properties.delivery_mode == 2,
+        priority=properties.priority or 0,
+        # Read octet by octet; what is not ASCII is inspected and then refused.
+        expiration=None if expiration is None else expiration.encode().decode("latin-1"),
+        inspected=inspected,
+    )
+
+
+def explanation(call: Callable[[], object]) -> str:
+    with pytest.raises(ConnectionFault) as caught:
+        call()
+    assert caught.value.code == 502
+    return caught.value.explanation
+
+
+# -- what is right
+
+
+@given(LISTS, st.binary(max_size=5), st.binary(max_size=5))
+def test_traits_are_what_decoding_tells(made: Properties, before: bytes, behind: bytes) -> None:
+    raw = wire.encode(made)
+    data = before + raw + behind
+    assert wire.decode(raw) == made
+    assert read_traits(data, len(before), len(before) + len(raw)) == expected_traits(made)
+
+
+@given(LISTS)
+def test_pamqp_reads_what_is_encoded(made: Properties) -> None:
+    # Its times end in the calendar, it knows no cluster-id; tables are compared in test_tables.
+    made.cluster_id = ""
+    made.timestamp = None if made.timestamp is None else made.timestamp & 0x7FFFFFFF
+    made.headers = None if made.headers is None else {}
+    read = frame.unmarshal(header_frame(1, 0, wire.encode(made)))[2]
+    assert isinstance(read, header.ContentHeader)
+    for name in PROPERTY_NAMES:
+        value = getattr(read.properties, "message_type" if name == "type" else name)
+        value = int(value.timestamp()) if isinstance(value, datetime) else value
+        assert value == getattr(made, name), name
+
+
+@given(LISTS)
+def test_a_list_can_be_taken_apart_and_joined_again(made: Properties) -> None:
+    raw = wire.encode(made)
+    parts = wire.split(raw)
+    assert wire.join(parts) == raw
+    assert wire.join(dict(reversed(parts.items()))) == raw
+    assert len(parts) == sum(getattr(made, name) is not None for name in PROPERTY_NAMES)
+
+
+@given(TABLES)
+def test_copies_are_found_by_key_and_nowhere_else(headers: Table) -> None:
+    raw = wire.encode(Properties(headers=headers))
+    assert read_traits(raw, 0, len(raw)).inspected == bool({"CC", "BCC"} & headers.keys())
+
+
+@pytest.mark.parametrize(
+    ("headers", "inspected"),
+    [
+        ({"CC": ["a"]}, True),
+        ({"a": 1, "BCC": ["a"]}, True),
+        ({"CC": None}, True),
+        ({"note": "CC: everyone"}, False),
+        ({"SUCCESS": True}, False),
+        ({"below": {"CC": ["a"]}}, False),
+        ({}, False),
+    ],
+)
+def test_copies(headers: Table, inspected: bool) -> None:
+    raw = wire.encode(Properties(headers=headers))
+    assert read_traits(raw, 0, len(raw)).inspected is inspected
+
+
+def test_traits_are_interned() -> None:
+    def traits(**properties: object) -> Traits:
+        raw = wire.encode(Properties(**properties))  # type: ignore[arg-type]
+        return read_traits(raw, 0, len(raw))
+
+    assert traits() is PLAIN
+    assert traits(content_type="a", message_id="b") is PLAIN
+    assert traits(delivery_mode=1, priority=0) is PLAIN
+    assert traits(delivery_mode=2) is PERSISTENT
+    assert traits(priority=7) is traits(priority=7, app_id="a")
+    assert traits(expiration="5000") is traits(expiration="5000")
+
+
+def test_interned_traits_are_bounded() -> None:
+    many = [wire.intern_traits(False, 0, str(number), False) for number in range(5000)]
+    kept = [wire.intern_traits(False, 0, str(number), False) for number in range(5000)]
+    assert many == kept
+    assert sum(first is second for first, second in zip(many, kept, strict=True)) <= 4096
+
+
+@given(LISTS, TABLES)
+def test_a_header_can_be_taken_out(made: Properties, headers: Table) -> None:
+    made.headers = {**headers, "BCC": ["a"], "other": 2**40}
+    less = wire.without_header(wire.encode(made), b"BCC")
+    del made.headers["BCC"]
+    assert less == wire.encode(made)
+    assert wire.without_header(less, b"BCC") == less
+
+
+# -- what is wrong
+
+
+@given(st.binary(max_size=40), st.integers(0, 42), st.binary(max_size=12))
+def test_any_bytes_are_refused_with_502_or_can_be_decoded(
+    raw: bytes, end: int, behind: bytes
+) -> None:
+    end = min(end, len(raw))
+    code = refused(lambda: read_traits(raw + behind, 0, end))
+    assert code in (None, 502)
+    assert code == refused(lambda: read_traits(raw[:end], 0, end))
+    if code is None:
+        assert read_traits(raw, 0, end) == expected_traits(wire.decode(raw[:end]))
+
+
+@given(LISTS, st.data())
+def test_a_list_with_one_wrong_octet_is_refused_or_decoded(
+    made: Properties, data: st.DataObject
+) -> None:
+    raw = bytearray(wire.encode(made))
+    raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    code = refused(lambda: read_traits(bytes(raw), 0, len(raw)))
+    assert code in (None, 502)
+    if code is None:
+        traits = read_traits(bytes(raw), 0, len(raw))
+        assert traits == expected_traits(wire.decode(bytes(raw)))
+
+
+@given(LISTS, st.data())
+def test_a_list_that_is_cut_or_too_long_is_refused(made: Properties, data: st.DataObject) -> None:
+    raw = wire.encode(made)
+    end = data.draw(st.integers(0, len(raw) - 1))
+    assert refused(lambda: read_traits(raw, 0, end)) == 502
+    assert refused(lambda: read_traits(raw[:end], 0, end)) == 502
+    assert refused(lambda: read_traits(raw + b"\x00", 0, len(raw) + 1)) == 502
+
+
+def test_flags_that_class_basic_does_not_have() -> None:
+    assert "does not have" in explanation(lambda: read_traits(b"\x00\x02", 0, 2))
+    assert "does not have" in explanation(lambda: read_traits(b"\x80\x01\x00", 0, 3))
+    assert "2 at least" in explanation(lambda: read_traits(b"\x00", 0, 1))
+
+
+@pytest.mark.parametrize("flag", [0x8000, 0x4000, 0x400, 0x200, 0x100, 0x80, 0x20, 0x10, 8, 4])
+def test_text_is_utf8(flag: int) -> None:
+    flags = flag.to_bytes(2, "big")
+    for text, code in ((b"\xc3\xbc", None), (b"\xff\xfe", 502), (b"\xc3", 502)):
+        raw = flags + bytes((len(text),)) + text
+        assert refused(lambda raw=raw: read_traits(raw, 0, len(raw))) == code  # type: ignore[misc]
+
+
+def test_octets_of_numbers_and_tables_need_not_be_utf8() -> None:
+    made = Properties(headers={"k": b"\xff"}, priority=255, timestamp=2**64 - 1, delivery_mode=200)
+    raw = wire.encode(made)
+    assert read_traits(raw, 0, len(raw)) == Traits(priority=255)
+    assert wire.decode(raw) == made
+
+
+def test_a_malformed_table_is_refused() -> None:
+    raw = b"\x20\x00\x00\x00\x00\x03\x01k?"
+    assert "unknown type" in explanation(lambda: read_traits(raw, 0, len(raw)))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        Properties(message_id="x" * 256),
+        Properties(content_type="\u00fc" * 128),
+        Properties(priority=256),
+        Properties(delivery_mode=-1),
+        Properties(timestamp=2**64),
+        Properties(headers={"k": 2**64}),
+    ],
+)
+def test_what_amqp_cannot_carry_is_not_encoded(made: Properties) -> None:
+    with pytest.raises(ValueError, match="limit|64 bits"):
+        wire.encode(made)
+
+
+def test_empty_text_is_a_value() -> None:
+    made = Properties(content_type="", expiration="")
+    assert wire.decode(wire.encode(made)) == made
+    read = commands.Basic.Properties(content_type="text/plain", priority=3).marshal()
+    assert wire.decode(read) == Properties(content_type="text/plain", priority=3)

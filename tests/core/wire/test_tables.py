@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import struct
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pamqp import decode, encode
+
+from warren.core.errors import ConnectionFault
+from warren.core.model import FieldValue, Table
+from warren.core.wire.tables import (
+    MAX_DEPTH,
+    MAX_ENTRIES,
+    check,
+    decode_checked,
+    decode_table,
+    decode_value,
+    encode_table,
+    encode_value,
+    entries,
+    items,
+    join_entries,
+    join_items,
+    spans,
+)
+
+from .support import TABLES, VALUES, refused
+
+SIZES = (1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 5, 8)
+
+
+def sized(raw: bytes) -> bytes:
+    return len(raw).to_bytes(4, "big") + raw
+
+
+def table(*pairs: bytes) -> bytes:
+    """A table of entries written out."""
+    return sized(b"".join(pairs))
+
+
+def entry(key: bytes, value: bytes) -> bytes:
+    return bytes((len(key),)) + key + value
+
+
+def refusal(raw: bytes) -> str:
+    with pytest.raises(ConnectionFault) as caught:
+        check(raw, 0, len(raw))
+    assert caught.value.code == 502
+    return caught.value.explanation
+
+
+# -- what is right
+
+
+@given(TABLES, st.binary(max_size=5), st.binary(max_size=5))
+def test_what_is_encoded_passes_and_comes_back(made: Table, before: bytes, behind: bytes) -> None:
+    raw = encode_table(made)
+    data = before + raw + behind
+    assert check(data, len(before), len(data)) == len(before) + len(raw)
+    assert decode_table(data, len(before), len(data)) == (made, len(before) + len(raw))
+    assert decode_checked(raw) == made
+
+
+@given(TABLES)
+def test_pamqp_reads_what_is_encoded(made: Table) -> None:
+    assert decode.field_table(encode_table(made)) == (len(encode_table(made)), made)
+
+
+@given(TABLES)
+def test_what_pamqp_encodes_passes_and_is_read_alike(made: Table) -> None:
+    # It knows no bytes, and has only the short floats.
+    raw = encode.field_table({key: value for key, value in made.items() if simple(value)})
+    assert check(raw, 0, len(raw)) == len(raw)
+    assert decode_checked(raw) == decode.field_table(raw)[1]
+
+
+def simple(value: FieldValue) -> bool:
+    match value:
+        case float() | bytes():
+            return False
+        case list():
+            return all(map(simple, value))
+        case dict():
+            return all(map(simple, value.values()))
+        case _:
+            return True
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b"t\x00", False),
+        (b"t\x02", True),
+        (b"b\xff", -1),
+        (b"B\xff", 255),
+        (b"s\xff\xfe", -2),
+        (b"u\xff\xfe", 65534),
+        (b"I\xff\xff\xff\xff", -1),
+        (b"i\xff\xff\xff\xff", 2**32 - 1),
+        (b"l" + b"\xff" * 8, -1),
+        (b"L" + b"\xff" * 8, 2**64 - 1),
+        (b"f\x3f\xc0\x00\x00", 1.5),
+        (b"d" + struct.pack(">d", 0.1), 0.1),
+        (b"D\x02\x00\x00\x00\x7b", Decimal("1.23")),
+        (b"D\x00\xff\xff\xff\xff", Decimal(-1)),
+        (b"D\xff\x00\x00\x00\x01", Decimal("1E-255")),
+        (b"S\x00\x00\x00\x02\xc3\xbc", "\u00fc"),
+        (b"S\x00\x00\x00\x02\xff\xff", b"\xff\xff"),
+        (b"x\x00\x00\x00\x02ab", bytearray(b"ab")),
+        (b"T" + (86_400).to_bytes(8, "big"), datetime(1970, 1, 2, tzinfo=UTC)),
+        (b"T" + (2**32).to_bytes(8, "big"), datetime(2106, 2, 7, 6, 28, 16, tzinfo=UTC)),
+        (b"T" + (1_700_000_000_000).to_bytes(8, "big"), 1_700_000_000_000),
+        (b"T" + (2**63 - 1).to_bytes(8, "big"), 2**63 - 1),
+        (b"V", None),
+        (b"A\x00\x00\x00\x03Vt\x01", [None, True]),
+        (b"F\x00\x00\x00\x03\x01aV", {"a": None}),
+    ],
+)
+def test_values_of_every_type(raw: bytes, value: FieldValue) -> None:
+    data = table(entry(b"k", raw))
+    assert decode_table(data, 0, len(data)) == ({"k": value}, len(data))
+    assert type(decode_value(raw)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "raw"),
+    [
+        (1, b"I\x00\x00\x00\x01"),
+        (-(2**31), b"I\x80\x00\x00\x00"),
+        (2**31, b"l\x00\x00\x00\x00\x80\x00\x00\x00"),
+        (0.1, b"d" + struct.pack(">d", 0.1)),
+        (1e300, b"d" + struct.pack(">d", 1e300)),
+        (datetime(1970, 1, 1, 0, 1), b"T" + (60).to_bytes(8, "big")),
+        (
+            datetime(1970, 1, 1, 2, tzinfo=timezone(timedelta(hours=2))),
+            b"T" + bytes(8),
+        ),
+        (Decimal("1E+3"), b"D\x00\x00\x00\x03\xe8"),
+        (Decimal("0.10"), b"D\x02\x00\x00\x00\x0a"),
+        (Decimal("-0.1"), b"D\x01\xff\xff\xff\xff"),
+    ],
+)
+def test_values_are_encoded_as_every_client_reads_them(value: FieldValue, raw: bytes) -> None:
+    assert encode_value(value) == raw
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        2**63,
+        -(2**63) - 1,
+        datetime(1969, 12, 31, tzinfo=UTC),
+        Decimal(2**31),
+        Decimal(-(2**31)),
+        Decimal("2147483647.1"),
+        Decimal("1E-256"),
+        Decimal("1E+1000000"),
+        Decimal("NaN"),
+        Decimal("Infinity"),
+        "\ud800",
+        {"k" * 256: None},
+        {"outer": [{"\u00fc" * 128: None}]},
+    ],
+)
+def test_what_amqp_cannot_carry_is_refused(value: FieldValue) -> None:
+    with pytest.raises(ValueError, match="table|surrogates"):
+        encode_table({"k": value})
+
+
+def test_a_long_key_is_not_cut() -> None:
+    made: Table = {"k" * 255: 1}
+    assert decode_checked(encode_table(made)) == made
+
+
+@given(TABLES)
+def test_entries_can_be_taken_apart_and_joined_again(made: Table) -> None:
+    raw = encode_table(made)
+    pairs = dict(entries(raw))
+    assert {key.decode(): decode_value(value) for key, value in pairs.items()} == made
+    assert join_entries(pairs) == raw
+
+
+@given(st.lists(VALUES, max_size=5))
+def test_items_can_be_taken_apart_and_joined_again(values: list[FieldValue]) -> None:
+    raw = encode_value(values)[1:]
+    assert [decode_value(item) for item in items(raw)] == values
+    assert join_items(items(raw)) == raw
+
+
+@given(TABLES, st.randoms())
+def test_values_do_not_matter_for_the_check(made: Table, chance: st.DataObject) -> None:
+    raw = bytearray(encode_table(made))
+    for start, end in spans(bytes(raw)):
+        raw[start:end] = bytes(chance.randrange(256) for _ in range(start, end))  # type: ignore[attr-defined]
+    assert check(bytes(raw), 0, len(raw)) == len(raw)
+    assert decode_checked(bytes(raw)).keys() == made.keys()
+
+
+# -- what is wrong
+
+
+@given(st.binary(max_size=60), st.integers(0, 5))
+@example(b"\x00\x00\x00\x03\x01kT", 0)
+@example(b"\x00\x00\x00\x02\x01k", 0)
+@example(b"\x00\x00", 0)
+def test_any_bytes_are_refused_with_502_or_can_be_decoded(raw: bytes, at: int) -> None:
+    code = refused(lambda: check(raw, at, len(raw)))
+    assert code in (None, 502)
+    if code is None:
+        after = check(raw, at, len(raw))
+        assert isinstance(decode_checked(raw[at:after]), dict)
+
+
+@given(TABLES, st.data())
+def test_a_table_with_one_wrong_octet_is_refused_or_decoded(
+    made: Table, data: st.DataObject
+) -> None:
+    raw = bytearray(encode_table(made))
+    raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    code = refused(lambda: decode_table(bytes(raw), 0, len(raw)))
+    assert code in (None, 502)
+
+
+@given(TABLES, st.data())
+def test_a_table_cut_short_is_refused(made: Table, data: st.DataObject) -> None:
+    raw = encode_table(made)
+    end = data.draw(st.integers(0, len(raw) - 1))
+    assert refused(lambda: check(raw, 0, end)) == 502
+    assert refused(lambda: check(raw[:end], 0, end)) == 502
+
+
+def nested(levels: int, kind: bytes) -> bytes:
+    """A table with that many levels, its own included, of tables or of arrays."""
+    raw = sized(b"")
+    for _ in range(levels - 2):
+        raw = sized(kind + raw) if kind == b"A" else table(entry(b"k", b"F" + raw))
+    return table(entry(b"k", kind + raw))
+
+
+@pytest.mark.parametrize("kind", [b"F", b"A"])
+def test_depth_is_bounded(kind: bytes) -> None:
+    deep = nested(MAX_DEPTH, kind)
+    assert decode_table(deep, 0, len(deep))[1] == len(deep)
+    assert refusal(nested(MAX_DEPTH + 1, kind)) == "table is nested more than 32 levels deep"
+    assert refusal(nested(580, kind)) == "table is nested more than 32 levels deep"
+
+
+def test_entries_are_bounded_over_all_levels() -> None:
+    half = MAX_ENTRIES // 2
+    full = table(entry(b"k", b"A" + sized(b"V" * half)), *(keys(MAX_ENTRIES - half - 1)))
+    assert check(full, 0, len(full)) == len(full)
+    more = table(entry(b"k", b"A" + sized(b"V" * (half + 1))), *(keys(MAX_ENTRIES - half - 1)))
+    assert refusal(more) == "table has more than 1024 entries"
+
+
+def keys(count: int) -> list[bytes]:
+    return [entry(str(number).encode(), b"V") for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in range(256) if chr(kind) not in "tbBsuIilLfdDTVSxFA"]
+)
+def test_unknown_types(kind: int) -> None:
+    raw = table(entry(b"k", bytes((kind,))))
+    assert refusal(raw) == f"table has a value of unknown type {kind}"
+
+
+VALUES_OF_ALL_TYPES = [
+    *(kind.encode() + bytes(size) for kind, size in zip("tbBsuIilLfdDT", SIZES, strict=True)),
+    b"S" + sized(b"a"),
+    b"x" + sized(b"a"),
+    b"F" + table(entry(b"k", b"V")),
+    b"A" + sized(b"V"),
+]
+
+
+@pytest.mark.parametrize("value", VALUES_OF_ALL_TYPES)
+def test_values_past_the_end_of_their_table(value: bytes) -> None:
+    assert check(table(entry(b"k", value)), 0, 4 + 2 + len(value))
+    for missing in range(1, len(value)):
+        raw = (2 + len(value) - missing).to_bytes(4, "big") + entry(b"k", value) + bytes(8)
+        assert refused(lambda raw=raw: check(raw, 0, len(raw))) == 502, raw  # type: ignore[misc]
+
+
+def test_lengths_past_the_end() -> None:
+    assert "runs past" in refusal(table(b"\x05key"))
+    assert "4294967295 bytes in 9" in refusal(table(entry(b"k", b"S" + b"\xff" * 4 + b"text!")))
+    assert "5 bytes in" in refusal(table(entry(b"k", b"F\x00\x00\x00\x05") + b"aV"))
+    assert "no value" in refusal(table(b"\x01k"))
+
+
+def test_keys() -> None:
+    assert refusal(table(entry(b"k", b"V"), entry(b"k", b"V"))) == "table has the key b'k' twice"
+    inner = b"F" + table(entry(b"k", b"V"), entry(b"k", b"V"))
+    assert "twice" in refusal(table(entry(b"k", inner)))
+    assert refusal(table(entry(b"\xff", b"V"))) == "table key b'\\xff' is not UTF-8"
+    same_below = table(entry(b"k", b"F" + table(entry(b"k", b"V"))), entry(b"l", b"V"))
+    assert check(same_below, 0, len(same_below)) == len(same_below)
+    no_name = table(entry(b"", b"V"))
+    assert decode_table(no_name, 0, len(no_name))[0] == {"": None}
+
+
+@pytest.mark.parametrize("seconds", [2**63, 2**64 - 1])
+def test_timestamps_behind_all_calendars(seconds: int) -> None:
+    value = b"T" + seconds.to_bytes(8, "big")
+    assert "calendars" in refusal(table(entry(b"k", value)))
+    assert "calendars" in refusal(table(entry(b"k", b"A" + sized(value))))
