@@ -1,0 +1,1 @@
+"""Queues: order, consumers and credit, expiry, limits, dead letters."""

@@ -1,0 +1,130 @@
+"""Consumers of a queue, and whose turn it is.
+
+A consumer is open while it can take a message. The ring keeps the open ones of each priority in
+round-robin order, so finding the next and counting them costs the same for ten and ten thousand.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from ..block import Span
+from ..model import Table
+
+if TYPE_CHECKING:
+    from .queue import Queue
+
+
+class Session(Protocol):
+    """Who consumers belong to: an AMQP channel, or an application in this process."""
+
+    prefetch: int
+    """Limit of unacked messages over all consumers of the session, 0 for none."""
+
+    @property
+    def unacked_count(self) -> int: ...
+
+    @property
+    def writable(self) -> bool:
+        """False while the other side does not read."""
+
+    def deliver(self, consumer: Consumer, span: Span) -> None: ...
+
+    def cancelled(self, consumer: Consumer) -> None:
+        """The queue of this consumer is gone."""
+
+
+class Consumer:
+    """One subscription to a queue (AMQP 0-9-1 1.8.3.3)."""
+
+    __slots__ = (
+        "arguments", "exclusive", "no_ack", "open", "prefetch", "priority", "queue", "session",
+        "tag", "unacked_count",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        tag: str,
+        queue: Queue,
+        session: Session,
+        *,
+        no_ack: bool = False,
+        exclusive: bool = False,
+        priority: int = 0,
+        prefetch: int = 0,
+        arguments: Table | None = None,
+    ) -> None:
+        self.tag = tag
+        self.queue = queue
+        self.session = session
+        self.no_ack = no_ack
+        self.exclusive = exclusive
+        self.priority = priority
+        self.prefetch = prefetch
+        self.arguments = arguments or {}
+        self.unacked_count = 0
+        self.open = False
+
+    def credit(self) -> int:
+        """How many messages it can take now, at most a million."""
+        session = self.session
+        if not session.writable:
+            return 0
+        credit = 1_000_000
+        if self.no_ack:
+            return credit
+        if self.prefetch:
+            credit = self.prefetch - self.unacked_count
+        if session.prefetch:
+            credit = min(credit, session.prefetch - session.unacked_count)
+        return credit
+
+    def reopen(self) -> None:
+        """Puts it back in line if it has credit again, and has its queue served."""
+        if not self.open and self.credit() > 0:
+            self.queue.open_consumer(self)
+
+
+class ConsumerRing:
+    """The consumers of one queue."""
+
+    __slots__ = ("_levels", "_open", "members")
+
+    def __init__(self) -> None:
+        self.members: dict[Consumer, None] = {}
+        self._open: dict[int, deque[Consumer]] = {}
+        self._levels: list[int] = []
+
+    def add(self, consumer: Consumer) -> None:
+        self.members[consumer] = None
+        self.open(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        del self.members[consumer]
+        line = self._open.get(consumer.priority)
+        if line is None:
+            return
+        if consumer.open:
+            line.remove(consumer)
+            consumer.open = False
+        if not line:
+            # Clients choose priorities; each level that was ever used must not stay for good.
+            del self._open[consumer.priority]
+            self._levels.remove(consumer.priority)
+
+    def open(self, consumer: Consumer) -> None:
+        line = self._open.get(consumer.priority)
+        if line is None:
+            line = self._open[consumer.priority] = deque()
+            self._levels = sorted(self._open, reverse=True)
+        line.append(consumer)
+        consumer.open = True
+
+    def line(self) -> deque[Consumer] | None:
+        """The open consumers of the highest priority that has any, next one first."""
+        for level in self._levels:
+            line = self._open[level]
+            if line:
+                return line
+        return None

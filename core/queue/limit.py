@@ -1,0 +1,23 @@
+"""x-max-length and x-max-length-bytes: whether a queue has room for a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..block import Run, Span
+from .arguments import Rules
+
+if TYPE_CHECKING:
+    from .queue import Queue
+
+
+def over_limit(queue: Queue, rules: Rules, run: Run) -> bool:
+    """True if the queue would hold more ready messages or bytes than it may.
+
+    What consumers have taken does not count, so a queue is pumped before it is asked.
+    """
+    if rules.max_length is not None and queue.ready_count + run.count > rules.max_length:
+        return True
+    if rules.max_length_bytes is None:
+        return False
+    return queue.ready_bytes + Span(run, 0, run.count).body_bytes() > rules.max_length_bytes

@@ -1,0 +1,182 @@
+"""Deliveries that wait for their acknowledgement, as ranges of delivery tags.
+
+A delivery of a span is one range. Acks in order move its front; from the first odd ack on the
+range keeps a flag per message, so that a second ack of the same tag is found out. Ranges are
+never split. A settled one lets go of its messages at once and of its place when the list has
+doubled: a consumer may sit on one message while it settles a million behind it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from ..block import Span
+from .consumer import Consumer
+from .queue import Queue
+
+_CLEAR_MIN = 512
+"""Fewer ranges are not worth looking through."""
+
+
+class Piece(NamedTuple):
+    """Messages taken out of the unacked, together; `consumer` is None for those got by get."""
+
+    consumer: Consumer | None
+    queue: Queue
+    span: Span
+
+
+class _Range:
+    __slots__ = ("consumer", "count", "flags", "front", "left", "queue", "span", "tag")
+
+    def __init__(self, tag: int, consumer: Consumer | None, queue: Queue, span: Span) -> None:
+        self.tag = tag
+        self.consumer = consumer
+        self.queue = queue
+        self.span: Span | None = span
+        self.count = span.high - span.low
+        self.left = self.count
+        self.front = 0
+        self.flags: bytearray | None = None
+
+    def piece(self, start: int, stop: int) -> Piece:
+        span = self.span
+        assert span is not None
+        low = span.low
+        return Piece(
+            self.consumer,
+            self.queue,
+            Span(span.run, low + start, low + stop, span.redelivered),
+        )
+
+    def settle(self, start: int, stop: int, into: list[Piece]) -> None:
+        """Takes what is unsettled of positions `start` to `stop - 1`."""
+        start = max(start, self.front)
+        flags = self.flags
+        if flags is None:
+            if start < stop:
+                into.append(self.piece(start, stop))
+                self._mark(start, stop)
+            return
+        while start < stop:
+            if flags[start]:
+                start += 1
+                continue
+            end = flags.find(1, start, stop)
+            end = stop if end < 0 else end
+            into.append(self.piece(start, end))
+            self._mark(start, end)
+            start = end
+
+    def _mark(self, start: int, stop: int) -> None:
+        self.left -= stop - start
+        if not self.left:
+            self.span = None
+        if start == self.front:
+            self.front = stop
+            flags = self.flags
+            if flags is not None:
+                while self.front < self.count and flags[self.front]:
+                    self.front += 1
+            return
+        if self.flags is None:
+            self.flags = bytearray(self.count)
+        self.flags[start:stop] = b"\x01" * (stop - start)
+
+
+class Unacked:
+    """The outstanding deliveries of one channel; `count` messages."""
+
+    __slots__ = ("_clear_at", "_first", "_ranges", "count")
+
+    def __init__(self) -> None:
+        self._ranges: list[_Range] = []
+        self._first = 0
+        self._clear_at = _CLEAR_MIN
+        self.count = 0
+
+    def add(self, tag: int, consumer: Consumer | None, queue: Queue, span: Span) -> None:
+        """The span was delivered with the tags `tag`, `tag + 1`, ..."""
+        if len(self._ranges) >= self._clear_at:
+            self._clear()
+        self._ranges.append(_Range(tag, consumer, queue, span))
+        self.count += span.high - span.low
+
+    def _clear(self) -> None:
+        self._ranges = [held for held in self._ranges if held.left]
+        self._first = 0
+        self._clear_at = max(_CLEAR_MIN, 2 * len(self._ranges))
+
+    def take(self, first: int, last: int) -> list[Piece] | None:
+        """Takes the deliveries `first` to `last`; None, and nothing taken, if one is unknown."""
+        pieces: list[Piece] = []
+        if first == last:
+            held = self._find(first)
+            if held is None:
+                return None
+            place = first - held.tag
+            held.settle(place, place + 1, pieces)
+            self._taken(1)
+            return pieces
+        if any(self._find(tag) is None for tag in range(first, last + 1)):
+            return None
+        tag = first
+        while tag <= last:
+            held = self._find(tag)
+            assert held is not None
+            stop = min(last + 1, held.tag + held.count)
+            held.settle(tag - held.tag, stop - held.tag, pieces)
+            tag = stop
+        self._taken(last + 1 - first)
+        return pieces
+
+    def take_up_to(self, last: int) -> list[Piece] | None:
+        """Takes every delivery up to `last`, which must be outstanding itself; else None."""
+        if self._find(last) is None:
+            return None
+        pieces: list[Piece] = []
+        ranges = self._ranges
+        for place in range(self._first, len(ranges)):
+            held = ranges[place]
+            if held.tag > last:
+                break
+            held.settle(held.front, min(held.count, last - held.tag + 1), pieces)
+        self._taken(sum(piece.span.high - piece.span.low for piece in pieces))
+        return pieces
+
+    def take_all(self) -> list[Piece]:
+        pieces: list[Piece] = []
+        for held in self._ranges[self._first :]:
+            held.settle(held.front, held.count, pieces)
+        self._ranges = []
+        self._first = 0
+        self.count = 0
+        return pieces
+
+    def _find(self, tag: int) -> _Range | None:
+        ranges = self._ranges
+        first = self._first
+        if first == len(ranges):
+            return None
+        held = ranges[first]
+        if tag - held.tag >= held.count:
+            held = ranges[bisect_right(ranges, tag, lo=first, key=_tag) - 1]
+        place = tag - held.tag
+        if not held.front <= place < held.count:
+            return None
+        if held.flags is not None and held.flags[place]:
+            return None
+        return held
+
+    def _taken(self, count: int) -> None:
+        self.count -= count
+        ranges = self._ranges
+        first = self._first
+        while first < len(ranges) and not ranges[first].left:
+            first += 1
+        self._first = first
+
+
+def _tag(held: _Range) -> int:
+    return held.tag

@@ -1,0 +1,192 @@
+"""A queue's surroundings without a broker: what it asks of them is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tests.core.messages import block
+from warren.core.block import Block, Run, Span
+from warren.core.model import FieldValue, Table
+from warren.core.queue.arguments import read_rules
+from warren.core.queue.consumer import Consumer
+from warren.core.queue.queue import Queue
+from warren.core.store.memory import MemoryStore
+from warren.core.store.port import QueueIdentity, Store
+from warren.core.timers import Timers
+from warren.core.wire.properties import PLAIN, Traits
+
+BUDGET = 2_000
+
+
+def sequences(*spans: Span) -> list[int]:
+    """The sequence numbers of all messages, in order."""
+    return [span.run.sequence(at) for span in spans for at in range(span.low, span.high)]
+
+
+def expiring(ms: str) -> Traits:
+    return Traits(expiration=ms)
+
+
+class NotingStore(MemoryStore):
+    """Knows what was settled."""
+
+    def __init__(self) -> None:
+        super().__init__(first_sequence=1)
+        self.settled: list[int] = []
+
+    def settle(self, queue: QueueIdentity, span: Span) -> None:
+        assert queue.durable
+        self.settled += sequences(span)
+
+
+@dataclass
+class House:
+    """The broker as queues see it. `letters` are sequence numbers with their reasons."""
+
+    store: Store = field(default_factory=NotingStore)
+    timers: Timers = field(default_factory=Timers)
+    now_ms: int = 1_000
+    letters: list[tuple[int, str]] = field(default_factory=list)
+    dropped: list[Queue] = field(default_factory=list)
+    active: list[Queue] = field(default_factory=list)
+
+    @property
+    def settled(self) -> list[int]:
+        """Sequence numbers that durable queues told the store they are done with."""
+        assert isinstance(self.store, NotingStore)
+        return self.store.settled
+
+    def wake(self, queue: Queue) -> None:
+        if not queue.active:
+            queue.active = True
+            self.active.append(queue)
+
+    def dead_letter(self, queue: Queue, span: Span, reason: str) -> None:
+        self.letters += [(number, reason) for number in sequences(span)]
+
+    def drop_queue(self, queue: Queue) -> None:
+        self.dropped.append(queue)
+
+    def queue(
+        self, *, durable: bool = False, auto_delete: bool = False, **arguments: FieldValue
+    ) -> Queue:
+        """Arguments are written with `_` for `-` and without their `x-`."""
+        table: Table = {f"x-{name.replace('_', '-')}": value for name, value in arguments.items()}
+        return Queue(
+            "q",
+            "/",
+            self,
+            1,
+            durable=durable,
+            auto_delete=auto_delete,
+            arguments=table,
+            rules=read_rules("q", "/", table),
+        )
+
+    def turn(self, budget: int = BUDGET) -> None:
+        """Hands out until there is nothing more to do."""
+        while self.active:
+            queue = self.active.pop(0)
+            queue.active = False
+            if queue.pump(budget):
+                self.wake(queue)
+
+    def wait(self, ms: int) -> None:
+        """Time passes, millisecond by millisecond as far as anything is due."""
+        end_ms = self.now_ms + ms
+        while (next_ms := self.timers.next_ms) is not None and next_ms <= end_ms:
+            self.now_ms = max(self.now_ms, next_ms)
+            self.timers.run_due(self.now_ms)
+            self.turn()
+        self.now_ms = end_ms
+        self.turn()
+
+
+@dataclass(eq=False)
+class Session:
+    """Takes deliveries; `room` is how many before its socket is full."""
+
+    prefetch: int = 0
+    room: int = 1_000_000
+    got: list[tuple[Consumer, Span]] = field(default_factory=list)
+    cancels: list[Consumer] = field(default_factory=list)
+    unacked_count: int = 0
+
+    @property
+    def writable(self) -> bool:
+        return self.room > 0
+
+    def deliver(self, consumer: Consumer, span: Span) -> None:
+        self.got.append((consumer, span))
+        self.room -= span.count
+        if consumer.no_ack:
+            consumer.queue.settle(span)
+        else:
+            consumer.unacked_count += span.count
+            self.unacked_count += span.count
+
+    def cancelled(self, consumer: Consumer) -> None:
+        self.cancels.append(consumer)
+
+    def numbers(self, consumer: Consumer | None = None) -> list[int]:
+        """What was delivered, to all or to one."""
+        return sequences(*(span for to, span in self.got if consumer is None or to is consumer))
+
+    def redelivered(self) -> list[bool]:
+        return [span.redelivered for _, span in self.got for _ in range(span.count)]
+
+    def take_back(self, consumer: Consumer) -> list[Span]:
+        """The unacked deliveries of a consumer, with their credit."""
+        spans = [span for to, span in self.got if to is consumer]
+        self.got = [(to, span) for to, span in self.got if to is not consumer]
+        for span in spans:
+            consumer.unacked_count -= span.count
+            self.unacked_count -= span.count
+        return spans
+
+    def ack(self, consumer: Consumer) -> None:
+        for span in self.take_back(consumer):
+            consumer.queue.settle(span)
+        consumer.reopen()
+
+
+def add(
+    queue: Queue,
+    session: Session,
+    tag: str = "c",
+    *,
+    no_ack: bool = False,
+    exclusive: bool = False,
+    priority: int = 0,
+    prefetch: int = 0,
+) -> Consumer:
+    consumer = Consumer(
+        tag, queue, session,
+        no_ack=no_ack, exclusive=exclusive, priority=priority, prefetch=prefetch,
+    )  # fmt: skip
+    queue.add_consumer(consumer)
+    return consumer
+
+
+def publish(
+    house: House, queue: Queue, count: int = 1, traits: Traits = PLAIN, body_bytes: int = 4
+) -> bool:
+    """One read's messages; False if the queue refuses them."""
+    return queue.enqueue(Run(made(house, count, traits, body_bytes), None))
+
+
+def made(house: House, count: int = 1, traits: Traits = PLAIN, body_bytes: int = 4) -> Block:
+    return block(count, house.store.reserve(count), traits, body_bytes)
+
+
+def ready(queue: Queue) -> list[int]:
+    """What waits in the queue, in order."""
+    return sequences(*queue.backlog)
+
+
+def take(queue: Queue, limit: int) -> Iterable[Span]:
+    """Up to `limit` messages, taken as by get."""
+    while limit > 0 and (span := queue.take(limit)) is not None:
+        limit -= span.count
+        yield span

@@ -1,0 +1,150 @@
+"""The backlog against a model of it: a list of sequence numbers, kept sorted."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from tests.core.messages import block
+from warren.core.block import Run, Span
+from warren.core.queue.ready import Backlog
+
+from .support import sequences
+
+
+def numbers(backlog: Backlog) -> list[int]:
+    return sequences(*backlog)
+
+
+def filled(*counts: int) -> Backlog:
+    backlog, sequence = Backlog(), 1
+    for count in counts:
+        backlog.append(Run(block(count, sequence), None))
+        sequence += count
+    return backlog
+
+
+def take(backlog: Backlog, limit: int) -> Span:
+    head = backlog.head()
+    assert head is not None
+    return backlog.take(head, limit)
+
+
+class Model(RuleBasedStateMachine):
+    """Messages come in, are taken from the front, come back in pieces, or expire anywhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backlog = Backlog()
+        self.next = 1
+        self.waiting: dict[int, bool] = {}
+        self.taken: list[Span] = []
+
+    @rule(count=st.integers(1, 8), data=st.data())
+    def append(self, count: int, data: st.DataObject) -> None:
+        chosen = data.draw(
+            st.none() | st.sets(st.sampled_from(range(count)), min_size=1).map(sorted)
+        )
+        selection = None if chosen is None else array("H", chosen)
+        run = Run(block(count, self.next), selection)
+        span = self.backlog.append(run)
+        assert (span.run, span.low, span.high, span.redelivered) == (run, 0, run.count, False)
+        self.waiting |= dict.fromkeys(sequences(span), False)
+        self.next += count
+
+    @precondition(lambda self: self.waiting)
+    @rule(limit=st.integers(1, 10))
+    def take(self, limit: int) -> None:
+        span = take(self.backlog, limit)
+        got = sequences(span)
+        assert 1 <= len(got) <= limit
+        assert got == sorted(self.waiting)[: len(got)]
+        assert {self.waiting.pop(number) for number in got} == {span.redelivered}
+        self.taken.append(span)
+
+    @precondition(lambda self: self.taken)
+    @rule(redelivered=st.booleans(), data=st.data())
+    def put_back(self, redelivered: bool, data: st.DataObject) -> None:
+        """Part of a delivery returns, as after odd acks; what remains may follow later."""
+        span = self.taken.pop(data.draw(st.integers(0, len(self.taken) - 1)))
+        low = data.draw(st.integers(span.low, span.high - 1))
+        high = data.draw(st.integers(low + 1, span.high))
+        for start, end in ((span.low, low), (high, span.high)):
+            if start < end:
+                self.taken.append(Span(span.run, start, end, span.redelivered))
+        back = Span(span.run, low, high, span.redelivered or redelivered)
+        self.waiting |= dict.fromkeys(sequences(back), back.redelivered)
+        expected = sequences(back)
+        held = self.backlog.put_back(back)
+        assert set(expected) <= set(sequences(held))
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data())
+    def expire(self, data: st.DataObject) -> None:
+        span = data.draw(st.sampled_from(list(self.backlog)))
+        for number in sequences(self.backlog.empty(span)):
+            del self.waiting[number]
+
+    @invariant()
+    def agrees(self) -> None:
+        assert self.backlog.count == len(self.waiting)
+        assert numbers(self.backlog) == sorted(self.waiting)
+        flags = [span.redelivered for span in self.backlog for _ in range(span.count)]
+        assert flags == [self.waiting[number] for number in sorted(self.waiting)]
+        head = self.backlog.head()
+        assert (None if head is None else head.sequence) == min(self.waiting, default=None)
+
+
+TestModel: Any = Model.TestCase
+TestModel.settings = settings(max_examples=40, stateful_step_count=30)
+
+
+def test_nothing() -> None:
+    backlog = Backlog()
+    assert (backlog.head(), backlog.count, list(backlog)) == (None, 0, [])
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_requeued_messages_join_again(backwards: bool) -> None:
+    backlog = filled(1_000)
+    pieces = [take(backlog, 1) for _ in range(1_000)]
+    for piece in reversed(pieces) if backwards else pieces:
+        backlog.put_back(piece)
+    assert numbers(backlog) == list(range(1, 1_001))
+    assert len(list(backlog)) == 1
+
+
+def test_a_redelivered_message_does_not_join_one_that_is_not() -> None:
+    backlog = filled(3)
+    first = take(backlog, 1)
+    second = take(backlog, 1)
+    backlog.put_back(first)
+    backlog.put_back(Span(second.run, second.low, second.high, True))
+    assert [span.redelivered for span in backlog] == [False, True, False]
+
+
+def test_what_is_put_back_is_given_as_the_span_that_holds_it() -> None:
+    backlog = filled(5)
+    first, second, third = (take(backlog, 1) for _ in range(3))
+    held = backlog.put_back(first)
+    assert held is first
+    assert backlog.put_back(second) is first
+    assert (first.low, first.high) == (0, 2)
+    assert backlog.put_back(third) is first
+    assert backlog.head() is first
+
+
+def test_an_expired_span_among_the_returned_ones_is_no_obstacle() -> None:
+    backlog = Backlog()
+    backlog.append(Run(block(5), array("H", [0, 2, 4])))
+    first, second, third = (take(backlog, 1) for _ in range(3))
+    backlog.empty(backlog.put_back(third))
+    backlog.put_back(second)
+    assert numbers(backlog) == [3]
+    backlog.put_back(first)
+    assert numbers(backlog) == [1, 3]
