@@ -1,0 +1,178 @@
+"""Class basic (AMQP 0-9-1 1.8) but for publish and deliver, and class confirm (85)."""
+
+from __future__ import annotations
+
+import secrets
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING
+
+from pamqp import commands
+
+from ..equivalence import resource, type_name
+from ..errors import ConnectionFault, access_refused, precondition_failed
+from ..model import Table
+from ..queue.queue import Queue
+from ..vhost import REPLY_PREFIX, REPLY_TO
+from ..wire.deliver import content_frames
+from ..wire.frames import short_string
+from .channel import ChannelConsumer
+from .queue_methods import queue_name
+
+if TYPE_CHECKING:
+    from .channel import Channel
+
+
+def qos(channel: Channel, method: commands.Basic.Qos) -> None:
+    """Per later consumer, or (global) for the whole channel; 0 lifts the limit."""
+    if method.prefetch_size:
+        raise ConnectionFault(540, f"prefetch_size {method.prefetch_size} (only 0 is supported)")
+    if method.global_:
+        channel.prefetch = method.prefetch_count
+        channel.reopen_consumers()
+    else:
+        channel.default_prefetch = method.prefetch_count
+    channel.send(60, 11)
+
+
+def consume(channel: Channel, method: commands.Basic.Consume) -> None:
+    tag = method.consumer_tag or _make_tag()
+    if tag in channel.consumers:
+        raise ConnectionFault(530, f"attempt to reuse consumer tag '{tag}'")
+    if method.queue == REPLY_TO:
+        _consume_replies(channel, tag, method)
+        return
+    vhost = channel.vhost
+    name = queue_name(channel, method.queue)
+    channel.connection.user.require(vhost.name, "read", "queue", name)
+    queue = vhost.queue(name, channel.connection)
+    if queue.exclusive_consumer is not None or (method.exclusive and queue.consumer_count):
+        raise access_refused(f"{resource('queue', name, vhost.name)} in exclusive use")
+    arguments: Table = method.arguments or {}
+    consumer = ChannelConsumer(
+        tag,
+        queue,
+        channel,
+        no_ack=method.no_ack,
+        exclusive=method.exclusive,
+        priority=read_priority(arguments),
+        prefetch=channel.default_prefetch,
+        arguments=arguments,
+    )
+    _start(channel, consumer, method.nowait)
+
+
+def _start(channel: Channel, consumer: ChannelConsumer, nowait: bool) -> None:
+    """The OK goes out before the first delivery."""
+    if not nowait:
+        channel.send(60, 21, short_string(consumer.tag))
+    channel.add_consumer(consumer)
+
+
+def _consume_replies(channel: Channel, tag: str, method: commands.Basic.Consume) -> None:
+    """Direct reply-to: a private queue that requests on this channel will name."""
+    if not method.no_ack:
+        raise precondition_failed("reply consumer cannot acknowledge")
+    if channel.reply_queue is not None:
+        raise precondition_failed("reply consumer already set")
+    name = REPLY_PREFIX + urlsafe_b64encode(secrets.token_bytes(18)).decode()
+    channel.reply_queue = channel.vhost.make_reply_queue(name)
+    _start(channel, ChannelConsumer(tag, channel.reply_queue, channel, no_ack=True), method.nowait)
+
+
+def read_priority(arguments: Table) -> int:
+    """A consumer's `x-priority`, 0 if there is none. Raises `ChannelError` 406 for no integer."""
+    value = arguments.get("x-priority", 0)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise precondition_failed(
+            f"invalid arg 'x-priority' for consumer: {type_name(value)} given, an integer is needed"
+        )
+    return value
+
+
+def _make_tag() -> str:
+    return "amq.ctag-" + urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
+
+
+def cancel(channel: Channel, method: commands.Basic.Cancel) -> None:
+    # Deliveries of this turn come before the OK, none after it.
+    channel.broker.settle_queues()
+    tag = method.consumer_tag or ""
+    channel.cancel(tag)
+    if not method.nowait:
+        channel.send(60, 31, short_string(tag))
+
+
+def cancel_ok(channel: Channel, method: commands.Basic.CancelOk) -> None:
+    """Some clients answer the broker's cancel; there is nothing to do."""
+
+
+def get(channel: Channel, method: commands.Basic.Get) -> None:
+    channel.broker.settle_queues()
+    vhost = channel.vhost
+    name = queue_name(channel, method.queue)
+    channel.connection.user.require(vhost.name, "read", "queue", name)
+    queue = vhost.queue(name, channel.connection)
+    queue.used()
+    queue.get(lambda: _answer_get(channel, queue, method.no_ack))
+
+
+def _answer_get(channel: Channel, queue: Queue, no_ack: bool) -> None:
+    """Runs at once, or later if the message has to come from the store first."""
+    if not channel.open:
+        return
+    span = queue.take(1)
+    if span is None:
+        if queue.waiting:
+            queue.get(lambda: _answer_get(channel, queue, no_ack))
+        else:
+            channel.send(60, 72, b"\x00")
+        return
+    block, index = span.run.block, span.run.index(span.low)
+    tag = channel.next_tag
+    channel.next_tag = tag + 1
+    channel.send(
+        60,
+        71,
+        b"".join(
+            (
+                tag.to_bytes(8, "big"),
+                bytes((span.redelivered,)),
+                block.envelope(index),
+                queue.ready_count.to_bytes(4, "big"),
+            )
+        ),
+    )
+    connection = channel.connection
+    connection.write(content_frames(block, index, channel.number, connection.frame_max))
+    channel.broker.counters.delivered += 1
+    if no_ack:
+        queue.settle(span)
+    else:
+        channel.unacked.add(tag, None, queue, span)
+
+
+def ack(channel: Channel, method: commands.Basic.Ack) -> None:
+    channel.acknowledge(method.delivery_tag, method.delivery_tag, method.multiple)
+
+
+def nack(channel: Channel, method: commands.Basic.Nack) -> None:
+    channel.refuse(method.delivery_tag, method.multiple, method.requeue)
+
+
+def reject(channel: Channel, method: commands.Basic.Reject) -> None:
+    channel.refuse(method.delivery_tag or 0, False, method.requeue)
+
+
+def recover(channel: Channel, method: commands.Basic.Recover) -> None:
+    channel.send(60, 111)
+    channel.recover(method.requeue)
+
+
+def recover_async(channel: Channel, method: commands.Basic.RecoverAsync) -> None:
+    channel.recover(method.requeue)
+
+
+def confirm_select(channel: Channel, method: commands.Confirm.Select) -> None:
+    channel.select_confirms()
+    if not method.nowait:
+        channel.send(85, 11)

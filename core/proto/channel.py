@@ -1,0 +1,257 @@
+"""One channel: consumers and their unacked deliveries, confirms, and its own end.
+
+What a channel does wrong closes it and nothing else (AMQP 0-9-1 1.5). A closing channel discards
+everything but close and close-ok, and has given back its unacked messages at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..block import Span
+from ..errors import ConnectionFault, precondition_failed
+from ..queue.consumer import Consumer
+from ..queue.queue import Queue
+from ..queue.unacked import Piece, Unacked
+from ..wire.deliver import DeliverFramer, content_frames
+from ..wire.frames import method_frame, short_string
+from .confirms import Confirms
+from .content import Content
+
+if TYPE_CHECKING:
+    from ..auth import User
+    from ..broker import Broker
+    from ..vhost import VirtualHost
+    from .connection import Connection
+
+
+class ChannelConsumer(Consumer):
+    """A consumer whose deliveries are framed for its channel."""
+
+    __slots__ = ("framer",)
+
+    framer: DeliverFramer
+
+
+class Channel:
+    """Channel `number` of a connection; also the session of its consumers."""
+
+    __slots__ = (
+        "confirms", "connection", "consumers", "content", "default_prefetch", "flow_stopped",
+        "last_queue", "next_tag", "number", "open", "prefetch", "reply_queue", "unacked",
+    )  # fmt: skip
+
+    def __init__(self, connection: Connection, number: int) -> None:
+        self.connection = connection
+        self.number = number
+        self.open = True
+        self.next_tag = 1
+        self.prefetch = 0
+        self.default_prefetch = 0
+        self.flow_stopped = False
+        self.last_queue = ""
+        self.content: Content | None = None
+        self.confirms: Confirms | None = None
+        self.consumers: dict[str, ChannelConsumer] = {}
+        self.reply_queue: Queue | None = None
+        self.unacked = Unacked()
+
+    @property
+    def broker(self) -> Broker:
+        return self.connection.broker
+
+    @property
+    def vhost(self) -> VirtualHost:
+        return self.connection.vhost
+
+    @property
+    def user(self) -> User:
+        return self.connection.user
+
+    @property
+    def confirming(self) -> bool:
+        return self.confirms is not None
+
+    @property
+    def reply_name(self) -> str | None:
+        return None if self.reply_queue is None else self.reply_queue.name
+
+    def select_confirms(self) -> None:
+        """Publishes are numbered from 1 from now on; doing it again changes nothing."""
+        if self.confirms is None:
+            self.confirms = Confirms()
+            self.connection.forget_addresses()
+
+    def send(self, class_id: int, method_id: int, arguments: bytes = b"") -> None:
+        self.connection.write(method_frame(self.number, class_id, method_id, arguments))
+
+    # -- as a session
+
+    @property
+    def unacked_count(self) -> int:
+        return self.unacked.count
+
+    @property
+    def writable(self) -> bool:
+        return self.connection.writable and not self.flow_stopped
+
+    def deliver(self, consumer: Consumer, span: Span) -> None:
+        assert isinstance(consumer, ChannelConsumer)
+        tag = self.next_tag
+        count = span.high - span.low
+        self.connection.write(consumer.framer.frames(span, tag))
+        self.next_tag = tag + count
+        self.broker.counters.delivered += count
+        if consumer.no_ack:
+            consumer.queue.settle(span)
+        else:
+            consumer.unacked_count += count
+            self.unacked.add(tag, consumer, consumer.queue, span)
+            if self.prefetch:
+                # The channel's credit goes round: who was served last is asked last.
+                self.consumers[consumer.tag] = self.consumers.pop(consumer.tag)
+
+    def cancelled(self, consumer: Consumer) -> None:
+        self.consumers.pop(consumer.tag, None)
+        if self.open and self.connection.tells_cancels:
+            self.send(60, 30, short_string(consumer.tag) + b"\x01")
+
+    def reopen_consumers(self) -> None:
+        """Something that held all consumers back is gone: room to write, credit, flow."""
+        for consumer in self.consumers.values():
+            consumer.reopen()
+
+    # -- acknowledgements (AMQP 0-9-1 1.8.3.13-14)
+
+    def take(self, first: int, last: int, multiple: bool) -> list[Piece]:
+        """Takes deliveries out of the unacked. Raises `ChannelError` 406 for an unknown tag."""
+        pieces: list[Piece] | None
+        if not multiple:
+            pieces = self.unacked.take(first, last)
+        elif last == 0:
+            pieces = self.unacked.take_all()
+        else:
+            pieces = self.unacked.take_up_to(last)
+        if pieces is None:
+            raise precondition_failed(f"unknown delivery tag {last}")
+        return pieces
+
+    def acknowledge(self, first: int, last: int, multiple: bool) -> None:
+        """Acks tags `first` to `last`, or all up to `last`."""
+        pieces = self.take(first, last, multiple)
+        for piece in pieces:
+            piece.queue.settle(piece.span)
+        self.credit_back(pieces)
+
+    def refuse(self, tag: int, multiple: bool, requeue: bool) -> None:
+        """Nack and reject: back to their place, or dead letters."""
+        pieces = self.take(tag, tag, multiple)
+        for piece in pieces:
+            if requeue:
+                piece.queue.requeue(piece.span)
+            else:
+                piece.queue.reject(piece.span)
+        self.credit_back(pieces)
+
+    def recover(self, requeue: bool) -> None:
+        """Requeues all unacked, or sends them again to whom they were sent (1.8.3.16)."""
+        pieces = self.unacked.take_all()
+        self._uncount(pieces)
+        for piece in pieces:
+            consumer = piece.consumer
+            gone = consumer is None or consumer.tag not in self.consumers
+            here = piece.span.run.block.resident
+            if requeue or gone or not here or not self.writable:
+                piece.queue.requeue(piece.span)
+            else:
+                assert consumer is not None
+                span = piece.span
+                self.deliver(consumer, Span(span.run, span.low, span.high, True))
+        self.reopen_consumers()
+
+    def credit_back(self, pieces: list[Piece]) -> None:
+        self._uncount(pieces)
+        if self.prefetch:
+            self.reopen_consumers()
+            return
+        for piece in pieces:
+            consumer = piece.consumer
+            if consumer is not None and not consumer.open:
+                consumer.reopen()
+
+    def _uncount(self, pieces: list[Piece]) -> None:
+        for piece in pieces:
+            if piece.consumer is not None:
+                piece.consumer.unacked_count -= piece.span.high - piece.span.low
+
+    # -- confirms
+
+    def published(self, count: int, commit: int) -> None:
+        """Notes publishes that were taken; their confirms go out when the commit is true."""
+        if self.confirms is not None:
+            self.confirms.add(count, commit)
+            self.connection.confirm_later(self)
+
+    def refused(self) -> None:
+        if self.confirms is not None:
+            self.confirms.add_refused()
+            self.connection.confirm_later(self)
+
+    def send_return(self, code: int, text: str, returned: Span) -> None:
+        """Sends an unroutable message back, whole (AMQP 0-9-1 1.8.3.9)."""
+        block = returned.run.block
+        arguments = code.to_bytes(2, "big") + short_string(text) + block.envelope(0)
+        self.send(60, 50, arguments)
+        frame_max = self.connection.frame_max
+        self.connection.write(content_frames(block, 0, self.number, frame_max))
+
+    # -- the end
+
+    def release(self) -> None:
+        """Cancels the consumers and gives back what was not acknowledged."""
+        self.open = False
+        self.end_content()
+        consumers, self.consumers = self.consumers, {}
+        pieces = self.unacked.take_all()
+        # All are taken off before anything is requeued: a message must not go to a consumer of
+        # the channel that is closing.
+        for consumer in consumers.values():
+            queue = consumer.queue
+            if queue.ring is not None and consumer in queue.ring.members:
+                queue.ring.remove(consumer)
+        for piece in reversed(pieces):
+            piece.queue.requeue(piece.span)
+        for consumer in consumers.values():
+            consumer.queue.left_by(consumer)
+        if self.reply_queue is not None:
+            self.vhost.drop_reply_queue(self.reply_queue)
+            self.reply_queue = None
+
+    def add_consumer(self, consumer: ChannelConsumer) -> None:
+        consumer.framer = DeliverFramer(self.number, consumer.tag, self.connection.frame_max)
+        self.consumers[consumer.tag] = consumer
+        consumer.queue.add_consumer(consumer)
+
+    def cancel(self, tag: str) -> None:
+        """An unknown tag is no error; unacked deliveries stay valid."""
+        consumer = self.consumers.pop(tag, None)
+        if consumer is not None:
+            if self.reply_queue is consumer.queue:
+                self.reply_queue = None
+                self.vhost.drop_reply_queue(consumer.queue)
+            else:
+                consumer.queue.remove_consumer(consumer)
+
+    def begin_content(self, content: Content) -> None:
+        self.content = content
+        self.connection.contents_begun += 1
+
+    def end_content(self) -> None:
+        if self.content is not None:
+            self.content = None
+            self.connection.contents_begun -= 1
+
+    def expect_no_content(self) -> None:
+        """Raises `ConnectionFault` 505 if a message is under way (AMQP 0-9-1 4.2.6)."""
+        if self.content is not None:
+            raise ConnectionFault(505, "expected a content frame, got a method")

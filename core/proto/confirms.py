@@ -1,0 +1,67 @@
+"""Publisher confirms of one channel, strictly in publish order.
+
+Each publish gets exactly one ack or nack. What waits is a line of (last tag, commit number or
+nack); its ready prefix is answered with one `multiple` ack as far as it reaches.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ..wire.frames import ack_frame, nack_frame
+
+_NACK = -1
+
+
+class Confirms:
+    """`published` is the number of publishes since confirm.select, the last one's tag."""
+
+    __slots__ = ("_confirmed", "_line", "published")
+
+    def __init__(self) -> None:
+        self.published = 0
+        self._confirmed = 0
+        self._line: deque[tuple[int, int]] = deque()
+
+    def add(self, count: int, commit: int) -> None:
+        """The next `count` publishes are confirmed with `commit` (0: at once)."""
+        self.published += count
+        line = self._line
+        if line and line[-1][1] == commit:
+            line.pop()
+        line.append((self.published, commit))
+
+    def add_refused(self) -> None:
+        """The next publish was refused."""
+        self.published += 1
+        self._line.append((self.published, _NACK))
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._line)
+
+    def collect(self, channel: int, committed: int) -> bytes:
+        """The frames for everything that is decided by now."""
+        line = self._line
+        if not line:
+            return b""
+        frames = []
+        last = 0
+        while line and line[0][1] <= committed:
+            tag, commit = line.popleft()
+            if commit == _NACK:
+                if last:
+                    frames.append(self._ack(channel, last))
+                    last = 0
+                frames.append(nack_frame(channel, tag, False))
+                self._confirmed = tag
+            else:
+                last = tag
+        if last:
+            frames.append(self._ack(channel, last))
+        return b"".join(frames)
+
+    def _ack(self, channel: int, last: int) -> bytes:
+        multiple = last > self._confirmed + 1
+        self._confirmed = last
+        return ack_frame(channel, last, multiple)

@@ -1,0 +1,502 @@
+"""One AMQP connection: from bytes to commands and back, without a socket.
+
+`receive` is given what was read; what is to be sent gathers in `write` and leaves when the
+broker's turn ends. The hot path (publishes and acks) is taken where it can be; `fast=False`
+takes the cold path for everything, and both give the same answers.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from ..auth import User
+from ..errors import ChannelError, ConnectionFault, ProtocolError
+from ..wire.frames import (
+    ACK,
+    ACK_FRAME_BYTES,
+    BODY,
+    END,
+    FRAME_OVERHEAD_BYTES,
+    HEAD_BYTES,
+    HEADER,
+    HEARTBEAT,
+    METHOD,
+    method_frame,
+    short_string,
+)
+from ..wire.methods import decode_method
+from .channel import Channel
+from .dispatch import receive_connection_method, receive_content, receive_method
+from .handshake import Handshake
+from .intake import Intake
+from .output import Output, Transport
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..model import Table
+    from ..queue.queue import Queue
+    from ..vhost import VirtualHost
+
+logger = logging.getLogger(__name__)
+
+HALF_FRAME_S = 10
+"""A frame that stays unfinished this long ends the connection."""
+OPEN_CHANNEL = b"\x00\x14\x00\x0a"
+CLOSE_CHANNEL = b"\x00\x14\x00\x28"
+CLOSE_CHANNEL_OK = b"\x00\x14\x00\x29"
+CLOSE_CONNECTION = b"\x00\x0a\x00\x32"
+CLOSE_CONNECTION_OK = b"\x00\x0a\x00\x33"
+_CLOSE_OK_FRAME = method_frame(0, 10, 51)
+_KINDS = frozenset((METHOD, HEADER, BODY, HEARTBEAT))
+_PRE_TUNE_FRAME_MAX = 8_192
+_JOINED_BYTES = 4_096
+_READ_MS = 5
+"""A read can hold 14,000 small methods, half a second of work: others have their turn before."""
+_OUT_MAX_BYTES = 524_288
+"""Answers that a client may have waiting before it is heard again."""
+
+
+class State(Enum):
+    HANDSHAKE = auto()
+    OPEN = auto()
+    CLOSING = auto()
+    """We sent close and wait for close-ok; everything else is discarded."""
+    CLOSED = auto()
+
+
+class Connection(Output):
+    """State of one client; `peer_is_loopback` decides whether `guest` may log in."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        transport: Transport,
+        *,
+        name: str = "",
+        peer_is_loopback: bool = True,
+        fast: bool = True,
+    ) -> None:
+        super().__init__(broker, transport)
+        self.name = name
+        self.peer_is_loopback = peer_is_loopback
+        self.state = State.HANDSHAKE
+        self.user: User = User("")
+        self.client_properties: Table = {}
+        self.tells_cancels = False
+        self.vhost: VirtualHost = broker.vhosts["/"]
+        self.frame_max = _PRE_TUNE_FRAME_MAX
+        self.channel_max = broker.limits.channel_max
+        self.heartbeat_s = 0
+        self.exclusive_queues: dict[Queue, None] = {}
+        self.started_ms = broker.now_ms
+        self.received_ms = self.tail_since_ms = broker.now_ms
+        self.handshake: Handshake | None = Handshake(self)
+        self.has_half_frame = False
+        self.closing_since_ms = 0
+        self._fast = fast
+        self._intake = Intake(self)
+        self._tail = b""
+        self.culprit = (0, 0)
+        self._lost_frames = False
+        self.contents_begun = 0
+        """Channels on which a message has come in part; while there are any, every frame is
+        looked at by itself."""
+        self.unfinished = False
+        """Whole frames of the last read are still to be taken: `receive(b"")` in a later turn."""
+        self._behind = 0
+        """The end of the frame at hand: where to go on if it ends the connection; 0 if unknown."""
+        broker.connections[self] = None
+
+    # -- input
+
+    def receive(self, data: bytes) -> None:
+        """Takes what was read, in pieces of any size; never raises for what a client sent."""
+        self.unfinished = False
+        if data:
+            self.received_ms = self.broker.now_ms
+        if self.state is State.CLOSED:
+            return
+        start = 0
+        if self._tail:
+            data, start = self._join(self._tail, data)
+        if self._lost_frames:
+            self._await_close_ok(data)
+            return
+        try:
+            at = self._consume(data, start)
+            self._intake.flush()
+            self.culprit = (0, 0)
+        except ConnectionFault as error:
+            self._failed(error, data)
+            return
+        if self.is_closed:
+            return
+        if at < len(data):
+            if not self.has_half_frame:
+                self.tail_since_ms = self.broker.now_ms
+            self._tail = data[at:]
+        self.has_half_frame = at < len(data)
+        self.unfinished = self.has_half_frame and self.must_rest
+
+    def _join(self, tail: bytes, data: bytes) -> tuple[bytes, int]:
+        """Puts the rest of the last read in front; gives what to read on, and where.
+
+        Copying a large read for the sake of one message that was cut costs more than all else
+        (half of the broker's time when blocks stay in memory), so the message is finished with
+        a small piece of the read, if that is enough.
+        """
+        self._tail = b""
+        if len(data) > 4 * _JOINED_BYTES and self.state is State.OPEN:
+            piece = tail + data[:_JOINED_BYTES]
+            try:
+                at = self._consume(piece, 0)
+            except ConnectionFault as error:
+                self._failed(error, piece)
+                return self._join(self._tail, data[_JOINED_BYTES:])
+            if at >= len(tail):
+                return data, at - len(tail)
+            tail = piece[at : len(tail)]
+        return tail + data, 0
+
+    def _failed(self, error: ConnectionFault, data: bytes) -> None:
+        """What came before the error stands; what comes behind it is only searched for an end."""
+        behind = self._behind
+        self._intake.flush()
+        self.fail(error)
+        if error.code == 501 or behind == 0:
+            self._lost_frames = True
+            self._await_close_ok(data)
+        else:
+            self.receive(data[behind:])
+
+    @property
+    def must_rest(self) -> bool:
+        """Whether the rest of a read has to wait: 5 ms were spent on it, or nobody reads what
+        it is answered. Asked before each thing that costs more than the batch path."""
+        if self._out_bytes > _OUT_MAX_BYTES or not self.socket_writable:
+            return True
+        return self.broker.clock.now_ms() - self.broker.now_ms >= _READ_MS
+
+    def _await_close_ok(self, data: bytes) -> None:
+        """Where frames begin is not known any more: only close-ok at the very end is heard."""
+        if data.endswith(_CLOSE_OK_FRAME):
+            self.finish()
+        else:
+            self._tail = data[-len(_CLOSE_OK_FRAME) :]
+
+    def _consume(self, data: bytes, at: int) -> int:
+        """Takes all whole frames from `at` on; gives the offset of what is left."""
+        size = len(data)
+        if self.handshake is not None and self.handshake.expects_header:
+            at = self.handshake.receive_header(data)
+            if at == 0:
+                return 0
+        while self.state is not State.CLOSED:
+            if self.handshake is not None:
+                if self.handshake.paused:
+                    return at
+            elif self._fast and self.state is State.OPEN and not self.contents_begun:
+                self._behind = 0
+                at = self._intake.scan(data, at, size, self.frame_max)
+                if at < 0:
+                    return ~at
+            if size - at < HEAD_BYTES:
+                return at
+            self.culprit = (0, 0)
+            kind = data[at]
+            length = int.from_bytes(data[at + 3 : at + 7], "big")
+            end = at + FRAME_OVERHEAD_BYTES + length
+            if kind not in _KINDS:
+                raise ConnectionFault(501, f"unknown frame type {kind}")
+            if length > self.frame_max:
+                raise ConnectionFault(
+                    501, f"frame of {length} bytes is larger than frame_max {self.frame_max}"
+                )
+            if end > size:
+                return at
+            self._behind = end
+            if data[end - 1] != END:
+                raise ConnectionFault(501, f"frame ends with octet {data[end - 1]}, not {END}")
+            if (
+                kind == METHOD
+                and self._fast
+                and length == ACK_FRAME_BYTES - FRAME_OVERHEAD_BYTES
+                and self.state is State.OPEN
+                and data[at + 7 : at + 11] == ACK
+                and data[at + 1 : at + 3] != b"\0\0"
+            ):
+                at = self._acks(data, at, size)
+                continue
+            if kind != HEARTBEAT and self.must_rest:
+                return at
+            self._intake.flush()
+            self._frame(kind, data[at + 1] << 8 | data[at + 2], data[at + 7 : end - 1])
+            at = end
+        return size
+
+    def _acks(self, data: bytes, at: int, size: int) -> int:
+        """Takes an ack, and with it those behind it whose tags count on by one."""
+        number = data[at + 1] << 8 | data[at + 2]
+        head = data[at : at + 11]
+        first = last = int.from_bytes(data[at + 11 : at + 19], "big")
+        multiple = bool(data[at + 19] & 1)
+        at += ACK_FRAME_BYTES
+        if not multiple:
+            while (
+                at + ACK_FRAME_BYTES <= size
+                and data.startswith(head, at)
+                and int.from_bytes(data[at + 11 : at + 19], "big") == last + 1
+                and data[at + 19] == 0
+                and data[at + 20] == END
+            ):
+                last += 1
+                at += ACK_FRAME_BYTES
+        self.culprit = (60, 80)
+        channel = self.open_channel(number)
+        if channel is None:
+            return at
+        if channel.content is not None:
+            channel.expect_no_content()
+        try:
+            if first == last or multiple:
+                channel.acknowledge(last, last, multiple)
+            else:
+                self._acknowledge_each(channel, first, last)
+        except ChannelError as error:
+            self.fail_channel(number, error, 60, 80)
+        return at
+
+    def _acknowledge_each(self, channel: Channel, first: int, last: int) -> None:
+        """A row of single acks: as one if all tags are known, else one by one to the bad one."""
+        try:
+            channel.acknowledge(first, last, False)
+        except ChannelError:
+            for tag in range(first, last + 1):
+                channel.acknowledge(tag, tag, False)
+
+    def _frame(self, kind: int, number: int, payload: bytes) -> None:
+        if kind == HEARTBEAT:
+            if number:
+                raise ConnectionFault(505, f"heartbeat on channel {number}")
+            if payload:
+                raise ConnectionFault(501, f"heartbeat with a payload of {len(payload)} bytes")
+            return
+        if self.state is State.CLOSING:
+            self._closing_frame(kind, number, payload)
+        elif kind == METHOD:
+            self._method(number, payload)
+        else:
+            if not number or self.handshake is not None:
+                raise ConnectionFault(505, f"content frame on channel {number}")
+            self._content(kind, number, payload)
+
+    def _method(self, number: int, payload: bytes) -> None:
+        self.culprit = (
+            int.from_bytes(payload[:2], "big"),
+            int.from_bytes(payload[2:4], "big"),
+        )
+        if number == 0:
+            receive_connection_method(self, decode_method(payload))
+            self.culprit = (0, 0)
+            return
+        if self.handshake is not None:
+            raise ConnectionFault(504, "the connection is not open yet")
+        try:
+            self._channel_method(number, payload)
+        except ChannelError as error:
+            self.fail_channel(number, error, *self.culprit)
+        self.culprit = (0, 0)
+
+    def _channel_method(self, number: int, payload: bytes) -> None:
+        channel = self.channels.get(number)
+        if payload[:4] == OPEN_CHANNEL:
+            decode_method(payload)
+            self._open_channel(number)
+        elif payload[:4] == CLOSE_CHANNEL:
+            decode_method(payload)
+            self._close_channel(number)
+        elif payload[:4] == CLOSE_CHANNEL_OK:
+            if channel is not None and not channel.open:
+                del self.channels[number]
+        elif channel is None:
+            raise ConnectionFault(504, f"channel {number} is not open")
+        elif not channel.open:
+            decode_method(payload)
+        else:
+            channel.expect_no_content()
+            receive_method(channel, payload)
+
+    def _content(self, kind: int, number: int, payload: bytes) -> None:
+        channel = self.open_channel(number)
+        if channel is None:
+            return
+        if channel.content is None:
+            raise ConnectionFault(505, "content frame without a publish before it")
+        self.culprit = (60, 40)
+        try:
+            receive_content(channel, kind, payload)
+        except ChannelError as error:
+            self.fail_channel(number, error, 60, 40)
+        self.culprit = (0, 0)
+
+    # -- channels
+
+    def open_channel(self, number: int) -> Channel | None:
+        """The channel; None if it is closing and discards what comes.
+
+        Raises:
+            ConnectionFault: 504 if it was never opened.
+        """
+        channel = self.channels.get(number)
+        if channel is None:
+            raise ConnectionFault(504, f"channel {number} is not open")
+        return channel if channel.open else None
+
+    def _open_channel(self, number: int) -> None:
+        if number in self.channels:
+            raise ConnectionFault(504, f"second 'channel.open' seen on channel {number}")
+        if len(self.channels) >= self.channel_max:
+            raise ConnectionFault(
+                530,
+                f"number of channels opened ({len(self.channels)}) has reached the negotiated "
+                f"channel_max ({self.channel_max})",
+            )
+        if number > self.channel_max:
+            raise ConnectionFault(504, f"channel {number} is above channel_max {self.channel_max}")
+        channel = self.channels[number] = Channel(self, number)
+        channel.send(20, 11, b"\0\0\0\0")
+
+    def _close_channel(self, number: int) -> None:
+        channel = self.channels.get(number)
+        if channel is None:
+            raise ConnectionFault(504, f"channel {number} is not open")
+        if channel.open:
+            self._release_channel(channel)
+        del self.channels[number]
+        self.write(method_frame(number, 20, 41))
+
+    def fail_channel(self, number: int, error: ChannelError, class_id: int, method_id: int) -> None:
+        """Closes one channel with the error's code; the connection goes on."""
+        channel = self.channels[number]
+        self._intake.flush()
+        self._release_channel(channel)
+        channel.send(20, 40, _close_arguments(error, class_id, method_id))
+
+    def _release_channel(self, channel: Channel) -> None:
+        """Confirms that are decided still go out before the close."""
+        if channel.confirms is not None:
+            frames = channel.confirms.collect(channel.number, self.broker.store.committed)
+            if frames:
+                self.write(frames)
+        self._confirming.pop(channel, None)
+        self._intake.forget()
+        channel.release()
+
+    # -- the end
+
+    def fail(self, error: ProtocolError) -> None:
+        """Closes the connection with the error's code and waits for close-ok."""
+        if self.state is not State.OPEN and self.state is not State.HANDSHAKE:
+            return
+        self._lost_frames = error.code == 541
+        logger.warning("connection %s: %s", self.name, error.reply_text)
+        self._release()
+        if self.handshake is not None and self.handshake.expects_header:
+            self.finish()
+            return
+        self.state = State.CLOSING
+        self.closing_since_ms = self.broker.now_ms
+        self.handshake = None
+        self.write(method_frame(0, 10, 50, _close_arguments(error, *self.culprit)))
+        self.culprit = (0, 0)
+
+    @property
+    def is_closed(self) -> bool:
+        return self.state is State.CLOSED
+
+    def update_secret(self, secret: str | bytes) -> None:
+        """Takes the user's new password, or ends with 530 if it is not the user's."""
+        password = secret if isinstance(secret, str) else secret.decode(errors="replace")
+        self.transport.authenticate(self.user.name, password, self._secret_checked)
+
+    def _secret_checked(self, user: User | None) -> None:
+        if self.state is not State.OPEN:
+            return
+        if user is None:
+            self.culprit = (10, 70)
+            self.fail(ConnectionFault(530, f"new secret refused for user '{self.user.name}'"))
+        else:
+            self.write(method_frame(0, 10, 71))
+
+    def close_by_client(self) -> None:
+        """connection.close came: give everything back, then say close-ok."""
+        self._release()
+        self.write(method_frame(0, 10, 51))
+        self.finish()
+
+    def finish(self) -> None:
+        """Nothing more will be said or heard."""
+        self.state = State.CLOSED
+        self.handshake = None
+        self.unfinished = False
+        self._tail = b""
+        self.end_output()
+
+    def lost(self) -> None:
+        """The socket is gone."""
+        if self.state is not State.CLOSED:
+            self._release()
+            self.state = State.CLOSED
+        self.handshake = None
+        self.unfinished = False
+        self.drop_output()
+
+    def _closing_frame(self, kind: int, number: int, payload: bytes) -> None:
+        if kind != METHOD or number:
+            return
+        if payload[:4] == CLOSE_CONNECTION:
+            self.write(method_frame(0, 10, 51))
+            self.finish()
+        elif payload[:4] == CLOSE_CONNECTION_OK:
+            self.finish()
+
+    def _release(self) -> None:
+        """Gives back everything the connection held."""
+        self._confirming.clear()
+        self.user.unwatch(self.forget_addresses)
+        for channel in self.channels.values():
+            if channel.open:
+                channel.release()
+        self.channels.clear()
+        queues, self.exclusive_queues = self.exclusive_queues, {}
+        for queue in queues:
+            self.vhost.drop_queue(queue)
+        self.broker.connections.pop(self, None)
+
+    def forget_addresses(self) -> None:
+        """What publishes mean has changed: a channel's mode, the user's rights."""
+        self._intake.flush()
+        self._intake.forget()
+
+    def logged_in(self, user: User) -> None:
+        self.user = user
+        user.watch(self.forget_addresses)
+
+    def opened(self, vhost: VirtualHost) -> None:
+        """The handshake is over."""
+        self.vhost = vhost
+        self.state = State.OPEN
+        self.handshake = None
+
+
+def _close_arguments(error: ProtocolError, class_id: int, method_id: int) -> bytes:
+    return b"".join(
+        (
+            error.code.to_bytes(2, "big"),
+            short_string(error.reply_text),
+            class_id.to_bytes(2, "big"),
+            method_id.to_bytes(2, "big"),
+        )
+    )

@@ -1,0 +1,114 @@
+"""From a method frame to what it does: one table, by class and method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pamqp import base, commands
+
+from ..errors import ConnectionFault, precondition_failed
+from ..wire.frames import HEADER
+from ..wire.methods import decode_method
+from ..wire.properties import read_traits
+from . import basic_methods, exchange_methods, queue_methods
+from .address import read_address, split_publish
+from .content import Content
+from .publish import publish_one
+
+if TYPE_CHECKING:
+    from .channel import Channel
+    from .connection import Connection
+
+_PUBLISH = b"\x00\x3c\x00\x28"
+_ACCESS_REQUEST = b"\x00\x1e\x00\x0a"
+"""Old clients ask for a ticket first; pamqp does not know the class any more."""
+_ANY_TICKET = b"\x00\x01"
+
+
+def receive_method(channel: Channel, payload: bytes) -> None:
+    """A method on an open channel. Raises `ChannelError`, or `ConnectionFault` 502, 503, 540."""
+    if payload[:4] == _ACCESS_REQUEST:
+        channel.send(30, 11, _ANY_TICKET)
+        return
+    if payload[:4] == _PUBLISH:
+        split_publish(payload)
+        channel.begin_content(Content(payload))
+        return
+    method = decode_method(payload)
+    handler = _handlers.get(type(method))
+    if handler is None:
+        raise ConnectionFault(503, f"{method.name} is not for a client to send on a channel")
+    handler(channel, method)
+
+
+def receive_connection_method(connection: Connection, method: base.Frame) -> None:
+    """A method on channel 0."""
+    if connection.handshake is not None:
+        connection.handshake.receive(method)
+    elif isinstance(method, commands.Connection.Close):
+        connection.close_by_client()
+    elif isinstance(method, commands.Connection.UpdateSecret):
+        connection.update_secret(method.new_secret or "")
+    else:
+        raise ConnectionFault(504, f"{method.name} on channel 0 of an open connection")
+
+
+def receive_content(channel: Channel, kind: int, payload: bytes) -> None:
+    """A header or body frame. Raises `ChannelError` 406 for a message over the limit."""
+    content = channel.content
+    assert content is not None
+    complete = content.add(kind, payload)
+    if kind == HEADER:
+        limit = channel.broker.limits.max_message_bytes
+        if content.body_bytes > limit:
+            raise precondition_failed(
+                f"message size {content.body_bytes} is larger than configured max size {limit}"
+            )
+    if complete:
+        channel.end_content()
+        assert content.properties is not None
+        address = read_address(channel, content.method, watched=False)
+        traits = read_traits(content.properties, 0, len(content.properties))
+        publish_one(address, traits, content.properties, content.body())
+
+
+def _flow(channel: Channel, method: commands.Channel.Flow) -> None:
+    """A client asks that deliveries pause or go on (AMQP 0-9-1 1.5.2.3)."""
+    active = bool(method.active)
+    channel.flow_stopped = not active
+    channel.send(20, 21, bytes((active,)))
+    if active:
+        channel.reopen_consumers()
+
+
+def _tx(channel: Channel, method: base.Frame) -> None:
+    raise ConnectionFault(540, f"{method.name}: transactions are not supported")
+
+
+_handlers: dict[type[base.Frame], Callable[..., None]] = {
+    commands.Channel.Flow: _flow,
+    commands.Exchange.Declare: exchange_methods.declare,
+    commands.Exchange.Delete: exchange_methods.delete,
+    commands.Exchange.Bind: exchange_methods.bind,
+    commands.Exchange.Unbind: exchange_methods.unbind,
+    commands.Queue.Declare: queue_methods.declare,
+    commands.Queue.Bind: queue_methods.bind,
+    commands.Queue.Unbind: queue_methods.unbind,
+    commands.Queue.Purge: queue_methods.purge,
+    commands.Queue.Delete: queue_methods.delete,
+    commands.Basic.Qos: basic_methods.qos,
+    commands.Basic.Consume: basic_methods.consume,
+    commands.Basic.Cancel: basic_methods.cancel,
+    commands.Basic.CancelOk: basic_methods.cancel_ok,
+    commands.Basic.Get: basic_methods.get,
+    commands.Basic.Ack: basic_methods.ack,
+    commands.Basic.Nack: basic_methods.nack,
+    commands.Basic.Reject: basic_methods.reject,
+    commands.Basic.Recover: basic_methods.recover,
+    commands.Basic.RecoverAsync: basic_methods.recover_async,
+    commands.Confirm.Select: basic_methods.confirm_select,
+    commands.Tx.Select: _tx,
+    commands.Tx.Commit: _tx,
+    commands.Tx.Rollback: _tx,
+}

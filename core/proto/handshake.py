@@ -1,0 +1,242 @@
+"""The handshake: header, start, authentication, tune, open (AMQP 0-9-1 1.4, 2.2.4).
+
+Its own object, which a finished connection drops: what it leaves is a user, a virtual host and
+the negotiated limits.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pamqp import base, commands
+
+from .. import VERSION
+from ..auth import User
+from ..errors import ConnectionFault
+from ..wire.frames import PROTOCOL_HEADER, method_frame
+from ..wire.tables import decode_table, encode_table
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+HEADERS = (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09")
+FRAME_MIN_SIZE = 4_096
+LOGIN_DELAY_S = 3.0
+"""A client that can't read a refusal is kept waiting before it is dropped: slows guessing."""
+
+COMPATIBLE_PRODUCT = "RabbitMQ"
+COMPATIBLE_VERSION = "3.13.7"
+"""What clients decide by. kombu, and so Celery, sets a channel-wide prefetch, which it must be able
+to raise while tasks wait for their time, for exactly this product from 3.3 on; told any other name
+it limits each consumer once, and a worker with a few tasks for tomorrow takes none for today. From
+4.0 on clients leave out what Warren keeps, such as shared transient queues."""
+
+CAPABILITIES = (
+    "authentication_failure_close",
+    "basic.nack",
+    "connection.blocked",
+    "consumer_cancel_notify",
+    "consumer_priorities",
+    "direct_reply_to",
+    "exchange_exchange_bindings",
+    "per_consumer_qos",
+    "publisher_confirms",
+)
+
+
+class Stage(Enum):
+    HEADER = auto()
+    START_OK = auto()
+    AUTHENTICATING = auto()
+    TUNE_OK = auto()
+    OPEN = auto()
+
+
+class Handshake:
+    """Takes a connection from its first octet to open-ok."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._stage = Stage.HEADER
+        self._mechanism = ""
+
+    @property
+    def expects_header(self) -> bool:
+        return self._stage is Stage.HEADER
+
+    @property
+    def paused(self) -> bool:
+        """While a password is checked nothing more is read."""
+        return self._stage is Stage.AUTHENTICATING
+
+    def receive_header(self, data: bytes) -> int:
+        """Gives the octets used up, 0 while the header is not complete.
+
+        Anything but an AMQP 0-9-1 header is answered with one, and the end.
+        """
+        head = data[:8]
+        if not any(header.startswith(head) for header in HEADERS):
+            self._connection.write(PROTOCOL_HEADER)
+            self._connection.finish()
+            return 0
+        if len(head) < 8:
+            return 0
+        self._stage = Stage.START_OK
+        self._connection.write(method_frame(0, 10, 10, _start_arguments()))
+        return 8
+
+    def receive(self, method: base.Frame) -> None:
+        """The next method on channel 0. Raises `ConnectionFault` 403, 502-504 or 530."""
+        if self._stage is Stage.START_OK and isinstance(method, commands.Connection.StartOk):
+            self._start_ok(method)
+        elif self._stage is Stage.TUNE_OK and isinstance(method, commands.Connection.TuneOk):
+            self._tune_ok(method)
+        elif self._stage is Stage.OPEN and isinstance(method, commands.Connection.Open):
+            self._open(method)
+        elif isinstance(method, commands.Connection.Close):
+            self._connection.close_by_client()
+        else:
+            raise ConnectionFault(504, f"{method.name} does not come at this step of the handshake")
+
+    def _start_ok(self, method: commands.Connection.StartOk) -> None:
+        connection = self._connection
+        connection.client_properties = dict(method.client_properties or {})
+        capabilities = connection.client_properties.get("capabilities")
+        if isinstance(capabilities, dict):
+            connection.tells_cancels = capabilities.get("consumer_cancel_notify") is True
+        self._mechanism = method.mechanism
+        name, password = read_credentials(method.mechanism, method.response)
+        if connection.broker.users.known(name, password, loopback=connection.peer_is_loopback):
+            self._answer(connection.broker.users.get(name))
+            return
+        self._stage = Stage.AUTHENTICATING
+        connection.transport.authenticate(name, password, self._authenticated)
+
+    def _authenticated(self, user: User | None) -> None:
+        """The answer comes in a later turn; what was sent meanwhile is taken now."""
+        connection = self._connection
+        if connection.handshake is not self:
+            return
+        try:
+            self._answer(user)
+        except ConnectionFault as error:
+            connection.culprit = (10, 11)
+            connection.fail(error)
+            return
+        connection.receive(b"")
+
+    def _answer(self, user: User | None) -> None:
+        connection = self._connection
+        if user is None:
+            self._refuse()
+            return
+        connection.logged_in(user)
+        limits = connection.broker.limits
+        self._stage = Stage.TUNE_OK
+        tune = b"".join(
+            (
+                limits.channel_max.to_bytes(2, "big"),
+                limits.frame_max.to_bytes(4, "big"),
+                limits.heartbeat_s.to_bytes(2, "big"),
+            )
+        )
+        connection.write(method_frame(0, 10, 30, tune))
+
+    def _refuse(self) -> None:
+        capabilities = self._connection.client_properties.get("capabilities")
+        if isinstance(capabilities, dict) and capabilities.get("authentication_failure_close"):
+            raise ConnectionFault(
+                403,
+                f"Login was refused using authentication mechanism {self._mechanism}. "
+                "For details see the broker logfile.",
+            )
+        self._stage = Stage.AUTHENTICATING
+        self._connection.transport.drop_later(LOGIN_DELAY_S)
+
+    def _tune_ok(self, method: commands.Connection.TuneOk) -> None:
+        connection = self._connection
+        limits = connection.broker.limits
+        connection.channel_max = _negotiate("channel_max", method.channel_max, limits.channel_max)
+        if method.frame_max and method.frame_max < FRAME_MIN_SIZE:
+            raise ConnectionFault(
+                530,
+                f"negotiated frame_max = {method.frame_max} is lower than the minimum allowed "
+                f"value ({FRAME_MIN_SIZE})",
+            )
+        connection.frame_max = _negotiate("frame_max", method.frame_max, limits.frame_max)
+        connection.heartbeat_s = method.heartbeat
+        self._stage = Stage.OPEN
+
+    def _open(self, method: commands.Connection.Open) -> None:
+        connection = self._connection
+        name = method.virtual_host or "/"
+        vhost = connection.broker.vhost(name)
+        if not connection.user.may_enter(name):
+            raise ConnectionFault(
+                530, f"access to vhost '{name}' refused for user '{connection.user.name}'"
+            )
+        connection.opened(vhost)
+        connection.write(method_frame(0, 10, 41, b"\x00"))
+
+
+def read_credentials(mechanism: str, response: str | bytes) -> tuple[str, str]:
+    """User name and password of PLAIN or AMQPLAIN.
+
+    Raises:
+        ConnectionFault: 503 for another mechanism, 502 for a response that is not of its form.
+    """
+    raw = response.encode() if isinstance(response, str) else bytes(response)
+    if mechanism == "PLAIN":
+        parts = raw.split(b"\0")
+        if len(parts) != 3:
+            raise ConnectionFault(502, "PLAIN response is not of the form NUL user NUL password")
+        try:
+            return parts[1].decode(), parts[2].decode()
+        except UnicodeDecodeError:
+            raise ConnectionFault(502, "PLAIN response is not UTF-8") from None
+    if mechanism == "AMQPLAIN":
+        table, _ = decode_table(len(raw).to_bytes(4, "big") + raw, 0, len(raw) + 4)
+        name, password = table.get("LOGIN"), table.get("PASSWORD")
+        if not isinstance(name, str) or not isinstance(password, str):
+            raise ConnectionFault(502, "AMQPLAIN response has no LOGIN and PASSWORD")
+        return name, password
+    raise ConnectionFault(503, f"unknown authentication mechanism '{mechanism}'")
+
+
+def _negotiate(name: str, asked: int, offered: int) -> int:
+    """0 asks for the most there is; more than offered is refused (AMQP 0-9-1 1.4.2.6)."""
+    if asked > offered:
+        raise ConnectionFault(
+            530,
+            f"negotiated {name} = {asked} is higher than the maximum allowed value ({offered})",
+        )
+    return asked or offered
+
+
+@cache
+def _start_arguments() -> bytes:
+    properties = encode_table(
+        {
+            "product": COMPATIBLE_PRODUCT,
+            "version": COMPATIBLE_VERSION,
+            "platform": f"Warren {VERSION}",
+            "cluster_name": "warren",
+            "copyright": "Warren contributors",
+            "information": "Licensed under Apache 2.0",
+            "capabilities": dict.fromkeys(CAPABILITIES, True),
+        }
+    )
+    mechanisms = b"PLAIN AMQPLAIN"
+    locales = b"en_US"
+    return b"".join(
+        (
+            b"\x00\x09",
+            properties,
+            len(mechanisms).to_bytes(4, "big"),
+            mechanisms,
+            len(locales).to_bytes(4, "big"),
+            locales,
+        )
+    )

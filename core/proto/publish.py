@@ -1,0 +1,167 @@
+"""The general door of publishing: one message, looked at in full.
+
+For what the batch path leaves out: content that came in pieces, headers that route, returns,
+CC and BCC, direct reply-to, user ids, queues that may refuse.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, cast
+
+from ..block import Run, Span, WholeBlock
+from ..equivalence import type_name
+from ..errors import precondition_failed
+from ..model import Table
+from ..vhost import REPLY_TO
+from ..wire import properties as wire
+from ..wire.properties import Traits
+from ..wire.tables import decode_table, entries, join_entries
+
+if TYPE_CHECKING:
+    from ..auth import User
+    from ..broker import Broker
+    from ..queue.queue import Queue
+    from ..vhost import VirtualHost
+    from .address import Address
+
+NO_ROUTE = 312
+NO_CONSUMERS = 313
+
+
+class Publisher(Protocol):
+    """Who publishes: an AMQP channel, or an application in this process."""
+
+    @property
+    def broker(self) -> Broker: ...
+    @property
+    def vhost(self) -> VirtualHost: ...
+    @property
+    def user(self) -> User: ...
+    @property
+    def confirming(self) -> bool:
+        """Whether it wants to know of every publish; may change only before the next one."""
+
+    @property
+    def reply_name(self) -> str | None:
+        """What `amq.rabbitmq.reply-to` stands for in its requests."""
+
+    def published(self, count: int, commit: int) -> None:
+        """These publishes were taken; they are confirmed with that commit."""
+
+    def refused(self) -> None:
+        """A queue refused the publish."""
+
+    def send_return(self, code: int, text: str, returned: Span) -> None:
+        """The message could not be routed (312) or delivered (313)."""
+
+
+def publish_one(address: Address, traits: Traits, properties: bytes, body: bytes) -> None:
+    """Publishes one message and notes its confirm.
+
+    Raises:
+        ChannelError: 406 for a bad expiration, user-id or CC, in the order of RabbitMQ.
+    """
+    publisher = address.publisher
+    headers: Table = {}
+    blind: list[str] = []
+    keys: list[str] = [address.routing_key]
+    if traits.inspected or address.route.uses_headers:
+        properties, headers = _inspect(publisher, traits, properties)
+        blind = _extra_keys(headers, "BCC")
+        keys += [*_extra_keys(headers, "CC"), *blind]
+    queues, route = address.queues, address.route
+    if route.uses_headers or route.dead or (len(keys) > 1 and route.uses_key):
+        route = publisher.vhost.route(address.exchange, keys, headers, watched=False)
+        queues = cast("tuple[Queue, ...]", route.queues)
+    broker = publisher.broker
+    block = WholeBlock(
+        address.envelope,
+        properties,
+        body,
+        broker.store.reserve(1),
+        traits,
+        broker.now_ms,
+        tuple(blind),
+    )
+    returned = Span(Run(block, None), 0, 1)
+    if not queues and address.mandatory:
+        publisher.send_return(NO_ROUTE, "NO_ROUTE", returned)
+    elif queues and address.immediate:
+        queues = _ready_queues(address, queues, keys, headers)
+        if not queues:
+            publisher.send_return(NO_CONSUMERS, "NO_CONSUMERS", returned)
+    accepted, commit = broker.offer(block, queues)
+    if accepted:
+        publisher.published(1, commit)
+    else:
+        publisher.refused()
+
+
+def _ready_queues(
+    address: Address, queues: tuple[Queue, ...], keys: list[str], headers: Table
+) -> tuple[Queue, ...]:
+    """For `immediate`: the queues that would deliver at once, down the alternate exchanges."""
+    vhost = address.publisher.vhost
+    address.publisher.broker.settle_queues()
+    exchange = address.exchange
+    passed = set()
+    while True:
+        ready = tuple(queue for queue in queues if queue.has_ready_consumer)
+        passed.add(exchange)
+        name = None if exchange is None else exchange.alternate
+        exchange = None if name is None else vhost.exchanges.get(name)
+        if ready or exchange is None or exchange in passed:
+            return ready
+        route = vhost.route(exchange, keys, headers, watched=False)
+        queues = cast("tuple[Queue, ...]", route.queues)
+
+
+def _inspect(publisher: Publisher, traits: Traits, properties: bytes) -> tuple[bytes, Table]:
+    """Checks what may be refused; gives the list to store and the headers as they came."""
+    parts = wire.split(properties)
+    if traits.expiration is not None:
+        _check_expiration(traits.expiration)
+    if wire.USER_ID in parts:
+        _check_user_id(publisher, parts[wire.USER_ID][1:].decode())
+    headers: Table = {}
+    table = parts.get(wire.HEADERS)
+    if table is not None:
+        headers = decode_table(table, 0, len(table))[0]
+        if "BCC" in headers:
+            pairs = dict(entries(table))
+            del pairs[b"BCC"]
+            parts[wire.HEADERS] = join_entries(pairs)
+    if parts.get(wire.REPLY_TO, b"")[1:] == REPLY_TO.encode():
+        if publisher.reply_name is None:
+            raise precondition_failed("fast reply consumer does not exist")
+        name = publisher.reply_name.encode()
+        parts[wire.REPLY_TO] = bytes((len(name),)) + name
+    return wire.join(parts), headers
+
+
+def _check_expiration(text: str) -> None:
+    if not (text.isascii() and text.isdigit()) or int(text) > 315_360_000_000:
+        raise precondition_failed(
+            f"invalid expiration '{text}': milliseconds from 0 to 315360000000 are needed"
+        )
+
+
+def _check_user_id(publisher: Publisher, user_id: str) -> None:
+    user = publisher.user
+    if user_id != user.name and "impersonator" not in user.tags:
+        raise precondition_failed(
+            f"user_id property set to '{user_id}' but authenticated user was '{user.name}'"
+        )
+
+
+def _extra_keys(headers: Table, name: str) -> list[str]:
+    """The keys of a CC or BCC header: an array of strings, or the message is refused."""
+    if name not in headers:
+        return []
+    value = headers[name]
+    if not isinstance(value, list):
+        raise precondition_failed(f"invalid {name} header: {type_name(value)}, an array is needed")
+    keys = [key for key in value if isinstance(key, str)]
+    if len(keys) != len(value):
+        raise precondition_failed(f"invalid {name} header: an array of strings is needed")
+    return keys

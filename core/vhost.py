@@ -1,0 +1,370 @@
+"""A virtual host: its exchanges, queues and bindings, and the rules for making and ending them.
+
+Rights are not asked here: AMQP channels and HTTP routes do that before they call, each for the
+user it serves.
+"""
+
+from __future__ import annotations
+
+import secrets
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING
+
+from . import route as _types  # noqa: F401  (registers the exchange types)
+from .equivalence import check_equivalent, resource
+from .errors import access_refused, not_found, precondition_failed, resource_locked
+from .model import FieldValue, Table
+from .queue.arguments import read_rules
+from .queue.queue import Queue
+from .route.binding import Destination
+from .route.exchange import Exchange
+from .route.registry import equivalent, make
+from .route.resolve import resolve
+from .route.route import Route
+
+if TYPE_CHECKING:
+    from .queue.queue import Surroundings
+
+DEFAULT_EXCHANGE = ""
+REPLY_TO = "amq.rabbitmq.reply-to"
+REPLY_PREFIX = REPLY_TO + "."
+_PREDECLARED = (
+    ("amq.direct", "direct", False),
+    ("amq.fanout", "fanout", False),
+    ("amq.topic", "topic", False),
+    ("amq.headers", "headers", False),
+    ("amq.match", "headers", False),
+    ("amq.rabbitmq.trace", "topic", True),
+)
+_LOCKED = (
+    "cannot obtain exclusive access to locked {}. It could be originally declared on another "
+    "connection or the exclusive property value does not match that of the original declaration."
+)
+_queue_ids = count(1)
+
+
+class VirtualHost:
+    """Everything by name; the default exchange has none and reaches every queue by its name."""
+
+    def __init__(self, name: str, broker: Surroundings) -> None:
+        self.name = name
+        self._broker = broker
+        self.queues: dict[str, Queue] = {}
+        self.exchanges: dict[str, Exchange] = {}
+        self.replies: dict[str, Queue] = {}
+        """Reply queues of direct reply-to, by the opaque name that requests carry."""
+        self._alternates: dict[str, dict[Exchange, None]] = {}
+        for exchange, type_name, internal in _PREDECLARED:
+            self._add_exchange(
+                make(
+                    type_name, exchange, durable=True, auto_delete=False, internal=internal,
+                    arguments={}, vhost=name,
+                )
+            )  # fmt: skip
+
+    # -- exchanges (AMQP 0-9-1 1.6)
+
+    def exchange(self, name: str) -> Exchange:
+        """Raises `ChannelError` 404."""
+        exchange = self.exchanges.get(name)
+        if exchange is None:
+            raise not_found(f"no {resource('exchange', name, self.name)}")
+        return exchange
+
+    def publishable(self, name: str) -> Exchange | None:
+        """The exchange to publish to, None for the default one.
+
+        Raises `ChannelError` 404, or 403 for an internal exchange.
+        """
+        if name == DEFAULT_EXCHANGE:
+            return None
+        exchange = self.exchange(name)
+        if exchange.internal:
+            raise access_refused(
+                f"cannot publish to internal {resource('exchange', name, self.name)}"
+            )
+        return exchange
+
+    def declare_exchange(
+        self,
+        name: str,
+        type_name: str,
+        *,
+        durable: bool,
+        auto_delete: bool,
+        internal: bool,
+        arguments: Table,
+    ) -> Exchange:
+        """Makes it, or compares it with the one that exists. Raises `ChannelError` 403 or 406."""
+        found = self.exchanges.get(name)
+        if found is not None:
+            equivalent(found, type_name, durable, auto_delete, internal, arguments)
+            return found
+        self.refuse_default(name)
+        made = make(
+            type_name, name, durable=durable, auto_delete=auto_delete, internal=internal,
+            arguments=arguments, vhost=self.name,
+        )  # fmt: skip
+        check_name("exchange", name, self.name)
+        self._add_exchange(made)
+        return made
+
+    def delete_exchange(self, name: str, *, if_unused: bool = False) -> None:
+        """An absent exchange is no error. Raises `ChannelError` 403 or 406."""
+        self.refuse_default(name)
+        if name.startswith("amq."):
+            raise access_refused(
+                f"deletion of system {resource('exchange', name, self.name)} not allowed"
+            )
+        exchange = self.exchanges.get(name)
+        if exchange is None:
+            return
+        if if_unused and exchange.binding_count:
+            raise precondition_failed(f"{resource('exchange', name, self.name)} in use")
+        self._remove_exchange(exchange)
+
+    def refuse_default(self, name: str) -> None:
+        if name == DEFAULT_EXCHANGE:
+            raise access_refused("operation not permitted on the default exchange")
+
+    def _add_exchange(self, exchange: Exchange) -> None:
+        self.exchanges[exchange.name] = exchange
+        if exchange.alternate is not None:
+            self._alternates.setdefault(exchange.alternate, {})[exchange] = None
+        self._alternate_changed(exchange.name)
+
+    def _remove_exchange(self, exchange: Exchange) -> None:
+        """Takes an exchange away, and with it the auto-delete ones that lose their last binding.
+
+        A worklist, no recursion: chains can be thousands long.
+        """
+        doomed = [exchange]
+        while doomed:
+            gone = doomed.pop()
+            del self.exchanges[gone.name]
+            if gone.alternate is not None:
+                users = self._alternates[gone.alternate]
+                users.pop(gone, None)
+                if not users:
+                    del self._alternates[gone.alternate]
+            destinations = list(gone.destinations)
+            gone.clear()
+            for destination in destinations:
+                self._unbound(destination, gone)
+            for source in gone.incoming:
+                source.unbind_all(gone)
+                if source.auto_delete and not source.binding_count:
+                    doomed.append(source)
+            self._alternate_changed(gone.name)
+
+    def _alternate_changed(self, name: str) -> None:
+        for user in self._alternates.get(name, ()):
+            user.changed()
+
+    def _auto_delete_exchange(self, exchange: Exchange) -> None:
+        """Does nothing for one that is gone already."""
+        unused = exchange.auto_delete and not exchange.binding_count
+        if unused and self.exchanges.get(exchange.name) is exchange:
+            self._remove_exchange(exchange)
+
+    # -- queues (AMQP 0-9-1 1.7)
+
+    def queue(self, name: str, owner: object | None = None) -> Queue:
+        """Raises `ChannelError` 404, or 405 for another connection's exclusive queue."""
+        queue = self.queues.get(name)
+        if queue is None:
+            raise not_found(f"no {resource('queue', name, self.name)}")
+        if queue.owner is not None and queue.owner is not owner:
+            raise resource_locked(_LOCKED.format(resource("queue", name, self.name)))
+        return queue
+
+    def declare_queue(
+        self,
+        name: str,
+        *,
+        durable: bool = False,
+        exclusive: bool = False,
+        auto_delete: bool = False,
+        arguments: Table | None = None,
+        owner: object | None = None,
+    ) -> Queue:
+        """Makes it (and its name, if empty), or compares it with the one that exists.
+
+        `owner` is the connection that asks. Raises `ChannelError` 403, 405 or 406.
+        """
+        arguments = arguments or {}
+        found = self.queues.get(name)
+        if found is not None:
+            self._compare_queue(found, durable, exclusive, auto_delete, arguments, owner)
+            found.used()
+            return found
+        rules = read_rules(name, self.name, arguments)
+        if not name:
+            name = self._server_name()
+        else:
+            check_name("queue", name, self.name)
+        queue = Queue(
+            name,
+            self.name,
+            self._broker,
+            next(_queue_ids),
+            # An exclusive queue dies with its connection, so there is nothing to keep.
+            durable=durable and not exclusive,
+            auto_delete=auto_delete,
+            owner=owner if exclusive else None,
+            arguments=arguments,
+            rules=rules,
+        )
+        self.queues[name] = queue
+        return queue
+
+    def delete_queue(
+        self,
+        name: str,
+        *,
+        if_unused: bool = False,
+        if_empty: bool = False,
+        owner: object | None = None,
+    ) -> int:
+        """Gives how many ready messages went with it; an absent queue is no error."""
+        if name not in self.queues:
+            return 0
+        queue = self.queue(name, owner)
+        if if_unused and queue.consumer_count:
+            raise precondition_failed(f"{resource('queue', name, self.name)} in use")
+        if if_empty and queue.ready_count:
+            raise precondition_failed(f"{resource('queue', name, self.name)} not empty")
+        return self.drop_queue(queue)
+
+    def drop_queue(self, queue: Queue) -> int:
+        """Ends a queue: bindings, consumers (who are told), messages."""
+        if queue.deleted:
+            return 0
+        queue.deleted = True
+        if self.queues.get(queue.name) is queue:
+            del self.queues[queue.name]
+        for exchange in list(queue.bound or ()):
+            exchange.unbind_all(queue)
+            self._auto_delete_exchange(exchange)
+        queue.changed()
+        ready = queue.ready_count
+        queue.purge()
+        if queue.ring is not None:
+            for consumer in list(queue.ring.members):
+                queue.ring.remove(consumer)
+                consumer.session.cancelled(consumer)
+        return ready
+
+    def make_reply_queue(self, name: str) -> Queue:
+        """The private queue behind direct reply-to; only its name leads there."""
+        queue = Queue(name, self.name, self._broker, next(_queue_ids))
+        self.replies[name] = queue
+        return queue
+
+    def drop_reply_queue(self, queue: Queue) -> None:
+        self.replies.pop(queue.name, None)
+        for consumer in list(queue.ring.members) if queue.ring is not None else ():
+            queue.remove_consumer(consumer)
+        self.drop_queue(queue)
+
+    def _compare_queue(
+        self,
+        found: Queue,
+        durable: bool,
+        exclusive: bool,
+        auto_delete: bool,
+        arguments: Table,
+        owner: object | None,
+    ) -> None:
+        self.queue(found.name, owner)
+        if exclusive != (found.owner is not None):
+            raise resource_locked(_LOCKED.format(resource("queue", found.name, self.name)))
+        pairs: list[tuple[str, FieldValue, FieldValue]] = [
+            ("durable", durable and not exclusive, found.durable),
+            ("auto_delete", auto_delete, found.auto_delete),
+        ]
+        names = sorted(arguments.keys() | found.arguments.keys())
+        pairs += [(name, arguments.get(name), found.arguments.get(name)) for name in names]
+        for argument, received, current in pairs:
+            check_equivalent("queue", found.name, self.name, argument, received, current)
+
+    def _server_name(self) -> str:
+        """22 characters of base64 hold 128 random bits: nobody guesses another one's queue."""
+        return "amq.gen-" + urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
+
+    # -- bindings
+
+    def bind(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Table
+    ) -> None:
+        """Repeats are no error. Raises `ChannelError` 406 for bad arguments."""
+        source.bind(destination, routing_key, arguments)
+        if isinstance(destination, Queue):
+            if destination.bound is None:
+                destination.bound = {}
+            destination.bound[source] = None
+
+    def unbind(
+        self, source: Exchange, destination: Destination, routing_key: str, arguments: Table
+    ) -> None:
+        """There need not be such a binding."""
+        if source.unbind(destination, routing_key, arguments):
+            if destination not in source.destinations:
+                self._unbound(destination, source)
+            self._auto_delete_exchange(source)
+
+    def _unbound(self, destination: Destination, source: Exchange) -> None:
+        if isinstance(destination, Queue) and destination.bound is not None:
+            destination.bound.pop(source, None)
+
+    # -- routing
+
+    def route(
+        self,
+        exchange: Exchange | None,
+        routing_keys: Sequence[str],
+        headers: Mapping[str, FieldValue] | None,
+        *,
+        watched: bool,
+    ) -> Route:
+        """Where a message goes; `exchange` is None for the default exchange.
+
+        A watched route is told when it is no longer true; one that is not is for a single use.
+        """
+        if exchange is None:
+            return self._default_route(routing_keys, watched)
+        return resolve(
+            exchange, routing_keys, headers, exchange_by_name=self.exchanges.get, watched=watched
+        )
+
+    def _default_route(self, names: Sequence[str], watched: bool) -> Route:
+        found = dict.fromkeys(self._by_name(names))
+        route = Route(tuple(found), uses_key=True, uses_headers=False)
+        if watched:
+            # A name without a queue can get one at any time and nothing would tell: never kept.
+            if len(found) == len(set(names)):
+                route.watch(tuple(found))
+            else:
+                route.dead = True
+        return route
+
+    def _by_name(self, names: Sequence[str]) -> Iterator[Queue]:
+        for name in names:
+            queue = self.queues.get(name)
+            if queue is None and name.startswith(REPLY_PREFIX):
+                queue = self.replies.get(name)
+            if queue is not None:
+                yield queue
+
+
+def check_name(kind: str, name: str, vhost: str) -> None:
+    """Raises `ChannelError` 403 for reserved names, 406 for line ends in one.
+
+    A line end in a name could split a header of the HTTP deliveries that carry it.
+    """
+    if name.startswith("amq."):
+        raise access_refused(f"{kind} name '{name}' contains reserved prefix 'amq.*'")
+    if "\r" in name or "\n" in name:
+        raise precondition_failed(f"{kind} name {name!r} contains a line end")

@@ -1,0 +1,291 @@
+"""Dead letters: what moves where, how many a turn, and what they carry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.amqp import Client, Reply, bodies, make_broker, method, publish, take_turns
+from warren.core.block import Span
+from warren.core.clock import ManualClock
+from warren.core.mover import MOVES_PER_TURN
+from warren.core.store.memory import LateStore
+from warren.core.store.port import QueueIdentity
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def client(clock: ManualClock) -> Client:
+    client = Client(make_broker(clock=clock))
+    client.declare("dead")
+    return client
+
+
+def declare(client: Client, queue: str = "q", **arguments: Any) -> None:
+    """A queue whose dead letters go to `dead`, unless said otherwise."""
+    found = {"dead-letter-exchange": "", "dead-letter-routing-key": "dead"} | {
+        name.replace("_", "-"): value for name, value in arguments.items()
+    }
+    client.declare(
+        queue,
+        arguments={f"x-{name}": value for name, value in found.items() if value is not None},
+    )
+
+
+def got(client: Client, queue: str = "dead") -> Reply:
+    reply = client.call("Basic.Get", queue=queue, no_ack=True)
+    assert reply.name == "Basic.GetOk", f"{queue} is empty"
+    return reply
+
+
+def reject(client: Client, queue: str = "q") -> None:
+    tag = client.call("Basic.Get", queue=queue)["delivery_tag"]
+    client.send("Basic.Reject", delivery_tag=tag)
+
+
+def test_rejected(client: Client, clock: ManualClock) -> None:
+    declare(client)
+    client.publish(b"x", {"headers": {"a": 1}, "app_id": "b"}, routing_key="q")
+    reject(client)
+    letter = got(client)
+    assert (letter.body, letter["exchange"], letter["routing_key"]) == (b"x", "", "dead")
+    assert letter.properties is not None
+    assert letter.properties.app_id == "b"
+    assert letter.headers["a"] == 1
+    (death,) = letter.headers["x-death"]
+    assert death.pop("time").timestamp() == int(clock.wall_s())
+    assert death == {
+        "count": 1, "reason": "rejected", "queue": "q", "exchange": "", "routing-keys": ["q"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [({"message_ttl": 5}, "expired"), ({"max_length": 0}, "maxlen")],
+)
+def test_other_reasons(
+    client: Client, clock: ManualClock, arguments: dict[str, Any], reason: str
+) -> None:
+    declare(client, **arguments)
+    client.publish(b"x", routing_key="q")
+    clock.advance(6)
+    take_turns(client.broker)
+    assert got(client).headers["x-first-death-reason"] == reason
+
+
+def test_an_own_expiration_does_not_travel_on(client: Client, clock: ManualClock) -> None:
+    declare(client)
+    client.publish(b"x", {"expiration": "5"}, routing_key="q")
+    clock.advance(6)
+    take_turns(client.broker)
+    clock.advance(1000)
+    take_turns(client.broker)
+    letter = got(client)
+    assert letter.properties is not None
+    assert letter.properties.expiration is None
+    assert letter.headers["x-death"][0]["original-expiration"] == "5"
+
+
+def test_the_original_key_is_kept(client: Client) -> None:
+    client.declare("q2")
+    client.call("Queue.Bind", queue="dead", exchange="amq.topic", routing_key="eu.*")
+    client.call("Queue.Bind", queue="q2", exchange="amq.direct", routing_key="eu.fr")
+    declare(client, "q", dead_letter_exchange="amq.topic", dead_letter_routing_key=None)
+    client.call("Queue.Bind", queue="q", exchange="amq.direct", routing_key="eu.fr")
+    client.publish(b"x", exchange="amq.direct", routing_key="eu.fr")
+    reject(client)
+    letter = got(client)
+    assert (letter["exchange"], letter["routing_key"]) == ("amq.topic", "eu.fr")
+    assert letter.headers["x-death"][0]["exchange"] == "amq.direct"
+
+
+def test_without_an_exchange_it_is_dropped(client: Client) -> None:
+    client.declare("q")
+    client.publish(b"x", routing_key="q")
+    reject(client)
+    assert client.messages("dead") == client.messages("q") == 0
+
+
+def test_with_an_exchange_that_does_not_exist_it_is_dropped(client: Client) -> None:
+    declare(client, dead_letter_exchange="none")
+    client.publish(b"x", routing_key="q")
+    reject(client)
+    assert client.messages("dead") == client.messages("q") == 0
+
+
+def test_headers_route_dead_letters_too(client: Client) -> None:
+    client.call(
+        "Queue.Bind", queue="dead", exchange="amq.headers",
+        arguments={"x-match": "all", "kind": "a"},
+    )  # fmt: skip
+    declare(client, dead_letter_exchange="amq.headers")
+    for kind in "ab":
+        client.publish(kind.encode(), {"headers": {"kind": kind}}, routing_key="q")
+        reject(client)
+    assert got(client).body == b"a"
+    assert client.messages("dead") == 0
+
+
+# -- cycles
+
+
+def test_an_expired_message_does_not_go_in_circles(client: Client, clock: ManualClock) -> None:
+    declare(client, "a", dead_letter_routing_key="b", message_ttl=5)
+    declare(client, "b", dead_letter_routing_key="a", message_ttl=5)
+    client.publish(b"x", routing_key="a")
+    for _ in range(3):
+        clock.advance(6)
+        take_turns(client.broker)
+    assert (client.messages("a"), client.messages("b")) == (0, 0)
+
+
+def test_a_rejection_breaks_the_circle(client: Client, clock: ManualClock) -> None:
+    """Retry by a waiting queue, as task queues do it."""
+    declare(client, "work", dead_letter_routing_key="wait")
+    declare(client, "wait", dead_letter_routing_key="work", message_ttl=5)
+    client.publish(b"x", routing_key="work")
+    for attempt in range(1, 4):
+        reject(client, "work")
+        clock.advance(6)
+        take_turns(client.broker)
+        found = client.call("Basic.Get", queue="work")
+        counts = {death["queue"]: death["count"] for death in found.headers["x-death"]}
+        assert counts == {"work": attempt, "wait": attempt}
+        client.send("Basic.Reject", delivery_tag=found["delivery_tag"], requeue=True)
+
+
+def test_a_queue_that_is_its_own_grave(client: Client) -> None:
+    declare(client, dead_letter_routing_key="q", max_length=1)
+    client.publish(b"a", routing_key="q")
+    client.publish(b"b", routing_key="q")
+    take_turns(client.broker)
+    assert client.messages("q") == 1
+
+
+# -- turns
+
+
+def test_order_is_kept(client: Client) -> None:
+    declare(client)
+    row = (publish(1, b"%d" % number, routing_key="q") for number in range(30))
+    client.feed(b"".join(row))
+    client.consume("q")
+    client.send("Basic.Nack", delivery_tag=30, multiple=True)
+    assert bodies(client.consume("dead", "d")) == [b"%d" % number for number in range(30)]
+
+
+def test_a_turn_moves_a_bounded_number(client: Client) -> None:
+    declare(client, max_length=0)
+    count = 5 * MOVES_PER_TURN
+    stream = b"".join(publish(1, b"x", routing_key="q") for _ in range(count))
+    client.broker.tick()
+    client.connection.receive(stream)
+    assert client.broker.turn(), "there is more to do"
+    assert 0 < client.messages("dead") <= 2 * MOVES_PER_TURN
+    take_turns(client.broker)
+    assert client.messages("dead") == count
+
+
+def test_dead_letters_of_a_deleted_queue_still_move(client: Client) -> None:
+    declare(client)
+    client.publish(b"x", routing_key="q")
+    tag = client.call("Basic.Get", queue="q")["delivery_tag"]
+    client.feed(method(1, "Basic.Reject", delivery_tag=tag) + method(1, "Queue.Delete", queue="q"))
+    assert client.messages("dead") == 1
+
+
+# -- what a publisher may have written itself
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-death": "nonsense"}, {"x-death": [5, {"count": "many"}]}, {"x-death": {}},
+        {"CC": []}, {f"h{number}": number for number in range(1020)},
+        {"x-death": [{"queue": "q", "reason": "rejected", "count": 2**40}]},
+    ],
+)  # fmt: skip
+def test_odd_histories_do_not_stop_the_broker(client: Client, headers: dict[str, Any]) -> None:
+    declare(client)
+    client.publish(b"x", {"headers": headers}, routing_key="q")
+    reject(client)
+    letter = got(client)
+    assert letter.body == b"x"
+    assert letter.headers["x-death"][0]["queue"] == "q"
+
+
+@pytest.mark.parametrize("own_key", [None, "dead"])
+def test_copies_travel_on_unless_the_queue_sets_the_key(
+    client: Client, own_key: str | None
+) -> None:
+    client.declare("copy")
+    client.declare("blind")
+    declare(client, "q", dead_letter_routing_key=own_key)
+    headers = {"CC": ["copy"], "BCC": ["blind"]}
+    client.publish(b"x", {"headers": headers}, routing_key="q")
+    for queue in ("copy", "blind"):
+        client.call("Queue.Purge", queue=queue)
+    reject(client)
+    counts = {queue: client.messages(queue) for queue in ("q", "copy", "blind", "dead")}
+    if own_key is None:
+        assert counts == {"q": 1, "copy": 1, "blind": 1, "dead": 0}
+        assert "BCC" not in got(client, "blind").headers
+    else:
+        assert counts == {"q": 0, "copy": 0, "blind": 0, "dead": 1}
+
+
+# -- with a store
+
+
+class NotingStore(LateStore):
+    """Knows what queues are done with: the queue's id and how many messages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settled: list[tuple[int, int]] = []
+
+    def settle(self, queue: QueueIdentity, span: Span) -> None:
+        self.settled.append((queue.id, span.count))
+
+
+@pytest.mark.parametrize("exchange", ["", "none", None])
+def test_a_message_is_settled_where_it_came_from(exchange: str | None) -> None:
+    """Once, whether it was moved or dropped."""
+    store = NotingStore()
+    store.paging = False
+    client = Client(make_broker(store))
+    client.declare("dead", durable=True)
+    arguments = {} if exchange is None else {"x-dead-letter-exchange": exchange}
+    client.declare("q", durable=True, arguments=arguments)
+    client.call("Queue.Bind", queue="dead", exchange="amq.fanout")
+    client.publish(b"x", {"delivery_mode": 2}, routing_key="q")
+    reject(client)
+    assert store.settled == [(client.broker.vhosts["/"].queues["q"].id, 1)]
+
+
+def test_a_moved_message_lasts_where_it_goes() -> None:
+    store = LateStore()
+    store.paging = True
+    client = Client(make_broker(store))
+    client.declare("dead", durable=True)
+    client.declare(
+        "q", durable=True,
+        arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"},
+    )  # fmt: skip
+    client.publish(b"x", {"delivery_mode": 2}, routing_key="q")
+    client.send("Basic.Get", queue="q")
+    store.arrive()
+    take_turns(client.broker)
+    (found,) = client.come()
+    client.send("Basic.Reject", delivery_tag=found["delivery_tag"])
+    client.send("Basic.Get", queue="dead", no_ack=True)
+    while store.arrive():
+        take_turns(client.broker)
+    (letter,) = client.come()
+    assert letter.properties is not None
+    assert (letter.body, letter.properties.delivery_mode) == (b"x", 2)

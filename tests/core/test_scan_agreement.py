@@ -1,0 +1,418 @@
+"""The fast and the cold path agree on long mixtures: rows, alternations, unique keys and lists.
+
+`tests/conformance/test_scan_agreement.py` mixes every method on one connection. Here the streams
+are long: a publisher, a consumer that acknowledges late and oddly, a reader with another channel
+number and small frames, and one whose messages come from the store, which commits and reads when
+it is told. Everything that comes out of all these connections is compared after each piece; only
+confirms may come later on the fast path, since what is stored together is confirmed together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conformance import frames
+from tests.support.amqp import Client, Reply, make_broker, method, publish, read, split, take_turns
+from warren.core.clock import ManualClock
+from warren.core.proto.connection import State
+from warren.core.proto.intake import ADDRESSES_MAX
+from warren.core.store.memory import LateStore
+
+READER_CHANNEL = 5
+OPENED_OR_CLOSED = frozenset(
+    frames.method(name)[:4] for name in ("Channel.OpenOk", "Channel.Close", "Channel.CloseOk")
+)
+CONFIRMS = frozenset(frames.method(name)[:4] for name in ("Basic.Ack", "Basic.Nack"))
+REPLY_NAME = re.compile(rb"(?<=amq\.rabbitmq\.reply-to\.)[\w-]{24}")
+"""Random, so the two sides differ in it."""
+ROW_BYTES_MAX = 300_000
+COUNTS = (1, 2, 3, 15, 16, 17, 23, 24, 25, 26, 60, 300)
+"""Around the numbers at which the fast path changes its ways."""
+SMALL = (0, 1, 16, 97, 100)
+SIZES = (*SMALL, *SMALL, 4_088, 4_089, 70_000, 131_064, 200_000)
+UNIQUE = "another key for each message"
+ADDRESSES = (
+    ("", "acked"), ("", "acked"), ("", "read"), ("", "kept"), ("", "nobody"), ("amq.fanout", ""),
+    ("amq.topic", "eu.fr"), ("amq.topic", UNIQUE), ("amq.headers", ""), ("", "durable"),
+    ("", "short"),
+)  # fmt: skip
+FAULTS = (
+    publish(1, b"x", exchange="absent"),
+    publish(1, b"x", {"user_id": "somebody"}, routing_key="acked"),
+    publish(1, b"x", {"expiration": "-1"}, routing_key="acked"),
+    publish(1, b"x", {"headers": {"CC": 7}}, routing_key="acked"),
+    method(1, "Basic.Get", queue="absent"),
+)
+BROKEN_ADDRESSES = tuple(
+    frames.frame(frames.METHOD, 1, payload) + publish(1, b"x")[len(method(1, "Basic.Publish")) :]
+    for payload in (
+        frames.method("Basic.Publish", exchange="amq.topic", routing_key="eu.0")[:size]
+        for size in (4, 6, 7, 9, 16, 17, 18, 21)
+    )
+)
+ENDS = (
+    *BROKEN_ADDRESSES,
+    publish(1, b"x", exchange="amq.topic", routing_key=b"eu.\xff"),
+    frames.frame(9, 1, b""),
+    publish(1, b"body", routing_key="acked")[:-1] + b"\x00",
+    publish(1, b"body", frames.Raw(b"\x90\x00\x05text"), routing_key="acked"),
+    publish(1, b"body", frames.Raw(b"\x00\x03"), routing_key="acked"),
+    publish(1, b"", {"message_id": "x" * 80}, routing_key="acked")
+    + publish(1, b"", {"message_id": b"\xff" * 80}, routing_key="acked"),
+    publish(4, b"body", routing_key="acked"),
+    method(1, "Basic.Publish", routing_key="acked") + method(1, "Basic.Publish"),
+    frames.heartbeat(1),
+)
+
+
+class Confirmed:
+    """Confirmed publishes: channel, how often that was opened or closed, tag, ack or nack."""
+
+    def __init__(self) -> None:
+        self.publishes: set[tuple[int, int, int, str]] = set()
+        self.turns = {1: 0, 2: 0}
+        self._last = {1: 0, 2: 0}
+
+    def read(self, out: bytes) -> bytes:
+        """Notes the confirms; gives everything else. Each tag comes once, in order."""
+        rest = b""
+        for _, channel, frame in split(out):
+            if frame[7:11] not in CONFIRMS:
+                rest += frame
+                if frame[7:11] in OPENED_OR_CLOSED:
+                    self.turns[channel] += 1
+                    self._last[channel] = 0
+                continue
+            (reply,) = read(frame)
+            first, last = self._last[channel] + 1, reply["delivery_tag"]
+            assert last > first if reply["multiple"] else last == first
+            self._last[channel] = last
+            turn = self.turns[channel]
+            self.publishes |= {(channel, turn, tag, reply.name) for tag in range(first, last + 1)}
+        return rest
+
+    @property
+    def of_open_channels(self) -> set[tuple[int, int, int, str]]:
+        return {publish for publish in self.publishes if publish[1] == self.turns[publish[0]]}
+
+
+class Side:
+    """One broker with its clients."""
+
+    def __init__(self, fast: bool, paging: bool, crowded: bool) -> None:
+        self.store = LateStore()
+        self.store.paging = paging
+        self.clock = ManualClock()
+        self.broker = make_broker(self.store, self.clock)
+        self.publisher = Client(self.broker, fast=fast)
+        self.acker = Client(self.broker, fast=fast)
+        self.keeper = Client(self.broker, fast=fast)
+        self.reader = Client(self.broker, fast=fast, frame_max=frames.FRAME_MIN)
+        for queue in ("acked", "read", "kept"):
+            self.publisher.declare(queue)
+        self.publisher.declare("durable", durable=True)
+        self.publisher.declare(
+            "short", arguments={"x-max-length": 2, "x-overflow": "reject-publish"}
+        )
+        for queue in ("acked", "read"):
+            self.publisher.call("Queue.Bind", queue=queue, exchange="amq.fanout")
+            self.publisher.call("Queue.Bind", queue=queue, exchange="amq.topic", routing_key="eu.#")
+        self.publisher.call(
+            "Queue.Bind", queue="kept", exchange="amq.headers", arguments={"kind": "a"}
+        )
+        self.publisher.feed(open_channel(2))
+        self.publisher.send("Confirm.Select")
+        self.publisher.send(
+            "Basic.Consume", queue="amq.rabbitmq.reply-to", consumer_tag="replies", no_ack=True
+        )
+        if crowded:
+            self.publisher.receive(
+                b"".join(
+                    publish(1, b"", exchange="amq.topic", routing_key=f"us.{number}")
+                    for number in range(ADDRESSES_MAX)
+                )
+            )
+        self.acker.consume("acked")
+        self.keeper.consume("durable", "d", no_ack=True)
+        self.reader.send("Channel.Open", READER_CHANNEL)
+        self.reader.consume("read", "r", READER_CHANNEL, no_ack=True)
+        self.clients = (self.publisher, self.acker, self.reader, self.keeper)
+        self.confirmed = Confirmed()
+        self.come()
+
+    def feed(self, client: int, data: bytes) -> list[bytes]:
+        self.clients[client].receive(data)
+        return self.come()
+
+    def come(self) -> list[bytes]:
+        """What the clients were sent, without the confirms, which `confirmed` takes."""
+        take_turns(self.broker)
+        while self.store.arrive():
+            take_turns(self.broker)
+        outs = [REPLY_NAME.sub(b"?" * 24, client.transport.taken()) for client in self.clients]
+        return [self.confirmed.read(outs[0]), *outs[1:]]
+
+    def commit(self) -> list[bytes]:
+        self.store.commit()
+        return self.come()
+
+    def wait(self, ms: int) -> list[bytes]:
+        self.clock.advance(ms)
+        return self.come()
+
+    def counts(self) -> list[tuple[str, int, int]]:
+        queues = self.broker.vhosts["/"].queues.values()
+        return [(queue.name, queue.ready_count, queue.unacked_count) for queue in queues]
+
+
+def open_channel(channel: int) -> bytes:
+    return method(channel, "Channel.Open")
+
+
+# -- streams
+
+Lists = Callable[[int], dict[str, Any]]
+"""Properties of message number n."""
+
+
+def fixed(properties: dict[str, Any]) -> Lists:
+    return lambda number: properties
+
+
+def celery_like(number: int) -> dict[str, Any]:
+    return {
+        "content_type": "application/json",
+        "headers": {"id": f"{number:08x}", "retries": number % 2, "eta": None, "lang": "py"},
+        "delivery_mode": 1,
+        "correlation_id": f"{number:08x}",
+        "reply_to": "somebody",
+    }
+
+
+LISTS: tuple[Lists, ...] = (
+    fixed({}), fixed({}), fixed({"delivery_mode": 2}), fixed({"priority": 3, "app_id": "é"}),
+    fixed({"headers": {"kind": "a"}}), fixed({"expiration": "5"}),
+    fixed({"headers": {"CC": ["kept", "read"]}}), fixed({"headers": {"BCC": ["kept"], "n": 1}}),
+    fixed({"user_id": "guest"}), celery_like,
+    lambda number: {"message_id": f"{number:04}", "delivery_mode": 1 + number % 2},
+    lambda number: {"message_id": f"{number:080}", "delivery_mode": 1 + number % 2},
+    lambda number: {"headers": {"kind": "ab"[number % 2], "n": number}},
+    lambda number: {"correlation_id": "ä" * (number % 3) + "x" * (6 - number % 3 * 2)},
+    lambda number: {"expiration": str(1 + number % 7), "timestamp": number},
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """Messages whose address, list, size and channel each repeat in a cycle of their own."""
+
+    count: int
+    addresses: list[tuple[str, str]]
+    lists: list[int]
+    sizes: list[int]
+    channels: tuple[int, ...]
+    frame_max: int
+    mandatory: bool
+
+    def data(self) -> bytes:
+        data = bytearray()
+        for number in range(self.count):
+            exchange, key = self.addresses[number % len(self.addresses)]
+            size = self.sizes[number % len(self.sizes)]
+            data += publish(
+                self.channels[number % len(self.channels)],
+                number.to_bytes(2, "big").rjust(size, b"\xce")[:size],
+                LISTS[self.lists[number % len(self.lists)]](number),
+                self.frame_max,
+                exchange=exchange,
+                routing_key=f"eu.{number}" if key == UNIQUE else key,
+                mandatory=self.mandatory,
+            )
+            if len(data) > ROW_BYTES_MAX:
+                break
+        return bytes(data)
+
+
+ROWS = st.builds(
+    Row,
+    st.sampled_from(COUNTS),
+    st.lists(st.sampled_from(ADDRESSES), min_size=1, max_size=3),
+    st.lists(st.integers(0, len(LISTS) - 1), min_size=1, max_size=2),
+    st.lists(st.sampled_from(SIZES), min_size=1, max_size=2),
+    st.sampled_from([(1,), (1,), (2,), (1, 2)]),
+    st.sampled_from([131_072] * 4 + [4096]),
+    st.sampled_from([False] * 4 + [True]),
+)
+
+
+ALIKE = st.builds(
+    Row,
+    st.sampled_from(COUNTS[3:]),
+    st.sampled_from(ADDRESSES).map(lambda address: [address]),
+    st.sampled_from([0, 0, 2, 3, 4, 5, 9, 10]).map(lambda number: [number]),
+    st.sampled_from(SMALL).map(lambda size: [size]),
+    st.sampled_from([(1,), (2,)]),
+    st.just(131_072),
+    st.just(False),
+)
+"""What the fast path counts without looking at each."""
+
+
+@dataclass(frozen=True)
+class Other:
+    """Frames that are the same each time."""
+
+    frames: bytes
+
+    def data(self) -> bytes:
+        return self.frames
+
+
+OTHERS = st.sampled_from(
+    [
+        frames.heartbeat(),
+        method(1, "Basic.Get", queue="kept", no_ack=True),
+        method(2, "Basic.Get", queue="kept"),
+        method(1, "Queue.Purge", queue="short"),
+        publish(1, b"?", {"reply_to": "amq.rabbitmq.reply-to"}, routing_key="acked"),
+        method(1, "Queue.Unbind", queue="read", exchange="amq.topic", routing_key="eu.#"),
+        method(1, "Queue.Bind", queue="read", exchange="amq.topic", routing_key="eu.#"),
+        method(1, "Confirm.Select"),
+        method(2, "Confirm.Select"),
+        method(2, "Channel.Close") + open_channel(2),
+        method(1, "Channel.CloseOk")
+        + method(1, "Channel.Close")
+        + open_channel(1)
+        + method(1, "Confirm.Select"),
+        *FAULTS,
+    ]
+).map(Other)
+STREAMS = st.lists(st.one_of(ROWS, ALIKE, OTHERS), min_size=1, max_size=5)
+CUTS = st.lists(st.floats(0, 1), max_size=4)
+
+Step = tuple[str, object]
+
+
+VALUES: dict[str, st.SearchStrategy[object]] = {
+    "publish": STREAMS,
+    "settle": st.sampled_from(["row", "evens", "backwards", "multiple", "twice", "requeue", "all"]),
+    "qos": st.integers(0, 40),
+    "commit": st.none(),
+    "wait": st.sampled_from([1, 5, 6]),
+}
+# Alternatives that are equal count once, so this is how to make one more likely.
+STEPS = st.sampled_from(
+    ["publish"] * 4 + ["settle"] * 3 + ["qos", "commit", "wait"],
+).flatmap(lambda name: st.tuples(st.just(name), VALUES[name]))
+
+
+def settle(tags: list[int], how: str) -> bytes:
+    """Bytes that settle some of the outstanding tags, which are taken out of `tags`."""
+    half = tags[: len(tags) // 2 + 1]
+    chosen = {"evens": tags[::2], "backwards": half[::-1], "all": tags[-1:]}.get(how, half)
+    if how in ("multiple", "all"):
+        chosen = chosen[-1:]
+        taken = [tag for tag in tags if tag <= (chosen or [0])[0]]
+    else:
+        taken = chosen
+    if how == "requeue":
+        data = b"".join(method(1, "Basic.Reject", delivery_tag=tag, requeue=True) for tag in chosen)
+    elif how == "all":
+        data = method(1, "Basic.Ack", multiple=True)
+    else:
+        data = b"".join(
+            method(1, "Basic.Ack", delivery_tag=tag, multiple=how == "multiple") for tag in chosen
+        )
+    if how == "twice" and chosen:
+        data += method(1, "Basic.Ack", delivery_tag=chosen[0])
+        # That closes the channel: it starts anew, and so do its tags.
+        data += method(1, "Channel.CloseOk") + open_channel(1)
+        data += method(1, "Basic.Consume", queue="acked", consumer_tag="c")
+        taken = list(tags)
+    tags[:] = [tag for tag in tags if tag not in set(taken)]
+    return data
+
+
+def pieces(data: bytes, cuts: list[float]) -> list[bytes]:
+    places = sorted({int(cut * len(data)) for cut in cuts} | {0, len(data)})
+    return [data[low:high] for low, high in pairwise(places)]
+
+
+def readable(out: bytes) -> list[Reply]:
+    return [
+        Reply(reply.channel, reply.name, reply.fields, None, reply.body[:40]) for reply in read(out)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Refused streams are logged by the hundred."""
+    caplog.set_level("ERROR")
+
+
+@settings(
+    max_examples=200,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large,
+        HealthCheck.large_base_example,
+    ],
+)  # fmt: skip
+@given(
+    plan=st.lists(STEPS, min_size=2, max_size=8),
+    cuts=CUTS,
+    end=st.one_of(st.just(b""), st.sampled_from(ENDS)).map(Other),
+    paging=st.booleans(),
+    crowded=st.integers(0, 3).map(lambda number: number == 3),
+)
+def test_long_mixtures(
+    plan: list[Step], cuts: list[float], end: Other, paging: bool, crowded: bool
+) -> None:
+    """`crowded`: the publisher has used as many addresses before as are remembered."""
+    fast, cold = Side(True, paging, crowded), Side(False, paging, crowded)
+    tags: list[int] = []
+
+    def both(act: Callable[[Side], list[bytes]]) -> None:
+        got, expected = act(fast), act(cold)
+        if got != expected:
+            assert [readable(out) for out in got] == [readable(out) for out in expected]
+        assert got == expected
+        assert fast.confirmed.publishes <= cold.confirmed.publishes
+        tags.extend(
+            reply["delivery_tag"]
+            for reply in read(expected[1])
+            if reply.body or reply.name == "Basic.Deliver"
+        )
+
+    for name, value in [*plan, ("commit", None), ("publish", [end])]:
+        if name == "publish":
+            assert isinstance(value, list)
+            for piece in pieces(b"".join(part.data() for part in value), cuts):
+                both(partial(Side.feed, client=0, data=piece))
+        elif name == "settle":
+            assert isinstance(value, str)
+            data = settle(tags, value)
+            for piece in pieces(data, cuts):
+                both(partial(Side.feed, client=1, data=piece))
+        elif name == "qos":
+            assert isinstance(value, int)
+            data = method(1, "Basic.Qos", prefetch_count=value, global_=True)
+            both(partial(Side.feed, client=1, data=data))
+        elif name == "wait":
+            assert isinstance(value, int)
+            both(partial(Side.wait, ms=value))
+        else:
+            both(Side.commit)
+            if fast.publisher.connection.state is State.OPEN:
+                assert fast.confirmed.of_open_channels == cold.confirmed.of_open_channels
+        assert fast.counts() == cold.counts()
