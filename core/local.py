@@ -1,0 +1,203 @@
+"""Publishing and consuming from inside this process, without frames.
+
+An application's messages go through the same door as AMQP's: `publish` ends in `publish_one`,
+consumers stand in the same ring. Here a message does become an object, for an application wants
+to look at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING
+
+from .block import Span, envelope, split_envelope
+from .model import Message, Properties, Table
+from .proto.address import MANDATORY, Address
+from .proto.basic_methods import read_priority
+from .proto.publish import publish_one
+from .queue.consumer import Consumer
+from .queue.queue import Queue
+from .route.route import Route
+from .wire import properties as wire
+
+if TYPE_CHECKING:
+    from .auth import User
+    from .broker import Broker
+    from .vhost import VirtualHost
+
+_tags = count(1)
+
+
+class LocalPublish:
+    """One publish and what became of it; `commit` is to be waited for before it is confirmed."""
+
+    __slots__ = ("broker", "commit", "rejected", "unrouted", "user", "vhost")
+
+    confirming = True
+    reply_name = None
+
+    def __init__(self, broker: Broker, vhost: VirtualHost, user: User) -> None:
+        self.broker = broker
+        self.vhost = vhost
+        self.user = user
+        self.commit = 0
+        self.rejected = False
+        self.unrouted = False
+
+    def published(self, count: int, commit: int) -> None:
+        self.commit = commit
+
+    def refused(self) -> None:
+        self.rejected = True
+
+    def send_return(self, code: int, text: str, returned: Span) -> None:
+        self.unrouted = True
+
+    def run(
+        self,
+        exchange: str,
+        routing_key: str,
+        properties: Properties,
+        body: bytes,
+        queue: Queue | None = None,
+    ) -> LocalPublish:
+        """Publishes to an exchange, or straight into `queue`.
+
+        Raises:
+            ChannelError: 404 for an unknown exchange, 403 for an internal one, 406 for
+                properties that AMQP refuses.
+            ValueError: a name, key or property longer than AMQP can carry.
+        """
+        source = self.vhost.publishable(exchange) if queue is None else None
+        if queue is None:
+            route = self.vhost.route(source, (routing_key,), None, watched=False)
+        else:
+            route = Route((queue,), uses_key=False, uses_headers=False)
+        raw = wire.encode(properties)
+        address = Address(
+            self, 0, envelope(exchange, routing_key), source, routing_key, MANDATORY, route
+        )
+        publish_one(address, wire.read_traits(raw, 0, len(raw)), raw, body)
+        self.broker.on_work()
+        return self
+
+
+class LocalDelivery:
+    """A message handed to an application; settled exactly once, by `ack` or `nack`."""
+
+    __slots__ = ("_consumer", "_session", "_span")
+
+    def __init__(self, session: LocalSession, consumer: Consumer, span: Span) -> None:
+        self._session = session
+        self._consumer = consumer
+        self._span = span
+
+    @property
+    def message(self) -> Message:
+        span = self._span
+        block, index = span.run.block, span.run.index(span.low)
+        exchange, key = split_envelope(block.envelope(index))
+        properties = wire.decode(block.properties(index))
+        return Message(exchange, key, properties, block.body(index), span.redelivered)
+
+    @property
+    def sequence(self) -> int:
+        return self._span.sequence
+
+    def ack(self) -> None:
+        if self._session.settled(self):
+            self._consumer.queue.settle(self._span)
+            self._session.credit_back(self._consumer)
+
+    def nack(self, *, requeue: bool) -> None:
+        if self._session.settled(self):
+            if requeue:
+                self._consumer.queue.requeue(self._span)
+            else:
+                self._consumer.queue.reject(self._span)
+            self._session.credit_back(self._consumer)
+
+    def give_back(self) -> None:
+        self._consumer.queue.requeue(self._span)
+
+
+class LocalSession:
+    """One consumer of an application, as a session of its own."""
+
+    prefetch = 0
+
+    def __init__(
+        self,
+        broker: Broker,
+        queue: Queue,
+        *,
+        prefetch: int,
+        on_delivery: Callable[[LocalDelivery], None],
+        on_cancel: Callable[[], None],
+        arguments: Table | None = None,
+    ) -> None:
+        self._broker = broker
+        self._on_delivery = on_delivery
+        self._on_cancel = on_cancel
+        self._outstanding: dict[LocalDelivery, None] = {}
+        self.writable = True
+        """False once it takes no more."""
+        self.consumer = Consumer(
+            f"amq.ctag-local-{next(_tags)}",
+            queue,
+            self,
+            priority=read_priority(arguments or {}),
+            prefetch=prefetch,
+            arguments=arguments,
+        )
+        queue.add_consumer(self.consumer)
+        broker.on_work()
+
+    @property
+    def unacked_count(self) -> int:
+        return len(self._outstanding)
+
+    def deliver(self, consumer: Consumer, span: Span) -> None:
+        for position in range(span.low, span.high):
+            if not self.writable:
+                # The application cancelled while it was handed the messages before.
+                rest = Span(span.run, position, span.high, span.redelivered)
+                consumer.queue.untake(rest)
+                return
+            piece = Span(span.run, position, position + 1, span.redelivered)
+            delivery = LocalDelivery(self, consumer, piece)
+            self._outstanding[delivery] = None
+            consumer.unacked_count += 1
+            self._broker.counters.delivered += 1
+            self._on_delivery(delivery)
+
+    def cancelled(self, consumer: Consumer) -> None:
+        self._on_cancel()
+
+    def cancel(self) -> None:
+        """Takes no more; what is outstanding stays valid."""
+        self.writable = False
+        self._broker.tick()
+        self.consumer.queue.remove_consumer(self.consumer)
+
+    def close(self) -> None:
+        """Takes no more and gives back what is outstanding."""
+        self.cancel()
+        outstanding, self._outstanding = self._outstanding, {}
+        for delivery in reversed(outstanding):
+            delivery.give_back()
+        self._broker.on_work()
+
+    def settled(self, delivery: LocalDelivery) -> bool:
+        """False if it was settled before, or given back."""
+        if delivery not in self._outstanding:
+            return False
+        del self._outstanding[delivery]
+        self._broker.tick()
+        return True
+
+    def credit_back(self, consumer: Consumer) -> None:
+        consumer.unacked_count -= 1
+        consumer.reopen()
+        self._broker.on_work()

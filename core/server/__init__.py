@@ -1,0 +1,1 @@
+"""The edge of the core: sockets, tasks and the loop."""

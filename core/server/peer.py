@@ -1,0 +1,176 @@
+"""A socket and its connection: bytes in, bytes out, and back-pressure both ways.
+
+A peer is read once a turn. libuv would read a socket that has more up to 32 times before it
+looks at the next one, 8 MB of one publisher's messages, so a peer that filled a read is paused
+until the loop has been around.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from enum import Enum, auto
+from ipaddress import ip_address
+from socket import IPPROTO_TCP, TCP_NODELAY
+from typing import TYPE_CHECKING, cast
+
+from ..auth import User
+from ..errors import ConnectionFault
+from ..proto.connection import Connection
+
+if TYPE_CHECKING:
+    from .listener import Listener
+
+logger = logging.getLogger(__name__)
+
+HIGH_WATER_BYTES = 524_288
+"""A reader this far behind gets nothing more until it has caught up."""
+FULL_READ_BYTES = 131_072
+"""A read this large means that more is waiting."""
+
+
+class Hold(Enum):
+    """Why a peer is not read at the moment."""
+
+    TURN = auto()
+    WRITE = auto()
+    LOGIN = auto()
+
+
+class Peer(asyncio.Protocol):
+    """One client of a listener."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._transport: asyncio.Transport
+        self._held: set[Hold] = set()
+        self._waiting_bytes = 0
+        self.connection: Connection
+
+    # -- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
+        socket = transport.get_extra_info("socket")
+        socket.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+        here = transport.get_extra_info("sockname") or ("", 0)
+        there = transport.get_extra_info("peername") or ("", 0)
+        self._listener.broker.tick()
+        self.connection = Connection(
+            self._listener.broker,
+            self,
+            name=f"{there[0]}:{there[1]} -> {here[0]}:{here[1]}",
+            peer_is_loopback=_is_loopback(str(there[0])),
+        )
+        self._listener.peers.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        listener = self._listener
+        broker = listener.broker
+        broker.tick()
+        try:
+            self.connection.receive(data)
+        except Exception:
+            logger.exception("connection %s: internal error", self.connection.name)
+            self.connection.fail(ConnectionFault(541, "internal error, see the broker's log"))
+        if broker.crowded:
+            broker.crowded = False
+            self._rest(turns=2)
+        elif len(data) >= FULL_READ_BYTES or self.connection.unfinished:
+            self._rest(turns=1)
+        listener.turn()
+
+    def read_on(self) -> None:
+        """The rest is over: first what is left of the last read, then the socket."""
+        self._held.discard(Hold.TURN)
+        if self.connection.unfinished:
+            self.data_received(b"")
+        self._read_if_free()
+
+    def pause_writing(self) -> None:
+        """Deliveries wait; acks and heartbeats, which need no answer, are heard all the same."""
+        self.connection.socket_writable = False
+
+    def resume_writing(self) -> None:
+        self._listener.broker.tick()
+        self.connection.resume_writing()
+        self._let_go(Hold.WRITE)
+        self._listener.turn()
+
+    def _rest(self, turns: int) -> None:
+        """Not read for one turn or two; or, if it asks and doesn't read, until it does."""
+        if self.connection.unfinished and not self.connection.socket_writable:
+            self._hold(Hold.WRITE)
+        elif Hold.TURN not in self._held:
+            self._hold(Hold.TURN)
+            self._listener.read_on_later(self, turns=turns)
+
+    def _hold(self, reason: Hold) -> None:
+        if not self._held:
+            self._transport.pause_reading()
+        self._held.add(reason)
+
+    def _let_go(self, reason: Hold) -> None:
+        self._held.discard(reason)
+        if self.connection.unfinished:
+            self._rest(turns=1)
+        self._read_if_free()
+
+    def _read_if_free(self) -> None:
+        if not self._held and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._listener.peers.discard(self)
+        self._listener.broker.tick()
+        self.connection.lost()
+        self._listener.turn()
+
+    def takes_output(self) -> bool:
+        """Whether the other side has read anything since this was asked last."""
+        waiting, before = self._transport.get_write_buffer_size(), self._waiting_bytes
+        self._waiting_bytes = waiting
+        return waiting < before
+
+    @property
+    def held(self) -> bool:
+        """Whether it is we who don't read, so that it can't be blamed for what does not come."""
+        return bool(self._held)
+
+    def abort(self) -> None:
+        """Ends the connection without waiting for what is buffered."""
+        self._transport.abort()
+
+    # -- the connection's side
+
+    def write(self, data: bytes | bytearray) -> None:
+        self._transport.write(data)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def authenticate(self, name: str, password: str, answer: Callable[[User | None], None]) -> None:
+        """Nothing is read meanwhile: before login nobody may fill our memory."""
+        self._hold(Hold.LOGIN)
+
+        def answered(user: User | None) -> None:
+            answer(user)
+            handshake = self.connection.handshake
+            if handshake is None or not handshake.paused:
+                self._let_go(Hold.LOGIN)
+
+        self._listener.authenticate(self.connection, name, password, answered)
+
+    def drop_later(self, after_s: float) -> None:
+        asyncio.get_running_loop().call_later(after_s, self.abort)
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return bool((mapped or parsed).is_loopback)

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.amqp import make_broker
+from warren.core.clock import ManualClock
+from warren.core.server.listener import Listener
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def listener(clock: ManualClock) -> AsyncIterator[Listener]:
+    """Without sockets; its broker's time stands still."""
+    listener = Listener(make_broker(clock=clock))
+    await listener.start([])
+    yield listener
+    for peer in list(listener.peers):
+        peer.connection_lost(None)
+    await listener.stop()

@@ -1,0 +1,197 @@
+"""A listener with the sockets that a test wants: real ones on loopback, or made up."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from tests.conformance import frames
+from tests.support.amqp import Reply, method, read
+from warren.core.server.listener import Listener
+from warren.core.server.peer import Peer
+
+READY_S = 10.0
+"""A bound, not an expectation."""
+
+
+def listening_socket() -> socket.socket:
+    """Free port, loopback."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.setblocking(False)
+    return listening
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Waits until it is true, in a bounded number of looks."""
+    deadline = asyncio.get_running_loop().time() + READY_S
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline, "it did not come true"
+        await asyncio.sleep(0.001)
+
+
+def log_in(password: str = "guest", heartbeat_s: int = 0, **client_properties: Any) -> bytes:
+    """From start-ok to an open channel 1; all of it may be sent at once."""
+    return (
+        method(
+            0, "Connection.StartOk", mechanism="PLAIN", response=f"\0guest\0{password}",
+            client_properties=client_properties,
+        )
+        + method(0, "Connection.TuneOk", heartbeat=heartbeat_s)
+        + method(0, "Connection.Open", virtual_host="/")
+        + method(1, "Channel.Open")
+    )  # fmt: skip
+
+
+class Remote:
+    """A client on a real socket."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self._pending = b""
+
+    @classmethod
+    async def knock(cls, port: int) -> Remote:
+        """Connected, and not one octet sent."""
+        return cls(*await asyncio.open_connection("127.0.0.1", port))
+
+    @classmethod
+    async def enter(cls, port: int, **given: Any) -> Remote:
+        """Logged in, with channel 1."""
+        remote = await cls.knock(port)
+        remote.send(frames.PROTOCOL_HEADER + log_in(**given))
+        assert (await remote.next("Channel.OpenOk")).channel == 1
+        return remote
+
+    def send(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def reply(self) -> Reply:
+        """The next method, with its content. Raises `EOFError` at the end."""
+        async with asyncio.timeout(READY_S):
+            while True:
+                for end in self._ends():
+                    try:
+                        (reply,) = read(self._pending[:end])
+                    except StopIteration:
+                        continue
+                    self._pending = self._pending[end:]
+                    return reply
+                more = await self.reader.read(65_536)
+                if not more:
+                    raise EOFError
+                self._pending += more
+
+    async def next(self, name: str) -> Reply:
+        """The next reply of that name; others before it are passed over."""
+        while True:
+            reply = await self.reply()
+            if reply.name == name:
+                return reply
+
+    async def ended(self) -> bool:
+        """Waits for the end of the stream, whatever comes before it."""
+        async with asyncio.timeout(READY_S):
+            try:
+                while await self.reader.read(65_536):
+                    pass
+            except ConnectionResetError:
+                pass
+        return True
+
+    async def close(self) -> None:
+        self.writer.close()
+        try:
+            await self.writer.wait_closed()
+        except ConnectionError:
+            pass
+
+    def _ends(self) -> list[int]:
+        """Where whole frames end in what is pending."""
+        ends: list[int] = []
+        at = 0
+        while at + 7 <= len(self._pending):
+            at += 8 + int.from_bytes(self._pending[at + 3 : at + 7], "big")
+            if at <= len(self._pending):
+                ends.append(at)
+        return ends
+
+
+class PlainSocket:
+    def setsockopt(self, *_: int) -> None: ...
+
+
+class FakeTransport(asyncio.Transport):
+    """Takes notes."""
+
+    def __init__(self, remote: str = "127.0.0.1") -> None:
+        super().__init__()
+        self.written = b""
+        self.waiting_bytes = 0
+        self.closed = False
+        self._reading = True
+        self._aborted = False
+        self.high_water_bytes: int | None = None
+        self._remote = remote
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        known = {
+            "socket": PlainSocket(), "sockname": ("127.0.0.1", 5672),
+            "peername": (self._remote, 50_000),
+        }  # fmt: skip
+        return known.get(name, default)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self.high_water_bytes = high
+
+    def get_write_buffer_size(self) -> int:
+        return self.waiting_bytes
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def pause_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.closed
+        self._reading = True
+
+    def is_reading(self) -> bool:
+        return self._reading
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.closed = self._aborted = True
+
+    def was_aborted(self) -> bool:
+        return self._aborted
+
+    def replies(self) -> list[Reply]:
+        """What has come since the last time."""
+        taken, self.written = self.written, b""
+        return read(taken)
+
+
+def meet(listener: Listener, remote: str = "127.0.0.1") -> tuple[Peer, FakeTransport]:
+    """A peer whose socket is made up."""
+    peer, transport = Peer(listener), FakeTransport(remote)
+    peer.connection_made(transport)
+    return peer, transport
+
+
+def meet_open(listener: Listener, heartbeat_s: int = 0) -> tuple[Peer, FakeTransport]:
+    """As `meet`, past its login; the password counts as checked a moment ago."""
+    listener.broker.users.check("guest", "guest", loopback=True)
+    peer, transport = meet(listener)
+    peer.data_received(frames.PROTOCOL_HEADER)
+    peer.data_received(log_in(heartbeat_s=heartbeat_s))
+    assert transport.replies()[-1].name == "Channel.OpenOk"
+    return peer, transport

@@ -1,0 +1,151 @@
+"""Who is overdue, with time moved by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance import frames
+from tests.support.amqp import method, names
+from warren.core.clock import ManualClock
+from warren.core.proto.connection import HALF_FRAME_S
+from warren.core.server.listener import Listener
+from warren.core.server.watch import CLOSE_OK_S, HANDSHAKE_S, look_after
+
+from .support import FakeTransport, meet, meet_open
+
+
+def wait(listener: Listener, clock: ManualClock, seconds: float) -> None:
+    clock.advance(int(seconds * 1000))
+    look_after(listener)
+
+
+async def test_a_handshake_takes_a_bounded_time(
+    listener: Listener, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    silent, begun = meet(listener), meet(listener)
+    begun[0].data_received(frames.PROTOCOL_HEADER)
+    wait(listener, clock, HANDSHAKE_S)
+    assert not silent[1].was_aborted()
+    wait(listener, clock, 0.001)
+    assert silent[1].was_aborted()
+    assert begun[1].was_aborted()
+    assert "no handshake within 10 s" in caplog.text
+
+
+async def test_an_unfinished_frame_takes_a_bounded_time(
+    listener: Listener, clock: ManualClock
+) -> None:
+    peer, transport = meet_open(listener)
+    peer.data_received(frames.heartbeat()[:4])
+    wait(listener, clock, HALF_FRAME_S)
+    assert not transport.was_aborted()
+    wait(listener, clock, 0.001)
+    assert transport.was_aborted()
+
+
+async def test_other_frames_do_not_put_an_unfinished_one_off(
+    listener: Listener, clock: ManualClock
+) -> None:
+    """One octet every few seconds holds a connection and its memory for ever."""
+    peer, transport = meet_open(listener)
+    slow = frames.frame(frames.METHOD, 1, bytes(100))
+    for at in range(4):
+        peer.data_received(slow[at : at + 1])
+        wait(listener, clock, HALF_FRAME_S / 4)
+    assert not transport.was_aborted()
+    wait(listener, clock, 0.001)
+    assert transport.was_aborted()
+
+
+async def test_a_finished_frame_starts_the_time_anew(
+    listener: Listener, clock: ManualClock
+) -> None:
+    peer, transport = meet_open(listener)
+    for _ in range(5):
+        peer.data_received(frames.heartbeat()[:4])
+        wait(listener, clock, HALF_FRAME_S - 1)
+        peer.data_received(frames.heartbeat()[4:])
+    assert not transport.was_aborted()
+
+
+async def test_close_ok_takes_a_bounded_time(listener: Listener, clock: ManualClock) -> None:
+    peer, transport = meet_open(listener)
+    peer.data_received(frames.heartbeat(1))
+    wait(listener, clock, CLOSE_OK_S)
+    assert not transport.was_aborted()
+    wait(listener, clock, 0.001)
+    assert transport.was_aborted()
+
+
+# -- heartbeats (AMQP 0-9-1 4.2.7)
+
+
+async def test_a_heartbeat_goes_out_twice_in_the_interval(
+    listener: Listener, clock: ManualClock
+) -> None:
+    _, transport = meet_open(listener, heartbeat_s=10)
+    wait(listener, clock, 4)
+    assert transport.replies() == []
+    wait(listener, clock, 1)
+    assert names(transport.replies()) == ["Heartbeat"]
+    wait(listener, clock, 4)
+    assert transport.replies() == []
+    wait(listener, clock, 1)
+    assert names(transport.replies()) == ["Heartbeat"]
+
+
+async def test_other_traffic_makes_up_for_it(listener: Listener, clock: ManualClock) -> None:
+    peer, transport = meet_open(listener, heartbeat_s=10)
+    wait(listener, clock, 4)
+    peer.data_received(method(1, "Basic.Qos"))
+    wait(listener, clock, 4)
+    assert names(transport.replies()) == ["Basic.QosOk"]
+
+
+async def test_silence_for_two_intervals_is_the_end(
+    listener: Listener, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, transport = meet_open(listener, heartbeat_s=10)
+    wait(listener, clock, 20)
+    assert not transport.was_aborted()
+    wait(listener, clock, 0.001)
+    assert transport.was_aborted()
+    assert "missed heartbeats: nothing came for 20 s" in caplog.text
+
+
+async def test_any_octet_counts(listener: Listener, clock: ManualClock) -> None:
+    peer, transport = meet_open(listener, heartbeat_s=4)
+    for _ in range(10):
+        wait(listener, clock, 7)
+        peer.data_received(frames.heartbeat())
+    assert not transport.was_aborted()
+
+
+async def test_none_were_asked_for(listener: Listener, clock: ManualClock) -> None:
+    _, transport = meet_open(listener)
+    wait(listener, clock, 100_000)
+    assert not transport.was_aborted()
+    assert transport.replies() == []
+
+
+async def test_who_is_not_read_is_not_blamed_while_it_takes_what_it_is_sent(
+    listener: Listener, clock: ManualClock
+) -> None:
+    """Its heartbeats may well stand in the socket, behind what we don't read."""
+    peer, transport = meet_open(listener, heartbeat_s=10)
+    peer.pause_writing()
+    peer.data_received(method(1, "Basic.Qos"))
+    for waiting_bytes in range(900_000, 0, -100_000):
+        transport.waiting_bytes = waiting_bytes
+        wait(listener, clock, 15)
+    assert not transport.was_aborted()
+    wait(listener, clock, 21)
+    assert transport.was_aborted()
+
+
+async def test_everybody_is_looked_at(listener: Listener, clock: ManualClock) -> None:
+    transports: list[FakeTransport] = [meet(listener)[1] for _ in range(3)]
+    _, fine = meet_open(listener)
+    wait(listener, clock, HANDSHAKE_S + 1)
+    assert [transport.was_aborted() for transport in transports] == [True] * 3
+    assert not fine.was_aborted()
