@@ -1,0 +1,50 @@
+"""Which IP addresses a callback may have: the guard's own list, not the standard library's.
+
+`ipaddress.is_global` lets pass 64:ff9b::/96 and 2002::/16 (IPv4 in disguise), fec0::/10 and
+multicast, so the refused networks are written out (reliability.md 48-50).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+_REFUSED_V4 = tuple(
+    map(
+        IPv4Network,
+        (
+            "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16",
+            "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
+            "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+            "224.0.0.0/4", "240.0.0.0/4",
+        ),
+    )
+)  # fmt: skip
+
+_UNICAST_V6 = IPv6Network("2000::/3")
+"""Everything outside is refused: ::, ::1, ::ffff:0:0/96, 64:ff9b::/96, fc00::/7, ff00::/8..."""
+
+_REFUSED_V6 = tuple(
+    map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
+)  # fmt: skip
+
+
+def parse_address(text: str) -> Address:
+    """An address with IPv4 in IPv6 unmapped; raises ValueError when it is none."""
+    address = ip_address(text)
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address
+
+
+def is_public(address: Address) -> bool:
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _REFUSED_V4)
+    return address in _UNICAST_V6 and not any(address in network for network in _REFUSED_V6)
+
+
+def is_in(address: Address, networks: Iterable[Network]) -> bool:
+    return any(address in network for network in networks)

@@ -1,0 +1,94 @@
+"""Carries messages from a queue to an exchange or queue of this hub, without an HTTP hop.
+
+What AMQP can bind is bound in the broker; a queue as the source has no binding, so it is
+consumed here, and each message published to the sink and acked once that is confirmed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+
+from ...core.model import Message, Properties
+from ..engine.port import Delivery, Engine, Outcome
+from ..live import Live
+from ..requests import Resource
+from ..settings import HubSettings
+from .courier import HOLD_BACK_S
+from .envelope import HOPS, Envelope, hops_of, read_envelope
+from .parking import Parking
+
+PREFETCH = 100  # enough to share one sync of the log between publishes
+
+log = logging.getLogger(__name__)
+
+
+class Relay:
+    """Publishes in the order of the source; one at a time fails, is held back and overtaken."""
+
+    def __init__(self, engine: Engine, parking: Parking, settings: HubSettings) -> None:
+        self._engine = engine
+        self._parking = parking
+        self._settings = settings
+        self._tasks: dict[asyncio.Task[None], None] = {}
+
+    def offer(self, live: Live, delivery: Delivery) -> None:
+        task = asyncio.create_task(self._run(live, delivery))
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+
+    async def drain(self, within_s: float) -> None:
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=within_s)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _run(self, live: Live, delivery: Delivery) -> None:
+        sink = live.subscription.sink
+        assert sink is not None  # only subscriptions with a sink are relayed
+        try:
+            if await self._forward(live, sink, delivery):
+                delivery.ack()
+                return
+            log.warning("%s rejects what is relayed to it", sink)
+        except asyncio.CancelledError:
+            delivery.nack(requeue=True)
+            return
+        except Exception as error:
+            log.warning("%s does not take what is relayed to it: %r", sink, error)
+        await self._hold_back(delivery)
+
+    async def _hold_back(self, delivery: Delivery) -> None:
+        try:
+            await asyncio.sleep(HOLD_BACK_S)
+        finally:
+            delivery.nack(requeue=True)
+
+    async def _forward(self, live: Live, sink: Resource, delivery: Delivery) -> bool:
+        """Whether the message is confirmed somewhere, and may be acked."""
+        message = delivery.message
+        envelope = read_envelope(message, delivery.sequence)
+        hops = hops_of(message) + 1
+        if hops > self._settings.max_hops:
+            vhost, name = live.subscription.source.vhost, live.subscription.id
+            await self._parking.bury(vhost, message, envelope, name, f"{hops} hops: a loop")
+            return True
+        outcome = await self._publish(sink, envelope, _with_hops(message, hops), message.body)
+        return outcome is not Outcome.REJECTED
+
+    async def _publish(
+        self, sink: Resource, envelope: Envelope, properties: Properties, body: bytes
+    ) -> Outcome:
+        key = envelope.routing_key
+        if sink.kind == "q":
+            return await self._engine.publish(
+                sink.vhost, "", key, properties, body, queue=sink.name
+            )
+        return await self._engine.publish(sink.vhost, sink.name, key, properties, body)
+
+
+def _with_hops(message: Message, hops: int) -> Properties:
+    headers = {**(message.properties.headers or {}), HOPS: hops}
+    return replace(message.properties, headers=headers)

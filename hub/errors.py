@@ -1,0 +1,73 @@
+"""What can be wrong with a request to the hub: each error has its HTTP status.
+
+Every error names the field, what it held and the limit that it broke, so that a client can
+tell which of its parameters to mend. A secret or token is never repeated.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..core.errors import WarrenError
+
+_VALUE_SHOWN = 200  # characters of an offending value: a 2 MB field must not come back whole
+
+
+class HubError(WarrenError):
+    """`reason` is for people; `field`, `value` and `limit` are for programs."""
+
+    status: ClassVar[int] = 400
+    title: ClassVar[str] = "Bad request"
+
+    def __init__(
+        self, reason: str, *, field: str, value: str | None = None, limit: str | None = None
+    ) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.reason = reason
+        self.field = field
+        self.value = None if value is None else value[:_VALUE_SHOWN]
+        self.limit = limit
+
+
+class BadRequest(HubError):
+    """A parameter is missing, unknown or out of its limits."""
+
+
+class TokenRefused(HubError):
+    """A token of this hub, used for something it was not made for, or too late."""
+
+    title = "Bad hub.verify_token"
+
+
+class VerificationFailed(HubError):
+    """The callback did not confirm the intent (WebSub 5.3)."""
+
+    title = "Request verification failed"
+
+
+class CallbackRefused(HubError):
+    """The callback is no URL that this hub sends to."""
+
+    status = 422
+    title = "Callback refused"
+
+
+class SourceMissing(HubError):
+    """The exchange or queue to subscribe to, or to bind to, does not exist."""
+
+    status = 404
+    title = "Not found"
+
+
+class NotSubscribed(HubError):
+    """No such subscription."""
+
+    status = 404
+    title = "Not subscribed"
+
+
+class StorageFailed(HubError):
+    """The database did not take a change; nothing of the request has happened."""
+
+    status = 503
+    title = "Storage failed"

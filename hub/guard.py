@@ -1,0 +1,153 @@
+"""The guard between subscribers' URLs and the network the hub stands in (SSRF).
+
+A callback is read strictly (`read_callback`), its name resolved once, all of its addresses
+vetted, and the vetted ones dialled: a name that answers differently the second time, or has
+one inner address among outer ones, gets nowhere. Verification and delivery share this guard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from .addresses import Address, is_in, is_public, parse_address
+from .errors import CallbackRefused
+from .own import DEFAULT_PORTS, is_own
+from .settings import HubSettings
+
+MAX_CALLBACK_LENGTH = 2_048  # what browsers and proxies carry; also bounds the table's rows
+_MAX_HOST_LENGTH = 253  # RFC 1035 2.3.4
+_FIELD = "hub.callback"
+_PRINTABLE = re.compile(r"[!-~]+")
+_BACKSLASH_LIKE = re.compile(r'[\\<>"`{}|^]')
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+# A last label that is a number makes a host an IPv4 address in disguise (127.1, 0x7f000001).
+_NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a callback is dialled: a name, or an address that stands in the URL itself."""
+
+    scheme: str
+    host: str
+    port: int
+    literal: Address | None
+
+
+class Guard:
+    """Says which callbacks may be sent to; refuses with `CallbackRefused` and the reason."""
+
+    def __init__(self, settings: HubSettings) -> None:
+        self._settings = settings
+        self._own_ports = {_port_of(base) for base in settings.base_urls}
+
+    def check(self, url: str) -> Endpoint:
+        """What can be told without asking the network; also the address of a literal."""
+        endpoint = read_callback(url)
+        if is_own(url, self._settings.base_urls):
+            raise _refused(url, "is this hub's own address; a token binds it instead")
+        if endpoint.literal is not None:
+            self.vet(endpoint.host, endpoint.port, [endpoint.literal])
+        elif not self._settings.allow_loopback:
+            self._check_port(endpoint.host, endpoint.port)
+        return endpoint
+
+    async def resolve(self, host: str, port: int) -> list[Address]:
+        """All addresses of the host, every one vetted; never empty."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._settings.resolve_timeout_s):
+                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise _refused(host, f"does not resolve: {error}") from error
+        except TimeoutError as error:
+            raise _refused(host, "does not resolve in time") from error
+        addresses = [parse_address(str(entry[4][0])) for entry in found]
+        self.vet(host, port, addresses)
+        return addresses
+
+    def vet(self, host: str, port: int, addresses: list[Address]) -> None:
+        for address in addresses:
+            if self._is_free_loopback(address):
+                if port in self._own_ports:
+                    raise _refused(host, "is this hub's own address")
+                continue
+            self._check_port(host, port)
+            if not is_public(address) and not is_in(address, self._settings.allowed_networks):
+                raise _refused(host, f"has the address {address}, which is not public")
+
+    def _is_free_loopback(self, address: Address) -> bool:
+        return self._settings.allow_loopback and address.is_loopback
+
+    def _check_port(self, host: str, port: int) -> None:
+        allowed = self._settings.callback_ports
+        if port not in allowed:
+            limit = "ports " + ", ".join(map(str, sorted(allowed)))
+            raise _refused(f"{host}:{port}", f"port {port} is not allowed", limit)
+
+
+def read_callback(url: str) -> Endpoint:
+    """Reads a callback URL more strictly than RFC 3986, for two readers must not disagree."""
+    if len(url) > MAX_CALLBACK_LENGTH:
+        limit = f"{MAX_CALLBACK_LENGTH} characters"
+        raise _refused(url, f"is {len(url)} characters long", limit)
+    if not _PRINTABLE.fullmatch(url) or _BACKSLASH_LIKE.search(url):
+        raise _refused(url, "has characters that a URL must percent-encode")
+    split = _split(url)
+    if split.scheme not in DEFAULT_PORTS:
+        raise _refused(url, f"has the scheme '{split.scheme}'", "http, https")
+    if "@" in split.netloc:
+        raise CallbackRefused("carries user information", field=_FIELD)
+    if "#" in url:
+        raise _refused(url, "has a fragment")
+    host, literal = _read_host(url, split)
+    return Endpoint(split.scheme, host, _read_port(url, split), literal)
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        split = urlsplit(url)
+        _ = split.port  # parsed on access
+    except ValueError as error:
+        raise _refused(url, f"can't be read: {error}") from error
+    return split
+
+
+def _read_host(url: str, split: SplitResult) -> tuple[str, Address | None]:
+    host = split.hostname
+    if host is None or not _AUTHORITY.fullmatch(split.netloc):
+        raise _refused(url, "has no valid host and port")
+    labels = host.split(".")
+    if "[" in split.netloc or _NUMBER.fullmatch(labels[-1]):
+        return host, _read_address(url, host)
+    if len(host) > _MAX_HOST_LENGTH or not all(_LABEL.fullmatch(label) for label in labels):
+        raise _refused(url, f"has no valid host name ('{host}')")
+    return host, None
+
+
+def _read_address(url: str, host: str) -> Address:
+    try:
+        return parse_address(host)
+    except ValueError as error:
+        raise _refused(url, f"has no plain address: {error}") from error
+
+
+def _read_port(url: str, split: SplitResult) -> int:
+    port = split.port if split.port is not None else DEFAULT_PORTS[split.scheme]
+    if not 0 < port < 65_536:
+        raise _refused(url, f"has the port {port}", "1 to 65535")
+    return port
+
+
+def _port_of(url: str) -> int:
+    split = urlsplit(url)
+    return split.port or DEFAULT_PORTS[split.scheme]
+
+
+def _refused(value: str, reason: str, limit: str | None = None) -> CallbackRefused:
+    return CallbackRefused(reason, field=_FIELD, value=value, limit=limit)

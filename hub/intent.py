@@ -1,0 +1,106 @@
+"""Reads the `hub.*` parameters of a subscribe or unsubscribe (rabbithub.md section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from .errors import BadRequest
+from .requests import SubscribeRequest
+from .settings import HubSettings
+
+MAX_SECRET_BYTES = 199  # WebSub 5.1: less than 200 bytes
+MAX_TOPIC_BYTES = 255  # an AMQP short string
+MAX_VERIFY_TOKEN_BYTES = 1_024  # it is sent in a URL, which has its own limits
+_VERIFY_MODES = ("sync", "async")
+_MAX_LEASE_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What is asked, checked."""
+
+    callback: str
+    topic: str
+    lease_seconds: int
+    is_sync: bool
+    verify_token: str | None
+    secret: str | None
+
+
+def read_intent(request: SubscribeRequest, settings: HubSettings) -> Intent:
+    """Raises `BadRequest` for what is missing, unknown or too long."""
+    return Intent(
+        callback=_required("hub.callback", request.callback),
+        topic=_limited("hub.topic", _required("hub.topic", request.topic), MAX_TOPIC_BYTES),
+        lease_seconds=grant_lease(request.lease_seconds, settings),
+        is_sync=_read_verify(request.verify) == "sync",
+        verify_token=_read_verify_token(request.verify_token),
+        secret=_read_secret(request.secret),
+    )
+
+
+def grant_lease(asked: str | None, settings: HubSettings) -> int:
+    """RabbitHub's rule at `/subscribe`: the default for what is no positive number, else what
+    was asked, up to the maximum."""
+    text = (asked or "").strip()
+    if not (text.isascii() and text.isdigit()) or not text.strip("0"):
+        return settings.default_lease_s
+    if len(text) > _MAX_LEASE_DIGITS:  # int() of a megabyte of digits takes seconds
+        return settings.max_lease_s
+    return min(int(text), settings.max_lease_s)
+
+
+def append_query(url: str, *parameters: tuple[str, str]) -> str:
+    """The URL with parameters added after its own query, which stays as it is (WebSub 5.1)."""
+    added = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters)
+    if "?" not in url:
+        return f"{url}?{added}"
+    return url + added if url.endswith(("?", "&")) else f"{url}&{added}"
+
+
+def _read_verify(values: tuple[str, ...]) -> str:
+    """The first supported of a list that may be repeated, comma separated, or both."""
+    offered = [word.strip() for value in values for word in value.split(",") if word.strip()]
+    if not offered:
+        return "sync"
+    for word in offered:
+        if word in _VERIFY_MODES:
+            return word
+    raise BadRequest(
+        "names no way of verification that is known",
+        field="hub.verify",
+        value=",".join(offered),
+        limit="sync, async",
+    )
+
+
+def _read_verify_token(token: str | None) -> str | None:
+    if token is None or len(token.encode(errors="replace")) <= MAX_VERIFY_TOKEN_BYTES:
+        return token
+    limit = f"{MAX_VERIFY_TOKEN_BYTES} bytes"
+    raise BadRequest("is too long", field="hub.verify_token", limit=limit)
+
+
+def _read_secret(secret: str | None) -> str | None:
+    if not secret:
+        return None
+    size = len(secret.encode(errors="replace"))
+    if size > MAX_SECRET_BYTES:
+        limit = f"{MAX_SECRET_BYTES} bytes"
+        raise BadRequest(f"is {size} bytes long", field="hub.secret", limit=limit)
+    return secret
+
+
+def _required(field: str, value: str | None) -> str:
+    if value is None:
+        raise BadRequest("is required", field=field)
+    return value
+
+
+def _limited(field: str, value: str, limit: int) -> str:
+    size = len(value.encode(errors="replace"))
+    if size > limit:
+        reason = f"is {size} bytes long"
+        raise BadRequest(reason, field=field, value=value, limit=f"{limit} bytes")
+    return value

@@ -1,0 +1,63 @@
+"""Which URLs are this hub's own: they are never posted to, but a token can bind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from .requests import Kind, Resource
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+_ALIASES = ("", "/rabbithub")
+_KINDS: dict[str, Kind] = {"x": "x", "q": "q"}
+
+
+def endpoint_of(url: str, base_urls: Iterable[str]) -> Resource | None:
+    """The resource whose `/endpoint` URL this is under one of the bases, else None."""
+    split = _split(url)
+    if split is None or split.query or split.fragment or "@" in split.netloc:
+        return None
+    bases = [base for base in map(_split, base_urls) if base is not None]
+    if _address(split) not in {_address(base) for base in bases}:
+        return None
+    prefixes = {base.path.rstrip("/") for base in bases}.union(_ALIASES)
+    return _resource_below(split.path, sorted(prefixes, key=len, reverse=True))
+
+
+def is_own(url: str, base_urls: Iterable[str]) -> bool:
+    """Whether the URL's host and port are the hub's, whatever the path or scheme."""
+    split = _split(url)
+    if split is None:
+        return False
+    return _address(split) in {_address(base) for base in map(_split, base_urls) if base}
+
+
+def _resource_below(path: str, prefixes: list[str]) -> Resource | None:
+    for prefix in prefixes:
+        if path.startswith(prefix + "/"):
+            return _resource(path[len(prefix) :])
+    return None
+
+
+def _resource(path: str) -> Resource | None:
+    """`/endpoint/q/name` or `/vhost/endpoint/q/name`, each segment decoded once."""
+    match [unquote(segment) for segment in path.split("/")]:
+        case ["", "endpoint", ("x" | "q") as letter, name]:
+            return Resource("/", _KINDS[letter], name)
+        case ["", vhost, "endpoint", ("x" | "q") as letter, name]:
+            return Resource(vhost, _KINDS[letter], name)
+    return None
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        split = urlsplit(url)
+        return split if split.scheme in DEFAULT_PORTS and split.port != 0 else None
+    except ValueError:
+        return None
+
+
+def _address(split: SplitResult) -> tuple[str, int | None]:
+    # A proxy may end TLS before the hub, so http and https at their default ports are one.
+    port = split.port
+    return (split.hostname or "", None if port == DEFAULT_PORTS[split.scheme] else port)

@@ -1,0 +1,55 @@
+"""What the HTTP routes ask of the hub, as values.
+
+The route layer reads the request, authenticates, and checks permissions: read on the source
+of a subscribe, and write on the sink that `Hub.shortcut_sink` names. Everything else in a
+request is checked by the hub, which raises the errors of `hub.errors`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["x", "q"]
+"""RabbitHub's letters: an exchange or a queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """An exchange or a queue that has a URL."""
+
+    vhost: str
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        word = "exchange" if self.kind == "x" else "queue"
+        return f"{word} '{self.name}' in vhost '{self.vhost}'"
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeRequest:
+    """One subscribe or unsubscribe, with its `hub.*` parameters as they came.
+
+    None stands for an absent parameter. `base_url` is the address through which the request
+    reached the hub (scheme, host, port and base path), `user` the name of who asks.
+    """
+
+    source: Resource
+    callback: str | None
+    topic: str | None
+    user: str
+    base_url: str
+    verify: tuple[str, ...] = ()
+    """Every `hub.verify`, each maybe a comma list; none means `sync`."""
+    verify_token: str | None = None
+    lease_seconds: str | None = None
+    secret: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeResult:
+    """`verified` is False while an asynchronous verification still runs: 202, else 204."""
+
+    verified: bool
+    lease_seconds: int

@@ -1,0 +1,48 @@
+"""When a failed delivery is tried again, as tables and pure functions.
+
+Twelve attempts over about four days (reliability.md section 5: Standard Webhooks makes ten in
+75 hours). A wait is made of fixed steps, each a delay queue that all subscriptions share.
+"""
+
+from __future__ import annotations
+
+from email.utils import parsedate_to_datetime
+
+DELAYS_S = (3, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 72_000, 86_400)
+"""Wait after the first, second, ... failed attempt; the last one is repeated."""
+
+STEPS_S = (
+    1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400
+)  # fmt: skip
+"""The time to live of each delay queue."""
+
+MAX_RETRY_AFTER_S = 86_400  # a target may slow its messages down, not park them for a year
+EARLY_S = 0.5
+"""A message back this much before its time is delivered: a step more would only make it late."""
+
+_FIRST_SPREAD = 2 / 3  # 1 to 5 s
+_SPREAD = 0.2  # Svix's: enough to part what failed together
+
+
+def delay_s(failures: int, chance: float, retry_after_s: float = 0.0) -> float:
+    """The wait after that many failures (from 1); `chance` in [0, 1) places it in its spread."""
+    base = DELAYS_S[min(failures, len(DELAYS_S)) - 1]
+    spread = _FIRST_SPREAD if failures == 1 else _SPREAD
+    return max(base * (1 + spread * (2 * chance - 1)), min(retry_after_s, MAX_RETRY_AFTER_S))
+
+
+def step_s(wait_s: float) -> int:
+    """The longest step that does not overshoot the wait, or the shortest there is."""
+    fitting = [step for step in STEPS_S if step <= wait_s + EARLY_S]
+    return fitting[-1] if fitting else STEPS_S[0]
+
+
+def retry_after_s(value: str | None, now_s: float) -> float:
+    """Seconds from a `Retry-After` header, a number or a date (RFC 9110 10.2.3); else 0."""
+    text = (value or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(min(int(text[:9]), MAX_RETRY_AFTER_S))
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now_s)
+    except (ValueError, OverflowError):
+        return 0.0

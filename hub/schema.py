@@ -1,0 +1,26 @@
+"""Which schema a database has, told cheaply: importing SQLAlchemy takes 0.3 s and alembic 0.2,
+and a server that has nothing stored, or nothing to migrate, must start without them."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+HEAD = "0001"
+"""The newest revision in `migrations/versions`; a test compares."""
+
+DATABASE_NAME = "hub.sqlite3"
+
+
+def has_subscriptions(path: Path) -> bool:
+    """Whether the SQLite file holds any; a file that is not there, or empty, does not."""
+    if not path.exists():
+        return False
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    try:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE name='subscriptions'")
+        if tables.fetchone() is None:
+            return False
+        return connection.execute("SELECT 1 FROM subscriptions LIMIT 1").fetchone() is not None
+    finally:
+        connection.close()

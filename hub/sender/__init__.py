@@ -1,0 +1,1 @@
+"""The sender: what posts a delivery to its callback."""

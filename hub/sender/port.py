@@ -1,0 +1,34 @@
+"""What a delivery needs of an HTTP client, and no more, so that the client can be chosen by
+measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...core.errors import WarrenError
+
+HEAD_BYTES = 16 * 1024  # of an answer: for its heads and chunk sizes, beside the body
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A callback's answer; its body is read, up to a cap, and dropped (WebSub 7)."""
+
+    status: int
+    retry_after: str | None = None
+
+
+class SendError(WarrenError):
+    """No answer came: the target was refused, unreachable, too slow or broke off."""
+
+
+class Sender(Protocol):
+    """Dials vetted addresses only, follows no redirect, keeps no cookie, asks no proxy."""
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Raises `SendError`; a kept connection found closed is replaced without notice."""
+
+    async def close(self) -> None:
+        """Closes kept connections."""

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.hub.support import House
+from warren.core.clock import ManualClock
+from warren.core.errors import ChannelError
+from warren.core.model import Message, Properties
+from warren.hub.deliver.envelope import Envelope, read_envelope
+from warren.hub.deliver.parking import Parking
+
+MESSAGE = Message("news", "eu.fr", Properties(content_type="text/plain"), b"bonjour")
+ENVELOPE = Envelope("msg_1", "news", "eu.fr", failures=1)
+
+
+async def test_a_wait_is_made_of_steps(house: House) -> None:
+    clock = ManualClock()
+    parking = Parking(house.engine, clock)
+    await parking.park("/", "in", MESSAGE, ENVELOPE, 4_000.0)
+    [parked] = await house.take("hub.retry.3600s", 1)
+    back = read_envelope(parked.message, 1)
+    assert parked.message.routing_key == "in" and back.not_before == clock.wall_s() + 4_000
+    assert back.message_id == "msg_1" and back.failures == 1
+
+    clock.advance(3_600_000)
+    assert parking.is_early(back)
+    await parking.park_again("/", "in", parked.message, back)
+    [parked] = await house.take("hub.retry.300s", 1)
+    clock.advance(400_000)
+    assert not parking.is_early(read_envelope(parked.message, 2))
+
+
+async def test_a_parked_message_comes_home(house: House) -> None:
+    parking = Parking(house.engine, ManualClock())
+    await parking.park("/", "in", MESSAGE, ENVELOPE, 1.0)
+    [home] = await house.take("in", 1)
+    assert home.message.body == b"bonjour"
+    assert home.message.properties.content_type == "text/plain"
+    envelope = read_envelope(home.message, 99)
+    assert (envelope.exchange, envelope.routing_key) == ("news", "eu.fr")
+
+
+@pytest.mark.parametrize("deleted", ["queue", "exchange"])
+async def test_a_delay_queue_that_somebody_deleted(house: House, deleted: str) -> None:
+    parking = Parking(house.engine, ManualClock())
+    await parking.park("/", "in", MESSAGE, ENVELOPE, 60.0)
+    if deleted == "queue":
+        await house.engine.delete_queue("/", "hub.retry.60s")
+    else:
+        await house.engine.delete_exchange("/", "hub.retry.60s")
+    with pytest.raises(ChannelError):
+        await parking.park("/", "in", MESSAGE, ENVELOPE, 60.0)
+    before = await house.depth("hub.retry.60s") or 0
+    await parking.park("/", "in", MESSAGE, ENVELOPE, 60.0)
+    assert await house.depth("hub.retry.60s") == before + 1
+
+
+async def test_a_copy_header_does_not_bring_the_message_elsewhere(house: House) -> None:
+    parking = Parking(house.engine, ManualClock())
+    copied = Message("news", "k", Properties(headers={"CC": ["in"]}), b"x")
+    await parking.bury("/", copied, ENVELOPE, "1", "tried enough")
+    assert await house.depth("hub.dead") == 1
+    assert await house.depth("in") == 0

@@ -1,0 +1,103 @@
+"""What the tests of the hub share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from tests.support.http import Callback, Request
+from warren.core.clock import Clock
+from warren.core.model import Properties, Table
+from warren.hub.engine.port import Delivery, Engine, Outcome
+from warren.hub.requests import Resource, SubscribeRequest
+from warren.hub.service import Hub
+from warren.hub.settings import HubSettings
+
+BASE_URL = "http://127.0.0.1:15672"
+NEWS = Resource("/", "x", "news")
+INBOX = Resource("/", "q", "in")
+
+
+def request(
+    source: Resource, callback: str | None, topic: str | None = "#", **given: Any
+) -> SubscribeRequest:
+    return SubscribeRequest(
+        source=source, callback=callback, topic=topic, user="guest", base_url=BASE_URL, **given
+    )
+
+
+class House:
+    """An engine that outlives its hubs, so that restarts can be tested."""
+
+    def __init__(self, engine: Engine, directory: Path, clock: Clock | None = None) -> None:
+        self.engine = engine
+        self.directory = directory
+        self.clock = clock
+        self.hub = self.make_hub()
+
+    def make_hub(self, **changed: Any) -> Hub:
+        given = {"allow_loopback": True, "base_urls": (BASE_URL,), "source_poll_s": 0.05}
+        settings = HubSettings(**{**given, **changed})
+        return Hub(self.engine, settings, self.directory, clock=self.clock)
+
+    async def start(self) -> None:
+        await self.hub.start()
+
+    async def stop(self) -> None:
+        await self.hub.stop()
+
+    async def restart(self, **changed: Any) -> None:
+        await self.hub.stop()
+        self.hub = self.make_hub(**changed)
+        await self.hub.start()
+
+    async def publish(self, key: str, body: bytes, **properties: Any) -> Outcome:
+        return await self.engine.publish("/", "news", key, Properties(**properties), body)
+
+    async def post(self, queue: str, key: str, body: bytes, headers: Table | None = None) -> None:
+        properties = Properties(headers=headers)
+        await self.engine.publish("/", "", key, properties, body, queue=queue)
+
+    async def depth(self, queue: str) -> int | None:
+        """Messages ready in a queue, None without the queue."""
+        info = await self.engine.queue("/", queue)
+        return None if info is None else info.messages_ready
+
+    async def take(self, queue: str, count: int) -> list[Delivery]:
+        """Consumes and acks that many messages of a queue."""
+        taken: list[Delivery] = []
+
+        def on_delivery(delivery: Delivery) -> None:
+            delivery.ack()
+            taken.append(delivery)
+
+        async def on_cancel() -> None:
+            raise AssertionError(f"queue '{queue}' went away")
+
+        consumption = await self.engine.consume(
+            "/", queue, prefetch=1, on_delivery=on_delivery, on_cancel=on_cancel
+        )
+        await until(lambda: len(taken) >= count, f"message {count} in queue '{queue}'")
+        await consumption.cancel()
+        return taken
+
+
+async def deliveries(callback: Callback, count: int) -> list[Request]:
+    await until(lambda: len(callback.deliveries) >= count, f"delivery {count}")
+    return callback.deliveries
+
+
+async def until(
+    condition: Callable[[], bool | Awaitable[bool]], what: str, timeout_s: float = 20.0
+) -> None:
+    """Waits, without holding up the loop, until the condition is true; fails at the timeout."""
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    while not await _value(condition()):
+        assert asyncio.get_running_loop().time() < deadline, f"no {what} in {timeout_s} s"
+        await asyncio.sleep(0.01)
+
+
+async def _value(result: bool | Awaitable[bool]) -> bool:
+    return result if isinstance(result, bool) else await result

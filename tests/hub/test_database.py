@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from warren.core.errors import ConfigError
+from warren.hub.database import MIGRATIONS, Database, downgrade
+from warren.hub.errors import StorageFailed
+from warren.hub.repository import Repository
+from warren.hub.requests import Resource
+from warren.hub.schema import DATABASE_NAME, HEAD, has_subscriptions
+from warren.hub.storage import Storage
+from warren.hub.subscription import Subscription
+from warren.hub.tables import Base
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / DATABASE_NAME
+
+
+def url(path: Path) -> str:
+    return f"sqlite+aiosqlite:///{path}"
+
+
+def test_the_newest_revision_is_the_one_the_program_knows() -> None:
+    assert ScriptDirectory(str(MIGRATIONS)).get_current_head() == HEAD
+
+
+async def test_the_migrations_make_the_tables_of_the_models(path: Path) -> None:
+    database = Database(url(path))
+    await database.open()
+    async with database.engine.connect() as connection:
+        assert await connection.run_sync(_differences) == []
+    await database.close()
+
+
+def _differences(connection: Connection) -> list[object]:
+    return list(compare_metadata(MigrationContext.configure(connection), Base.metadata))
+
+
+async def test_migrations_go_back(path: Path) -> None:
+    database = Database(url(path))
+    await database.open()
+    async with database.engine.begin() as connection:
+        await connection.run_sync(downgrade, "base")
+    await database.close()
+    tables = sqlite3.connect(path).execute("SELECT name FROM sqlite_master").fetchall()
+    assert "subscriptions" not in {name for (name,) in tables}
+
+
+async def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
+    database = Database(url(path))
+    await database.open()
+    await database.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    database = Database(url(path))
+    with pytest.raises(ConfigError, match="9999"):
+        await database.open()
+    await database.close()
+
+
+async def test_commits_are_durable_in_a_write_ahead_log(path: Path) -> None:
+    database = Database(url(path))
+    await database.open()
+    async with database.engine.connect() as connection:
+        journal = await connection.exec_driver_sql("PRAGMA journal_mode")
+        synchronous = await connection.exec_driver_sql("PRAGMA synchronous")
+        assert (journal.scalar(), synchronous.scalar()) == ("wal", 2)
+    await database.close()
+
+
+async def test_the_file_is_the_owners_alone(tmp_path: Path, path: Path) -> None:
+    storage = Storage(tmp_path, None)
+    assert storage.is_empty()
+    await storage.repository()
+    await storage.close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert storage.is_empty() and not has_subscriptions(path)
+
+
+def test_a_hub_with_nothing_stored_starts_without_the_slow_imports(tmp_path: Path) -> None:
+    program = f"""
+import asyncio, pathlib, sys
+from warren.hub.service import Hub
+from warren.hub.settings import HubSettings
+
+async def main():
+    hub = Hub(None, HubSettings(), pathlib.Path({str(tmp_path)!r}))
+    await hub.start()
+    await hub.stop()
+
+asyncio.run(main())
+print([name for name in ("sqlalchemy", "alembic", "aiohttp", "httpx") if name in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+async def test_a_current_schema_is_opened_without_alembic(tmp_path: Path) -> None:
+    storage = Storage(tmp_path, None)
+    await storage.repository()
+    await storage.close()
+    program = f"""
+import asyncio, pathlib, sys
+from warren.hub.storage import Storage
+
+async def main():
+    storage = Storage(pathlib.Path({str(tmp_path)!r}), None)
+    await storage.repository()
+    await storage.close()
+
+asyncio.run(main())
+print("alembic" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout.strip() == "False"
+
+
+async def test_a_database_that_takes_nothing_more(path: Path) -> None:
+    database = Database(url(path))
+    await database.open()
+    async with database.engine.connect() as connection:
+        await connection.exec_driver_sql("PRAGMA max_page_count = 1")
+    repository = Repository(database)
+    subscription = Subscription(
+        id="1",
+        source=Resource("/", "x", "news"),
+        topic="#",
+        callback="http://a.b/" + "c" * 100_000,
+        lease_seconds=60,
+        expires_at=0.0,
+        owner="guest",
+    )
+    with pytest.raises(StorageFailed, match="full") as caught:
+        await repository.add(subscription)
+    assert caught.value.status == 503
+    assert await repository.all() == []
+    await repository.close()

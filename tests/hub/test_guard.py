@@ -1,0 +1,210 @@
+"""Reliability.md section 6, numbers 48-53, 55 and 56, and what lies around them."""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+
+from warren.hub.addresses import is_public, parse_address
+from warren.hub.errors import CallbackRefused
+from warren.hub.guard import MAX_CALLBACK_LENGTH, Guard
+from warren.hub.settings import HubSettings
+
+OWN = ("http://hub.example.org", "http://127.0.0.1:15672/base")
+
+
+def guard(**settings: Any) -> Guard:
+    return Guard(HubSettings(**{"base_urls": OWN, **settings}))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.org",
+        "https://example.org/cb?a=1&b=%2F",
+        "http://example.org:443/",
+        "http://a_b.example.org/",
+        "http://xn--bcher-kva.example/",
+        "http://8.8.8.8/",
+        "http://[2606:4700::1111]/",
+    ],
+)
+def test_public_callbacks_pass(url: str) -> None:
+    guard().check(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.1/",
+        "http://0x7f000001/",
+        "http://2130706433/",
+        "http://0177.0.0.1/",
+        "http://0/",
+        "http://1.2.3.4.5/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://[64:ff9b::7f00:1]/",
+        "http://[::1]/",
+        "http://[fec0::1]/",
+        "http://[2002:7f00:1::]/",
+        "http://[ff02::1]/",
+        "http://[fe80::1%25eth0]/",
+        "http://169.254.169.254/",
+        "http://100.64.0.1/",
+        "http://user:pw@example.org/",
+        "http://user@example.org/",
+        "file:///etc/passwd",
+        "gopher://example.org/",
+        "//example.org/",
+        "example.org",
+        "",
+        "http://",
+        "http:example.org",
+        "http:///path",
+        "http://example.org:6379/",
+        "http://example.org:0/",
+        "http://example.org:65536/",
+        "http://example.org:http/",
+        "http://[::1]example.org/",
+        "http://[v1.x]/",
+        "http://exa mple.org/",
+        "http://example.org\\@127.0.0.1/",
+        "http://example.org/\r\nX: y",
+        "http://example.org/\x00",
+        "http://example\u3002org/",
+        "http://example.org/caf\u00e9",
+        "http://example.org/#fragment",
+        "http://-example.org/",
+        "http://example..org/",
+        "http://" + "a" * 64 + ".org/",
+        "http://example.org/" + "a" * MAX_CALLBACK_LENGTH,
+        "http://hub.example.org/endpoint/q/in",
+        "https://hub.example.org/other",
+    ],
+)
+def test_other_callbacks_are_refused(url: str) -> None:
+    with pytest.raises(CallbackRefused) as caught:
+        guard().check(url)
+    assert caught.value.field == "hub.callback"
+    assert caught.value.status == 422
+
+
+def test_credentials_in_a_callback_are_not_repeated() -> None:
+    with pytest.raises(CallbackRefused) as caught:
+        guard().check("http://user:pass-word@example.org/")
+    assert "pass-word" not in str(caught.value) and caught.value.value is None
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "0.0.0.0",
+        "0.255.255.255",
+        "10.0.0.0",
+        "10.255.255.255",
+        "100.64.0.0",
+        "100.127.255.255",
+        "127.0.0.1",
+        "127.255.255.255",
+        "169.254.0.1",
+        "172.16.0.0",
+        "172.31.255.255",
+        "192.0.0.1",
+        "192.88.99.1",
+        "192.168.0.1",
+        "198.18.0.0",
+        "198.19.255.255",
+        "224.0.0.1",
+        "239.255.255.255",
+        "240.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "::ffff:10.0.0.1",
+        "::7f00:1",
+        "fc00::1",
+        "fdff::1",
+        "fe80::1",
+        "febf::1",
+        "fec0::1",
+        "ff02::1",
+        "64:ff9b::808:808",
+        "64:ff9b:1::1",
+        "100::1",
+        "2001:db8::1",
+        "2001::1",
+        "2002::1",
+        "3fff::1",
+        "5f00::1",
+        "4000::1",
+    ],
+)
+def test_inner_addresses(address: str) -> None:
+    assert not is_public(parse_address(address))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "1.1.1.1",
+        "9.255.255.255",
+        "11.0.0.0",
+        "100.63.255.255",
+        "100.128.0.0",
+        "126.255.255.255",
+        "128.0.0.0",
+        "172.15.255.255",
+        "172.32.0.0",
+        "198.17.255.255",
+        "198.20.0.0",
+        "223.255.255.255",
+        "2606:4700::1",
+        "::ffff:8.8.8.8",
+        "2a00::1",
+    ],
+)
+def test_outer_addresses(address: str) -> None:
+    assert is_public(parse_address(address))
+
+
+def test_development_mode_frees_loopback_at_any_port_and_nothing_else() -> None:
+    development = guard(allow_loopback=True)
+    for url in ("http://127.0.0.1:5000/", "http://[::1]:99/", "http://localhost:5000/"):
+        development.check(url)
+    for url in ("http://10.0.0.1/", "http://8.8.8.8:5000/", "http://127.0.0.1:15672/"):
+        with pytest.raises(CallbackRefused):
+            development.check(url)
+
+
+def test_listed_networks_are_free_at_listed_ports() -> None:
+    listed = guard(
+        allowed_networks=(ip_network("10.1.0.0/16"),), callback_ports=frozenset({80, 8080})
+    )
+    listed.check("http://10.1.2.3:8080/")
+    for url in ("http://10.2.0.1/", "http://10.1.2.3:9090/"):
+        with pytest.raises(CallbackRefused):
+            listed.check(url)
+
+
+async def test_a_name_needs_every_address_to_be_public(monkeypatch: pytest.MonkeyPatch) -> None:
+    import asyncio
+
+    def answer(*addresses: str) -> None:
+        async def getaddrinfo(*_args: object, **_named: object) -> list[Any]:
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 80)) for one in addresses]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+
+    answer("8.8.8.8", "1.1.1.1")
+    assert [str(one) for one in await guard().resolve("example.org", 80)] == ["8.8.8.8", "1.1.1.1"]
+    answer("8.8.8.8", "127.0.0.1")
+    with pytest.raises(CallbackRefused, match="127.0.0.1"):
+        await guard().resolve("example.org", 80)
+
+
+async def test_a_name_that_does_not_resolve() -> None:
+    with pytest.raises(CallbackRefused, match="does not resolve"):
+        await guard().resolve("does-not-exist.invalid", 80)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+
+from warren.hub.errors import BadRequest
+from warren.hub.intent import append_query, grant_lease, read_intent
+from warren.hub.settings import HubSettings
+
+from .support import NEWS, request
+
+SETTINGS = HubSettings()
+YEAR_S = 365 * 86_400
+MONTH_S = 30 * 86_400
+
+
+@pytest.mark.parametrize(
+    ("asked", "granted"),
+    [
+        (None, MONTH_S),
+        ("", MONTH_S),
+        ("soon", MONTH_S),
+        ("0", MONTH_S),
+        ("-1", MONTH_S),
+        ("1.5", MONTH_S),
+        ("\u0663", MONTH_S),  # a digit, but none of ours
+        ("1", 1),
+        ("600", 600),
+        (" 600 ", 600),
+        (str(YEAR_S), YEAR_S),
+        (str(YEAR_S + 1), YEAR_S),
+        ("1000000000000", YEAR_S),
+        ("9" * 100_000, YEAR_S),
+    ],
+)
+def test_leases(asked: str | None, granted: int) -> None:
+    assert grant_lease(asked, SETTINGS) == granted
+
+
+@pytest.mark.parametrize(
+    ("verify", "is_sync"),
+    [
+        ((), True),
+        (("",), True),
+        (("sync",), True),
+        (("async",), False),
+        (("async,sync",), False),
+        (("pigeon, sync",), True),
+        (("pigeon", "async"), False),
+    ],
+)
+def test_the_first_known_way_of_verification_counts(verify: tuple[str, ...], is_sync: bool) -> None:
+    assert read_intent(request(NEWS, "http://a.b/", verify=verify), SETTINGS).is_sync is is_sync
+
+
+def test_a_secret_is_never_repeated_in_an_error() -> None:
+    with pytest.raises(BadRequest) as caught:
+        read_intent(request(NEWS, "http://a.b/", secret="s3cret" * 50), SETTINGS)
+    assert caught.value.value is None and "s3cret" not in str(caught.value)
+    assert caught.value.limit == "199 bytes"
+
+
+def test_an_empty_secret_is_none() -> None:
+    assert read_intent(request(NEWS, "http://a.b/", secret=""), SETTINGS).secret is None
+
+
+@pytest.mark.parametrize(
+    ("url", "whole"),
+    [
+        ("http://a.b/cb", "http://a.b/cb?hub.topic=x%26y%20%C3%A9"),
+        ("http://a.b/cb?t=1", "http://a.b/cb?t=1&hub.topic=x%26y%20%C3%A9"),
+        ("http://a.b/cb?", "http://a.b/cb?hub.topic=x%26y%20%C3%A9"),
+        ("http://a.b/cb?t=%2F&", "http://a.b/cb?t=%2F&hub.topic=x%26y%20%C3%A9"),
+        ("http://a.b", "http://a.b?hub.topic=x%26y%20%C3%A9"),
+    ],
+)
+def test_the_callbacks_own_query_is_kept(url: str, whole: str) -> None:
+    assert append_query(url, ("hub.topic", "x&y \u00e9")) == whole
