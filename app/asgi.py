@@ -1,0 +1,72 @@
+"""The ASGI application: a publish goes straight to its route, all else through the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive, Scope, Send
+
+from .context import Context
+from .paths import Prefixes, Target, parse
+from .problems import problem_of
+from .routes.endpoint import endpoint
+from .routes.plain import plain_routes
+from .routes.publish import Publisher
+from .routes.subscribe import subscribe
+
+REMEMBERED_PATHS = 4096
+_FACETS = {"endpoint": endpoint, "subscribe": subscribe}
+
+
+class Application:
+    def __init__(
+        self,
+        context: Context,
+        publisher: Publisher,
+        *,
+        base_path: str = "",
+        is_ready: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._context = context
+        self._publisher = publisher
+        self._plain = plain_routes(is_ready)
+        prefixes = Prefixes(base_path)
+
+        @lru_cache(REMEMBERED_PATHS)
+        def resolve(raw_path: bytes) -> tuple[str, Target | None]:
+            prefix, rest = prefixes.split(raw_path)
+            return prefix, parse(rest)
+
+        self._resolve = resolve
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise RuntimeError(f"no {scope['type']} is served here")
+        try:
+            prefix, target = self._resolve(scope["raw_path"])
+        except Exception as error:
+            await problem_of(error).response()(scope, receive, send)
+            return
+        if target is not None and target.facet == "endpoint" and scope["method"] == "POST":
+            await self._publisher(scope, receive, send, target)
+        else:
+            await self._answer(scope, receive, send, prefix, target)
+
+    async def _answer(
+        self, scope: Scope, receive: Receive, send: Send, prefix: str, target: Target | None
+    ) -> None:
+        scope["prefix"] = scope["root_path"] = prefix
+        scope["app"] = self  # with it starlette raises its 404 and 405 instead of answering
+        try:
+            if target is None:
+                await self._plain(scope, receive, send)
+                return
+            request = Request(scope, receive)
+            response = await _FACETS[target.facet](self._context, request, target)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            response = problem_of(error).response()
+        await response(scope, receive, send)

@@ -1,0 +1,51 @@
+"""What every route works with, passed as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from ..core.auth import User
+from ..hub.engine.port import Engine
+from ..hub.service import Hub
+from .access import require_vhost
+from .authentication import Authenticator, authorization_of, from_loopback
+from .host_field import is_host
+from .paths import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`public_url` has no slash at the end and is empty unless it is configured."""
+
+    engine: Engine
+    hub: Hub
+    authenticator: Authenticator
+    vhosts: Container[str]
+    public_url: str
+    own_url: str
+    """`http://host:port` of the listener, for a request whose Host field is of no use."""
+
+    async def user(self, request: Request) -> User:
+        """Raises `Problem` 401."""
+        scope = request.scope
+        return await self.authenticator.user(authorization_of(scope), from_loopback(scope))
+
+    async def user_in(self, request: Request, vhost: str) -> User:
+        """Raises `Problem` 401, `ChannelError` 404 or 403 for the virtual host."""
+        user = await self.user(request)
+        require_vhost(user, vhost, self.vhosts)
+        return user
+
+    def base_url(self, request: Request) -> str:
+        """The address through which the request came, its path prefix included."""
+        if self.public_url:
+            return self.public_url
+        host = request.headers.get("host", "")
+        own = f"{request.scope['scheme']}://{host}" if is_host(host.encode()) else self.own_url
+        return own + str(request.scope.get("prefix", ""))
+
+    def location(self, request: Request, target: Target) -> str:
+        return self.base_url(request) + target.path()

@@ -1,0 +1,172 @@
+"""The parts of a running Warren: what is made of what, started in order, stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from ..core.auth import Users
+from ..core.broker import Broker, Limits
+from ..core.server.listener import Listener
+from ..core.server.tuning import tune
+from ..hub.engine.embedded import EmbeddedEngine
+from ..hub.engine.port import Engine
+from ..hub.service import Hub
+from ..hub.settings import HubSettings
+from .asgi import Application
+from .authentication import Authenticator
+from .config import Settings
+from .context import Context
+from .http_server import HttpServer
+from .listen import name_of, port_of
+from .routes.publish import Publisher
+
+HUB_DRAIN_SHARE = 0.4
+"""The hub drains callbacks, then relays, this part of `drain_s` each; the rest is to close."""
+
+
+class Warren:
+    """Broker, AMQP listener, hub and HTTP server of one process."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        directory: Path,
+        amqp: list[socket.socket],
+        http: list[socket.socket],
+    ) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._amqp = amqp
+        self._http = http
+        self._ready = False
+        self._stops: list[Callable[[], Coroutine[None, None, None]]] = []
+
+    async def run(self, started: float) -> None:
+        """Serves until SIGTERM or SIGINT, then drains."""
+        stop = _stop_signal()
+        async with AsyncExitStack() as stack:
+            server = await self._start(stack)
+            tune()
+            self._ready = True
+            self._announce(time.perf_counter() - started)
+            waiter = asyncio.create_task(stop.wait())
+            await asyncio.wait({waiter, server}, return_when=asyncio.FIRST_COMPLETED)
+            self._ready = False
+            if server.done():
+                server.result()
+
+    async def _start(self, stack: AsyncExitStack) -> asyncio.Task[None]:
+        settings = self._settings
+        users = Users.with_defaults(settings.default_user, settings.default_pass)
+        authenticator = Authenticator(users)
+        stack.callback(authenticator.close)
+        stack.push_async_callback(self._stop)
+        broker = Broker(users, limits=_limits(settings))
+        listener = Listener(broker)
+        await listener.start(self._amqp)
+        self._stops.append(listener.stop)
+        engine = EmbeddedEngine(broker)
+        hub = Hub(engine, self._hub_settings(), self._directory)
+        await hub.start()
+        self._stops.append(hub.stop)
+        server = HttpServer(
+            self._application(engine, hub, authenticator, broker),
+            max_body_bytes=settings.max_message_bytes,
+            drain_s=settings.drain_s,
+        )
+        task = await server.start(self._http)
+        self._stops.append(server.stop)
+        return task
+
+    async def _stop(self) -> None:
+        """All parts at once, within `drain_s` altogether; what is still under way is cut off."""
+        drains = [asyncio.create_task(stop()) for stop in reversed(self._stops)]
+        if drains:
+            _, late = await asyncio.wait(drains, timeout=self._settings.drain_s)
+            for drain in late:
+                drain.cancel()
+            ended = await asyncio.gather(*drains, return_exceptions=True)
+            failed = [error for error in ended if isinstance(error, Exception)]
+            if failed:
+                raise ExceptionGroup("parts did not stop", failed)
+
+    def _application(
+        self, engine: Engine, hub: Hub, authenticator: Authenticator, broker: Broker
+    ) -> Application:
+        settings = self._settings
+        context = Context(
+            engine=engine,
+            hub=hub,
+            authenticator=authenticator,
+            vhosts=broker.vhosts,
+            public_url=settings.public_url,
+            own_url=f"http://{name_of(self._http[0])}",
+        )
+        publisher = Publisher(
+            engine,
+            authenticator,
+            broker.vhosts,
+            max_body_bytes=settings.max_message_bytes,
+            correlation_id_header=settings.set_correlation_id,
+            message_id_header=settings.set_message_id,
+        )
+        return Application(
+            context, publisher, base_path=settings.base_path, is_ready=lambda: self._ready
+        )
+
+    def _hub_settings(self) -> HubSettings:
+        settings = self._settings
+        return HubSettings(
+            base_urls=self._base_urls(),
+            allow_loopback=settings.dev,
+            default_lease_s=settings.default_lease_s,
+            max_lease_s=settings.max_lease_s,
+            connect_timeout_s=settings.connect_timeout_s,
+            read_timeout_s=settings.delivery_timeout_s,
+            total_timeout_s=settings.delivery_timeout_s,
+            verify_timeout_s=settings.verify_timeout_s,
+            in_flight_per_subscription=settings.in_flight_per_subscription,
+            max_in_flight=settings.max_in_flight,
+            max_attempts=settings.max_attempts,
+            drain_s=settings.drain_s * HUB_DRAIN_SHARE,
+        )
+
+    def _base_urls(self) -> tuple[str, ...]:
+        """Every URL at which the HTTP port is known to be reachable."""
+        port = port_of(self._http)
+        hosts = ["localhost", "127.0.0.1", "[::1]", socket.gethostname()]
+        hosts += [name_of(listener).rpartition(":")[0] for listener in self._http]
+        urls = [f"http://{host}:{port}{self._settings.base_path}" for host in hosts]
+        return tuple(dict.fromkeys(filter(None, [self._settings.public_url, *urls])))
+
+    def _announce(self, took_s: float) -> None:
+        for listener in self._amqp:
+            print(f"listening on amqp://{name_of(listener)}", flush=True)
+        for listener in self._http:
+            print(f"listening on http://{name_of(listener)}", flush=True)
+        if self._settings.dev:
+            print("development mode: callbacks on loopback addresses are allowed", flush=True)
+        print(f"ready after {took_s:.2f} s", flush=True)
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        frame_max=settings.frame_max,
+        channel_max=settings.channel_max,
+        heartbeat_s=settings.heartbeat_s,
+        max_message_bytes=settings.max_message_bytes,
+    )
+
+
+def _stop_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return stop

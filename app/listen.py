@@ -1,0 +1,95 @@
+"""Opens the listening sockets before anything else starts, so that a taken port is told at once."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+
+from ..core.errors import ConfigError
+
+BACKLOG = 2048
+PORT_ATTEMPTS = 20
+_NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+
+
+def addresses_of(host: str) -> list[str]:
+    """`localhost` is 127.0.0.1 and ::1. Raises `ConfigError` for a name without address."""
+    return ["127.0.0.1", "::1"] if host == "localhost" else _resolve(host)
+
+
+def listen(host: str, port: int, purpose: str) -> list[socket.socket]:
+    """Sockets that listen on every address of the host, all on the same port.
+
+    Port 0 takes a free one. A machine without IPv6 listens on `localhost` without ::1. Raises
+    `ConfigError` if an address can't be listened on.
+    """
+    addresses = addresses_of(host)
+    for attempt in range(PORT_ATTEMPTS):
+        try:
+            return _listen_on_all(addresses, port, optional_ipv6=host == "localhost")
+        except OSError as error:
+            # With port 0 the first address chose the port; another may have it taken.
+            if port or error.errno != errno.EADDRINUSE or attempt == PORT_ATTEMPTS - 1:
+                raise _unusable(host, port, purpose, error) from error
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def name_of(listener: socket.socket) -> str:
+    """`127.0.0.1:5672` or `[::1]:5672`."""
+    return printed(*listener.getsockname()[:2])
+
+
+def printed(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def port_of(listeners: list[socket.socket]) -> int:
+    port: int = listeners[0].getsockname()[1]
+    return port
+
+
+def _resolve(host: str) -> list[str]:
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise ConfigError(f"host '{host}': {error.strerror}") from error
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def _listen_on_all(addresses: list[str], port: int, *, optional_ipv6: bool) -> list[socket.socket]:
+    listeners: list[socket.socket] = []
+    try:
+        for address in addresses:
+            try:
+                listeners.append(_listen(address, port))
+            except OSError as error:
+                if not (optional_ipv6 and ":" in address and error.errno in _NO_IPV6):
+                    raise
+            port = port or port_of(listeners)
+    except OSError:
+        for listener in listeners:
+            listener.close()
+        raise
+    return listeners
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(address != "::"))
+        listener.bind((address, port))
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _unusable(host: str, port: int, purpose: str, error: OSError) -> ConfigError:
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return ConfigError(f"{purpose}: can't listen on {host} port {port}: {reason}")

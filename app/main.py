@@ -1,0 +1,70 @@
+"""`warren serve`: takes data directory and ports, then runs the event loop until a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+from .config import Settings
+from .data_directory import held
+from .file_limit import raise_file_limit
+from .listen import listen
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+_CONTROLS = {
+    code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F, *range(0x80, 0xA0), 0x2028, 0x2029)
+}
+
+
+class OneLineFormatter(logging.Formatter):
+    """Keeps a message on its line: clients choose names that end up in it, and a line end or a
+    terminal escape in one would forge what an operator reads. Tracebacks keep their lines."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = record.message.translate(_CONTROLS)
+        return super().formatMessage(record)
+
+
+def serve(settings: Settings) -> None:
+    """Returns after a clean stop.
+
+    Raises `ConfigError` if the data directory or a port can't be used. Those are taken before
+    the slower parts are imported, so that the complaint comes at once.
+    """
+    started = time.perf_counter()
+    # Until the loop takes signals over there is nothing to drain.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    _configure_logging(settings.log_level)
+    raise_file_limit()
+    with held(settings.data) as directory:
+        amqp = listen(settings.host, settings.amqp_port, "amqp")
+        http = listen(settings.host, settings.http_port, "http")
+        from .lifespan import Warren
+
+        warren = Warren(settings, directory, amqp, http)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(warren.run(started))
+
+
+def _configure_logging(level: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLineFormatter(LOG_FORMAT))
+    logging.basicConfig(level=level.upper(), handlers=[handler])
+    if level != "debug":
+        # It warns of every malformed request, which anyone can send as often as they like.
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None  # it exists neither for Windows nor for every Python
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

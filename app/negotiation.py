@@ -1,0 +1,41 @@
+"""Which media type a client likes best (RFC 9110 12.5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def choose(accept: str, offered: Sequence[str]) -> str | None:
+    """The offered type with the highest quality, the earlier of equals; None if none is accepted.
+
+    An empty header accepts everything.
+    """
+    ranges = [_range(part) for part in accept.split(",") if part.strip()] or [("*/*", 1.0)]
+    qualities = {kind: _quality(kind, ranges) for kind in offered}
+    best = max(offered, key=lambda kind: qualities[kind])
+    return best if qualities[best] > 0 else None
+
+
+def _range(part: str) -> tuple[str, float]:
+    kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            return kind, _number(value)
+    return kind, 1.0
+
+
+def _number(text: str) -> float:
+    try:
+        return min(max(float(text), 0.0), 1.0)
+    except ValueError:
+        return 0.0
+
+
+def _quality(kind: str, ranges: list[tuple[str, float]]) -> float:
+    """That of the most specific range that covers the type."""
+    for pattern in (kind, kind.partition("/")[0] + "/*", "*/*"):
+        for accepted, quality in ranges:
+            if accepted == pattern:
+                return quality
+    return 0.0

@@ -1,0 +1,80 @@
+"""Which exchange or queue a request path names.
+
+`/{facet}/{x|q}/{name}` is in the virtual host `/`, `/{vhost}/{facet}/{x|q}/{name}` in another
+(RabbitHub). Segments are split in the raw path and decoded once, so that `%2F` is a slash in a
+name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, cast
+from urllib.parse import quote, unquote_to_bytes
+
+from .problems import Problem
+
+Letter = Literal["x", "q"]
+ALIAS = "/rabbithub"
+FACETS = frozenset({b"endpoint", b"subscribe"})
+FORBIDDEN = frozenset("\0\r\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`letter` is `x` for an exchange, `q` for a queue; an empty name is legal here."""
+
+    facet: str
+    vhost: str
+    letter: Letter
+    name: str
+
+    @property
+    def kind(self) -> Literal["exchange", "queue"]:
+        return "exchange" if self.letter == "x" else "queue"
+
+    def path(self, facet: str = "endpoint") -> str:
+        """The canonical path, below the base path; the virtual host `/` is left out."""
+        vhost = "" if self.vhost == "/" else "/" + quote(self.vhost, safe="")
+        return f"{vhost}/{facet}/{self.letter}/{quote(self.name, safe='')}"
+
+
+class Prefixes:
+    """Takes the base path or its alias `/rabbithub` off the front of a path."""
+
+    def __init__(self, base_path: str) -> None:
+        prefixes = {prefix.encode() for prefix in (base_path, ALIAS) if prefix}
+        self._prefixes = sorted(prefixes, key=len, reverse=True)
+
+    def split(self, raw_path: bytes) -> tuple[str, bytes]:
+        """The prefix that was there (maybe empty) and the rest, which starts with a slash."""
+        for prefix in self._prefixes:
+            if raw_path.startswith(prefix) and raw_path[len(prefix) :][:1] in (b"", b"/"):
+                return prefix.decode(), raw_path[len(prefix) :] or b"/"
+        return "", raw_path
+
+
+def parse(raw_path: bytes) -> Target | None:
+    """None if the path names no resource; raises `Problem` 400 for a name that can't be."""
+    segments = raw_path.split(b"/")
+    if len(segments) == 4 and segments[1] in FACETS:
+        vhost, facet, letter, name = "/", *segments[1:]
+    elif len(segments) == 5 and segments[2] in FACETS:
+        vhost, facet, letter, name = decode(segments[1]), *segments[2:]
+    else:
+        return None
+    if letter not in (b"x", b"q"):
+        return None
+    return Target(facet.decode(), vhost, cast(Letter, letter.decode()), decode(name))
+
+
+def decode(segment: bytes) -> str:
+    """Percent-decodes once. Raises `Problem` 400 for CR, LF, NUL and what is not UTF-8."""
+    try:
+        text = unquote_to_bytes(segment).decode()
+    except UnicodeDecodeError as error:
+        raise Problem(400, "a path segment is not UTF-8") from error
+    if not FORBIDDEN.isdisjoint(text):
+        raise Problem(400, "a name must not contain CR, LF or NUL")
+    if len(text.encode()) > 255:
+        raise Problem(400, "a name has more than 255 bytes")
+    return text

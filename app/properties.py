@@ -1,0 +1,195 @@
+"""How a publish request becomes routing key and basic properties.
+
+Each property is the query parameter `amqp.NAME`; it wins over the header `X-Amqp-NAME` (with
+dashes), and that over the plain header that means the same (`Content-Type`,
+`Content-Encoding`). Message headers come one by one as `X-Amqp-Header-NAME: value` or together
+as RabbitHub's `x-rabbithub-msg_header: k=v,k2=v2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+from ..core.model import PROPERTY_NAMES, FieldValue, Properties, Table
+from .problems import Problem
+
+TRANSIENT, PERSISTENT = 1, 2
+MAX_SHORT_STRING_BYTES = 255
+MAX_TIMESTAMP = 253_402_300_799  # the last second of the year 9999
+MAX_QUERY_FIELDS = 100
+CONTROL = frozenset(chr(code) for code in (*range(32), 127)) - {"\t"}
+
+ENCODINGS = frozenset(
+    {"aes128gcm", "br", "compress", "deflate", "exi", "gzip", "identity", "x-compress", "x-gzip",
+     "zstd"}
+)  # fmt: skip
+"""Registered content codings; the body is stored as it came, whichever it is."""
+
+RABBITHUB_HEADERS = b"x-rabbithub-msg_header"
+HEADER_PREFIX = b"x-amqp-header-"
+PROPERTY_PREFIX = b"x-amqp-"
+PLAIN_HEADERS = {b"content-type": "content_type", b"content-encoding": "content_encoding"}
+FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+RawHeaders = Iterable[tuple[bytes, bytes]]
+
+
+class Publish(NamedTuple):
+    """What a request asks besides its body and its target."""
+
+    routing_key: str
+    properties: Properties
+    mandatory: bool
+
+
+def read(query_string: bytes, headers: RawHeaders, correlation_id_header: str = "") -> Publish:
+    """Raises `Problem` 400 for a bad value, 415 for an unknown or repeated content encoding."""
+    query = parse_query(query_string)
+    if "hub.mode" in query:
+        raise Problem(400, f"hub.mode '{query['hub.mode']}' is no operation of a POST here")
+    values = _from_headers(headers, correlation_id_header)
+    values |= _from_query(query)
+    values.setdefault("delivery_mode", _delivery_mode(query.get("hub.persistmsg", "1")))
+    return Publish(
+        short_string("hub.topic", query.get("hub.topic", "")),
+        Properties(**values),
+        flag("amqp.mandatory", query.get("amqp.mandatory", "false")),
+    )
+
+
+def parse_query(query_string: bytes) -> dict[str, str]:
+    """The first value of each name. Raises `Problem` 400 for what is not UTF-8 or too much."""
+    try:
+        pairs = parse_qsl(
+            query_string.decode(),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_QUERY_FIELDS,
+        )
+    except (UnicodeDecodeError, ValueError) as error:
+        raise Problem(400, f"the query string can't be read: {error}") from error
+    return dict(reversed(pairs))
+
+
+def flag(name: str, value: str) -> bool:
+    """Raises `Problem` 400 unless the value is one of true, false, 1, 0."""
+    try:
+        return FLAGS[value]
+    except KeyError:
+        raise Problem(400, f"{name} is '{value[:80]}', neither true nor false") from None
+
+
+def short_string(name: str, value: str) -> str:
+    """Raises `Problem` 400 for more than the 255 bytes that AMQP's short string holds."""
+    size = len(value.encode())
+    if size > MAX_SHORT_STRING_BYTES:
+        raise Problem(400, f"{name} has {size} bytes, at most {MAX_SHORT_STRING_BYTES}")
+    return value
+
+
+def _delivery_mode(value: str) -> int:
+    return PERSISTENT if flag("hub.persistmsg", value) else TRANSIENT
+
+
+def _from_query(query: dict[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in query.items():
+        if not name.startswith("amqp.") or name == "amqp.mandatory":
+            continue
+        reader = _READERS.get(name.removeprefix("amqp."))
+        if reader is None:
+            raise Problem(400, f"unknown parameter {name[:80]}")
+        found[name.removeprefix("amqp.")] = reader(name, value)
+    return found
+
+
+def _from_headers(headers: RawHeaders, correlation_id_header: str) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    explicit: dict[str, Any] = {}
+    table: Table = {}
+    correlation = correlation_id_header.lower().encode()
+    for name, raw in headers:
+        if name in PLAIN_HEADERS:
+            _put_plain(plain, PLAIN_HEADERS[name], text(name, raw))
+        elif name == RABBITHUB_HEADERS:
+            table |= _rabbithub_headers(text(name, raw))
+        elif name.startswith(HEADER_PREFIX):
+            table[short_string(name.decode(), name[len(HEADER_PREFIX) :].decode())] = text(
+                name, raw
+            )
+        elif name.startswith(PROPERTY_PREFIX):
+            _put_property(explicit, name, raw)
+        elif name == correlation:
+            plain["correlation_id"] = _string(correlation_id_header, text(name, raw))
+    if table:
+        plain["headers"] = table
+    return plain | explicit
+
+
+def _put_plain(values: dict[str, Any], name: str, value: str) -> None:
+    if name == "content_encoding":
+        # A second layer, in one field or in two, is how a small body becomes a huge one.
+        if name in values or value.strip().lower() not in ENCODINGS:
+            raise Problem(415, f"content encoding '{value[:80]}' is unknown or not the only one")
+    elif name in values:
+        raise Problem(400, "the request has two Content-Type fields")
+    values[name] = _string(name, value)
+
+
+def _put_property(values: dict[str, Any], name: bytes, raw: bytes) -> None:
+    """Others that begin alike, such as those of a delivery that is posted on, are ignored."""
+    key = name[len(PROPERTY_PREFIX) :].decode().replace("-", "_")
+    reader = _READERS.get(key)
+    if reader is not None:
+        values[key] = reader(name.decode(), text(name, raw))
+
+
+def _rabbithub_headers(value: str) -> Table:
+    table: Table = {}
+    for pair in filter(None, "".join(value.split()).split(",")):
+        key, equals, content = pair.partition("=")
+        if not equals or not key:
+            raise Problem(400, f"{RABBITHUB_HEADERS.decode()}: '{pair[:80]}' is not name=value")
+        table[short_string(RABBITHUB_HEADERS.decode(), key)] = content
+    return table
+
+
+def text(name: bytes, raw: bytes) -> str:
+    """A header value as UTF-8. Raises `Problem` 400 if it is not."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise Problem(400, f"header {name.decode()} is not UTF-8") from error
+
+
+def _string(name: str, value: str) -> str:
+    # Properties travel on as HTTP headers of a delivery, where a line end would start another.
+    if not CONTROL.isdisjoint(value):
+        raise Problem(400, f"{name} must not contain control characters")
+    return short_string(name, value)
+
+
+def _integer(low: int, high: int) -> Callable[[str, str], int]:
+    def read_integer(name: str, value: str) -> int:
+        if not (value.isascii() and value.isdigit() and len(value) <= 20):
+            raise Problem(400, f"{name} is '{value[:80]}', not a decimal number")
+        if not low <= int(value) <= high:
+            raise Problem(400, f"{name} is {value}, not from {low} to {high}")
+        return int(value)
+
+    return read_integer
+
+
+def _headers(name: str, value: str) -> dict[str, FieldValue]:
+    raise Problem(400, f"{name} is not a parameter: send X-Amqp-Header-NAME: value")
+
+
+_READERS: dict[str, Callable[[str, str], Any]] = {
+    **dict.fromkeys(PROPERTY_NAMES, _string),
+    "headers": _headers,
+    "delivery_mode": _integer(TRANSIENT, PERSISTENT),
+    "priority": _integer(0, 255),
+    "timestamp": _integer(0, MAX_TIMESTAMP),
+}

@@ -1,0 +1,217 @@
+"""`/endpoint`: declare, delete, describe, tokens (RabbitHub); publishing is in `publish.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...core.auth import User
+from ...core.errors import ChannelError, access_refused, not_found
+from ...core.model import FieldValue, Table
+from ...hub.engine.port import ExchangeSpec, QueueInfo, QueueSpec
+from ...hub.requests import Resource
+from ..context import Context
+from ..describe import describe
+from ..paths import Target
+from ..problems import Problem, conflict
+from ..properties import flag, parse_query, short_string
+
+MAX_INTEGER = 2**63 - 1
+GENERATED = "amq.gen-"
+DEFAULT_EXCHANGE = ExchangeSpec("", "direct")
+"""In no engine's list of exchanges, but publishing to it works."""
+
+
+async def endpoint(context: Context, request: Request, target: Target) -> Response:
+    """Raises `Problem` 400 for a method and `hub.mode` that mean nothing together."""
+    query = parse_query(request.scope["query_string"])
+    match request.method, query.get("hub.mode"):
+        case "PUT", None:
+            return await _put(context, request, target, query)
+        case "DELETE", None:
+            return await _delete(context, request, target, query)
+        case "GET", None:
+            return await describe_resource(context, request, target)
+        case "GET", "generate_token":
+            return await _generate_token(context, request, target, query)
+        case "GET", ("subscribe" | "unsubscribe") as use:
+            return await _answer_challenge(context, request, target, query, use)
+    raise Problem(400, f"{request.method} with that hub.mode", title="Invalid operation")
+
+
+async def describe_resource(context: Context, request: Request, target: Target) -> Response:
+    await context.user_in(request, target.vhost)
+    return describe(target, await find(context, target), request.headers.get("accept", ""))
+
+
+async def find(context: Context, target: Target) -> ExchangeSpec | QueueInfo:
+    """Raises `ChannelError` 404."""
+    found: ExchangeSpec | QueueInfo | None
+    if target.letter == "x" and not target.name:
+        return DEFAULT_EXCHANGE
+    if target.letter == "x":
+        found = await context.engine.exchange(target.vhost, target.name)
+    else:
+        found = await context.engine.queue(target.vhost, target.name)
+    if found is None:
+        raise not_found(f"no {target.kind} '{target.name}' in vhost '{target.vhost}'")
+    return found
+
+
+async def _put(
+    context: Context, request: Request, target: Target, query: Mapping[str, str]
+) -> Response:
+    user = await context.user_in(request, target.vhost)
+    if target.letter == "x":
+        made = await _declare_exchange(context, user, target, query)
+    else:
+        made = await _declare_queue(context, user, target, query)
+    if made is None:
+        return Response(status_code=204)
+    return Response(status_code=201, headers={"Location": context.location(request, made)})
+
+
+async def _declare_exchange(
+    context: Context, user: User, target: Target, query: Mapping[str, str]
+) -> Target | None:
+    """The exchange, or None if it was there and is what is asked for."""
+    user.require(target.vhost, "configure", "exchange", target.name)
+    if not target.name:
+        raise access_refused("operation not permitted on the default exchange")
+    words = {"amqp.exchange_type", "durable", "auto_delete", "internal"}
+    given, arguments = _read_attributes(query, words)
+    _require_onward(user, target, target.name, arguments.get("alternate-exchange"))
+    existing = await context.engine.exchange(target.vhost, target.name)
+    spec = existing or ExchangeSpec(target.name)
+    spec = replace(spec, **given, arguments={**spec.arguments, **arguments})
+    try:
+        await context.engine.declare_exchange(target.vhost, spec)
+    except ChannelError as error:
+        raise (conflict(error) if existing else error) from error
+    return None if existing else target
+
+
+async def _declare_queue(
+    context: Context, user: User, target: Target, query: Mapping[str, str]
+) -> Target | None:
+    """The queue, named by the engine if it had no name; None if it was there."""
+    name = target.name or GENERATED
+    user.require(target.vhost, "configure", "queue", name)
+    if target.name.startswith("amq."):
+        raise Problem(400, f"'{target.name}' has the reserved prefix 'amq.'",
+                      title="Invalid queue name")  # fmt: skip
+    given, arguments = _read_attributes(query, {"durable", "auto_delete"})
+    _require_onward(user, target, name, arguments.get("x-dead-letter-exchange"))
+    existing = await context.engine.queue(target.vhost, target.name) if target.name else None
+    spec = existing.spec if existing else QueueSpec(target.name)
+    spec = replace(spec, **given, arguments={**spec.arguments, **arguments})
+    try:
+        declared = await context.engine.declare_queue(target.vhost, spec)
+    except ChannelError as error:
+        raise (conflict(error) if existing else error) from error
+    return None if existing else replace(target, name=declared.spec.name)
+
+
+def _require_onward(user: User, target: Target, name: str, exchange: FieldValue) -> None:
+    """Whoever has messages sent on needs the rights to take them here and to put them there."""
+    if isinstance(exchange, str):
+        user.require(target.vhost, "read", target.kind, name)
+        user.require(target.vhost, "write", "exchange", exchange)
+
+
+def _read_attributes(query: Mapping[str, str], words: set[str]) -> tuple[dict[str, Any], Table]:
+    """The fields that were given and the arguments. Raises `Problem` 400 for any other name."""
+    given: dict[str, Any] = {}
+    arguments: Table = {}
+    for name, value in query.items():
+        if name.startswith("arg.") and name != "arg.":
+            key = short_string("an argument's name", name.removeprefix("arg."))
+            arguments[key] = argument(name, value)
+        elif name not in words:
+            raise Problem(400, f"unknown parameter {name[:80]}")
+        elif name == "amqp.exchange_type":
+            given["type"] = short_string(name, value)
+        else:
+            given[name] = flag(name, value)
+    return given, arguments
+
+
+def argument(name: str, value: str) -> int | bool | str:
+    """Decimal digits are an integer, `true` and `false` a boolean, anything else a string."""
+    if value in ("true", "false"):
+        return value == "true"
+    if not (value.isascii() and value.isdigit()):
+        return value
+    if len(value) > 20 or int(value) > MAX_INTEGER:
+        raise Problem(400, f"{name} is more than {MAX_INTEGER}")
+    return int(value)
+
+
+async def _delete(
+    context: Context, request: Request, target: Target, query: Mapping[str, str]
+) -> Response:
+    user = await context.user_in(request, target.vhost)
+    user.require(target.vhost, "configure", target.kind, target.name)
+    words = {"if-unused"} if target.letter == "x" else {"if-unused", "if-empty"}
+    flags, arguments = _read_attributes(query, words)
+    if arguments:
+        raise Problem(400, "a delete takes no arguments")
+    if target.letter == "x" and not target.name:
+        raise access_refused("operation not permitted on the default exchange")
+    await find(context, target)
+    try:
+        await _delete_found(context, target, flags)
+    except ChannelError as error:
+        raise conflict(error) from error
+    return Response(status_code=204)
+
+
+async def _delete_found(context: Context, target: Target, flags: Mapping[str, bool]) -> None:
+    if_unused = flags.get("if-unused", False)
+    if target.letter == "x":
+        await context.engine.delete_exchange(target.vhost, target.name, if_unused=if_unused)
+    else:
+        await context.engine.delete_queue(
+            target.vhost, target.name, if_unused=if_unused, if_empty=flags.get("if-empty", False)
+        )
+
+
+async def _generate_token(
+    context: Context, request: Request, target: Target, query: Mapping[str, str]
+) -> Response:
+    user = await context.user_in(request, target.vhost)
+    user.require(target.vhost, "write", target.kind, target.name)
+    await find(context, target)
+    token = context.hub.generate_token(_resource(target), query.get("hub.intended_use"))
+    return Response(
+        f"hub.verify_token={quote(token, safe='')}",
+        media_type="application/x-www-form-urlencoded",
+    )
+
+
+async def _answer_challenge(
+    context: Context, request: Request, target: Target, query: Mapping[str, str], use: str
+) -> Response:
+    """Confirms the intent that this hub's own token stands for (RabbitHub).
+
+    The token is the credential: the hub that asks has none of ours. Credentials that come
+    nevertheless must be right.
+    """
+    if "authorization" in request.headers:
+        await context.user_in(request, target.vhost)
+    context.hub.check_token(query.get("hub.verify_token"), _resource(target), use)
+    challenge = query.get("hub.challenge")
+    if challenge is None:
+        raise Problem(400, "hub.challenge is required")
+    return Response(
+        challenge, media_type="text/plain", headers={"X-Content-Type-Options": "nosniff"}
+    )
+
+
+def _resource(target: Target) -> Resource:
+    return Resource(target.vhost, target.letter, target.name)

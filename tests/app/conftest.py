@@ -1,0 +1,165 @@
+"""The real ASGI application on the real broker, with httpx as its client and a hub that records."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from warren.app.asgi import Application
+from warren.app.authentication import Authenticator
+from warren.app.context import Context
+from warren.app.routes.publish import Publisher
+from warren.core import auth
+from warren.core.auth import Users
+from warren.core.broker import Broker
+from warren.hub.engine.embedded import EmbeddedEngine
+from warren.hub.engine.port import BindingSpec, Delivery, ExchangeSpec, Message, QueueSpec
+from warren.hub.errors import NotSubscribed, TokenRefused
+from warren.hub.requests import Resource, SubscribeRequest, SubscribeResult
+from warren.hub.service import Hub
+
+GUEST = ("guest", "guest")
+LIMIT = 16 * 1024
+
+
+@dataclass
+class FakeHub:
+    """Records what it is asked; a token is `use:letter:name`."""
+
+    asked: list[tuple[str, SubscribeRequest]] = field(default_factory=list)
+    removed: list[tuple[Resource, str, str]] = field(default_factory=list)
+    verified: bool = True
+    sink: Resource | None = None
+    error: Exception | None = None
+
+    async def subscribe(self, request: SubscribeRequest) -> SubscribeResult:
+        return self._answer("subscribe", request)
+
+    async def unsubscribe(self, request: SubscribeRequest) -> SubscribeResult:
+        return self._answer("unsubscribe", request)
+
+    def _answer(self, mode: str, request: SubscribeRequest) -> SubscribeResult:
+        if self.error is not None:
+            raise self.error
+        self.asked.append((mode, request))
+        return SubscribeResult(self.verified, 600)
+
+    async def remove(self, source: Resource, topic: str, callback: str) -> None:
+        if topic == "unknown":
+            raise NotSubscribed("no such subscription", field="hub.topic", value=topic)
+        self.removed.append((source, topic, callback))
+
+    def generate_token(self, resource: Resource, intended_use: str | None) -> str:
+        if intended_use not in ("subscribe", "unsubscribe"):
+            raise TokenRefused("is no use of a token", field="hub.intended_use")
+        return f"{intended_use}:{resource.kind}:{resource.name}"
+
+    def check_token(self, token: str | None, resource: Resource, use: str) -> None:
+        if token != f"{use}:{resource.kind}:{resource.name}":
+            raise TokenRefused("is not for this", field="hub.verify_token")
+
+    def shortcut_sink(self, request: SubscribeRequest, use: str) -> Resource | None:
+        return self.sink
+
+
+@dataclass
+class World:
+    """Everything a test may want to look at or to change."""
+
+    broker: Broker
+    engine: EmbeddedEngine
+    hub: FakeHub
+    users: Users
+    context: Context
+    ready: bool = True
+
+    async def exchange(self, name: str, kind: str = "topic", vhost: str = "/") -> None:
+        await self.engine.declare_exchange(vhost, ExchangeSpec(name, kind))
+
+    async def queue(self, name: str, vhost: str = "/", **arguments: Any) -> None:
+        table = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
+        await self.engine.declare_queue(vhost, QueueSpec(name, arguments=table))
+
+    async def bind(self, source: str, queue: str, key: str = "#") -> None:
+        await self.engine.bind("/", BindingSpec(source, queue, routing_key=key))
+
+    async def messages(self, queue: str, vhost: str = "/") -> list[Message]:
+        """Takes what waits there."""
+        found: list[Delivery] = []
+
+        async def gone() -> None:
+            raise AssertionError("the queue went away")
+
+        consumption = await self.engine.consume(
+            vhost, queue, prefetch=0, on_delivery=found.append, on_cancel=gone
+        )
+        while self.broker.turn():
+            pass
+        await consumption.cancel()
+        messages = [delivery.message for delivery in found]
+        for delivery in found:
+            delivery.ack()
+        return messages
+
+    async def message(self, queue: str, vhost: str = "/") -> Message:
+        (message,) = await self.messages(queue, vhost)
+        return message
+
+    def client(self, **options: Any) -> httpx.AsyncClient:
+        """`peer`, `auth`, and the settings of the application."""
+        peer, credentials = options.pop("peer", "127.0.0.1"), options.pop("auth", GUEST)
+        transport = httpx.ASGITransport(
+            self.application(**options), raise_app_exceptions=True, client=(peer, 1234)
+        )
+        return httpx.AsyncClient(transport=transport, base_url="http://hub", auth=credentials)
+
+    def application(
+        self,
+        base_path: str = "",
+        public_url: str = "",
+        set_correlation_id: str = "",
+        set_message_id: str = "",
+    ) -> Application:
+        publisher = Publisher(
+            self.engine,
+            self.context.authenticator,
+            self.broker.vhosts,
+            max_body_bytes=LIMIT,
+            correlation_id_header=set_correlation_id,
+            message_id_header=set_message_id,
+        )
+        context = replace(self.context, public_url=public_url)
+        return Application(context, publisher, base_path=base_path, is_ready=lambda: self.ready)
+
+
+@pytest.fixture(autouse=True)
+def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth, "ARGON2_MEMORY_KIB", 8)
+    monkeypatch.setattr(auth, "ARGON2_TIME_COST", 1)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    users = Users.with_defaults("guest", "guest")
+    users.add("tony", "secret")
+    users.set_permissions("tony", "/", "^tony", "^tony", "^tony")
+    users.set_permissions("guest", "other/one", ".*", ".*", ".*")
+    broker, hub, authenticator = Broker(users), FakeHub(), Authenticator(users)
+    broker.add_vhost("other/one")
+    broker.add_vhost("closed")
+    engine = EmbeddedEngine(broker)
+    context = Context(
+        engine, cast(Hub, hub), authenticator, broker.vhosts, "", "http://localhost:1"
+    )
+    yield World(broker, engine, hub, users, context)
+    authenticator.close()
+
+
+@pytest.fixture
+async def http(world: World) -> AsyncIterator[httpx.AsyncClient]:
+    async with world.client() as client:
+        yield client

@@ -1,0 +1,101 @@
+"""Where settings come from, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warren.app.config import DESCRIPTIONS, NAMES, Settings, load
+from warren.core.errors import ConfigError
+
+
+def test_defaults_are_those_of_the_contract() -> None:
+    settings = load({}, {})
+    assert settings == Settings()
+    assert (settings.data, settings.host) == ("./warren-data", "localhost")
+    assert (settings.amqp_port, settings.http_port) == (5672, 15672)
+    assert (settings.default_user, settings.default_pass) == ("guest", "guest")
+    assert settings.max_message_bytes == 16 * 1024 * 1024
+    assert not settings.dev
+
+
+def test_every_setting_is_described() -> None:
+    assert tuple(DESCRIPTIONS) == NAMES
+
+
+def test_order_of_sources(tmp_path: Path) -> None:
+    file = tmp_path / "warren.toml"
+    file.write_text('host = "file"\namqp_port = 1\nhttp_port = 1\ndev = true\n')
+    environment = {"WARREN_AMQP_PORT": "2", "WARREN_HTTP_PORT": "2", "WARREN_CONFIG": str(file)}
+    settings = load({"http_port": "3"}, environment)
+    assert (settings.host, settings.amqp_port, settings.http_port) == ("file", 2, 3)
+    assert settings.dev
+    other = tmp_path / "other.toml"
+    other.write_text('host = "other"\n')
+    assert load({"config": str(other)}, environment).host == "other"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", True), ("true", True), ("0", False), ("false", False)]
+)
+def test_words_for_a_flag(text: str, value: bool) -> None:
+    assert load({}, {"WARREN_DEV": text}).dev is value
+
+
+def test_what_orchestrators_set_is_not_ours() -> None:
+    load({}, {
+        "WARREN_PORT": "tcp://10.0.0.1:5672",
+        "WARREN_PORT_5672_TCP_ADDR": "10.0.0.1",
+        "WARREN_SERVICE_HOST": "10.0.0.1",
+        "WARREN_SERVICE_PORT_AMQP": "5672",
+        "WARREN_MAIN_SERVICE_PORT": "5672",
+        "PATH": "/bin",
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "message"),
+    [
+        ({"http_port": "70000"}, {}, "command line: http_port: "),
+        ({"http_port": "-1"}, {}, "command line: http_port: "),
+        ({"http_port": "http"}, {}, "command line: http_port: "),
+        ({}, {"WARREN_HTTP_PORT": ""}, "environment: http_port: "),
+        ({}, {"WARREN_HTTPPORT": "1"}, "environment: unknown setting WARREN_HTTPPORT"),
+        ({}, {"WARREN_DEV": "maybe"}, "environment: dev: "),
+        ({}, {"WARREN_DEFAULT_PASS": ""}, "environment: default_pass: "),
+        ({"frame_max": "100"}, {}, "command line: frame_max: "),
+        ({"base_path": "no/slash"}, {}, "command line: base_path: "),
+        ({"base_path": "/end/"}, {}, "command line: base_path: "),
+        ({"public_url": "ftp://hub"}, {}, "command line: public_url: "),
+        ({"public_url": "http://hub/"}, {}, "command line: public_url: "),
+        ({"set_message_id": "a b"}, {}, "command line: set_message_id: "),
+        ({"log_level": "loud"}, {}, "command line: log_level: "),
+        ({"max_lease_s": "5"}, {}, "default_lease_s is 2592000, more than max_lease_s 5"),
+        ({"config": "/nowhere/at/all"}, {}, "file /nowhere/at/all: No such file"),
+    ],
+)
+def test_refused(flags: dict[str, Any], environment: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load(flags, environment)
+    assert str(refusal.value).startswith(message)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"prot = 1", "unknown setting prot"),
+        (b'config = "other"', "unknown setting config"),
+        (b'http_port = "high"', "http_port: "),
+        (b"[host]\nname = 1", "host: "),
+        (b"= 1", "Invalid"),
+        (b"\xff", "utf-8"),
+    ],
+)
+def test_bad_file(tmp_path: Path, content: bytes, message: str) -> None:
+    file = tmp_path / "warren.toml"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError, match=message):
+        load({"config": str(file)}, {})

@@ -1,0 +1,88 @@
+"""Listening sockets on loopback."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from warren.app import listen as module
+from warren.app.listen import listen, name_of, port_of
+from warren.core.errors import ConfigError
+
+
+@contextmanager
+def listening(host: str, port: int = 0) -> Iterator[list[socket.socket]]:
+    listeners = listen(host, port, "http")
+    try:
+        yield listeners
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
+@pytest.fixture
+def no_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
+    listen_on = module._listen
+
+    def refuse(address: str, port: int) -> socket.socket:
+        if ":" in address:
+            raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+        return listen_on(address, port)
+
+    monkeypatch.setattr(module, "_listen", refuse)
+
+
+def test_localhost_is_both_on_one_port() -> None:
+    if not socket.has_ipv6:
+        pytest.skip("this Python has no IPv6")
+    with listening("localhost") as listeners:
+        port = port_of(listeners)
+        assert [name_of(listener) for listener in listeners] == [
+            f"127.0.0.1:{port}",
+            f"[::1]:{port}",
+        ]
+        for host in ("127.0.0.1", "::1"):
+            socket.create_connection((host, port), timeout=5).close()
+
+
+def test_localhost_without_ipv6(no_ipv6: None) -> None:
+    with listening("localhost") as listeners:
+        assert [listener.family for listener in listeners] == [socket.AF_INET]
+
+
+def test_named_address_that_is_not_here(no_ipv6: None) -> None:
+    with pytest.raises(ConfigError, match=r"http: can't listen on ::1 port 0: Cannot assign"):
+        listen("::1", 0, "http")
+
+
+def test_port_in_use() -> None:
+    with listening("127.0.0.1") as listeners:
+        port = port_of(listeners)
+        message = rf"http: can't listen on localhost port {port}: Address already in use"
+        with pytest.raises(ConfigError, match=message):
+            listen("localhost", port, "http")
+
+
+def test_free_port_is_sought_again_when_the_other_address_has_it_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listen_on, taken = module._listen, [OSError(errno.EADDRINUSE, "Address already in use")]
+
+    def once_taken(address: str, port: int) -> socket.socket:
+        if ":" in address and taken:
+            raise taken.pop()
+        return listen_on(address, port)
+
+    monkeypatch.setattr(module, "_listen", once_taken)
+    with listening("localhost") as listeners:
+        assert port_of(listeners) > 0
+    assert taken == []
+
+
+def test_unknown_host() -> None:
+    with pytest.raises(ConfigError, match=r"^host 'no\.such\.host\.invalid': "):
+        listen("no.such.host.invalid", 0, "http")

@@ -1,0 +1,33 @@
+"""Accept (RFC 9110 12.5.1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from warren.app.negotiation import choose
+
+OFFERED = ("text/xml", "application/json", "text/html")
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        ("", "text/xml"),
+        ("*/*", "text/xml"),
+        ("application/*", "application/json"),
+        ("application/json", "application/json"),
+        ("Application/JSON ; q=0.1", "application/json"),
+        ("text/html, application/json", "application/json"),
+        ("text/html, application/json;q=0.9", "text/html"),
+        ("text/*;q=0.5, text/html", "text/html"),
+        ("*/*, text/xml;q=0", "application/json"),
+        ("text/html;q=0.1, */*;q=0.2", "text/xml"),
+        ("text/html;level=1;q=0.5", "text/html"),
+        ("image/png", None),
+        ("*/*;q=0", None),
+        ("text/html;q=much", None),
+        (",,;", None),
+    ],
+)
+def test_choice(accept: str, chosen: str | None) -> None:
+    assert choose(accept, OFFERED) == chosen
