@@ -1,0 +1,256 @@
+"""amqp.md section 5: where a dead letter goes and what it tells of its death."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .raw import Channel, Content
+
+Fields = dict[str, Any]
+
+
+def graveyard(channel: Channel, name: str) -> str:
+    """A fanout exchange with one queue, both called `{name}.dead`."""
+    dead = f"{name}.dead"
+    channel.call("Exchange.Declare", exchange=dead, exchange_type="fanout")
+    channel.declare(dead)
+    channel.call("Queue.Bind", queue=dead, exchange=dead)
+    return dead
+
+
+def source(channel: Channel, name: str, **arguments: object) -> str:
+    """A queue called `name` with a graveyard, whose name is given."""
+    dead = graveyard(channel, name)
+    given = {key.replace("_", "-"): value for key, value in arguments.items()}
+    channel.declare(name, arguments={"x-dead-letter-exchange": dead} | given)
+    return dead
+
+
+def reject(channel: Channel, queue: str) -> None:
+    tag = channel.taken(queue, no_ack=False).method.delivery_tag
+    channel.send("Basic.Reject", delivery_tag=tag, requeue=False)
+
+
+def delivered(channel: Channel, queue: str) -> Content:
+    """Waits for the next message of a queue."""
+    tag = channel.consume(queue)
+    message = channel.content()
+    channel.send("Basic.Ack", delivery_tag=message.method.delivery_tag)
+    channel.call("Basic.Cancel", consumer_tag=tag)
+    return message
+
+
+def deaths(message: Content) -> list[Fields]:
+    headers: Any = message.properties.headers
+    return list(headers["x-death"])
+
+
+@pytest.mark.parametrize("method", ["Basic.Reject", "Basic.Nack"])
+def test_rejected(channel: Channel, name: str, method: str) -> None:
+    dead = source(channel, name)
+    channel.put(name, b"a", properties={"message_id": "id", "headers": {"own": 1}})
+    tag = channel.taken(name, no_ack=False).method.delivery_tag
+    channel.send(method, delivery_tag=tag, requeue=False)
+    message = delivered(channel, dead)
+    assert (message.method.exchange, message.method.routing_key) == (dead, name)
+    assert not message.method.redelivered
+    assert message.body == b"a"
+    assert message.properties.message_id == "id"
+    assert message.properties.headers["own"] == 1  # type: ignore[index]
+    (death,) = deaths(message)
+    assert death["time"]
+    assert {key: death[key] for key in death if key != "time"} == {
+        "count": 1, "reason": "rejected", "queue": name, "exchange": "", "routing-keys": [name],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reason", "arguments", "properties"),
+    [
+        ("expired", {"x_message_ttl": 20}, {}),
+        ("expired", {}, {"expiration": "20"}),
+        ("maxlen", {"x_max_length": 0}, {}),
+    ],
+)
+def test_reason(
+    channel: Channel, name: str, reason: str, arguments: Fields, properties: Fields
+) -> None:
+    dead = source(channel, name, **arguments)
+    channel.put(name, b"a", properties=properties)
+    message = delivered(channel, dead)
+    assert deaths(message)[0]["reason"] == reason
+    headers = message.properties.headers or {}
+    assert headers["x-first-death-reason"] == reason
+    assert headers["x-first-death-queue"] == name
+    assert headers["x-first-death-exchange"] == ""
+
+
+@pytest.mark.differs("3.13 and later have it")
+def test_last_death(channel: Channel, name: str) -> None:
+    dead = source(channel, name)
+    channel.put(name, b"a")
+    reject(channel, name)
+    headers = delivered(channel, dead).properties.headers or {}
+    assert headers["x-last-death-reason"] == "rejected"
+    assert headers["x-last-death-queue"] == name
+    assert headers["x-last-death-exchange"] == ""
+
+
+def test_expiration_is_taken_off(channel: Channel, name: str) -> None:
+    """Else it would expire in the graveyard too."""
+    dead = source(channel, name)
+    channel.put(name, b"a", properties={"expiration": "20"})
+    message = delivered(channel, dead)
+    assert message.properties.expiration is None
+    assert deaths(message)[0]["original-expiration"] == "20"
+
+
+def test_expired_while_the_queue_ttl_is_shorter(channel: Channel, name: str) -> None:
+    dead = source(channel, name, x_message_ttl=20)
+    channel.put(name, b"a", properties={"expiration": "3600000"})
+    message = delivered(channel, dead)
+    assert message.properties.expiration is None
+    assert deaths(message)[0]["original-expiration"] == "3600000"
+
+
+def test_own_routing_key(channel: Channel, name: str) -> None:
+    dead = source(channel, name, x_dead_letter_routing_key="why")
+    channel.put(name, b"a")
+    reject(channel, name)
+    message = delivered(channel, dead)
+    assert message.method.routing_key == "why"
+    assert deaths(message)[0]["routing-keys"] == [name]
+
+
+def test_default_exchange_as_graveyard(channel: Channel, name: str) -> None:
+    channel.declare(f"{name}.dead")
+    letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{name}.dead"}
+    channel.declare(name, arguments=letters)
+    channel.put(name, b"a")
+    reject(channel, name)
+    assert delivered(channel, f"{name}.dead").body == b"a"
+
+
+def test_second_death_is_counted_and_moves_to_the_front(channel: Channel, name: str) -> None:
+    """`name` rejects to the dead queue, the dead queue's reader sends it back by hand."""
+    dead = source(channel, name)
+    second = f"{name}.second"
+    channel.declare(second, arguments={"x-dead-letter-exchange": dead})
+    headers: Any = {}
+    for queue in (name, second, name):
+        channel.put(queue, b"a", properties={"headers": headers})
+        reject(channel, queue)
+        message = delivered(channel, dead)
+        # The time is not sent back: the client writes no timestamps.
+        headers = {"x-death": [_without_time(death) for death in deaths(message)]}
+    assert [(death["queue"], death["count"]) for death in deaths(message)] == [
+        (name, 2), (second, 1),
+    ]  # fmt: skip
+
+
+def _without_time(death: Fields) -> Fields:
+    return {key: value for key, value in death.items() if key != "time"}
+
+
+def test_automatic_round_trips_are_counted(channel: Channel, name: str) -> None:
+    """work -> (rejected) wait -> (expired) work: a retry queue, three times."""
+    wait = f"{name}.wait"
+    channel.declare(
+        wait,
+        arguments={
+            "x-message-ttl": 10, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": name,
+        },
+    )  # fmt: skip
+    letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": wait}
+    channel.declare(name, arguments=letters)
+    channel.consume(name)
+    channel.publish(b"a", {"headers": {"own": 1}}, routing_key=name)
+    counts = []
+    for _ in range(4):
+        message = channel.content()
+        headers: Any = message.properties.headers
+        counts.append([
+            (death["queue"], death["reason"], death["count"])
+            for death in headers.get("x-death", [])
+        ])  # fmt: skip
+        channel.send("Basic.Reject", delivery_tag=message.method.delivery_tag, requeue=False)
+    assert counts == [[]] + [
+        [(wait, "expired", turn), (name, "rejected", turn)] for turn in (1, 2, 3)
+    ]
+
+
+def test_circle_without_a_rejection_ends(channel: Channel, name: str) -> None:
+    """Two queues that expire into each other: dropped when it would enter `name` again."""
+    second = f"{name}.2"
+    for queue, target in ((name, second), (second, name)):
+        channel.declare(
+            queue,
+            arguments={
+                "x-message-ttl": 10, "x-dead-letter-exchange": "",
+                "x-dead-letter-routing-key": target,
+            },
+        )  # fmt: skip
+    channel.declare(f"{name}.clock", arguments={
+        "x-message-ttl": 200, "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": f"{name}.end",
+    })  # fmt: skip
+    channel.declare(f"{name}.end")
+    channel.put(name, b"a")
+    channel.put(f"{name}.clock", b"tick")
+    assert delivered(channel, f"{name}.end").body == b"tick"
+    assert channel.ready(name) + channel.ready(second) == 0
+
+
+def test_absent_exchange_drops(channel: Channel, name: str) -> None:
+    channel.declare(name, arguments={"x-dead-letter-exchange": f"{name}.absent"})
+    channel.put(name, b"a", b"b")
+    reject(channel, name)
+    assert channel.drain(name) == [b"b"]
+
+
+def test_requeue_purge_and_delete_are_no_deaths(channel: Channel, name: str) -> None:
+    dead = source(channel, name)
+    channel.put(name, b"a", b"b")
+    tag = channel.taken(name, no_ack=False).method.delivery_tag
+    channel.send("Basic.Reject", delivery_tag=tag, requeue=True)
+    channel.call("Queue.Purge", queue=name)
+    channel.put(name, b"c")
+    channel.call("Queue.Delete", queue=name)
+    assert channel.ready(dead) == 0
+
+
+def test_many_nacked_at_once_keep_their_order(channel: Channel, name: str) -> None:
+    dead = source(channel, name)
+    bodies = [b"%d" % number for number in range(20)]
+    channel.put(name, *bodies)
+    channel.consume(name)
+    channel.bodies(20)
+    channel.send("Basic.Nack", delivery_tag=20, multiple=True, requeue=False)
+    channel.consume(dead, consumer_tag="dead", no_ack=True)
+    assert channel.bodies(20) == bodies
+
+
+def test_dead_letters_go_by_all_the_keys(channel: Channel, name: str) -> None:
+    """Those of CC and BCC too."""
+    keys = [name, f"{name}.cc", f"{name}.bcc"]
+    for key in keys:
+        channel.declare(f"{key}.dead")
+        channel.call("Queue.Bind", queue=f"{key}.dead", exchange="amq.direct", routing_key=key)
+    channel.declare(name, arguments={"x-dead-letter-exchange": "amq.direct"})
+    channel.put(name, b"a", properties={"headers": {"CC": keys[1:2], "BCC": keys[2:]}})
+    reject(channel, name)
+    for key in keys:
+        message = delivered(channel, f"{key}.dead")
+        assert message.body == b"a"
+        assert "BCC" not in (message.properties.headers or {})
+
+
+def test_copies_die_with_all_their_keys(channel: Channel, name: str) -> None:
+    """The keys of CC are told, those of BCC are not."""
+    dead = source(channel, name)
+    channel.put(name, b"a", properties={"headers": {"CC": ["c1", "c2"], "BCC": ["b"]}})
+    reject(channel, name)
+    (death,) = deaths(delivered(channel, dead))
+    assert death["routing-keys"] == [name, "c1", "c2"]

@@ -1,0 +1,441 @@
+"""amqp.md section 5: queues, their declaration and their life."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from . import frames
+from .raw import Channel, Client
+
+Fields = dict[str, Any]
+Connect = Callable[..., Client]
+
+not_for_classic = pytest.mark.differs("refuses it for a classic queue")
+LOCKED = (
+    "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue '{n}' in vhost '/'. It "
+    "could be originally declared on another connection or the exclusive property value does "
+    "not match that of the original declaration."
+)
+NO_LAST = "NOT_FOUND - no previously declared queue"
+
+
+# Names
+
+
+def test_server_names(channel: Channel) -> None:
+    names = [channel.declare("").queue for _ in range(3)]
+    assert len(set(names)) == 3
+    assert all(re.fullmatch(r"amq\.gen-[A-Za-z0-9_-]{22}", name) for name in names)
+
+
+def test_reserved_prefix(channel: Channel, name: str) -> None:
+    channel.send("Queue.Declare", queue=f"amq.{name}")
+    channel.refused(
+        403, f"ACCESS_REFUSED - queue name 'amq.{name}' contains reserved prefix 'amq.*'"
+    )
+
+
+def test_reserved_prefix_may_be_asked_for(channel: Channel) -> None:
+    name = channel.declare("").queue
+    assert channel.declare(name, passive=True).queue == name
+
+
+@pytest.mark.differs("strips line ends from names")
+@pytest.mark.parametrize("letter", ["\r", "\n"])
+def test_line_end_in_a_name(channel: Channel, name: str, letter: str) -> None:
+    channel.send("Queue.Declare", queue=f"{name}{letter}x")
+    channel.refused(406)
+
+
+@pytest.mark.parametrize("name", ["q" * 255, "\N{SNOWMAN}" * 85, "a b/c%2F?#", "'\"\\"])
+def test_any_other_name_is_fine(channel: Channel, name: str) -> None:
+    assert channel.declare(name, exclusive=True).queue == name
+
+
+@pytest.mark.parametrize(
+    ("method", "fields"),
+    [
+        ("Queue.Bind", {"exchange": "amq.fanout"}),
+        ("Queue.Unbind", {"exchange": "amq.fanout"}),
+        ("Queue.Purge", {}),
+        ("Queue.Delete", {}),
+        ("Basic.Consume", {}),
+        ("Basic.Get", {}),
+    ],
+)
+def test_no_name_is_the_last_declared(channel: Channel, method: str, fields: Fields) -> None:
+    channel.declare("")
+    name = channel.declare("").queue
+    if method == "Basic.Get":
+        channel.put(name, b"a")
+        assert channel.taken("").body == b"a"
+        return
+    reply = channel.call(method, queue="", **fields)
+    assert getattr(reply, "queue", name) == name
+
+
+@pytest.mark.parametrize("method", ["Queue.Bind", "Queue.Purge", "Basic.Consume", "Basic.Get"])
+def test_no_name_and_none_declared(channel: Channel, method: str) -> None:
+    channel.send(method, **({"exchange": "amq.fanout"} if method == "Queue.Bind" else {}))
+    channel.refused(404, NO_LAST, culprit=method)
+
+
+def test_no_name_and_no_key_bind_by_name(channel: Channel) -> None:
+    name = channel.declare("").queue
+    channel.call("Queue.Bind", queue="", exchange="amq.direct", routing_key="")
+    channel.publish(b"a", exchange="amq.direct", routing_key=name)
+    assert channel.taken(name).body == b"a"
+
+
+# Declare
+
+
+def test_reply_counts_ready_and_consumers(channel: Channel, name: str) -> None:
+    reply = channel.declare(name)
+    assert (reply.queue, reply.message_count, reply.consumer_count) == (name, 0, 0)
+    channel.put(name, b"a", b"b", b"c")
+    channel.taken(name, no_ack=False)
+    channel.call("Basic.Qos", prefetch_count=1)
+    channel.consume(name)
+    channel.content()
+    reply = channel.declare(name)
+    assert (reply.message_count, reply.consumer_count) == (1, 1)
+
+
+INEQUIVALENT: list[tuple[Fields, Fields, str]] = [
+    ({}, {"durable": True}, "'durable' {}: received 'true' but current is 'false'"),
+    ({"durable": True}, {}, "'durable' {}: received 'false' but current is 'true'"),
+    ({}, {"auto_delete": True}, "'auto_delete' {}: received 'true' but current is 'false'"),
+    (
+        {}, {"arguments": {"x-max-length": 5}},
+        "'x-max-length' {}: received the value '5' of type 'signedint' but current is none",
+    ),
+    (
+        {"arguments": {"x-dead-letter-exchange": "d"}}, {},
+        "'x-dead-letter-exchange' {}: received none but current is "
+        "the value 'd' of type 'longstr'",
+    ),
+    (
+        {"arguments": {"x-message-ttl": 60_000}}, {"arguments": {"x-message-ttl": 60_001}},
+        "'x-message-ttl' {}: received '60001' but current is '60000'",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second", "text"), INEQUIVALENT)
+def test_inequivalent(
+    channel: Channel, name: str, first: Fields, second: Fields, text: str
+) -> None:
+    channel.declare(name, **first)
+    channel.declare(name, **first)
+    channel.send("Queue.Declare", queue=name, **second)
+    where = f"for queue '{name}' in vhost '/'"
+    channel.refused(
+        406, f"PRECONDITION_FAILED - inequivalent arg {text.format(where)}", "Queue.Declare"
+    )
+
+
+@pytest.mark.parametrize(
+    "again", [b"b\x05", b"s\x00\x05", b"I\x00\x00\x00\x05", b"l" + bytes(7) + b"\x05"]
+)
+def test_numbers_are_compared_by_value(channel: Channel, name: str, again: bytes) -> None:
+    channel.declare(name, arguments={"x-max-length": 5})
+    channel.declare(name, arguments={"x-max-length": frames.Raw(again)})
+
+
+@pytest.mark.differs("compares known arguments only")
+def test_unknown_arguments_are_kept_and_compared(channel: Channel, name: str) -> None:
+    channel.declare(name, arguments={"x-anything": "a"})
+    channel.declare(name, arguments={"x-anything": "a"})
+    channel.send("Queue.Declare", queue=name, arguments={"x-anything": "b"})
+    text = f"inequivalent arg 'x-anything' for queue '{name}' in vhost '/'"
+    assert channel.refused(406).startswith(f"PRECONDITION_FAILED - {text}")
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("x-message-ttl", -1), ("x-message-ttl", "5"), ("x-message-ttl", 1 << 40),
+        ("x-message-ttl", 1.5), ("x-message-ttl", True),
+        ("x-expires", 0), ("x-expires", -1), ("x-expires", "5"), ("x-expires", 1 << 40),
+        ("x-max-length", -1), ("x-max-length", "5"),
+        ("x-max-length-bytes", -1), ("x-max-length-bytes", []),
+        ("x-overflow", "explode"), ("x-overflow", 5),
+        ("x-dead-letter-routing-key", "k"), ("x-dead-letter-routing-key", 5),
+        ("x-queue-mode", 5), ("x-queue-mode", "nonsense"),
+    ],
+)  # fmt: skip
+def test_bad_argument(channel: Channel, name: str, argument: str, value: object) -> None:
+    channel.send("Queue.Declare", queue=name, arguments={argument: value})
+    text = channel.refused(406, culprit="Queue.Declare")
+    assert text.startswith(
+        f"PRECONDITION_FAILED - invalid arg '{argument}' for queue '{name}' in vhost '/'"
+    )
+    channel.open()
+    channel.send("Queue.Declare", queue=name, passive=True)
+    channel.refused(404)
+
+
+def test_dead_letter_exchange_must_be_a_name(channel: Channel, name: str) -> None:
+    channel.send("Queue.Declare", queue=name, arguments={"x-dead-letter-exchange": 5})
+    assert "'x-dead-letter-exchange'" in channel.refused(406)
+
+
+@pytest.mark.differs("has some of them, ignores the others")
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("x-max-priority", 10),
+        ("x-single-active-consumer", True),
+        ("x-queue-type", "quorum"),
+        ("x-queue-type", "stream"),
+        ("x-delivery-limit", 5),
+        ("x-consumer-timeout", 60_000),
+        ("x-delayed-retry-type", "all"),
+        ("x-message-deduplication", True),
+        ("x-cache-size", 128),
+        ("x-cache-ttl", 1000),
+        ("x-deduplication-header", "x-id"),
+        ("x-max-age", "7D"),
+        ("x-stream-max-segment-size-bytes", 500_000),
+        ("x-stream-filter-size-bytes", 16),
+    ],
+)
+def test_argument_that_is_not_built_yet(
+    channel: Channel, name: str, argument: str, value: object
+) -> None:
+    """Never ignored: a queue without what was asked for would be a quiet wrong answer."""
+    channel.send("Queue.Declare", queue=name, durable=True, arguments={argument: value})
+    assert argument in channel.refused(406)
+    channel.open()
+    channel.send("Queue.Declare", queue=name, passive=True)
+    channel.refused(404)
+
+
+def test_unknown_queue_type(channel: Channel, name: str) -> None:
+    channel.send("Queue.Declare", queue=name, arguments={"x-queue-type": "nonsense"})
+    channel.refused(406)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("x-queue-type", "classic"),
+        ("x-queue-mode", "lazy"),
+        ("x-queue-mode", "default"),
+        ("x-queue-version", 2),
+        pytest.param("x-queue-leader-locator", "client-local", marks=not_for_classic),
+        pytest.param("x-quorum-initial-group-size", 3, marks=not_for_classic),
+        ("x-queue-master-locator", "min-masters"),
+        ("x-anything", {"at": ["all"]}),
+    ],
+)
+def test_argument_that_is_accepted(
+    channel: Channel, name: str, argument: str, value: object
+) -> None:
+    channel.declare(name, arguments={argument: value})
+    channel.put(name, b"a")
+    assert channel.taken(name).body == b"a"
+
+
+def test_nowait_hides_the_answers(channel: Channel, name: str) -> None:
+    """The reply that comes is the last method's."""
+    channel.send("Queue.Declare", queue=name, nowait=True)
+    channel.send("Queue.Bind", queue=name, exchange="amq.fanout", nowait=True)
+    channel.send("Queue.Purge", queue=name, nowait=True)
+    assert channel.declare(name, passive=True).queue == name
+    channel.send("Queue.Delete", queue=name, nowait=True)
+    channel.send("Queue.Declare", queue=name, passive=True, nowait=True)
+    channel.refused(404)
+
+
+# Exclusive
+
+
+@pytest.mark.parametrize(
+    ("method", "fields"),
+    [
+        ("Queue.Declare", {}),
+        ("Queue.Declare", {"exclusive": True}),
+        ("Queue.Declare", {"passive": True}),
+        ("Queue.Declare", {"durable": True}),
+        ("Queue.Bind", {"exchange": "amq.fanout"}),
+        ("Queue.Purge", {}),
+        ("Queue.Delete", {}),
+        ("Basic.Consume", {}),
+        ("Basic.Get", {}),
+    ],
+)
+def test_exclusive_is_locked_for_others(
+    channel: Channel, other: Channel, name: str, method: str, fields: Fields
+) -> None:
+    """Looked at before what else may differ."""
+    channel.declare(name, exclusive=True)
+    other.send(method, queue=name, **fields)
+    other.refused(405, LOCKED.format(n=name), culprit=method)
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_exclusive_differs(channel: Channel, name: str, exclusive: bool) -> None:
+    channel.declare(name, exclusive=exclusive)
+    channel.send("Queue.Declare", queue=name, exclusive=not exclusive)
+    channel.refused(405, LOCKED.format(n=name))
+
+
+def test_exclusive_takes_messages_from_all(channel: Channel, other: Channel, name: str) -> None:
+    channel.declare(name, exclusive=True)
+    channel.consume(name, no_ack=True)
+    other.publish(b"a", routing_key=name)
+    assert channel.content().body == b"a"
+
+
+def test_exclusive_is_for_all_channels_of_its_connection(client: Client, name: str) -> None:
+    client.channel(1).declare(name, exclusive=True)
+    client.channel(2).declare(name, exclusive=True)
+
+
+def test_exclusive_dies_with_its_connection(connect: Connect, channel: Channel, name: str) -> None:
+    client = connect()
+    client.channel().declare(name, exclusive=True, durable=True)
+    client.close()
+    channel.send("Queue.Declare", queue=name, passive=True)
+    channel.refused(404)
+
+
+# Auto-delete
+
+
+def _gone(channel: Channel, name: str) -> None:
+    channel.send("Queue.Declare", queue=name, passive=True)
+    channel.refused(404)
+
+
+def test_auto_delete_with_the_last_consumer(channel: Channel, name: str) -> None:
+    channel.declare(name, auto_delete=True)
+    tags = [channel.consume(name) for _ in range(2)]
+    channel.call("Basic.Cancel", consumer_tag=tags[0])
+    channel.ready(name)
+    channel.call("Basic.Cancel", consumer_tag=tags[1])
+    _gone(channel, name)
+
+
+@pytest.mark.parametrize("how", ["channel close", "channel error", "connection close"])
+def test_auto_delete_with_the_channel(
+    connect: Connect, channel: Channel, name: str, how: str
+) -> None:
+    client = connect()
+    leaving = client.channel()
+    leaving.declare(name, auto_delete=True)
+    leaving.consume(name)
+    match how:
+        case "channel close":
+            leaving.close()
+        case "channel error":
+            leaving.send("Basic.Get", queue=f"{name}.absent")
+            leaving.refused(404)
+            leaving.open()
+        case _:
+            client.close()
+    _gone(channel, name)
+
+
+def test_auto_delete_not_by_get(channel: Channel, name: str) -> None:
+    channel.declare(name, auto_delete=True)
+    channel.put(name, b"a")
+    channel.taken(name)
+    channel.ready(name)
+
+
+# Delete, purge
+
+
+def test_delete_counts_ready(channel: Channel, name: str) -> None:
+    channel.declare(name)
+    channel.put(name, b"a", b"b", b"c")
+    channel.taken(name, no_ack=False)
+    assert channel.call("Queue.Delete", queue=name).message_count == 2
+    _gone(channel, name)
+
+
+def test_delete_absent(channel: Channel, name: str) -> None:
+    assert channel.call("Queue.Delete", queue=name).message_count == 0
+
+
+def test_delete_if_unused(channel: Channel, name: str) -> None:
+    channel.declare(name)
+    tag = channel.consume(name)
+    channel.send("Queue.Delete", queue=name, if_unused=True)
+    channel.refused(406, f"PRECONDITION_FAILED - queue '{name}' in vhost '/' in use")
+    channel.open()
+    channel.call("Basic.Cancel", consumer_tag=tag)
+    channel.call("Queue.Delete", queue=name, if_unused=True)
+
+
+def test_delete_if_empty(channel: Channel, name: str) -> None:
+    channel.declare(name)
+    channel.put(name, b"a")
+    channel.send("Queue.Delete", queue=name, if_empty=True)
+    channel.refused(406, f"PRECONDITION_FAILED - queue '{name}' in vhost '/' not empty")
+    channel.open()
+    channel.call("Queue.Purge", queue=name)
+    channel.call("Queue.Delete", queue=name, if_empty=True)
+
+
+def test_delete_ends_bindings_and_acks(channel: Channel, name: str) -> None:
+    """What was delivered from it may still be acked."""
+    channel.declare(name)
+    channel.call("Queue.Bind", queue=name, exchange="amq.direct", routing_key=name)
+    channel.put(name, b"a")
+    tag = channel.taken(name, no_ack=False).method.delivery_tag
+    channel.call("Queue.Delete", queue=name)
+    channel.send("Basic.Ack", delivery_tag=tag)
+    channel.declare(name)
+    channel.publish(b"a", exchange="amq.direct", routing_key=name, mandatory=True)
+    assert channel.content("Basic.Return").method.reply_code == 312
+
+
+def test_purge_takes_what_is_ready(channel: Channel, name: str) -> None:
+    channel.declare(name)
+    channel.put(name, b"a", b"b", b"c")
+    tag = channel.taken(name, no_ack=False).method.delivery_tag
+    assert channel.call("Queue.Purge", queue=name).message_count == 2
+    channel.send("Basic.Nack", delivery_tag=tag, requeue=True)
+    assert channel.taken(name).body == b"a"
+
+
+# Bind, unbind
+
+
+def test_unbind(channel: Channel, name: str) -> None:
+    channel.declare(name)
+    binding = {"queue": name, "exchange": "amq.direct", "routing_key": name}
+    for _ in range(2):
+        channel.call("Queue.Bind", **binding)
+    for _ in range(2):
+        channel.call("Queue.Unbind", **binding)
+    channel.publish(b"a", exchange="amq.direct", routing_key=name, mandatory=True)
+    assert channel.content("Basic.Return").method.reply_code == 312
+
+
+def test_bindings_differ_by_arguments(channel: Channel, name: str) -> None:
+    """One of two goes, the other stays."""
+    channel.declare(name)
+    binding = {"queue": name, "exchange": "amq.direct", "routing_key": name}
+    for value in (1, 2):
+        channel.call("Queue.Bind", arguments={"v": value}, **binding)
+    channel.call("Queue.Unbind", arguments={"v": 1}, **binding)
+    channel.publish(b"a", exchange="amq.direct", routing_key=name)
+    assert channel.drain(name) == [b"a"]
+
+
+@pytest.mark.parametrize("method", ["Queue.Bind"])
+@pytest.mark.parametrize("missing", ["queue", "exchange"])
+def test_bind_with_a_missing_end(channel: Channel, name: str, method: str, missing: str) -> None:
+    channel.declare(f"{name}.here")
+    ends = {"queue": f"{name}.here", "exchange": "amq.fanout", missing: name}
+    channel.send(method, **ends)
+    channel.refused(404, f"NOT_FOUND - no {missing} '{name}' in vhost '/'", culprit=method)

@@ -1,0 +1,266 @@
+"""amqp.md section 6: get, consume, cancel; who gets what, and how much at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .raw import Channel, Client
+
+Connect = Callable[..., Client]
+
+
+# Get
+
+
+def test_get_counts_what_is_left(channel: Channel, name: str) -> None:
+    channel.filled(name, 3)
+    counts = [channel.taken(name, no_ack=no_ack).method.message_count for no_ack in (True, False)]
+    assert counts == [2, 1]
+
+
+def test_get_carries_where_it_was_published(channel: Channel, name: str) -> None:
+    channel.declare(name)
+    channel.call("Queue.Bind", queue=name, exchange="amq.topic", routing_key=f"{name}.#")
+    channel.publish(b"a", exchange="amq.topic", routing_key=f"{name}.x.y")
+    method = channel.taken(name).method
+    assert (method.exchange, method.routing_key) == ("amq.topic", f"{name}.x.y")
+    assert not method.redelivered
+
+
+# Consume, cancel
+
+
+def test_consumer_tags_are_made(channel: Channel, name: str) -> None:
+    channel.declare(name)
+    tags = {channel.consume(name) for _ in range(3)}
+    assert len(tags) == 3
+    assert all(tag.startswith("amq.ctag-") for tag in tags)
+
+
+def test_consumer_tag_is_taken(channel: Channel, name: str) -> None:
+    channel.declare(name)
+    channel.consume(name, consumer_tag="mine")
+    channel.send("Basic.Consume", queue=name, consumer_tag="mine")
+    channel.client.closed(
+        530, "NOT_ALLOWED - attempt to reuse consumer tag 'mine'", culprit="Basic.Consume"
+    )
+
+
+def test_consumer_tags_are_by_channel(client: Client, name: str) -> None:
+    for number in (1, 2):
+        client.channel(number).declare(name)
+        client.send_method("Basic.Consume", number, queue=name, consumer_tag="mine")
+        assert client.expect("Basic.ConsumeOk", number).consumer_tag == "mine"
+
+
+def test_consume_ok_comes_first(channel: Channel, name: str) -> None:
+    bodies = channel.filled(name, 5)
+    tag = channel.consume(name, no_ack=True)
+    for number, body in enumerate(bodies, 1):
+        message = channel.content()
+        assert (message.body, message.method.delivery_tag) == (body, number)
+        assert (message.method.consumer_tag, message.method.redelivered) == (tag, False)
+
+
+def test_consume_nowait(channel: Channel, name: str) -> None:
+    channel.filled(name, 1)
+    channel.send("Basic.Consume", queue=name, consumer_tag="mine", nowait=True, no_ack=True)
+    assert channel.content().method.consumer_tag == "mine"
+    channel.send("Basic.Cancel", consumer_tag="mine", nowait=True)
+    assert channel.declare(name).consumer_count == 0
+
+
+def test_own_messages_are_delivered_with_no_local(channel: Channel, name: str) -> None:
+    channel.declare(name)
+    channel.consume(name, no_ack=True, no_local=True)
+    channel.publish(b"own", routing_key=name)
+    assert channel.content().body == b"own"
+
+
+@pytest.mark.parametrize(("first", "second"), [(True, False), (False, True), (True, True)])
+def test_exclusive_consumer(
+    channel: Channel, other: Channel, name: str, first: bool, second: bool
+) -> None:
+    channel.declare(name)
+    tag = channel.consume(name, exclusive=first)
+    other.send("Basic.Consume", queue=name, exclusive=second)
+    other.refused(
+        403, f"ACCESS_REFUSED - queue '{name}' in vhost '/' in exclusive use", "Basic.Consume"
+    )
+    channel.call("Basic.Cancel", consumer_tag=tag)
+    other.open()
+    other.consume(name, exclusive=second)
+
+
+def test_cancel_unknown_tag(channel: Channel) -> None:
+    assert channel.call("Basic.Cancel", consumer_tag="no one").consumer_tag == "no one"
+
+
+def test_cancel_leaves_unacked_valid(channel: Channel, name: str) -> None:
+    channel.filled(name, 2)
+    tag = channel.consume(name)
+    channel.bodies(2)
+    channel.call("Basic.Cancel", consumer_tag=tag)
+    assert channel.ready(name) == 0
+    channel.send("Basic.Ack", delivery_tag=1)
+    channel.send("Basic.Nack", delivery_tag=2, requeue=True)
+    assert channel.drain(name) == [b"1"]
+
+
+def test_cancelled_by_the_queue_s_end(channel: Channel, other: Channel, name: str) -> None:
+    channel.declare(name)
+    tag = channel.consume(name)
+    other.call("Queue.Delete", queue=name)
+    cancel = channel.expect("Basic.Cancel")
+    assert (cancel.consumer_tag, cancel.nowait) == (tag, True)
+    channel.declare(name)
+    assert channel.consume(name, consumer_tag=tag) == tag
+
+
+@pytest.mark.differs("knows no cancel-ok from a client")
+def test_cancel_ok_that_was_not_asked_for(channel: Channel, other: Channel, name: str) -> None:
+    channel.declare(name)
+    tag = channel.consume(name)
+    other.call("Queue.Delete", queue=name)
+    channel.expect("Basic.Cancel")
+    channel.send("Basic.CancelOk", consumer_tag=tag)
+    channel.declare(name)
+
+
+def test_not_told_of_the_queue_s_end(connect: Connect, other: Channel, name: str) -> None:
+    """A client without the capability would not know the method."""
+    channel = connect(capabilities={}).channel()
+    channel.declare(name)
+    channel.consume(name)
+    other.call("Queue.Delete", queue=name)
+    assert channel.declare(name).consumer_count == 0
+
+
+# Order among consumers
+
+
+def test_round_robin(channel: Channel, name: str) -> None:
+    """Ten consumers and a hundred messages: ten each."""
+    channel.declare(name)
+    tags = [channel.consume(name, no_ack=True) for _ in range(10)]
+    for number in range(100):
+        channel.publish(b"%d" % number, routing_key=name)
+    received = [channel.content().method.consumer_tag for _ in range(100)]
+    assert {tag: received.count(tag) for tag in tags} == dict.fromkeys(tags, 10)
+
+
+def test_consumer_priority(channel: Channel, name: str) -> None:
+    """The higher first as long as it can take more; then the next."""
+    channel.declare(name)
+    channel.call("Basic.Qos", prefetch_count=2)
+    tags = {
+        channel.consume(name, arguments={"x-priority": priority}): priority
+        for priority in (-1, 5, 0)
+    }
+    for number in range(6):
+        channel.publish(b"%d" % number, routing_key=name)
+    order = [tags[channel.content().method.consumer_tag] for _ in range(6)]
+    assert order == [5, 5, 0, 0, -1, -1]
+    channel.send("Basic.Ack", delivery_tag=6, multiple=True)
+    for number in range(2):
+        channel.publish(b"%d" % number, routing_key=name)
+    assert [tags[channel.content().method.consumer_tag] for _ in range(2)] == [5, 5]
+
+
+@pytest.mark.parametrize("priority", ["high", 1.5, True])
+def test_consumer_priority_is_an_integer(channel: Channel, name: str, priority: object) -> None:
+    channel.declare(name)
+    channel.send("Basic.Consume", queue=name, arguments={"x-priority": priority})
+    channel.refused(406, culprit="Basic.Consume")
+
+
+# Prefetch
+
+
+def test_prefetch_size(channel: Channel) -> None:
+    channel.send("Basic.Qos", prefetch_size=5)
+    channel.client.closed(540, culprit="Basic.Qos")
+
+
+def test_prefetch_limits_and_acks_free(channel: Channel, name: str) -> None:
+    bodies = channel.filled(name, 5)
+    channel.call("Basic.Qos", prefetch_count=2)
+    channel.consume(name)
+    assert channel.bodies(2) == bodies[:2]
+    assert channel.ready(name) == 3
+    channel.send("Basic.Ack", delivery_tag=1)
+    assert channel.bodies(1) == bodies[2:3]
+    channel.send("Basic.Ack", delivery_tag=3, multiple=True)
+    assert channel.bodies(2) == bodies[3:]
+
+
+def test_prefetch_is_by_consumer(channel: Channel, name: str) -> None:
+    """Each later one has its own; the earlier one keeps what it had."""
+    channel.filled(name, 5)
+    channel.call("Basic.Qos", prefetch_count=1)
+    first = channel.consume(name)
+    channel.bodies(1)
+    channel.call("Basic.Qos", prefetch_count=2)
+    second = channel.consume(name)
+    received = [channel.content().method.consumer_tag for _ in range(2)]
+    assert received == [second, second]
+    assert channel.ready(name) == 2
+    channel.send("Basic.Ack", delivery_tag=1)
+    assert channel.content().method.consumer_tag == first
+    assert channel.ready(name) == 1
+
+
+def test_prefetch_of_the_channel(channel: Channel, name: str) -> None:
+    """Global means all consumers of the channel together."""
+    channel.declare(name)
+    channel.call("Basic.Qos", prefetch_count=3, global_=True)
+    for _ in range(2):
+        channel.consume(name)
+    for body in (b"a", b"b", b"c", b"d", b"e"):
+        channel.publish(body, routing_key=name)
+    channel.bodies(3)
+    assert channel.ready(name) == 2
+    channel.send("Basic.Ack", delivery_tag=3, multiple=True)
+    channel.bodies(2)
+
+
+@pytest.mark.differs("does not count as ready what its limiter holds back")
+def test_both_prefetches_apply(channel: Channel, name: str) -> None:
+    channel.declare(name)
+    channel.call("Basic.Qos", prefetch_count=2)
+    channel.call("Basic.Qos", prefetch_count=3, global_=True)
+    for _ in range(2):
+        channel.consume(name)
+    for number in range(9):
+        channel.publish(b"%d" % number, routing_key=name)
+    received = [channel.content().method.consumer_tag for _ in range(3)]
+    assert sorted(received.count(tag) for tag in set(received)) == [1, 2]
+    assert channel.ready(name) == 6
+
+
+def test_prefetch_zero_is_unlimited(channel: Channel, name: str) -> None:
+    bodies = channel.filled(name, 50)
+    channel.call("Basic.Qos", prefetch_count=1)
+    channel.call("Basic.Qos", prefetch_count=0)
+    channel.consume(name)
+    assert channel.bodies(50) == bodies
+
+
+def test_prefetch_does_not_hold_no_ack(channel: Channel, name: str) -> None:
+    bodies = channel.filled(name, 5)
+    channel.call("Basic.Qos", prefetch_count=1)
+    channel.call("Basic.Qos", prefetch_count=1, global_=True)
+    channel.consume(name, no_ack=True)
+    assert channel.bodies(5) == bodies
+
+
+def test_raising_the_channel_s_prefetch_lets_more_through(channel: Channel, name: str) -> None:
+    bodies = channel.filled(name, 5)
+    channel.call("Basic.Qos", prefetch_count=1, global_=True)
+    channel.consume(name)
+    assert channel.bodies(1) == bodies[:1]
+    channel.send("Basic.Qos", prefetch_count=0, global_=True)
+    assert channel.client.receive(1).name == "Basic.QosOk"
+    assert channel.bodies(4) == bodies[1:]
