@@ -1,0 +1,58 @@
+"""amqplib, the client of Node: one process runs every scenario of node/scenarios.js."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .support import Broker
+
+HERE = Path(__file__).with_name("node")
+RUN_LIMIT_S = 60
+NAMES = re.findall(r"^  async '(.+)'\(", (HERE / "scenarios.js").read_text(), re.MULTILINE)
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("node") is None or shutil.which("npm") is None,
+    reason="node and npm are not installed",
+)
+
+
+@pytest.fixture(scope="session")
+def installed() -> Path:
+    """Installs what package-lock.json says, unless it is there already."""
+    lock, stamp = HERE / "package-lock.json", HERE / "node_modules" / ".installed"
+    if not stamp.exists() or stamp.stat().st_mtime < lock.stat().st_mtime:
+        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        done = subprocess.run(
+            command, cwd=HERE, capture_output=True, text=True, timeout=RUN_LIMIT_S
+        )
+        assert done.returncode == 0, done.stderr
+        stamp.touch()
+    return HERE
+
+
+@pytest.fixture(scope="module")
+def report(broker: Broker, installed: Path) -> dict[str, str]:
+    """What each scenario said: passed, or its error."""
+    done = subprocess.run(
+        ["node", "run.js", broker.url], cwd=installed, capture_output=True, text=True,
+        timeout=RUN_LIMIT_S,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scenario(report: dict[str, str], name: str) -> None:
+    assert report[name] == "passed"
+
+
+def test_every_scenario_ran(report: dict[str, str]) -> None:
+    assert list(report) == NAMES
+    assert len(NAMES) >= 18
