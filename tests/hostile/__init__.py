@@ -1,0 +1,1 @@
+"""Hostile, careless and unlucky clients: the server bears them, and nobody else notices."""

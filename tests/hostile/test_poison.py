@@ -1,0 +1,47 @@
+"""Messages that are legal and become illegal on their way: they may be lost, nobody else may."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance import raw
+from tests.conformance.frames import Raw, long_string, short_string
+from tests.support.process import wait_until
+from tests.support.server import WarrenServer
+
+from .support import assert_serves
+
+
+def nested(levels: int) -> Raw:
+    table = long_string(b"")
+    for _ in range(levels - 1):
+        table = long_string(short_string("t") + b"F" + table)
+    return Raw(table)
+
+
+FULL = {
+    "as many headers as a table may have": {f"h{number}": number for number in range(1024)},
+    "headers as deep as a table may be": nested(32),
+    "a history of its own making": {"x-death": [{"queue": "q", "count": -1}, 5, {"count": "x"}]},
+    "a history with too many entries": {"x-death": [{"queue": f"q{n}"} for n in range(500)]},
+}
+
+
+@pytest.mark.parametrize("headers", FULL.values(), ids=FULL.keys())
+def test_a_dead_letter_with_full_headers_stops_nobody(
+    warren: WarrenServer, headers: object
+) -> None:
+    with raw.connect(warren.amqp_port) as client:
+        channel = client.channel()
+        grave = str(channel.declare(exclusive=True).queue)
+        dead_letter = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": grave}
+        queue = str(channel.declare(exclusive=True, arguments=dead_letter).queue)
+        channel.publish(b"poison", {"headers": headers}, routing_key=queue)
+        tag = channel.taken(queue, no_ack=False).method.delivery_tag
+        channel.send("Basic.Reject", delivery_tag=tag)
+        channel.publish(b"behind it", {"headers": {}}, routing_key=queue)
+        tag = channel.taken(queue, no_ack=False).method.delivery_tag
+        channel.send("Basic.Reject", delivery_tag=tag)
+        assert_serves(warren)
+        wait_until(lambda: channel.ready(grave) > 0, 10.0, "a dead letter")
+        assert channel.drain(grave)[-1] == b"behind it"
