@@ -1,0 +1,71 @@
+"""Publishing over HTTP: kept connections, one request in flight on each."""
+
+from __future__ import annotations
+
+import selectors
+import time
+
+from ..brokers import Broker
+from ..client import Address, BenchError, Client
+from ..flow import Figures, Flow, Spent, Standing
+from ..http_client import HttpConnection, request
+from ..measure import percentile
+from ..scenario import Scenario, Settings
+from ..worker import Control, Crew
+from .throughput import QUEUES
+
+CONNECTIONS = 32
+BODY = bytes(200)
+ACCEPTED = 202
+
+
+def publish_request(address: Address, queue: str) -> bytes:
+    return request(address, "POST", f"/endpoint/q/{queue}?hub.topic=bench", BODY)
+
+
+def _post(control: Control, address: Address, seconds: float) -> tuple[list[float], float]:
+    """Gives the time of each answered request, and the time of all."""
+    data = publish_request(address, QUEUES[0])
+    selector = selectors.DefaultSelector()
+    connections = [HttpConnection(address) for _ in range(CONNECTIONS)]
+    control.ready()
+    start = time.monotonic()
+    sent_at = dict.fromkeys(connections, start)
+    for connection in connections:
+        selector.register(connection.socket, selectors.EVENT_READ, connection)
+        connection.send(data)
+    times_s, deadline, waiting = list[float](), start + seconds, CONNECTIONS
+    while waiting:
+        for key, _ in selector.select(seconds):
+            if not key.data.receive(ACCEPTED):
+                continue
+            now = time.monotonic()
+            times_s.append(now - sent_at[key.data])
+            if now < deadline:
+                sent_at[key.data] = now
+                key.data.send(data)
+            else:
+                waiting -= 1
+                selector.unregister(key.fileobj)
+    return times_s, time.monotonic() - start
+
+
+def http_publish(broker: Broker, settings: Settings) -> Figures:
+    """In: requests answered 202 per second; each message is in the queue afterwards."""
+    assert broker.http is not None
+    with Standing(broker, Flow(QUEUES[:1], durable=True)), Crew() as crew:
+        worker = crew.hire(_post, broker.http, settings.seconds)
+        spent = Spent(broker)
+        crew.go()
+        times_s, seconds = worker.result(settings.seconds * 2 + 10)
+        line = Figures(len(times_s) / seconds, None, spent.cpu_us(len(times_s)), spent.peak_mb())
+        line.p50_ms, line.p99_ms = (percentile(times_s, one) * 1e3 for one in (50, 99))
+        client = Client(broker.address)
+        stored = client.declare_queue(QUEUES[0], passive=True)
+        client.close()
+        if stored != len(times_s):
+            raise BenchError(f"{len(times_s)} requests were answered 202, {stored} are queued")
+        return line
+
+
+SCENARIOS = (Scenario("http-publish", http_publish, 5_000, http=True),)

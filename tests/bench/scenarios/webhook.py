@@ -1,0 +1,104 @@
+"""Webhook deliveries: published over AMQP, counted where they are posted to."""
+
+from __future__ import annotations
+
+import mmap
+import socket
+import time
+from functools import partial
+from urllib.parse import urlencode
+
+from ..brokers import Broker
+from ..client import Address, BenchError
+from ..flow import Figures, Flow, Spent, fill
+from ..frames import PERSISTENT, Message, Stream
+from ..http_client import HttpConnection, request
+from ..producer import Load
+from ..scenario import Scenario, Settings
+from ..sink import BACKLOG, COUNT, FIRST_NS, LAST_NS, WRONG, serve
+from ..worker import Crew, Worker
+
+EXCHANGE = "bench-hooks"
+BODY = b"0123456789" * 20
+DELIVERIES_PER_S = 2_000
+LIMIT_FACTOR = 10
+POLL_S = 0.01
+FORM = "application/x-www-form-urlencoded"
+POINTS = f"/endpoint/x/{EXCHANGE}"
+
+
+def _listen() -> socket.socket:
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(BACKLOG)
+    return listener
+
+
+def _subscription(address: Address, mode: str, port: int, number: int) -> bytes:
+    form = {
+        "hub.mode": mode,
+        "hub.callback": f"http://127.0.0.1:{port}/hook/{number}",
+        "hub.topic": "#",
+        "hub.verify": "sync",
+    }
+    body = urlencode(form).encode()
+    return request(address, "POST", f"/subscribe/x/{EXCHANGE}", body, FORM)
+
+
+def _wait(counters: memoryview, wanted: int, limit_s: float) -> None:
+    deadline = time.monotonic() + limit_s
+    while counters[COUNT] < wanted and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+
+
+def _deliver(
+    broker: Broker, counters: memoryview, count: int, copies: int, limit_s: float
+) -> Figures:
+    message = Message(EXCHANGE, "bench.key", BODY, PERSISTENT)
+    load = Load(limit_s, limit=count)
+    spent = Spent(broker)
+    fill(broker, Flow((), ((partial(Stream.repeat, message, 100), load),)))
+    _wait(counters, count * copies, limit_s)
+    posts = counters[COUNT]
+    line = Figures(None, None, spent.cpu_us(posts), spent.peak_mb())
+    if posts > 1:
+        line.out_rate = (posts - 1) / ((counters[LAST_NS] - counters[FIRST_NS]) / 1e9)
+    if counters[WRONG]:
+        raise BenchError(f"{counters[WRONG]} of {posts} POSTs had another body")
+    if posts < count * copies:
+        raise BenchError(f"{posts} of {count * copies} POSTs in {limit_s:.0f} s")
+    per_hook = [counters[WRONG + 1 + number] for number in range(copies)]
+    if set(per_hook) != {count}:
+        line.note = f"repeats: {sum(per_hook) - count * copies}"
+    return line
+
+
+def webhooks(broker: Broker, settings: Settings, *, copies: int) -> Figures:
+    """Out: POSTs per second that came in, of all subscriptions together."""
+    assert broker.http is not None
+    counters = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("Q")
+    listener = _listen()
+    port = listener.getsockname()[1]
+    count = max(1, int(DELIVERIES_PER_S * settings.seconds / copies))
+    with Crew() as crew:
+        sink: Worker = crew.hire(serve, listener, counters, BODY)
+        crew.go()
+        hub = HttpConnection(broker.http)
+        hub.ask(request(broker.http, "PUT", f"{POINTS}?amqp.exchange_type=topic"), 201)
+        for number in range(copies):
+            hub.ask(_subscription(broker.http, "subscribe", port, number), 204)
+        limit_s = settings.seconds * LIMIT_FACTOR
+        line = _deliver(broker, counters, count, copies, limit_s)
+        for number in range(copies):
+            hub.ask(_subscription(broker.http, "unsubscribe", port, number), 204)
+        hub.ask(request(broker.http, "DELETE", POINTS), 204)
+        hub.close()
+        sink.pipe.send("stop")
+        sink.result(limit_s)
+    return line
+
+
+SCENARIOS = (
+    Scenario("webhooks-1", partial(webhooks, copies=1), 2_000, fresh=True, http=True),
+    Scenario("webhooks-50", partial(webhooks, copies=50), 2_000, fresh=True, http=True),
+)
