@@ -439,6 +439,7 @@ class Connection(Output):
     def finish(self) -> None:
         """Nothing more will be said or heard."""
         self.state = State.CLOSED
+        self.closing_since_ms = self.broker.now_ms
         self.handshake = None
         self.unfinished = False
         self._tail = b""

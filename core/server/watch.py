@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 HANDSHAKE_S = 10
 CLOSE_OK_S = 10
-"""How long a client may take to answer close."""
+"""How long a client may take to answer close, or to read the answer to its own."""
 _PERIOD_S = 0.5
 _STALL_MS = 1_500
 
@@ -56,9 +56,10 @@ def _overdue(peer: Peer, now_ms: int) -> str | None:
         if now_ms - connection.started_ms > HANDSHAKE_S * 1000:
             return f"no handshake within {HANDSHAKE_S} s"
         return None
-    if connection.state is State.CLOSING:
+    if connection.state is not State.OPEN:
+        # Closed, it still has to take what was sent to it, or its socket would stay for good.
         if now_ms - connection.closing_since_ms > CLOSE_OK_S * 1000:
-            return f"no close-ok within {CLOSE_OK_S} s"
+            return f"the end was not taken within {CLOSE_OK_S} s"
         return None
     if peer.held:
         connection.tail_since_ms = now_ms

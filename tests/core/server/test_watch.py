@@ -77,6 +77,20 @@ async def test_close_ok_takes_a_bounded_time(listener: Listener, clock: ManualCl
     assert transport.was_aborted()
 
 
+async def test_who_said_close_has_to_read_the_answer(
+    listener: Listener, clock: ManualClock
+) -> None:
+    """The transport keeps what was not read, and would keep the socket with it."""
+    peer, transport = meet_open(listener)
+    clock.advance(1_000 * CLOSE_OK_S)
+    listener.broker.tick()
+    peer.data_received(method(0, "Connection.Close"))
+    wait(listener, clock, CLOSE_OK_S)
+    assert not transport.was_aborted()
+    wait(listener, clock, 0.001)
+    assert transport.was_aborted()
+
+
 # -- heartbeats (AMQP 0-9-1 4.2.7)
 
 
