@@ -9,13 +9,14 @@ first sequence number.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
 
 from .wire.properties import Traits
 
 
-class Block:
+class Block(ABC):
     """Messages with the same traits, in arrival order.
 
     `arrived_ms` is monotonic. A block that is not `resident` has its data on disk only and must be
@@ -41,23 +42,23 @@ class Block:
         """Keys of a BCC header: nobody is told, but a dead letter is routed by them again."""
         return ()
 
-    def envelope(self, index: int) -> bytes:
-        raise NotImplementedError
+    @abstractmethod
+    def envelope(self, index: int) -> bytes: ...
 
+    @abstractmethod
     def properties(self, index: int) -> bytes:
         """Flag word and property list."""
-        raise NotImplementedError
 
-    def body(self, index: int) -> bytes:
-        raise NotImplementedError
+    @abstractmethod
+    def body(self, index: int) -> bytes: ...
 
-    def body_bytes(self, index: int) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def body_bytes(self, index: int) -> int: ...
 
     @property
+    @abstractmethod
     def size_bytes(self) -> int:
         """About what all messages together weigh on the wire."""
-        raise NotImplementedError
 
 
 class FrameBlock(Block):
@@ -65,9 +66,9 @@ class FrameBlock(Block):
 
     __slots__ = ()
 
+    @abstractmethod
     def bounds(self, index: int) -> tuple[int, int, int]:
         """Offsets of the method frame, of the header frame and behind the last frame."""
-        raise NotImplementedError
 
     def envelope(self, index: int) -> bytes:
         start, content, _ = self.bounds(index)

@@ -30,10 +30,25 @@ def publish(body: bytes = b"", channel: int = 1, **fields: object) -> bytes:
 
 def memory_bytes(server: WarrenServer) -> int:
     """What the process holds of the machine's memory (Linux)."""
+    return _status_bytes(server, "VmRSS:")
+
+
+def peak_bytes(server: WarrenServer) -> int:
+    """The most that it has held since `forget_peak`."""
+    return _status_bytes(server, "VmHWM:")
+
+
+def forget_peak(server: WarrenServer) -> int:
+    """Counts the peak from now on; gives where it begins."""
+    Path(f"/proc/{server.pid}/clear_refs").write_text("5")
+    return peak_bytes(server)
+
+
+def _status_bytes(server: WarrenServer, name: str) -> int:
     for line in Path(f"/proc/{server.pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(name):
             return int(line.split()[1]) * 1024
-    raise AssertionError("no VmRSS")
+    raise AssertionError(f"no {name}")
 
 
 def open_files(server: WarrenServer) -> int:

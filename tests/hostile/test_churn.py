@@ -103,7 +103,7 @@ def channels(number: int) -> bytes:
     )
 
 
-CHURNS = [queues, queues_with_timers, exchanges, consumers, routing_keys, properties, channels]
+CHURNS = [exchanges, queues, queues_with_timers, consumers, routing_keys, properties, channels]
 
 
 @pytest.mark.parametrize("make", CHURNS, ids=lambda make: make.__name__)
