@@ -63,3 +63,21 @@ def test_both_doors_lead_to_the_same_queue(warren: WarrenServer, name: str) -> N
         assert first.properties.message_id == name
         assert channel.drain(name) == [b"over HTTP", b"over HTTP"]
     assert "Traceback" not in warren.output()
+
+
+def test_no_name_forges_a_line_of_the_log(warren: WarrenServer) -> None:
+    """Even before login: the mechanism is refused by its name, the virtual host by its."""
+    forged = "x\n2026-01-01 00:00:00,000 CRITICAL forged\x1b[31m"
+    with raw.Client(warren.amqp_port) as client:
+        client.start()
+        client.log_in(mechanism=forged)
+        client.closed(503)
+    with raw.Client(warren.amqp_port) as client:
+        client.start()
+        client.log_in()
+        client.tune()
+        client.send_method("Connection.Open", virtual_host=forged)
+        client.closed(530)
+    lines = warren.output().splitlines()
+    assert sum("forged" in line for line in lines) == 2
+    assert not any(line.startswith("2026-01-01") or "\x1b" in line for line in lines)
