@@ -187,14 +187,13 @@ class Broker:
             self._flush()
         return bool(active) or self._mover.busy
 
-    def settle_queues(self) -> None:
-        """Hands out everything that can be, so that counts are what a client expects."""
-        while self._active:
-            queue = self._active.popleft()
-            queue.active = False
-            if queue.pump(PUMP_MESSAGES):
-                self.wake(queue)
-                return
+    def settle(self, queue: Queue) -> None:
+        """Hands out what this queue can now, so that its counts are what a client expects.
+
+        Only this one: with all of them a declare beside 4,000 busy queues took 0.3 s.
+        """
+        if queue.active:
+            queue.pump(PUMP_MESSAGES)
 
     def _flush(self) -> None:
         while self.outgoing:

@@ -95,8 +95,10 @@ def _make_tag() -> str:
 
 def cancel(channel: Channel, method: commands.Basic.Cancel) -> None:
     # Deliveries of this turn come before the OK, none after it.
-    channel.broker.settle_queues()
     tag = method.consumer_tag or ""
+    consumer = channel.consumers.get(tag)
+    if consumer is not None:
+        channel.broker.settle(consumer.queue)
     channel.cancel(tag)
     if not method.nowait:
         channel.send(60, 31, short_string(tag))
@@ -107,12 +109,12 @@ def cancel_ok(channel: Channel, method: commands.Basic.CancelOk) -> None:
 
 
 def get(channel: Channel, method: commands.Basic.Get) -> None:
-    channel.broker.settle_queues()
     vhost = channel.vhost
     name = queue_name(channel, method.queue)
     channel.connection.user.require(vhost.name, "read", "queue", name)
     queue = vhost.queue(name, channel.connection)
     queue.used()
+    channel.broker.settle(queue)
     queue.get(lambda: _answer_get(channel, queue, method.no_ack))
 
 

@@ -102,10 +102,11 @@ def _ready_queues(
 ) -> tuple[Queue, ...]:
     """For `immediate`: the queues that would deliver at once, down the alternate exchanges."""
     vhost = address.publisher.vhost
-    address.publisher.broker.settle_queues()
     exchange = address.exchange
     passed = set()
     while True:
+        for queue in queues:
+            address.publisher.broker.settle(queue)
         ready = tuple(queue for queue in queues if queue.has_ready_consumer)
         passed.add(exchange)
         name = None if exchange is None else exchange.alternate

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def declare(channel: Channel, method: commands.Queue.Declare) -> None:
-    channel.broker.settle_queues()
     name = method.queue
     if name == REPLY_TO or name.startswith(REPLY_PREFIX):
         _declare_reply_queue(channel, method)
         return
     queue = _declare_passive(channel, method) if method.passive else _declare(channel, method)
+    channel.broker.settle(queue)
     channel.last_queue = queue.name
     if not method.nowait:
         _declare_ok(channel, queue.name, queue.ready_count, queue.consumer_count)
@@ -108,20 +108,22 @@ def _may_bind(channel: Channel, name: str, exchange: str) -> str:
 
 
 def purge(channel: Channel, method: commands.Queue.Purge) -> None:
-    channel.broker.settle_queues()
     name = queue_name(channel, method.queue)
     channel.connection.user.require(channel.vhost.name, "read", "queue", name)
-    purged = channel.vhost.queue(name, channel.connection).purge()
+    queue = channel.vhost.queue(name, channel.connection)
+    channel.broker.settle(queue)
+    purged = queue.purge()
     if not method.nowait:
         channel.send(50, 31, purged.to_bytes(4, "big"))
 
 
 def delete(channel: Channel, method: commands.Queue.Delete) -> None:
-    channel.broker.settle_queues()
     vhost, connection = channel.vhost, channel.connection
     name = queue_name(channel, method.queue)
     connection.user.require(vhost.name, "configure", "queue", name)
     queue = vhost.queues.get(name)
+    if queue is not None:
+        channel.broker.settle(queue)
     deleted = vhost.delete_queue(
         name, if_unused=method.if_unused, if_empty=method.if_empty, owner=connection
     )

@@ -81,7 +81,8 @@ class EmbeddedEngine:
         self, vhost: str, name: str, *, if_unused: bool = False, if_empty: bool = False
     ) -> int:
         host = self._vhost(vhost)
-        self._broker.settle_queues()
+        if name in host.queues:
+            self._broker.settle(host.queues[name])
         return host.delete_queue(name, if_unused=if_unused, if_empty=if_empty, owner=self)
 
     # -- bindings

@@ -83,13 +83,18 @@ def test_a_delivery_comes_in_the_turn_of_its_publish() -> None:
     assert client.bodies() == [b"x"]
 
 
-def test_settling_queues_hands_out_before_the_turn_ends() -> None:
+def test_settling_a_queue_hands_out_what_it_has_and_leaves_others_alone() -> None:
     client = Client(make_broker())
-    client.declare("q")
-    client.consume("q", no_ack=True)
-    client.connection.receive(publish(1, b"x", routing_key="q"))
-    client.broker.settle_queues()
-    assert client.messages("q") == 0
+    for queue in ("asked", "other"):
+        client.declare(queue)
+        client.consume(queue, queue, no_ack=True)
+    client.connection.receive(publish(1, b"x", routing_key="asked"))
+    client.connection.receive(publish(1, b"x", routing_key="other"))
+    client.broker.settle(client.broker.vhosts["/"].queues["asked"])
+    assert client.messages("asked") == 0
+    assert client.messages("other") == 1
+    client.broker.turn()
+    assert client.messages("other") == 0
 
 
 def test_ticking_runs_what_is_due() -> None:
