@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import hmac
 import secrets
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from .errors import WarrenError, access_refused
 
@@ -29,6 +28,7 @@ DEFAULT_EXCHANGE = "amq.default"
 """What permissions and error texts call the exchange without a name."""
 
 VERIFIED_FOR_S = 60.0
+MAX_NAME_BYTES = 1024
 MAX_PATTERN_LENGTH = 256
 MAX_CACHED_ANSWERS = 10_000
 """Per user; a client that invents names must not fill the memory."""
@@ -134,23 +134,22 @@ class User:
         self.changed()
 
 
-class _Account:
-    """A user with its secret; the clear text of a configured password waits for its hash."""
+class UserKeeper(Protocol):
+    """Makes changes outlive the process; each call gives the commit number to wait for."""
 
-    __slots__ = ("_clear", "_hash", "_lock", "user")
+    def keep_user(self, user: User, password_hash: str) -> int: ...
+    def end_user(self, user: User) -> int: ...
+    def keep_permissions(self, user: User, vhost: str, permissions: Permissions) -> int:
+        """Raises `AuthError` if there is no such virtual host."""
 
-    def __init__(self, user: User, *, clear: str = "", password_hash: str | None = None) -> None:
-        self.user = user
-        self._clear = clear
-        self._hash = password_hash
-        self._lock = threading.Lock()
+    def end_permissions(self, user: User, vhost: str) -> int: ...
 
-    def hash(self) -> str:
-        with self._lock:
-            if self._hash is None:
-                self._hash = _hasher().hash(self._clear)
-                self._clear = ""
-            return self._hash
+
+class _Account(NamedTuple):
+    """A user with its secret."""
+
+    user: User
+    password_hash: str
 
 
 class _Verified(NamedTuple):
@@ -162,29 +161,20 @@ class _Verified(NamedTuple):
 
 
 class Users:
-    """Everyone who may log in. Changes are made on the event loop; `check` runs in any thread."""
+    """Everyone who may log in. Changes are made on the event loop; `check` runs in any thread.
+
+    Whoever changes a user gets the commit number from which on the change outlives the process,
+    0 if there is nothing to wait for.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.keeper: UserKeeper | None = None
         self.version = 0
         """Grows with every change of any user; a remembered refusal holds as long as it stands."""
         self._clock = clock
         self._accounts: dict[str, _Account] = {}
         self._verified: dict[str, _Verified] = {}
         self._digest_key = secrets.token_bytes(32)
-
-    @classmethod
-    def with_defaults(
-        cls, name: str, password: str, clock: Callable[[], float] = time.monotonic
-    ) -> Users:
-        """One administrator with all rights in `/`.
-
-        Its password is hashed at the first login instead of here, since a start must be quick;
-        until then it is held in clear, as the configuration it came from is anyway.
-        """
-        users = cls(clock)
-        users._store(_Account(User(name, ("administrator",)), clear=password))
-        users.set_permissions(name, "/", ".*", ".*", ".*")
-        return users
 
     def __iter__(self) -> Iterator[User]:
         return (account.user for account in self._accounts.values())
@@ -193,51 +183,70 @@ class Users:
         account = self._accounts.get(name)
         return account.user if account is not None else None
 
-    def add(self, name: str, password: str, tags: Iterable[str] = ()) -> User:
+    def add(self, name: str, password: str, tags: Iterable[str] = ()) -> int:
         """Adds the user or replaces its password and tags; takes as long as a login."""
-        return self.add_hashed(name, _hasher().hash(password), tags)
+        return self.add_hashed(name, hashed(password), tags)
 
-    def add_hashed(self, name: str, password_hash: str, tags: Iterable[str] = ()) -> User:
-        """As `add`, with an argon2 hash in PHC form. Raises `AuthError` if it is none."""
+    def add_hashed(self, name: str, password_hash: str, tags: Iterable[str] = ()) -> int:
+        """As `add`, with an argon2 hash in PHC form.
+
+        Raises `AuthError` if it is none, or for a name or tag that can't be kept.
+        """
         _check_hash(password_hash)
+        tags = frozenset(tags)
+        for text in (name, *tags):
+            _check_text(text)
         found = self._accounts.get(name)
         user = User(name) if found is None else found.user
-        user.tags = frozenset(tags)
-        self._store(_Account(user, password_hash=password_hash))
-        return user
+        user.tags = tags
+        commit = 0 if self.keeper is None else self.keeper.keep_user(user, password_hash)
+        self._store(_Account(user, password_hash))
+        return commit
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str) -> int:
         """Does nothing if there is no such user; who is logged in as it loses every right."""
         account = self._accounts.pop(name, None)
-        if account is not None:
-            self._verified.pop(name, None)
-            self.version += 1
-            account.user.tags = frozenset()
-            account.user._matchers.clear()
-            account.user.changed()
+        if account is None:
+            return 0
+        user = account.user
+        commit = 0 if self.keeper is None else self.keeper.end_user(user)
+        self._verified.pop(name, None)
+        self.version += 1
+        user.tags = frozenset()
+        user._matchers.clear()
+        user.changed()
+        return commit
 
-    def set_permissions(self, name: str, vhost: str, configure: str, write: str, read: str) -> None:
+    def set_permissions(self, name: str, vhost: str, configure: str, write: str, read: str) -> int:
         """Raises `AuthError` for an unknown user or a pattern that the engine refuses."""
+        user = self._existing(name)
         matchers = _Matchers(
             Permissions(configure, write, read),
             _matcher(configure),
             _matcher(write),
             _matcher(read),
         )
-        self._existing(name)._set(vhost, matchers)
+        commit = 0
+        if self.keeper is not None:
+            commit = self.keeper.keep_permissions(user, vhost, matchers.permissions)
+        user._set(vhost, matchers)
         self.version += 1
+        return commit
 
-    def clear_permissions(self, name: str, vhost: str) -> None:
+    def clear_permissions(self, name: str, vhost: str) -> int:
         """Raises `AuthError` for an unknown user."""
-        self._existing(name)._set(vhost, None)
+        user = self._existing(name)
+        commit = 0 if self.keeper is None else self.keeper.end_permissions(user, vhost)
+        user._set(vhost, None)
         self.version += 1
+        return commit
 
     def password_hash(self, name: str) -> str:
-        """The PHC string to store; takes as long as a login if the password is not hashed yet."""
+        """In PHC form. Raises `AuthError` for an unknown user."""
         account = self._accounts.get(name)
         if account is None:
             raise AuthError(f"no user '{name}'")
-        return account.hash()
+        return account.password_hash
 
     def known(self, name: str, password: str, *, loopback: bool) -> User | None:
         """The user if these credentials were verified within the last minute; cheap."""
@@ -254,11 +263,11 @@ class Users:
     def check(self, name: str, password: str, *, loopback: bool) -> User | None:
         """The user if name and password are right, and `guest` only from a loopback peer.
 
-        Costs one argon2 run whatever the answer (two at the first login as the configured
-        user). Thread safe; not for the event loop.
+        Costs one argon2 run whatever the answer. Thread safe; not for the event loop.
         """
         account = self._accounts.get(name)
-        matches = _matches(_NOBODY_HASH if account is None else account.hash(), password)
+        password_hash = _NOBODY_HASH if account is None else account.password_hash
+        matches = _matches(password_hash, password)
         if account is None or not matches or self._accounts.get(name) is not account:
             return None  # the last: the password changed meanwhile
         expires = self._clock() + VERIFIED_FOR_S
@@ -324,6 +333,11 @@ def _hasher() -> PasswordHasher:
     )
 
 
+def hashed(password: str) -> str:
+    """A new argon2 hash in PHC form; takes as long as a login."""
+    return _hasher().hash(password.encode(errors="surrogatepass"))
+
+
 def _matches(password_hash: str, password: str) -> bool:
     from argon2.exceptions import VerifyMismatchError
 
@@ -331,6 +345,15 @@ def _matches(password_hash: str, password: str) -> bool:
         return _hasher().verify(password_hash, password.encode(errors="surrogatepass"))
     except VerifyMismatchError:
         return False
+
+
+def _check_text(text: str) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise AuthError(f"{text!r} is no Unicode text") from error
+    if not 1 <= size <= MAX_NAME_BYTES:
+        raise AuthError(f"a user's name or tag has {size} bytes, 1 to {MAX_NAME_BYTES}")
 
 
 def _check_hash(password_hash: str) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from typing import TYPE_CHECKING
 
 from . import route as _types  # noqa: F401  (registers the exchange types)
+from .definitions.keeper import Keeper
 from .equivalence import check_equivalent, resource
 from .errors import access_refused, not_found, precondition_failed, resource_locked
 from .model import FieldValue, Table
@@ -42,7 +42,6 @@ _LOCKED = (
     "cannot obtain exclusive access to locked {}. It could be originally declared on another "
     "connection or the exclusive property value does not match that of the original declaration."
 )
-_queue_ids = count(1)
 
 
 class VirtualHost:
@@ -50,6 +49,7 @@ class VirtualHost:
 
     def __init__(self, name: str, broker: Surroundings) -> None:
         self.name = name
+        self.keeper = Keeper(broker.store, name)
         self._broker = broker
         self.queues: dict[str, Queue] = {}
         self.exchanges: dict[str, Exchange] = {}
@@ -57,7 +57,7 @@ class VirtualHost:
         """Reply queues of direct reply-to, by the opaque name that requests carry."""
         self._alternates: dict[str, dict[Exchange, None]] = {}
         for exchange, type_name, internal in _PREDECLARED:
-            self._add_exchange(
+            self.add_exchange(
                 make(
                     type_name, exchange, durable=True, auto_delete=False, internal=internal,
                     arguments={}, vhost=name,
@@ -108,7 +108,8 @@ class VirtualHost:
             arguments=arguments, vhost=self.name,
         )  # fmt: skip
         check_name("exchange", name, self.name)
-        self._add_exchange(made)
+        self.keeper.keep_exchange(made)
+        self.add_exchange(made)
         return made
 
     def delete_exchange(self, name: str, *, if_unused: bool = False) -> None:
@@ -129,8 +130,11 @@ class VirtualHost:
         if name == DEFAULT_EXCHANGE:
             raise access_refused("operation not permitted on the default exchange")
 
-    def _add_exchange(self, exchange: Exchange) -> None:
+    def add_exchange(self, exchange: Exchange) -> None:
+        """Takes in one that was made for this virtual host and is kept already, if it is to be."""
         self.exchanges[exchange.name] = exchange
+        if exchange.durable:
+            exchange.keeper = self.keeper
         if exchange.alternate is not None:
             self._alternates.setdefault(exchange.alternate, {})[exchange] = None
         self._alternate_changed(exchange.name)
@@ -157,6 +161,7 @@ class VirtualHost:
                 source.unbind_all(gone)
                 if source.auto_delete and not source.binding_count:
                     doomed.append(source)
+            self.keeper.end_exchange(gone)
             self._alternate_changed(gone.name)
 
     def _alternate_changed(self, name: str) -> None:
@@ -209,7 +214,7 @@ class VirtualHost:
             name,
             self.name,
             self._broker,
-            next(_queue_ids),
+            self._broker.store.reserve(1),
             # An exclusive queue dies with its connection, so there is nothing to keep.
             durable=durable and not exclusive,
             auto_delete=auto_delete,
@@ -217,6 +222,7 @@ class VirtualHost:
             arguments=arguments,
             rules=rules,
         )
+        self.keeper.keep_queue(queue)
         self.queues[name] = queue
         return queue
 
@@ -251,6 +257,9 @@ class VirtualHost:
         queue.changed()
         ready = queue.ready_count
         queue.purge()
+        if queue.durable:
+            self._broker.store.drop(queue)
+            self.keeper.end_queue(queue)
         if queue.ring is not None:
             for consumer in list(queue.ring.members):
                 queue.ring.remove(consumer)
@@ -259,7 +268,7 @@ class VirtualHost:
 
     def make_reply_queue(self, name: str) -> Queue:
         """The private queue behind direct reply-to; only its name leads there."""
-        queue = Queue(name, self.name, self._broker, next(_queue_ids))
+        queue = Queue(name, self.name, self._broker, self._broker.store.reserve(1))
         self.replies[name] = queue
         return queue
 

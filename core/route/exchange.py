@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import ClassVar, NotRequired, TypedDict
+from typing import ClassVar, NotRequired, Protocol, TypedDict
 
 from ..equivalence import resource, type_name
 from ..errors import precondition_failed
@@ -16,7 +16,14 @@ from ..model import FieldValue, Table
 from .binding import Binding, Destination, GroupedBindings
 from .route import Watched
 
-__all__ = ["ALTERNATE_EXCHANGE", "Binding", "Destination", "Exchange", "ExchangeProperties"]
+__all__ = [
+    "ALTERNATE_EXCHANGE",
+    "Binding",
+    "BindingKeeper",
+    "Destination",
+    "Exchange",
+    "ExchangeProperties",
+]
 
 ALTERNATE_EXCHANGE = "alternate-exchange"
 
@@ -37,6 +44,16 @@ class ExchangeProperties(TypedDict):
     vhost: NotRequired[str]
 
 
+class BindingKeeper(Protocol):
+    """Whoever makes bindings outlive the process."""
+
+    def binding_key(self, source: Exchange, binding: Binding) -> bytes | None:
+        """What it is kept under, None if it is not. Raises `ChannelError` 406 if it can't be."""
+
+    def bound(self, key: bytes) -> None: ...
+    def unbound(self, source: Exchange, bindings: Iterable[Binding]) -> None: ...
+
+
 class Exchange(Watched, ABC):
     """A place to publish to (AMQP 0-9-1 1.6.2); raises `ChannelError` 406 on bad arguments.
 
@@ -54,6 +71,7 @@ class Exchange(Watched, ABC):
         "binding_count",
         "durable",
         "internal",
+        "keeper",
         "name",
         "vhost",
     )  # fmt: skip
@@ -81,6 +99,8 @@ class Exchange(Watched, ABC):
         self.internal = internal
         self.arguments = arguments
         self.alternate = self._alternate()
+        self.keeper: BindingKeeper | None = None
+        """Hears of bindings that come and go; only durable exchanges have one."""
         self.binding_count = 0
         self._by_destination: GroupedBindings[Destination] = GroupedBindings()
         self._incoming: dict[Exchange, None] | None = None
@@ -108,6 +128,7 @@ class Exchange(Watched, ABC):
         """True if new, False for a repeat; raises `ChannelError` 406 as `check` does."""
         self.check(routing_key, arguments)
         binding = Binding(destination, routing_key, arguments)
+        kept = None if self.keeper is None else self.keeper.binding_key(self, binding)
         first = destination not in self._by_destination
         if not self._by_destination.add(destination, binding):
             return False
@@ -116,6 +137,8 @@ class Exchange(Watched, ABC):
         self.binding_count += 1
         self.attach(binding)
         self.changed()
+        if self.keeper is not None and kept is not None:
+            self.keeper.bound(kept)
         return True
 
     def unbind(self, destination: Destination, routing_key: str, arguments: Table) -> bool:
@@ -166,6 +189,8 @@ class Exchange(Watched, ABC):
         if isinstance(destination, Exchange) and destination not in self._by_destination:
             self._unlink(destination)
         self.changed()
+        if self.keeper is not None:
+            self.keeper.unbound(self, bindings)
 
     def _link(self, destination: Exchange) -> None:
         self._exchange_destinations += 1

@@ -1,0 +1,114 @@
+"""The fields that keys and values of definitions are made of.
+
+Text has its length in two octets before it. Arguments are field tables as AMQP writes them, so
+that every type comes back as it came.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from ..errors import ConnectionFault
+from ..model import FieldValue, Table
+from ..wire.tables import decode_table, encode_table, encode_value, join_entries, join_items
+
+MAX_TEXT_BYTES = 65_535
+
+
+def text(value: str) -> bytes:
+    """Raises `ValueError` for more than 65,535 bytes, or what is no Unicode text."""
+    raw = value.encode()
+    if len(raw) > MAX_TEXT_BYTES:
+        raise ValueError(f"a text of {len(raw)} bytes: limit {MAX_TEXT_BYTES}")
+    return len(raw).to_bytes(2, "big") + raw
+
+
+def number(value: int) -> bytes:
+    """A sequence number."""
+    return value.to_bytes(8, "big")
+
+
+def arguments(table: Table) -> bytes:
+    """Nothing for an empty table. Raises `ValueError` for what a field table can't hold."""
+    if not table:
+        return b""
+    try:
+        return encode_table(table)
+    except ValueError:
+        return _exact_table(table)
+
+
+def _exact_table(table: Table) -> bytes:
+    """With the two values that AMQP can carry and `encode_table` leaves to nobody: few clients
+    read them, but one has sent them."""
+    encode_table(dict.fromkeys(table))  # for the keys alone
+    return join_entries({key.encode(): _exact(value) for key, value in table.items()})
+
+
+def _exact(value: FieldValue) -> bytes:
+    match value:
+        case bool():
+            return encode_value(value)
+        case int() if 2**63 <= value < 2**64:
+            return b"L" + value.to_bytes(8, "big")
+        case Decimal() if value.is_finite() and _unscaled(value) == -(2**31):
+            return b"D" + bytes((_scale(value),)) + (-(2**31)).to_bytes(4, "big", signed=True)
+        case list():
+            return b"A" + join_items(map(_exact, value))
+        case dict():
+            return b"F" + _exact_table(value)
+        case _:
+            return encode_value(value)
+
+
+def _scale(value: Decimal) -> int:
+    exponent = value.as_tuple().exponent
+    return -exponent if isinstance(exponent, int) and -255 <= exponent < 0 else 0
+
+
+def _unscaled(value: Decimal) -> Decimal:
+    return value.scaleb(_scale(value))
+
+
+class Reader:
+    """Takes fields off a key or a value; raises `ValueError` if it is not made of them."""
+
+    __slots__ = ("_at", "_raw")
+
+    def __init__(self, raw: bytes, at: int = 0) -> None:
+        self._raw = raw
+        self._at = at
+
+    def _take(self, size: int) -> bytes:
+        at = self._at
+        self._at = after = at + size
+        if after > len(self._raw):
+            raise ValueError("it is cut off")
+        return self._raw[at:after]
+
+    def octet(self) -> int:
+        return self._take(1)[0]
+
+    def number(self) -> int:
+        return int.from_bytes(self._take(8), "big")
+
+    def text(self) -> str:
+        raw, start = self._raw, self._at + 2
+        self._at = end = start + int.from_bytes(raw[start - 2 : start], "big")
+        if end > len(raw):
+            raise ValueError("it is cut off")
+        return raw[start:end].decode()
+
+    def arguments(self) -> Table:
+        """All that is left."""
+        if self._at == len(self._raw):
+            return {}
+        try:
+            table, self._at = decode_table(self._raw, self._at, len(self._raw))
+        except ConnectionFault as error:
+            raise ValueError(str(error)) from error
+        return table
+
+    def end(self) -> None:
+        if self._at != len(self._raw):
+            raise ValueError(f"{len(self._raw) - self._at} bytes too many")

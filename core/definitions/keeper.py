@@ -1,0 +1,149 @@
+"""Writes what is declared into the store; nothing here waits for the disk.
+
+What ends is ended in an order that leaves no definition without what it refers to, wherever a
+crash cuts the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ..auth import AuthError, Permissions, User
+from ..errors import precondition_failed
+from ..queue.queue import Queue
+from ..route.exchange import Exchange
+from . import kinds
+
+if TYPE_CHECKING:
+    from ..route.binding import Binding
+    from ..store.port import Store
+
+
+class Keeper:
+    """Keeps the durable part of one virtual host."""
+
+    __slots__ = ("_paused", "_store", "_vhost")
+
+    def __init__(self, store: Store, vhost: str) -> None:
+        self._store = store
+        self._vhost = vhost
+        self._paused = False
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What is declared inside is known to the store already."""
+        self._paused = True
+        try:
+            yield
+        finally:
+            self._paused = False
+
+    def keep_vhost(self) -> None:
+        self._define(kinds.VhostDefinition(self._vhost))
+
+    def keep_exchange(self, exchange: Exchange) -> None:
+        """Raises `ChannelError` 406 for arguments that can't be kept."""
+        if exchange.durable:
+            self._define(
+                kinds.ExchangeDefinition(
+                    self._vhost, exchange.name, exchange.type_name, exchange.auto_delete,
+                    exchange.internal, exchange.arguments,
+                )
+            )  # fmt: skip
+
+    def end_exchange(self, exchange: Exchange) -> None:
+        """When its bindings have been ended."""
+        if exchange.durable:
+            self._end(kinds.exchange_key(self._vhost, exchange.name))
+
+    def keep_queue(self, queue: Queue) -> None:
+        """Raises `ChannelError` 406 for arguments that can't be kept."""
+        if queue.durable:
+            self._define(
+                kinds.QueueDefinition(
+                    self._vhost, queue.name, queue.id, queue.auto_delete, queue.arguments
+                )
+            )
+
+    def end_queue(self, queue: Queue) -> None:
+        """When its bindings have been ended and its messages dropped."""
+        if queue.durable:
+            self._end(kinds.queue_key(self._vhost, queue.name))
+
+    # -- what an exchange asks of it
+
+    def binding_key(self, source: Exchange, binding: Binding) -> bytes | None:
+        """What a binding is kept as, None if it is not: an end of it goes with the process.
+
+        Raises `ChannelError` 406 for arguments that can't be kept.
+        """
+        destination = binding.destination
+        assert isinstance(destination, Queue | Exchange)
+        if self._paused or not (source.durable and destination.durable):
+            return None
+        definition = kinds.BindingDefinition(
+            self._vhost, source.name, isinstance(destination, Exchange), destination.name,
+            binding.routing_key, binding.arguments,
+        )  # fmt: skip
+        try:
+            return definition.key()
+        except ValueError as error:
+            raise _unkeepable(definition, error) from error
+
+    def bound(self, key: bytes) -> None:
+        self._store.define(key, kinds.VERSION)
+
+    def unbound(self, source: Exchange, bindings: Iterable[Binding]) -> None:
+        for binding in bindings:
+            key = self.binding_key(source, binding)
+            if key is not None:
+                self._store.define(key, None)
+
+    def _define(self, definition: kinds.Definition) -> None:
+        if self._paused:
+            return
+        try:
+            key, value = definition.key(), definition.value()
+        except ValueError as error:
+            raise _unkeepable(definition, error) from error
+        self._store.define(key, value)
+
+    def _end(self, key: bytes) -> None:
+        if not self._paused:
+            self._store.define(key, None)
+
+
+def _unkeepable(definition: kinds.Definition, error: ValueError) -> Exception:
+    return precondition_failed(f"{kinds.described(definition)} can't be kept: {error}")
+
+
+class UserKeeper:
+    """Keeps users and permissions; each call gives the commit number to wait for."""
+
+    def __init__(self, store: Store, vhosts: Collection[str]) -> None:
+        self._store = store
+        self._vhosts = vhosts
+
+    def keep_user(self, user: User, password_hash: str) -> int:
+        tags = tuple(sorted(user.tags))
+        definition = kinds.UserDefinition(user.name, password_hash, tags)
+        return self._store.define(definition.key(), definition.value())
+
+    def end_user(self, user: User) -> int:
+        for vhost in user.permissions:
+            self._store.define(kinds.permission_key(user.name, vhost), None)
+        return self._store.define(kinds.user_key(user.name), None)
+
+    def keep_permissions(self, user: User, vhost: str, permissions: Permissions) -> int:
+        """Raises `AuthError` if there is no such virtual host."""
+        if vhost not in self._vhosts:
+            raise AuthError(f"no vhost '{vhost}'")
+        definition = kinds.PermissionDefinition(
+            user.name, vhost, permissions.configure, permissions.write, permissions.read
+        )
+        return self._store.define(definition.key(), definition.value())
+
+    def end_permissions(self, user: User, vhost: str) -> int:
+        return self._store.define(kinds.permission_key(user.name, vhost), None)

@@ -1,0 +1,172 @@
+"""Definitions as bytes: every kind and every type of argument comes back as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.wire.support import TABLES
+from warren.core.definitions.decode import BadDefinition, decode
+from warren.core.definitions.fields import MAX_TEXT_BYTES, Reader, arguments, text
+from warren.core.definitions.kinds import (
+    BindingDefinition,
+    Definition,
+    ExchangeDefinition,
+    Kind,
+    QueueDefinition,
+    UserDefinition,
+    VhostDefinition,
+    described,
+)
+from warren.core.equivalence import comparable
+from warren.core.model import FieldValue, Table
+from warren.core.wire.tables import decode_table
+
+from .support import DEFINITIONS
+
+
+@given(DEFINITIONS)
+def test_every_definition_comes_back(definition: Definition) -> None:
+    found = decode(definition.key(), definition.value())
+    assert found == definition
+    assert type(found) is type(definition)
+
+
+@given(DEFINITIONS, DEFINITIONS)
+def test_keys_are_equal_only_for_the_same_object(one: Definition, other: Definition) -> None:
+    assert (one.key() == other.key()) == (_object(one) == _object(other))
+
+
+def _object(definition: Definition) -> tuple[object, ...]:
+    match definition:
+        case VhostDefinition() | UserDefinition():
+            return type(definition), definition.name
+        case ExchangeDefinition() | QueueDefinition():
+            return type(definition), definition.vhost, definition.name
+        case BindingDefinition():
+            # The table in its bytes: 1 and True are equal, but no equal arguments.
+            return type(definition), *definition[:-1], arguments(definition.arguments)
+        case _:
+            return type(definition), definition.user, definition.vhost
+
+
+@given(DEFINITIONS, st.data())
+def test_what_is_cut_off_is_damaged(definition: Definition, data: st.DataObject) -> None:
+    key, value = definition.key(), definition.value()
+    cut = data.draw(st.integers(0, len(value) - 1))
+    # A table is the last field and may be missing, and then there are no arguments.
+    without_table = len(value) - len(arguments(getattr(definition, "arguments", {})))
+    if isinstance(definition, BindingDefinition) or cut != without_table:
+        assert "is damaged" in complaint(key, value[:cut])
+    assert "is damaged" in complaint(key, value + b"\0")
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40))
+def test_any_bytes_are_refused_or_decoded(key: bytes, value: bytes) -> None:
+    try:
+        found = decode(key, value)
+    except BadDefinition:
+        return
+    assert found.key()[:1] == key[:1]
+
+
+def complaint(key: bytes, value: bytes) -> str:
+    with pytest.raises(BadDefinition) as caught:
+        decode(key, value)
+    assert caught.value.key == key
+    return str(caught.value)
+
+
+def test_unknown_kinds_are_of_a_newer_warren() -> None:
+    kind = max(Kind) + 1
+    assert complaint(bytes((kind,)) + b"\0\1x", b"\1") == (
+        "definition 0x07 '..x' is of a kind that this Warren does not know; "
+        "start the newer one that wrote it"
+    )
+    assert "kind" in complaint(b"", b"\1")
+
+
+def test_newer_versions_are_not_guessed_at() -> None:
+    key = QueueDefinition("/", "mail", 7, False, {}).key()
+    assert complaint(key, b"\2anything") == (
+        "definition queue '../..mail' has version 2, this Warren knows up to 1; "
+        "start the newer one that wrote it"
+    )
+
+
+def test_unknown_flags_are_not_ignored() -> None:
+    queue = QueueDefinition("/", "q", 7, False, {})
+    assert "unknown flags 4" in complaint(queue.key(), b"\1\4" + queue.value()[2:])
+
+
+# -- fields
+
+
+@dataclass
+class Sent:
+    """A value as a client sent it."""
+
+    raw: bytes
+
+    @property
+    def decoded(self) -> Table:
+        entry = b"\1k" + self.raw
+        data = len(entry).to_bytes(4, "big") + entry
+        return decode_table(data, 0, len(data))[0]
+
+
+SENT = [
+    Sent(b"t\1"), Sent(b"b\xff"), Sent(b"B\xff"), Sent(b"s\xff\xfe"), Sent(b"u\xff\xfe"),
+    Sent(b"I\x80\0\0\0"), Sent(b"i\xff\xff\xff\xff"), Sent(b"l" + b"\x80" + bytes(7)),
+    Sent(b"L" + b"\xff" * 8), Sent(b"f\x3f\xc0\0\0"), Sent(b"d\x3f\xb9\x99\x99\x99\x99\x99\x9a"),
+    Sent(b"D\2\0\0\0\x7b"), Sent(b"D\xff\x80\0\0\0"), Sent(b"D\0\x80\0\0\0"),
+    Sent(b"S\0\0\0\2\xc3\xbc"), Sent(b"S\0\0\0\2\xff\xff"), Sent(b"x\0\0\0\2ab"), Sent(b"V"),
+    Sent(b"T" + (2**32).to_bytes(8, "big")), Sent(b"T" + (2**63 - 1).to_bytes(8, "big")),
+    Sent(b"A\0\0\0\x0aVL" + b"\xff" * 8), Sent(b"F\0\0\0\x0b\1aL" + b"\xff" * 8),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sent", SENT, ids=lambda sent: sent.raw[:1].decode())
+def test_whatever_a_client_can_send_can_be_kept(sent: Sent) -> None:
+    kept = arguments(sent.decoded)
+    found = Reader(kept).arguments()
+    assert comparable(found) == comparable(sent.decoded)
+    assert type(found["k"]) is type(sent.decoded["k"])
+    assert arguments(found) == kept
+
+
+@given(TABLES)
+def test_bytes_of_arguments_stay_the_same_over_restarts(table: Table) -> None:
+    kept = arguments(table)
+    assert arguments(Reader(kept).arguments()) == kept
+
+
+def test_no_arguments_need_no_bytes() -> None:
+    assert arguments({}) == b""
+    assert Reader(b"").arguments() == {}
+
+
+@pytest.mark.parametrize(
+    "value", [2**64, -(2**63) - 1, Decimal("NaN"), Decimal(2**31), datetime(1969, 1, 1, tzinfo=UTC)]
+)
+def test_what_amqp_has_no_type_for_is_refused(value: FieldValue) -> None:
+    with pytest.raises(ValueError, match="table value"):
+        arguments({"k": value})
+
+
+def test_texts_are_bounded() -> None:
+    assert Reader(text("x" * MAX_TEXT_BYTES)).text() == "x" * MAX_TEXT_BYTES
+    with pytest.raises(ValueError, match="65536 bytes: limit 65535"):
+        text("x" * (MAX_TEXT_BYTES + 1))
+
+
+def test_every_kind_has_a_description() -> None:
+    assert described(BindingDefinition("v", "x", False, "q", "k", {})) == (
+        "binding of queue 'q' to exchange 'x' by key 'k' in vhost 'v'"
+    )
+    assert described(VhostDefinition("v")) == "vhost 'v'"

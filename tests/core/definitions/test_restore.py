@@ -1,0 +1,441 @@
+"""What is declared comes back after a restart, and what was ended does not."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conformance import frames
+from tests.core.wire.support import TABLES
+from tests.support.amqp import Client, take_turns
+from warren.core import auth
+from warren.core.auth import AuthError, Permissions, Users
+from warren.core.broker import Broker
+from warren.core.clock import ManualClock
+from warren.core.definitions.decode import BadDefinition
+from warren.core.definitions.kinds import (
+    BindingDefinition,
+    Definition,
+    ExchangeDefinition,
+    PermissionDefinition,
+    QueueDefinition,
+    UserDefinition,
+    VhostDefinition,
+)
+from warren.core.errors import ChannelError
+from warren.core.queue.queue import Queue
+from warren.core.vhost import VirtualHost
+
+from .support import NotingStore, made, new_broker, restarted, seen
+
+PRICE = frames.Raw(b"D\2\0\0\0\x78")
+RULES = {"x-message-ttl": 60_000, "x-max-length": 5, "x-dead-letter-exchange": "dead"}
+
+
+@pytest.fixture(autouse=True)
+def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth, "ARGON2_MEMORY_KIB", 8)
+    monkeypatch.setattr(auth, "ARGON2_TIME_COST", 1)
+
+
+@pytest.fixture
+def started() -> tuple[Broker, NotingStore]:
+    return new_broker()
+
+
+def declare_all(client: Client) -> None:
+    client.call("Exchange.Declare", exchange="dead", exchange_type="fanout", durable=True)
+    client.call(
+        "Exchange.Declare", exchange="news", exchange_type="topic", durable=True, auto_delete=True,
+        arguments={"alternate-exchange": "dead"},
+    )  # fmt: skip
+    client.call(
+        "Exchange.Declare", exchange="inner", exchange_type="headers", durable=True, internal=True
+    )
+    client.declare("mail", durable=True, arguments=RULES)
+    client.declare("short", durable=True, auto_delete=True)
+    client.declare("", durable=True)
+    client.call("Queue.Bind", queue="mail", exchange="news", routing_key="eu.#")
+    client.call("Queue.Bind", queue="mail", exchange="amq.topic", routing_key="*.fr")
+    client.call("Queue.Bind", queue="short", exchange="dead")
+    client.call("Exchange.Bind", destination="inner", source="news", routing_key="#")
+    client.call(
+        "Queue.Bind", queue="short", exchange="inner",
+        arguments={"x-match": "any", "price": PRICE, "n": 2**40},
+    )  # fmt: skip
+
+
+# -- what comes back
+
+
+def test_all_that_lasts_is_there_again(started: tuple[Broker, NotingStore]) -> None:
+    broker, store = started
+    broker.add_vhost("other")
+    broker.users.add("tony", "secret", ("management", "monitoring"))
+    broker.users.set_permissions("tony", "other", "^t", "", ".*")
+    declare_all(Client(broker))
+    again, _ = restarted(store)
+    assert seen(again) == seen(broker)
+    assert [queue for queue in seen(again)["vhosts"]["/"]["queues"] if queue[0] == "mail"]
+
+
+def test_clients_find_it_as_they_declared_it(started: tuple[Broker, NotingStore]) -> None:
+    broker, store = started
+    declare_all(Client(broker))
+    again, written = restarted(store)
+    client = Client(again)
+    declare_all(client)  # an argument that differs would be a 406
+    assert len(written.writes) == 1  # the queue without a name is a new one each time
+    assert client.send("Queue.Declare", queue="short", durable=True)[0]["reply_code"] == 406
+
+
+def test_routes_are_what_they_were(started: tuple[Broker, NotingStore]) -> None:
+    broker, store = started
+    declare_all(Client(broker))
+    client = Client(restarted(store)[0])
+    client.publish(b"1", exchange="news", routing_key="eu.paris")
+    client.publish(b"2", {"headers": {"price": PRICE}}, exchange="news", routing_key="x")
+    client.publish(b"3", exchange="amq.topic", routing_key="le.fr")
+    assert (client.messages("mail"), client.messages("short")) == (2, 1)
+
+
+def test_rules_of_queues_are_in_force(started: tuple[Broker, NotingStore]) -> None:
+    broker, store = started
+    declare_all(Client(broker))
+    client = Client(restarted(store)[0])
+    for number in range(7):
+        client.publish(str(number).encode(), routing_key="mail")
+    assert (client.messages("mail"), client.messages("short")) == (5, 2)
+
+
+def test_users_log_in_again(started: tuple[Broker, NotingStore]) -> None:
+    broker, store = started
+    broker.users.add("tony", "secret")
+    users = restarted(store)[0].users
+    assert users.check("tony", "secret", loopback=False) is users.get("tony")
+    assert users.check("tony", "other", loopback=False) is None
+    assert users.check("guest", "guest", loopback=True) is users.get("guest")
+
+
+def test_no_password_is_written(started: tuple[Broker, NotingStore]) -> None:
+    broker, store = started
+    broker.users.add("tony", "a-secret-nobody-knows")
+    assert not [value for _, value in store.writes if value and b"a-secret-nobody" in value]
+    assert sum(b"$argon2id$" in (value or b"") for _, value in store.writes) == 2
+
+
+def test_ids_stay_and_are_never_given_twice(started: tuple[Broker, NotingStore]) -> None:
+    broker, store = started
+    queue = broker.vhosts["/"].declare_queue("q", durable=True)
+    again = restarted(store)[0].vhosts["/"]
+    assert again.queues["q"].id == queue.id
+    again.delete_queue("q")
+    other = again.declare_queue("q", durable=True)
+    assert (
+        len({queue.id, other.id, again.declare_queue("t").id, again.make_reply_queue("r").id}) == 4
+    )
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.sampled_from("abc"), TABLES), max_size=6))
+def test_bindings_come_and_go_with_any_arguments(wanted: list[tuple[str, Any]]) -> None:
+    store = made()
+    vhost = restarted(store)[0].vhosts["/"]
+    queue = vhost.declare_queue("q", durable=True)
+    source = vhost.exchange("amq.direct")
+    for key, arguments in wanted:
+        vhost.bind(source, queue, key, arguments)
+    written = vhost_store(vhost)
+    again = restarted(written)[0].vhosts["/"]
+    assert again.exchange("amq.direct").binding_count == source.binding_count
+    for key, arguments in wanted:
+        again.unbind(again.exchange("amq.direct"), again.queues["q"], key, arguments)
+    last = restarted(vhost_store(again))[0].vhosts["/"]
+    assert last.exchange("amq.direct").binding_count == 0
+
+
+def vhost_store(vhost: VirtualHost) -> NotingStore:
+    store = vhost._broker.store
+    assert isinstance(store, NotingStore)
+    return store
+
+
+# -- what does not
+
+
+def test_what_does_not_last_is_not_kept(started: tuple[Broker, NotingStore]) -> None:
+    broker, store = started
+    client = Client(broker)
+    client.declare("kept", durable=True)
+    before = len(store.writes)
+    client.call("Exchange.Declare", exchange="loud", exchange_type="fanout")
+    client.declare("gone")
+    client.declare("mine", durable=True, exclusive=True)
+    client.call("Queue.Bind", queue="gone", exchange="amq.direct")
+    client.call("Queue.Bind", queue="mine", exchange="amq.direct")
+    client.call("Queue.Bind", queue="kept", exchange="loud")
+    client.call("Exchange.Bind", destination="loud", source="amq.fanout")
+    client.call("Exchange.Bind", destination="amq.fanout", source="loud")
+    client.call("Exchange.Delete", exchange="loud")
+    client.call("Queue.Delete", queue="gone")
+    assert len(store.writes) == before
+
+
+def test_repeats_are_not_written_again(started: tuple[Broker, NotingStore]) -> None:
+    broker, store = started
+    client = Client(broker)
+    declare_all(client)
+    before = len(store.writes)
+    for name in ("eu.#", "eu.#"):
+        client.call("Queue.Bind", queue="mail", exchange="news", routing_key=name)
+    client.declare("mail", durable=True, arguments=RULES)
+    client.call("Queue.Unbind", queue="mail", exchange="news", routing_key="nobody's")
+    assert len(store.writes) == before
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        ("Queue.Delete", {"queue": "mail"}),
+        ("Exchange.Delete", {"exchange": "news"}),
+        ("Exchange.Delete", {"exchange": "inner"}),
+        ("Queue.Unbind", {"queue": "mail", "exchange": "news", "routing_key": "eu.#"}),
+        ("Exchange.Unbind", {"destination": "inner", "source": "news", "routing_key": "#"}),
+    ],
+    ids=str,
+)
+def test_what_ended_stays_away_whatever_a_crash_leaves(
+    started: tuple[Broker, NotingStore], end: tuple[str, dict[str, Any]]
+) -> None:
+    """After each write of it there is a state that can be started from."""
+    broker, store = started
+    declare_all(Client(broker))
+    kept = dict(store.definitions)
+    before = len(store.writes)
+    Client(broker).call(end[0], **end[1])
+    assert seen(restarted(store)[0]) == seen(broker)
+    assert len(store.writes) > before
+    for key, value in store.writes[before:]:
+        assert value is None
+        del kept[key]
+        restarted(NotingStore(kept))
+    assert kept == store.definitions
+
+
+def test_auto_delete_takes_definitions_along(started: tuple[Broker, NotingStore]) -> None:
+    broker, store = started
+    client = Client(broker)
+    first = dict(store.definitions)
+    declare_all(client)
+    client.call("Queue.Unbind", queue="mail", exchange="news", routing_key="eu.#")
+    client.call("Exchange.Unbind", destination="inner", source="news", routing_key="#")
+    assert "news" not in broker.vhosts["/"].exchanges
+    client.consume("short")
+    client.call("Basic.Cancel", consumer_tag="c")
+    client.call("Exchange.Delete", exchange="dead")
+    client.call("Exchange.Delete", exchange="inner")
+    for name in [name for name, queue in broker.vhosts["/"].queues.items() if queue.durable]:
+        client.call("Queue.Delete", queue=name)
+    assert store.definitions == first
+
+
+def test_removed_users_and_permissions_stay_away(started: tuple[Broker, NotingStore]) -> None:
+    broker, store = started
+    first = dict(store.definitions)
+    users = broker.users
+    users.add("tony", "secret")
+    users.set_permissions("tony", "/", "a", "b", "c")
+    users.set_permissions("guest", "/", "", "", "")
+    users.clear_permissions("tony", "/")
+    assert restarted(store)[0].users.get("tony") is not None
+    users.set_permissions("tony", "/", "a", "b", "c")
+    users.remove("tony")
+    users.set_permissions("guest", "/", ".*", ".*", ".*")
+    assert store.definitions == first
+
+
+# -- users wait
+
+
+def test_changes_of_users_give_the_number_to_wait_for(started: tuple[Broker, NotingStore]) -> None:
+    users, store = started[0].users, started[1]
+    changes: list[Callable[[], int]] = [
+        lambda: users.add("tony", "secret"),
+        lambda: users.add_hashed("tony", users.password_hash("guest"), ("management",)),
+        lambda: users.set_permissions("tony", "/", "", "", ".*"),
+        lambda: users.clear_permissions("tony", "/"),
+        lambda: users.remove("tony"),
+    ]
+    for change in changes:
+        before = len(store.writes)
+        assert change() == len(store.writes) > before
+    assert users.remove("tony") == 0
+
+
+def test_a_user_without_a_store_waits_for_nothing() -> None:
+    users = Users()
+    assert users.add("tony", "secret") == 0
+    assert users.set_permissions("tony", "/", "", "", "") == 0
+    assert users.remove("tony") == 0
+
+
+def test_permissions_need_a_vhost_that_exists(started: tuple[Broker, NotingStore]) -> None:
+    users = started[0].users
+    with pytest.raises(AuthError, match="no vhost 'other'"):
+        users.set_permissions("guest", "other", "", "", "")
+    guest = users.get("guest")
+    assert guest is not None and guest.permissions == {"/": Permissions(".*", ".*", ".*")}
+    started[0].add_vhost("other")
+    users.set_permissions("guest", "other", "", "", "")
+
+
+# -- a new store, and a damaged one
+
+
+def test_a_new_store_gets_one_administrator() -> None:
+    store = NotingStore()
+    broker = Broker(Users(), store=store)
+    assert not broker.restore()
+    assert store.writes == []
+    assert broker.set_up("root", "secret") == len(store.writes) == 3
+    (user,) = restarted(store)[0].users
+    assert (user.name, set(user.tags)) == ("root", {"administrator"})
+    assert user.permissions == {"/": Permissions(".*", ".*", ".*")}
+
+
+def test_a_vhost_that_was_taken_away_does_not_come_back() -> None:
+    store = NotingStore({VhostDefinition("v").key(): VhostDefinition("v").value()})
+    assert list(restarted(store)[0].vhosts) == ["v"]
+
+
+def broken(*definitions: Definition) -> str:
+    """What a start says to these; then it has left the broker alone."""
+    store = made(*definitions)
+    broker = Broker(Users(), store=store)
+    with pytest.raises(BadDefinition) as caught:
+        broker.restore()
+    assert store.writes == []
+    assert broker.vhosts["/"].queues == {}
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("definition", "complaint"),
+    [
+        (
+            UserDefinition("tony", "secret", ()),
+            "user 'tony': the password hash is not an argon2 hash in PHC form",
+        ),
+        (
+            PermissionDefinition("tony", "/", "", "", ""),
+            "permission of user 'tony' in vhost '/': no user 'tony'",
+        ),
+        (
+            PermissionDefinition("guest", "v", "", "", ""),
+            "permission of user 'guest' in vhost 'v': there is no vhost 'v'",
+        ),
+        (
+            ExchangeDefinition("/", "x", "x-mystery", False, False, {}),
+            "exchange 'x' in vhost '/': unknown exchange type 'x-mystery'",
+        ),
+        (
+            ExchangeDefinition("/", "amq.topic", "topic", False, False, {}),
+            "exchange 'amq.topic' in vhost '/': every vhost has it, it can't be defined",
+        ),
+        (
+            QueueDefinition("v", "q", 1, False, {}),
+            "queue 'q' in vhost 'v': there is no vhost 'v'",
+        ),
+        (
+            QueueDefinition("/", "q", 1, False, {"x-max-length": "many"}),
+            "queue 'q' in vhost '/': invalid arg 'x-max-length' for queue 'q' in vhost '/': "
+            "longstr given, a whole number is needed",
+        ),
+        (
+            BindingDefinition("/", "amq.topic", False, "q", "k", {}),
+            "binding of queue 'q' to exchange 'amq.topic' by key 'k' in vhost '/': "
+            "there is no queue 'q'",
+        ),
+        (
+            BindingDefinition("/", "amq.topic", True, "x", "k", {}),
+            "binding of exchange 'x' to exchange 'amq.topic' by key 'k' in vhost '/': "
+            "there is no exchange 'x'",
+        ),
+        (
+            BindingDefinition("/", "x", True, "amq.topic", "k", {}),
+            "binding of exchange 'amq.topic' to exchange 'x' by key 'k' in vhost '/': "
+            "there is no exchange 'x'",
+        ),
+        (
+            BindingDefinition("/", "amq.headers", True, "amq.topic", "", {"x-match": "none"}),
+            "binding of exchange 'amq.topic' to exchange 'amq.headers' by key '' in vhost '/': "
+            "Invalid x-match field value none; expected all, any, all-with-x, or any-with-x",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_bad_definition_is_named(definition: Definition, complaint: str) -> None:
+    assert broken(QueueDefinition("/", "sound", 5, False, {}), definition) == complaint
+
+
+def test_messages_are_asked_for_when_all_is_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    recover = Queue.recover
+
+    def note(queue: Queue, held: Any) -> None:
+        asked.append(queue.id)
+        recover(queue, held)
+
+    monkeypatch.setattr(Queue, "recover", note)
+    sound = QueueDefinition("/", "sound", 5, False, {})
+    broken(sound, BindingDefinition("/", "amq.topic", False, "q", "k", {}))
+    assert asked == []
+    restarted(made(sound))
+    assert asked == [5]
+
+
+def test_restoring_sends_and_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    broker, store = new_broker()
+    declare_all(Client(broker))
+    with caplog.at_level(logging.DEBUG):
+        again = restarted(store)[0]
+        take_turns(again)
+    assert caplog.records == []
+    assert again.counters.published == again.counters.delivered == 0
+
+
+# -- arguments that can't be kept
+
+
+def test_what_can_not_be_kept_is_not_declared_either(started: tuple[Broker, NotingStore]) -> None:
+    vhost, store = started[0].vhosts["/"], started[1]
+    vhost.declare_queue("q", durable=True)
+    before = len(store.writes)
+    huge: Any = {"x-huge": 2**64}
+    with pytest.raises(ChannelError, match="queue 'w' in vhost '/' can't be kept: table value"):
+        vhost.declare_queue("w", durable=True, arguments=huge)
+    with pytest.raises(ChannelError, match="binding of queue 'q' .* can't be kept"):
+        vhost.bind(vhost.exchange("amq.direct"), vhost.queues["q"], "", huge)
+    assert vhost.exchange("amq.direct").binding_count == 0
+    assert "w" not in vhost.queues
+    assert len(store.writes) == before
+    vhost.declare_queue("w", arguments=huge)
+
+
+def test_time_stands_where_it_stood() -> None:
+    """A queue that goes when it is idle has its whole time again after a restart."""
+    store = made(QueueDefinition("/", "q", 5, False, {"x-expires": 1_000}))
+    clock = ManualClock()
+    broker = Broker(Users(), store=NotingStore(store.definitions), clock=clock)
+    broker.restore()
+    clock.advance(999)
+    take_turns(broker)
+    assert "q" in broker.vhosts["/"].queues
+    clock.advance(2)
+    take_turns(broker)
+    assert "q" not in broker.vhosts["/"].queues
