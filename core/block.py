@@ -15,6 +15,18 @@ from collections.abc import Sequence
 
 from .wire.properties import Traits
 
+BLOCK_BYTES = 600
+"""About what a block, its runs and their spans take beside the messages."""
+
+
+class Ledger:
+    """Bytes of messages in memory, each block counted once however many queues hold it."""
+
+    __slots__ = ("resident_bytes",)
+
+    def __init__(self) -> None:
+        self.resident_bytes = 0
+
 
 class Block(ABC):
     """Messages with the same traits, in arrival order.
@@ -25,7 +37,17 @@ class Block(ABC):
     carry them.
     """
 
-    __slots__ = ("arrived_ms", "count", "data", "resident", "sequence", "traits")
+    __slots__ = (
+        "__weakref__",
+        "_charged",
+        "arrived_ms",
+        "count",
+        "data",
+        "place",
+        "resident",
+        "sequence",
+        "traits",
+    )  # fmt: skip
 
     def __init__(
         self, data: bytes, sequence: int, count: int, traits: Traits, arrived_ms: int
@@ -36,6 +58,34 @@ class Block(ABC):
         self.traits = traits
         self.arrived_ms = arrived_ms
         self.resident = True
+        self.place: object | None = None
+        """Where its store can read it again, if it was written."""
+        self._charged: Ledger | None = None
+
+    def charge(self, ledger: Ledger) -> None:
+        """Counts what the block takes for as long as it is resident."""
+        if self._charged is None:
+            self._charged = ledger
+            ledger.resident_bytes += BLOCK_BYTES + (self.size_bytes if self.resident else 0)
+
+    def evict(self) -> None:
+        """Lets go of the bytes; `restore` brings them back."""
+        if self._charged is not None:
+            self._charged.resident_bytes -= self.size_bytes
+        self.resident = False
+        self.data = b""
+
+    def restore(self, read: Block) -> None:
+        """Takes the bytes of a block that was made from what `self` was written as."""
+        self.data = read.data
+        self.resident = True
+        if self._charged is not None:
+            self._charged.resident_bytes += self.size_bytes
+
+    def __del__(self) -> None:
+        charged = self._charged
+        if charged is not None:
+            charged.resident_bytes -= BLOCK_BYTES + (self.size_bytes if self.resident else 0)
 
     @property
     def blind_keys(self) -> tuple[str, ...]:
@@ -106,6 +156,11 @@ class StridedBlock(FrameBlock):
         super().__init__(data, sequence, count, traits, arrived_ms)
         self.first, self.stride, self.content_at, self.body_at = layout
 
+    def restore(self, read: Block) -> None:
+        assert isinstance(read, StridedBlock)
+        self.first = read.first
+        super().restore(read)
+
     def bounds(self, index: int) -> tuple[int, int, int]:
         start = self.first + index * self.stride
         return start, start + self.content_at, start + self.stride
@@ -119,10 +174,13 @@ class StridedBlock(FrameBlock):
         return self.stride * self.count
 
 
+_NO_OFFSETS: array[int] = array("I")
+
+
 class ScatteredBlock(FrameBlock):
     """Messages of any shape: three offsets each, in arrays of the message count's length."""
 
-    __slots__ = ("_sizes", "contents", "ends", "starts")
+    __slots__ = ("_size_bytes", "_sizes", "contents", "ends", "starts")
 
     def __init__(
         self,
@@ -139,6 +197,16 @@ class ScatteredBlock(FrameBlock):
         self.contents = contents
         self.ends = ends
         self._sizes: array[int] | None = None
+        self._size_bytes = ends[-1] - starts[0]
+
+    def evict(self) -> None:
+        super().evict()
+        self.starts = self.contents = self.ends = _NO_OFFSETS
+
+    def restore(self, read: Block) -> None:
+        assert isinstance(read, ScatteredBlock)
+        self.starts, self.contents, self.ends = read.starts, read.contents, read.ends
+        super().restore(read)
 
     def bounds(self, index: int) -> tuple[int, int, int]:
         return self.starts[index], self.contents[index], self.ends[index]
@@ -154,13 +222,13 @@ class ScatteredBlock(FrameBlock):
 
     @property
     def size_bytes(self) -> int:
-        return self.ends[-1] - self.starts[0]
+        return self._size_bytes
 
 
 class WholeBlock(Block):
     """One message that came in many frames or over HTTP: its parts, body unframed."""
 
-    __slots__ = ("_blind_keys", "_body_bytes", "_envelope", "_properties")
+    __slots__ = ("_blind_keys", "_body_bytes", "_envelope", "_properties", "_size_bytes")
 
     def __init__(
         self,
@@ -177,6 +245,16 @@ class WholeBlock(Block):
         self._envelope = envelope
         self._properties = properties
         self._body_bytes = len(body)
+        self._size_bytes = len(body) + len(properties) + len(envelope) + 64
+
+    def evict(self) -> None:
+        super().evict()
+        self._envelope = self._properties = b""
+
+    def restore(self, read: Block) -> None:
+        assert isinstance(read, WholeBlock)
+        self._envelope, self._properties = read._envelope, read._properties
+        super().restore(read)
 
     @property
     def blind_keys(self) -> tuple[str, ...]:
@@ -196,22 +274,24 @@ class WholeBlock(Block):
 
     @property
     def size_bytes(self) -> int:
-        return self._body_bytes + len(self._properties) + len(self._envelope) + 64
+        return self._size_bytes
 
 
 class Run:
     """One queue's messages of one block.
 
-    `deadline_ms` (monotonic) is when they expire, None for never.
+    `deadline_ms` (monotonic) is when they expire, None for never. `kept` belongs to the store: how
+    much of the run is still to be kept, and where.
     """
 
-    __slots__ = ("block", "count", "deadline_ms", "selection")
+    __slots__ = ("block", "count", "deadline_ms", "kept", "selection")
 
     def __init__(self, block: Block, selection: Sequence[int] | None) -> None:
         self.block = block
         self.selection = selection
         self.count = block.count if selection is None else len(selection)
         self.deadline_ms: int | None = None
+        self.kept: object | None = None
 
     def index(self, position: int) -> int:
         """The place in the block of the run's message at `position`."""
@@ -247,6 +327,21 @@ class Span:
         if isinstance(block, StridedBlock):
             return block.body_bytes(0) * (self.high - self.low)
         return sum(block.body_bytes(run.index(at)) for at in range(self.low, self.high))
+
+
+class Cold:
+    """Messages of a queue of which memory holds nothing but their number.
+
+    They follow each other in the queue; `place` is where the store finds them. `lost` is how many
+    could not be read since the queue looked last.
+    """
+
+    __slots__ = ("count", "lost", "place")
+
+    def __init__(self, count: int, place: object) -> None:
+        self.count = count
+        self.place = place
+        self.lost = 0
 
 
 def envelope(exchange: str, routing_key: str) -> bytes:

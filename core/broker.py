@@ -8,24 +8,31 @@ is left goes on in the next.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from .alarms import BEHIND_BYTES, Alarms
 from .auth import Users
-from .block import Block, Run, Span
+from .block import Block, Ledger, Run, Span
 from .clock import Clock, SystemClock
+from .definitions.keeper import UserKeeper
+from .definitions.restore import restore
 from .errors import ConnectionFault
 from .mover import Mover
+from .pager import Pager
 from .queue.queue import Queue
 from .store.memory import MemoryStore
 from .store.port import Store
-from .timers import Timers
+from .timers import Timer, Timers
 from .vhost import VirtualHost
 
 if TYPE_CHECKING:
     from .proto.connection import Connection
+
+logger = logging.getLogger(__name__)
 
 PUMP_MESSAGES = 2_000
 """What one queue hands out before the next has its turn."""
@@ -83,6 +90,8 @@ class Broker:
         self.limits = limits or Limits()
         self.timers = Timers()
         self.counters = Counters()
+        self.memory = self.store.memory = Ledger()
+        self.alarms = Alarms(self.memory)
         self.now_ms = self.clock.now_ms()
         self.vhosts: dict[str, VirtualHost] = {}
         self.outgoing: list[Outgoing] = []
@@ -92,14 +101,51 @@ class Broker:
         self.crowded = False
         """A publish of this turn went to a queue whose consumers can't keep up; whoever drives
         the turns slows that publisher and clears the mark."""
+        self.disk_behind = False
+        """As `crowded`: a publish found more than `BEHIND_BYTES` waiting for the disk."""
         self._active: deque[Queue] = deque()
+        self.pager = Pager(self)
         self._mover = Mover(self)
         self._waiting: list[Callable[[], None]] = []
-        self.add_vhost("/")
+        self._store_timer: Timer | None = None
+        self._turning = False
+        self.vhosts["/"] = VirtualHost("/", self)
         self.store.on_commit(self._committed)
 
+    # -- what outlives the process
+
+    def restore(self) -> bool:
+        """Takes over what the store has kept, virtual hosts, users, queues and all; from now on
+        changes of users are kept too.
+
+        False if the store is new: then `set_up` is next. Raises `ConfigError` naming a
+        definition that is damaged or refers to something that is missing.
+        """
+        known = bool(self.store.definitions)
+        if known:
+            restore(self)
+        self.users.keeper = UserKeeper(self.store, self.vhosts)
+        self.store.restored()
+        return known
+
+    def set_up(self, user: str, password: str) -> int:
+        """Gives a new store the virtual host `/` and an administrator with all rights in it.
+
+        Takes as long as a login. Gives the commit number to wait for.
+        """
+        with self.store.together():
+            self.vhosts["/"].keeper.keep_vhost()
+            self.users.add(user, password, ("administrator",))
+            self.users.set_permissions(user, "/", ".*", ".*", ".*")
+        return self.store.barrier()
+
+    # -- virtual hosts
+
     def add_vhost(self, name: str) -> VirtualHost:
-        vhost = self.vhosts[name] = VirtualHost(name, self)
+        """A new one, which will be there after a restart; there must be none of that name."""
+        vhost = VirtualHost(name, self)
+        vhost.keeper.keep_vhost()
+        self.vhosts[name] = vhost
         return vhost
 
     def vhost(self, name: str) -> VirtualHost:
@@ -117,16 +163,28 @@ class Broker:
         Gives the commit number to wait for before it is confirmed, 0 for none.
         """
         commit = 0
+        runs = [(queue, Run(block, selection)) for queues, selection in shares for queue in queues]
         if block.traits.persistent:
-            durable = [share for share in shares if any(queue.durable for queue in share[0])]
-            if durable:
-                commit = self.store.append(block, durable)
-        for queues, selection in shares:
-            for queue in queues:
-                queue.enqueue(Run(block, selection))
-                if queue.ring is not None and queue.ready_count > CROWDED_MESSAGES:
-                    self.crowded = True
+            commit = self._keep(block, runs)
+        block.charge(self.memory)
+        for queue, run in runs:
+            queue.enqueue(run)
+            if queue.ring is not None and queue.ready_count > CROWDED_MESSAGES:
+                self.crowded = True
         self.counters.published += block.count
+        return commit
+
+    def _keep(self, block: Block, runs: list[tuple[Queue, Run]]) -> int:
+        durable = [(queue, run) for queue, run in runs if queue.durable]
+        if not durable:
+            return 0
+        commit = self.store.append(block, durable)
+        self.alarms.spend_disk(block.size_bytes)
+        if len(durable) < len(runs):
+            # Those who are not durable may need it when the log has let go of it.
+            block.place = None
+        if self.store.behind_bytes > BEHIND_BYTES:
+            self.disk_behind = True
         return commit
 
     def offer(self, block: Block, queues: Sequence[Queue]) -> tuple[bool, int]:
@@ -138,12 +196,14 @@ class Broker:
         for queue in queues:
             if queue.rules is not None and queue.rules.rejects:
                 queue.pump(PUMP_MESSAGES)
-        accepting = [queue for queue in queues if queue.enqueue(Run(block, None))]
-        commit = 0
-        if block.traits.persistent and any(queue.durable for queue in accepting):
-            commit = self.store.append(block, [(accepting, None)])
+        runs = [(queue, Run(block, None)) for queue in queues]
+        runs = [(queue, run) for queue, run in runs if not queue.refuses(run)]
+        commit = self._keep(block, runs) if block.traits.persistent else 0
+        block.charge(self.memory)
+        for queue, run in runs:
+            queue.enqueue(run)
         self.counters.published += 1
-        return len(accepting) == len(queues), commit
+        return len(runs) == len(queues), commit
 
     # -- surroundings of a queue
 
@@ -169,6 +229,13 @@ class Broker:
 
     def turn(self) -> bool:
         """Hands out what waits, within the budget; True if there is more to do."""
+        self._turning = True
+        try:
+            return self._turn()
+        finally:
+            self._turning = False
+
+    def _turn(self) -> bool:
         active = self._active
         budget = TURN_MESSAGES
         until_ms = self.clock.now_ms() + TURN_MS
@@ -185,7 +252,26 @@ class Broker:
         if self._mover.busy:
             self._mover.run()
             self._flush()
+        self._write()
+        if self.store.is_short is not self.alarms.store_is_short:
+            self.alarms.store_is_short = self.store.is_short
+            self._flush()
+        if self.alarms.memory or self.memory.resident_bytes > self.alarms.ceiling_bytes:
+            self.alarms.look()
+            self._flush()
         return bool(active) or self._mover.busy
+
+    def _write(self) -> None:
+        """Lets the store write, and has a turn when it wants to be asked again."""
+        after_ms = self.store.turned()
+        self.pager.relieve()
+        if after_ms is None:
+            return
+        timer, at_ms = self._store_timer, self.now_ms + after_ms
+        if timer is None or timer.action is None or timer.at_ms > at_ms:
+            if timer is not None:
+                timer.cancel()
+            self._store_timer = self.timers.at(at_ms, _nothing)
 
     def settle(self, queue: Queue) -> None:
         """Hands out what this queue can now, so that its counts are what a client expects.
@@ -204,11 +290,29 @@ class Broker:
     # -- waiting for the store
 
     def on_commit(self, callback: Callable[[], None]) -> None:
-        """`callback` runs once, at the next commit."""
+        """`callback` runs once, at the next commit, which this asks for."""
         self._waiting.append(callback)
+        self.store.request()
+        if not self._turning:
+            self.on_work()
+
+    def when_kept(self, commit: int, action: Callable[[], None]) -> None:
+        """Runs `action` when that commit is true, or refused: at once if it is."""
+        if commit <= max(self.store.committed, self.store.refused):
+            action()
+        else:
+            self.on_commit(lambda: self.when_kept(commit, action))
 
     def _committed(self) -> None:
         waiting, self._waiting = self._waiting, []
         for callback in waiting:
-            callback()
+            try:
+                callback()
+            except Exception:
+                # One who is wrong must not cost the others their confirms.
+                logger.exception("internal error while a commit was told")
         self.on_work()
+
+
+def _nothing() -> None:
+    """A turn follows each look at the timers; the store needs no more."""

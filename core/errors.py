@@ -74,3 +74,7 @@ def resource_locked(explanation: str) -> ChannelError:
 
 def precondition_failed(explanation: str) -> ChannelError:
     return ChannelError(406, explanation)
+
+
+class StoreFailure(Exception):
+    """The log can't be written any more; nothing was confirmed since."""

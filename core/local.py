@@ -86,20 +86,14 @@ class LocalPublish:
 class LocalDelivery:
     """A message handed to an application; settled exactly once, by `ack` or `nack`."""
 
-    __slots__ = ("_consumer", "_session", "_span")
+    __slots__ = ("_consumer", "_session", "_span", "message")
 
     def __init__(self, session: LocalSession, consumer: Consumer, span: Span) -> None:
         self._session = session
         self._consumer = consumer
         self._span = span
-
-    @property
-    def message(self) -> Message:
-        span = self._span
-        block, index = span.run.block, span.run.index(span.low)
-        exchange, key = split_envelope(block.envelope(index))
-        properties = wire.decode(block.properties(index))
-        return Message(exchange, key, properties, block.body(index), span.redelivered)
+        # Made at once: the block may leave memory before the application looks.
+        self.message = _message(span)
 
     @property
     def sequence(self) -> int:
@@ -120,6 +114,13 @@ class LocalDelivery:
 
     def give_back(self) -> None:
         self._consumer.queue.requeue(self._span)
+
+
+def _message(span: Span) -> Message:
+    block, index = span.run.block, span.run.index(span.low)
+    exchange, key = split_envelope(block.envelope(index))
+    properties = wire.decode(block.properties(index))
+    return Message(exchange, key, properties, block.body(index), span.redelivered)
 
 
 class LocalSession:

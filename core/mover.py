@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .block import Span, WholeBlock, envelope, split_envelope
@@ -42,13 +43,17 @@ class Mover:
         """Takes over messages that are in no queue any more."""
         rules = queue.rules
         if rules is None or rules.dead_letter_exchange is None:
-            if queue.durable:
+            if queue.durable and not queue.deleted:
                 self._broker.store.settle(queue, span)
             return
         self._line.append((queue, span, reason))
 
     def run(self) -> None:
-        """Moves at most `MOVES_PER_TURN` messages."""
+        """Moves at most `MOVES_PER_TURN` messages: copies and settlements are kept together."""
+        with self._broker.store.together():
+            self._run()
+
+    def _run(self) -> None:
         line = self._line
         for _ in range(MOVES_PER_TURN):
             if not self.busy:
@@ -56,7 +61,7 @@ class Mover:
             queue, span, reason = line[0]
             if not span.run.block.resident:
                 self._waiting = True
-                self._broker.store.fetch(span.run.block, self._arrived)
+                self._broker.store.fetch(span.run.block, partial(self._arrived, span))
                 return
             one = Span(span.run, span.low, span.low + 1)
             span.low += 1
@@ -64,8 +69,11 @@ class Mover:
                 line.popleft()
             self._move(queue, one, reason)
 
-    def _arrived(self) -> None:
+    def _arrived(self, span: Span) -> None:
+        """What could not be read is left out; the store has said so, and still has it."""
         self._waiting = False
+        if not span.run.block.resident:
+            self._line.popleft()
         self._broker.on_work()
 
     def _move(self, queue: Queue, one: Span, reason: str) -> None:
@@ -79,7 +87,7 @@ class Mover:
                 queue.name,
                 queue.vhost,
             )
-        if queue.durable:
+        if queue.durable and not queue.deleted:
             self._broker.store.settle(queue, one)
 
     def _publish(self, queue: Queue, one: Span, reason: str) -> None:

@@ -50,6 +50,11 @@ class Rules:
         return self.max_length is not None or self.max_length_bytes is not None
 
     @property
+    def looks_at_each(self) -> bool:
+        """Whether what is in the queue must be known message by message, also after a restart."""
+        return self.message_ttl_ms is not None or self.max_length_bytes is not None
+
+    @property
     def rejects(self) -> bool:
         return self.limited and self.overflow != "drop-head"
 

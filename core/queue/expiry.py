@@ -42,8 +42,12 @@ class Expiry:
         self._clear_at = _CLEAR_MIN
         self._timer: Timer | None = None
 
-    def watch(self, span: Span) -> None:
-        """Fixes the deadline of a run that has just come in."""
+    def watch(self, span: Span, *, recovered: bool = False) -> None:
+        """Fixes the deadline of a run that has just come in, or had before a restart.
+
+        The clock may have been set meanwhile, so a recovered one has at least no time left and at
+        most all of it.
+        """
         run = span.run
         text = run.block.traits.expiration
         ttl_ms = self._ttl_ms
@@ -52,7 +56,9 @@ class Expiry:
             ttl_ms = own_ms if ttl_ms is None else min(own_ms, ttl_ms)
         if ttl_ms is None:
             return
-        run.deadline_ms = self._time.now_ms + ttl_ms
+        now_ms = self._time.now_ms
+        came_ms = min(run.block.arrived_ms, now_ms) if recovered else now_ms
+        run.deadline_ms = max(now_ms, came_ms + ttl_ms)
         self.watch_again(span)
 
     def watch_again(self, span: Span) -> None:
@@ -95,7 +101,8 @@ class Expiry:
             if span.low < span.high:
                 yield backlog.empty(span)
         head = backlog.head()
-        while head is not None and (deadline_ms := head.run.deadline_ms) is not None:
+        # What is cold has no deadline.
+        while isinstance(head, Span) and (deadline_ms := head.run.deadline_ms) is not None:
             if deadline_ms > now_ms:
                 self._appoint(deadline_ms)
                 break

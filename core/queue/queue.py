@@ -7,10 +7,11 @@ has `rules` None and tests one attribute per run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from ..block import Run, Span
+from ..block import Cold, Run, Span
 from ..model import Table
 from ..route.route import Watched
 from .arguments import Rules
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from ..store.port import Store
     from ..timers import Timer, Timers
 
+GETS_AHEAD = 10_000
+"""How many numbers a mark goes ahead of a get, so that not every one makes a mark."""
+READ_AHEAD_MESSAGES = 6_000
 PUMP_BYTES = 262_144
 """What one consumer is given in one piece, as far as whole messages allow."""
 
@@ -35,8 +39,15 @@ class Surroundings(Protocol):
     timers: Timers
     now_ms: int
 
+    @property
+    def on_work(self) -> Callable[[], None]:
+        """Asks for a turn, by what comes from the store and not from a client."""
+
+    def when_kept(self, commit: int, action: Callable[[], None]) -> None:
+        """Runs `action` when that commit is true, or never will be."""
+
     def wake(self, queue: Queue) -> None:
-        """Has the queue pumped in this turn."""
+        """Has the queue pumped in the next turn."""
 
     def dead_letter(self, queue: Queue, span: Span, reason: str) -> None:
         """Takes over messages that left the queue without being consumed, and settles them."""
@@ -52,9 +63,10 @@ class Queue(Watched):
     """
 
     __slots__ = (
-        "_backlog", "_broker", "_getting", "_idle_timer", "active", "arguments", "auto_delete",
-        "bound", "deleted", "durable", "exclusive_consumer", "expiry", "id", "last_used_ms", "name",
-        "owner", "ready_bytes", "ring", "rules", "unacked_count", "vhost", "waiting",
+        "_backlog", "_broker", "_getting", "_idle_timer", "_is_held", "_reading", "_told_up_to",
+        "active", "arguments", "auto_delete", "bound", "deleted", "delivered_sequence", "durable",
+        "exclusive_consumer", "expiry", "id", "last_used_ms", "name", "owner", "ready_bytes",
+        "ring", "rules", "unacked_count", "vhost", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -92,6 +104,10 @@ class Queue(Watched):
         self._backlog: Backlog | None = None
         self._getting: list[Callable[[], None]] | None = None
         self._idle_timer: Timer | None = None
+        self._told_up_to = 0
+        self._is_held = False
+        self._reading: Cold | None = None
+        self.delivered_sequence = 0
         self._broker = broker
         if rules is not None and rules.expires_ms is not None:
             self._watch_idleness()
@@ -112,22 +128,50 @@ class Queue(Watched):
             self._backlog = Backlog()
         return self._backlog
 
-    def enqueue(self, run: Run) -> bool:
-        """Takes a run in. False if the queue refuses it (overflow `reject-publish`)."""
+    @property
+    def is_read(self) -> bool:
+        """Whether it has consumers."""
+        return self.ring is not None and bool(self.ring.members)
+
+    def refuses(self, run: Run) -> bool:
+        """Whether there is no room for it (overflow `reject-publish`); then it must not be
+        enqueued, and may have become a dead letter."""
         rules = self.rules
-        if rules is None and run.block.traits.expiration is None:
+        if rules is None or not rules.rejects or not over_limit(self, rules, run):
+            return False
+        if rules.overflow == "reject-publish-dlx":
+            self._broker.dead_letter(self, Span(run, 0, run.count), "maxlen")
+        return True
+
+    def enqueue(self, run: Run) -> None:
+        """Takes a run in."""
+        if self.rules is None and run.block.traits.expiration is None:
             self.backlog.append(run)
             if self.ring is not None and not self.active:
                 self._broker.wake(self)
-            return True
-        return self._admit(run)
+        else:
+            self._admit(run)
 
-    def _admit(self, run: Run) -> bool:
+    def recover(self, held: Sequence[Cold | Span]) -> None:
+        """Takes in what an earlier process left, oldest first, before anything new comes in.
+
+        What has a time of its own, or counts under the queue's rules, is looked at one by one.
+        """
+        for part in held:
+            if isinstance(part, Cold) and not self._looks_at_each:
+                self.backlog.freeze(part)
+                continue
+            spans = self._broker.store.spans_now(part) if isinstance(part, Cold) else (part,)
+            for span in spans:
+                self.backlog.freeze(span)
+                if self.rules is not None and self.rules.max_length_bytes is not None:
+                    self.ready_bytes += span.body_bytes()
+                self._watch(span, recovered=True)
+        if held:
+            self._broker.wake(self)
+
+    def _admit(self, run: Run) -> None:
         rules = self.rules
-        if rules is not None and rules.rejects and over_limit(self, rules, run):
-            if rules.overflow == "reject-publish-dlx":
-                self._broker.dead_letter(self, Span(run, 0, run.count), "maxlen")
-            return False
         backlog = self.backlog
         span = backlog.append(run)
         if rules is not None and rules.max_length_bytes is not None:
@@ -139,7 +183,6 @@ class Queue(Watched):
         self._broker.wake(self)
         if not self._has_open_consumer():
             self._trim()
-        return True
 
     # -- who gets it
 
@@ -153,8 +196,15 @@ class Queue(Watched):
         return more
 
     def _hand_out(self, budget: int) -> bool:
+        more = self._deal(budget)
+        backlog = self._backlog
+        if backlog is not None and backlog.cold_stretches and self.ring is not None:
+            self._read_ahead(backlog)
+        return more
+
+    def _deal(self, budget: int) -> bool:
         ring, backlog = self.ring, self._backlog
-        if ring is None or backlog is None:
+        if ring is None or backlog is None or self._is_held:
             return False
         turns = quantum = 0
         while backlog.count:
@@ -205,10 +255,12 @@ class Queue(Watched):
         if backlog is None:
             return None
         head = backlog.head()
-        while head is not None and self.expiry is not None and self.expiry.is_over(head):
+        while isinstance(head, Span) and self.expiry is not None and self.expiry.is_over(head):
             self._expired(backlog.empty(head))
             head = backlog.head()
-        if head is None:
+        if not isinstance(head, Span):
+            if head is not None:
+                self._thaw(head)
             return None
         block = head.run.block
         if not block.resident:
@@ -220,15 +272,41 @@ class Queue(Watched):
         span = backlog.take(head, limit)
         self.unacked_count += span.high - span.low
         self._left(span)
+        if self.durable:
+            last = span.run.sequence(span.high - 1)
+            if last > self.delivered_sequence:
+                self.delivered_sequence = last
+                if last > self._told_up_to and not self.is_read:
+                    self._told_up_to = last + GETS_AHEAD
+                    self._broker.store.delivered(self, self._told_up_to)
         return span
+
+    def _begin_to_be_read(self) -> None:
+        """What is here may go out from now on, and would come back redelivered after a crash.
+
+        That is kept before the first delivery. What comes in while there are consumers is kept
+        with that mark, so deliveries themselves write nothing.
+        """
+        store = self._broker.store
+        self._told_up_to = store.reserve(0) - 1
+        self._is_held = True
+        self._broker.when_kept(store.delivered(self, self._told_up_to), self._let_go)
+
+    def _let_go(self) -> None:
+        self._is_held = False
+        self._broker.wake(self)
+        self._broker.on_work()
 
     def get(self, action: Callable[[], None]) -> None:
         """Runs `action` when the oldest message is resident: now, or when it has arrived."""
         head = None if self._backlog is None else self._backlog.head()
-        if head is None or head.run.block.resident:
+        if head is None or (isinstance(head, Span) and head.run.block.resident):
             action()
             return
-        self._fetch(head.run)
+        if isinstance(head, Cold):
+            self._thaw(head)
+        else:
+            self._fetch(head.run)
         if self._getting is None:
             self._getting = []
         self._getting.append(action)
@@ -241,6 +319,8 @@ class Queue(Watched):
     def add_consumer(self, consumer: Consumer) -> None:
         if self.ring is None:
             self.ring = ConsumerRing()
+        if self.durable and self.ready_count and not self.is_read:
+            self._begin_to_be_read()
         self.ring.add(consumer)
         if consumer.exclusive:
             self.exclusive_consumer = consumer
@@ -263,12 +343,54 @@ class Queue(Watched):
             if self.auto_delete:
                 self._broker.drop_queue(self)
 
+    # -- out of memory
+
+    @property
+    def _looks_at_each(self) -> bool:
+        return self.rules is not None and self.rules.looks_at_each
+
+    @property
+    def cold_count(self) -> int:
+        """Ready messages of which nothing is in memory."""
+        held = self._backlog or ()
+        return sum(part.count for part in held if isinstance(part, Cold))
+
+    @property
+    def about_bytes(self) -> int:
+        """What the ready messages in memory take, judged by one of them."""
+        return (self.ready_count - self.cold_count) * self._message_bytes()
+
+    def _message_bytes(self) -> int:
+        head = None if self._backlog is None else self._backlog.newest()
+        return 64 if head is None else max(1, head.run.block.size_bytes // head.run.block.count)
+
+    def page_out(
+        self, head_bytes: int, *, transient: bool, enough: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Lets go of ready messages, but not of about `head_bytes` at the front, until there is
+        `enough` room; of those that are on no disk yet only if `transient`."""
+        if self._backlog is None:
+            return
+        store = self._broker.store
+        plain = self.durable and not self._looks_at_each and self.expiry is None
+
+        def freeze(span: Span, before: Cold | None) -> Cold | None:
+            if enough():
+                return None
+            cold = store.chill(span, before) if plain else None
+            block = span.run.block
+            if cold is None and block.resident and (transient or block.place is not None):
+                store.evict(block)
+            return cold
+
+        self._backlog.chill(head_bytes // self._message_bytes(), freeze, plain=plain)
+
     # -- what becomes of it
 
     def settle(self, span: Span) -> None:
         """Delivered messages are done with: acknowledged, or dropped."""
         self.unacked_count -= span.high - span.low
-        if self.durable:
+        if self.durable and not self.deleted:
             self._broker.store.settle(self, span)
 
     def requeue(self, span: Span) -> None:
@@ -287,7 +409,8 @@ class Queue(Watched):
     def reject(self, span: Span) -> None:
         """Delivered messages are refused for good (AMQP 0-9-1 1.8.3.14)."""
         self.unacked_count -= span.high - span.low
-        self._broker.dead_letter(self, span, "rejected")
+        if not self.deleted:
+            self._broker.dead_letter(self, span, "rejected")
 
     def purge(self) -> int:
         """Drops all ready messages; gives their number.
@@ -295,11 +418,16 @@ class Queue(Watched):
         A deleted queue lets go of its appointments as well.
         """
         purged = 0
-        for span in list(self.backlog):
-            span = self.backlog.empty(span)
-            purged += span.high - span.low
-            if self.durable:
-                self._broker.store.settle(self, span)
+        store = self._broker.store
+        for held in list(self.backlog):
+            purged += held.count
+            if isinstance(held, Cold):
+                if not self.deleted:
+                    store.discard(self, held)
+                continue
+            span = self.backlog.empty(held)
+            if self.durable and not self.deleted:
+                store.settle(self, span)
         self._backlog = None
         self.ready_bytes = 0
         if self.expiry is not None:
@@ -330,12 +458,12 @@ class Queue(Watched):
     def _has_open_consumer(self) -> bool:
         return self.ring is not None and self.ring.line() is not None
 
-    def _watch(self, span: Span) -> None:
+    def _watch(self, span: Span, *, recovered: bool = False) -> None:
         ttl_ms = None if self.rules is None else self.rules.message_ttl_ms
         if ttl_ms is not None or span.run.block.traits.expiration is not None:
             if self.expiry is None:
                 self.expiry = Expiry(self._broker, self._wake_for_expiry, ttl_ms)
-            self.expiry.watch(span)
+            self.expiry.watch(span, recovered=recovered)
 
     def _wake_for_expiry(self) -> None:
         self._broker.wake(self)
@@ -363,6 +491,9 @@ class Queue(Watched):
             return
         backlog = self.backlog
         while head := backlog.head():
+            if isinstance(head, Cold):
+                self._thaw(head)
+                return
             excess = 0 if rules.max_length is None else backlog.count - rules.max_length
             if excess <= 0:
                 if rules.max_length_bytes is None or self.ready_bytes <= rules.max_length_bytes:
@@ -375,7 +506,40 @@ class Queue(Watched):
     def _fetch(self, run: Run) -> None:
         if not self.waiting:
             self.waiting = True
-            self._broker.store.fetch(run.block, self._arrived)
+            self._broker.store.fetch(run.block, partial(self._fetched, run))
+
+    def _fetched(self, run: Run) -> None:
+        """What could not be read is left out; the store has said so, and still has it."""
+        backlog = self._backlog
+        while not run.block.resident and backlog is not None:
+            head = backlog.head()
+            if not isinstance(head, Span) or head.run is not run:
+                break
+            self._left(backlog.empty(head))
+        self._arrived()
+
+    def _thaw(self, cold: Cold) -> None:
+        """The queue can't go on before the front of this stretch is read."""
+        self.waiting = True
+        self._read(cold)
+
+    def _read(self, cold: Cold) -> None:
+        if self._reading is None:
+            self._reading = cold
+            self._broker.store.thaw(cold, partial(self._thawed, cold))
+
+    def _thawed(self, cold: Cold, spans: Sequence[Span]) -> None:
+        self._reading = None
+        if (spans or cold.lost) and self._backlog is not None:
+            self._backlog.thawed(cold, spans)
+        if self.waiting:
+            self._arrived()
+
+    def _read_ahead(self, backlog: Backlog) -> None:
+        """Has the next stretch read while the messages before it go out."""
+        cold = backlog.cold_within(READ_AHEAD_MESSAGES) if self._reading is None else None
+        if cold is not None:
+            self._read(cold)
 
     def _arrived(self) -> None:
         self.waiting = False
@@ -383,6 +547,7 @@ class Queue(Watched):
         for action in getting or ():
             self.get(action)
         self._broker.wake(self)
+        self._broker.on_work()
 
     def _watch_idleness(self) -> None:
         assert self.rules is not None

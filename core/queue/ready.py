@@ -2,28 +2,34 @@
 
 All that was ever delivered is older than what was not, so returned spans, sorted by sequence
 number, are served before the ready ones and a requeued message is back at its original place
-(AMQP 0-9-1 4.7). Spans taken out are cut from the front; nothing is ever removed from the
-middle, expired spans are emptied and skipped.
+(AMQP 0-9-1 4.7). Among the ready ones there may be cold stretches, which the store turns into
+spans again when they have come to the front. Spans taken out are cut from the front; nothing is
+ever removed from the middle, expired spans are emptied and skipped.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
-from ..block import Run, Span
+from ..block import Cold, Run, Span
+
+AHEAD_SPANS = 64
+"""Spans that are looked through for a cold stretch behind them: this is asked at each pump."""
 
 
 class Backlog:
     """The spans of one queue; `count` messages in all."""
 
-    __slots__ = ("_ready", "_returned", "count")
+    __slots__ = ("_ready", "_returned", "cold_stretches", "count")
 
     def __init__(self) -> None:
-        self._ready: deque[Span] = deque()
+        self._ready: deque[Span | Cold] = deque()
         self._returned: list[Span] = []  # newest first: the oldest is popped off the end
         self.count = 0
+        self.cold_stretches = 0
 
     def append(self, run: Run) -> Span:
         span = Span(run, 0, run.count)
@@ -47,8 +53,8 @@ class Backlog:
         returned.insert(place, span)
         return span
 
-    def head(self) -> Span | None:
-        """The span whose first message is the oldest."""
+    def head(self) -> Span | Cold | None:
+        """What holds the oldest message."""
         returned = self._returned
         while returned:
             span = returned[-1]
@@ -57,10 +63,11 @@ class Backlog:
             returned.pop()
         ready = self._ready
         while ready:
-            span = ready[0]
-            if span.low < span.high:
-                return span
+            first = ready[0]
+            if first.count:
+                return first
             ready.popleft()
+            self.cold_stretches -= isinstance(first, Cold)
         return None
 
     def take(self, span: Span, limit: int) -> Span:
@@ -72,16 +79,89 @@ class Backlog:
         else:
             taken = Span(span.run, span.low, span.high, span.redelivered)
             span.low = span.high
+            self._let_go(span)
         self.count -= taken.high - taken.low
         return taken
+
+    def _let_go(self, span: Span) -> None:
+        """An emptied span at the front goes at once: it would hold a read's bytes."""
+        returned, ready = self._returned, self._ready
+        if returned and returned[-1] is span:
+            returned.pop()
+        elif ready and ready[0] is span:
+            ready.popleft()
 
     def empty(self, span: Span) -> Span:
         """Takes all that is left of a span, wherever it stands."""
         return self.take(span, span.high - span.low)
 
-    def __iter__(self) -> Iterator[Span]:
+    def __iter__(self) -> Iterator[Span | Cold]:
         yield from (span for span in reversed(self._returned) if span.low < span.high)
-        yield from (span for span in self._ready if span.low < span.high)
+        yield from (held for held in self._ready if held.count)
+
+    def freeze(self, held: Span | Cold) -> None:
+        """Takes in what is known to be in the queue, behind all that is there."""
+        self._ready.append(held)
+        self.count += held.count
+        self.cold_stretches += isinstance(held, Cold)
+
+    def thawed(self, cold: Cold, spans: Sequence[Span]) -> None:
+        """The first messages of a stretch are in memory again."""
+        ready = self._ready
+        place = ready.index(cold)
+        self.count -= cold.lost
+        cold.lost = 0
+        ready.rotate(-place)
+        if not cold.count:
+            ready.popleft()
+            self.cold_stretches -= 1
+        ready.extendleft(reversed(spans))
+        ready.rotate(place)
+
+    def cold_within(self, messages: int) -> Cold | None:
+        """The first cold stretch, if it begins among so many messages of the front."""
+        for held in islice(self._ready, AHEAD_SPANS):
+            if isinstance(held, Cold):
+                return held if held.count else None
+            messages -= held.high - held.low
+            if messages <= 0:
+                return None
+        return None
+
+    def newest(self) -> Span | None:
+        """A span of the last messages, None if they are cold."""
+        last = self._ready[-1] if self._ready else None
+        return last if isinstance(last, Span) else None
+
+    def chill(
+        self, keep: int, freeze: Callable[[Span, Cold | None], Cold | None], *, plain: bool = True
+    ) -> None:
+        """Lets `freeze` turn spans into cold stretches, from the newest on until about `keep`
+        messages are left or those come that were let go of before (in a queue that is not
+        `plain`, spans whose block is not resident).
+
+        It is given the stretch that a span follows, if it follows one, and may make that longer.
+        """
+        ready = self._ready
+        left = self.count
+        tail: list[Span | Cold] = []
+        while ready and left > keep:
+            held = ready.pop()
+            tail.append(held)
+            left -= held.count
+            if isinstance(held, Cold) or not (plain or held.run.block.resident):
+                break
+        before: Cold | None = None
+        for held in reversed(tail):
+            cold = held if isinstance(held, Cold) else None
+            if isinstance(held, Span) and held.count:
+                cold = freeze(held, before)
+            if cold is None:
+                ready.append(held)
+            elif cold is not before:
+                ready.append(cold)
+                self.cold_stretches += cold is not held
+            before = cold
 
 
 def _newest_first(span: Span) -> int:

@@ -9,6 +9,7 @@ doubled: a consumer may sit on one message while it settles a million behind it.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..block import Span
@@ -20,11 +21,15 @@ _CLEAR_MIN = 512
 
 
 class Piece(NamedTuple):
-    """Messages taken out of the unacked, together; `consumer` is None for those got by get."""
+    """Messages taken out of the unacked, together; `consumer` is None for those got by get.
+
+    `tag` is the delivery tag of the first; the others' count on from it.
+    """
 
     consumer: Consumer | None
     queue: Queue
     span: Span
+    tag: int
 
 
 class _Range:
@@ -48,6 +53,7 @@ class _Range:
             self.consumer,
             self.queue,
             Span(span.run, low + start, low + stop, span.redelivered),
+            self.tag + start,
         )
 
     def settle(self, start: int, stop: int, into: list[Piece]) -> None:
@@ -145,6 +151,12 @@ class Unacked:
         self._taken(sum(piece.span.high - piece.span.low for piece in pieces))
         return pieces
 
+    def spans(self) -> Iterator[Span]:
+        """What is outstanding in memory, the oldest first; settled messages in between included."""
+        for held in self._ranges[self._first :]:
+            if held.span is not None:
+                yield held.span
+
     def take_all(self) -> list[Piece]:
         pieces: list[Piece] = []
         for held in self._ranges[self._first :]:
@@ -153,6 +165,12 @@ class Unacked:
         self._first = 0
         self.count = 0
         return pieces
+
+    def put_back(self, pieces: list[Piece]) -> None:
+        """What was taken is outstanding again, under its tags."""
+        held = sorted([*self.take_all(), *pieces], key=_tag)
+        for piece in _joined(held):
+            self.add(piece.tag, piece.consumer, piece.queue, piece.span)
 
     def _find(self, tag: int) -> _Range | None:
         ranges = self._ranges
@@ -178,5 +196,27 @@ class Unacked:
         self._first = first
 
 
-def _tag(held: _Range) -> int:
+def _tag(held: _Range | Piece) -> int:
     return held.tag
+
+
+def _joined(pieces: list[Piece]) -> list[Piece]:
+    """Neighbours become one again, or each time they come back there would be more of them."""
+    joined: list[Piece] = []
+    for piece in pieces:
+        if joined and _goes_on(joined[-1], piece):
+            joined[-1].span.high = piece.span.high
+        else:
+            joined.append(piece)
+    return joined
+
+
+def _goes_on(first: Piece, then: Piece) -> bool:
+    one, other = first.span, then.span
+    return (
+        then.tag == first.tag + one.count
+        and other.run is one.run
+        and other.low == one.high
+        and other.redelivered == one.redelivered
+        and then.consumer is first.consumer
+    )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 
-from ..block import Block, Span
-from .port import QueueIdentity, Share
+from ..block import Block, Cold, Ledger, Run, Span
+from .port import QueueIdentity
 
 
 class MemoryStore:
@@ -20,23 +22,76 @@ class MemoryStore:
     def __init__(self, first_sequence: int | None = None) -> None:
         self._next_sequence = time.time_ns() if first_sequence is None else first_sequence
         self.committed = 0
+        self.refused = 0
+        self.behind_bytes = 0
+        self.leaving_bytes = 0
+        self.is_short = False
+        self.definitions: dict[bytes, bytes] = {}
+        self.memory = Ledger()
+        self.is_damaged = False
 
     def reserve(self, count: int) -> int:
         first = self._next_sequence
         self._next_sequence += count
         return first
 
-    def append(self, block: Block, shares: Sequence[Share]) -> int:
+    def append(self, block: Block, runs: Sequence[tuple[QueueIdentity, Run]]) -> int:
         return 0
 
     def settle(self, queue: QueueIdentity, span: Span) -> None:
         """Nothing was written, so there is nothing to take back."""
 
+    def discard(self, queue: QueueIdentity, cold: Cold) -> None:
+        raise AssertionError("nothing in memory is cold")
+
+    def delivered(self, queue: QueueIdentity, sequence: int) -> int:
+        return 0
+
+    def define(self, key: bytes, value: bytes | None) -> int:
+        if value is None:
+            self.definitions.pop(key, None)
+        else:
+            self.definitions[key] = value
+        return 0
+
+    def recovered(self, queue: QueueIdentity) -> Sequence[Cold | Span]:
+        return ()
+
+    def spans_now(self, cold: Cold) -> Sequence[Span]:
+        raise AssertionError("nothing in memory is cold")
+
+    def restored(self) -> None:
+        """Nothing was written."""
+
+    def drop(self, queue: QueueIdentity) -> None:
+        """Nothing was written."""
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def barrier(self) -> int:
+        return 0
+
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Commits never grow here: `append` never asks anyone to wait."""
 
+    def request(self) -> None:
+        """Nobody ever waits."""
+
+    def turned(self) -> int | None:
+        return None
+
     def fetch(self, block: Block, ready: Callable[[], None]) -> None:
         raise AssertionError("a block in memory is always resident")
+
+    def thaw(self, cold: Cold, ready: Callable[[Sequence[Span]], None]) -> None:
+        raise AssertionError("nothing in memory is cold")
+
+    def evict(self, block: Block) -> bool:
+        return False
+
+    def chill(self, span: Span, before: Cold | None) -> Cold | None:
+        return None
 
 
 class LateStore(MemoryStore):
@@ -48,16 +103,23 @@ class LateStore(MemoryStore):
     def __init__(self, first_sequence: int | None = None) -> None:
         super().__init__(first_sequence)
         self._appended = 0
-        self._written: dict[Block, bytes] = {}
+        self._written: dict[Block, Block] = {}
         self._reads: list[tuple[Block, Callable[[], None]]] = []
         self._callback: Callable[[], None] = lambda: None
         self.paging = True
 
-    def append(self, block: Block, shares: Sequence[Share]) -> int:
-        self._appended += 1
-        self._written[block] = block.data
+    def append(self, block: Block, runs: Sequence[tuple[QueueIdentity, Run]]) -> int:
+        self._written[block] = copy(block)
         if self.paging:
-            self._page_out(block)
+            self.evict(block)
+        return self.barrier()
+
+    def define(self, key: bytes, value: bytes | None) -> int:
+        super().define(key, value)
+        return self.barrier()
+
+    def barrier(self) -> int:
+        self._appended += 1
         return self._appended
 
     def on_commit(self, callback: Callable[[], None]) -> None:
@@ -71,15 +133,21 @@ class LateStore(MemoryStore):
         self.committed = self._appended
         self._callback()
 
+    def refuse(self) -> None:
+        """The disk is full."""
+        self.refused = self._appended
+        self._callback()
+
     def page_out(self) -> None:
         """Memory is short: every block that was written leaves it."""
         for block in self._written:
-            self._page_out(block)
+            self.evict(block)
 
-    def _page_out(self, block: Block) -> None:
-        block.body_bytes(0)  # Sizes can be asked when the data is gone, so they are noted now.
-        block.resident = False
-        block.data = b""
+    def evict(self, block: Block) -> bool:
+        if block.resident:
+            block.body_bytes(0)  # Sizes can be asked when the data is gone: they are noted now.
+            block.evict()
+        return True
 
     @property
     def reads(self) -> int:
@@ -90,8 +158,8 @@ class LateStore(MemoryStore):
         """All reads under way arrive; gives how many there were."""
         reads, self._reads = self._reads, []
         for block, _ in reads:
-            block.data = self._written[block]
-            block.resident = True
+            if not block.resident:
+                block.restore(self._written[block])
         for _, ready in reads:
             ready()
         return len(reads)

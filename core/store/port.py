@@ -1,16 +1,17 @@
 """What the broker asks of a message store.
 
-Asynchronous from the first day: `append` gives a commit number that becomes true later, and a
-block may not be resident, so whoever needs its bytes asks for them and comes back. The store
-never calls into a queue on its own except through the callbacks that it was given.
+Asynchronous from the first day: what is appended gets a commit number that becomes true later,
+and a block may not be resident, so whoever needs its bytes asks for them and comes back. The
+store never calls into a queue on its own except through the callbacks that it was given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
-from ..block import Block, Span
+from ..block import Block, Cold, Ledger, Run, Span
 
 
 class QueueIdentity(Protocol):
@@ -20,32 +21,112 @@ class QueueIdentity(Protocol):
     def id(self) -> int: ...
     @property
     def durable(self) -> bool: ...
-
-
-Share = tuple[Sequence[QueueIdentity], Sequence[int] | None]
-"""Queues and which messages of a block they get, None for all."""
+    @property
+    def is_read(self) -> bool:
+        """Whether it has consumers, so that what comes in may be delivered at once."""
 
 
 class Store(Protocol):
+    memory: Ledger
+    """What is made resident is counted here; the broker says where."""
+
+    is_damaged: bool
+    """Something that was kept could not be read; what refers to it can't be served."""
+
     def reserve(self, count: int) -> int:
         """The first of `count` sequence numbers that nobody had before, in this life or a
         former one."""
 
-    def append(self, block: Block, shares: Sequence[Share]) -> int:
-        """Keeps a block of persistent messages for the durable queues among its shares.
+    def append(self, block: Block, runs: Sequence[tuple[QueueIdentity, Run]]) -> int:
+        """Keeps a block of persistent messages for durable queues, each with its run of it.
 
         Gives the commit number to wait for, 0 if there is nothing to wait for.
         """
 
     def settle(self, queue: QueueIdentity, span: Span) -> None:
-        """These messages are done with in this queue."""
+        """These messages of a durable queue are done with."""
+
+    def discard(self, queue: QueueIdentity, cold: Cold) -> None:
+        """As `settle` for messages that are not in memory."""
+
+    def delivered(self, queue: QueueIdentity, sequence: int) -> int:
+        """Messages of a durable queue up to this number may go out from now on: after a crash
+        they are redelivered. Those that come in while the queue is read need no word.
+
+        Gives the number of the commit that keeps it, 0 if it is known already.
+        """
+
+    def define(self, key: bytes, value: bytes | None) -> int:
+        """Keeps a definition (a queue, a user ...) under its key, or ends it with None.
+
+        Gives a commit number; nobody has to wait for it. `drop` comes before a queue's end.
+        """
+
+    @property
+    def definitions(self) -> Mapping[bytes, bytes]:
+        """What is defined, in the order in which keys came up first."""
+
+    def recovered(self, queue: QueueIdentity) -> Sequence[Cold | Span]:
+        """What an earlier process left in a queue, oldest first; asked once, when the queue is
+        made from its definition."""
+
+    def spans_now(self, cold: Cold) -> Sequence[Span]:
+        """All of a stretch as spans at once, though not resident: for queues whose rules look at
+        every message. Reads the disk, so it is for the start."""
+
+    def restored(self) -> None:
+        """All definitions were made into queues: what is left of others is let go."""
+
+    def drop(self, queue: QueueIdentity) -> None:
+        """The queue has ended, and with it all that was kept for it."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is appended, settled and defined inside is kept as a whole or not at all."""
+
+    def barrier(self) -> int:
+        """A commit number that is true as soon as everything up to now is kept, 0 if it is."""
 
     @property
     def committed(self) -> int:
-        """All commit numbers up to this one are true."""
+        """All commit numbers up to this one are true, but for the refused."""
+
+    @property
+    def refused(self) -> int:
+        """Commit numbers above `committed` and up to this one will not be kept: the disk is
+        full or has failed. Whoever waits for one is told so now."""
+
+    @property
+    def behind_bytes(self) -> int:
+        """What waits for the disk."""
+
+    @property
+    def is_short(self) -> bool:
+        """The disk is so full that what is set aside for acks is used."""
 
     def on_commit(self, callback: Callable[[], None]) -> None:
-        """`callback` runs on the broker's thread whenever `committed` has grown."""
+        """`callback` runs on the broker's thread whenever `committed` or `refused` has grown."""
+
+    def request(self) -> None:
+        """Somebody waits for all that was appended up to now."""
+
+    def turned(self) -> int | None:
+        """A turn is over: what it appended may be written. Gives in how many milliseconds the
+        store wants to be called again, None for not before there is something new."""
 
     def fetch(self, block: Block, ready: Callable[[], None]) -> None:
         """Makes a block resident, then calls `ready` in a later turn."""
+
+    def thaw(self, cold: Cold, ready: Callable[[Sequence[Span]], None]) -> None:
+        """Reads the oldest messages of `cold`; in a later turn takes them off it and gives them,
+        in order. No spans at all: `cold` has been discarded meanwhile."""
+
+    @property
+    def leaving_bytes(self) -> int:
+        """Of blocks that leave memory when they are written."""
+
+    def evict(self, block: Block) -> bool:
+        """Lets a block's bytes leave memory; False if they can't yet."""
+
+    def chill(self, span: Span, before: Cold | None) -> Cold | None:
+        """Messages nobody has seen yet, as a stretch that needs no memory for each: `before`
+        made longer, or a new one. None if the store can't find them again that way."""

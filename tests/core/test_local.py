@@ -109,7 +109,7 @@ def test_commit() -> None:
     broker = make_broker(store)
     broker.vhosts["/"].declare_queue("q", durable=True)
     assert publish(broker).commit == 0
-    assert publish(broker, delivery_mode=2).commit == 1
+    assert publish(broker, delivery_mode=2).commit == 2  # 1 was the queue
     assert store.committed == 0
 
 

@@ -20,7 +20,8 @@ import pamqp.frame
 from pamqp.commands import Basic
 
 from tests.conformance import frames
-from warren.core.auth import User, Users
+from tests.support.users import guest_users
+from warren.core.auth import User
 from warren.core.broker import Broker, Limits
 from warren.core.clock import ManualClock
 from warren.core.proto.connection import Connection
@@ -35,8 +36,7 @@ def make_broker(
     store: Store | None = None, clock: ManualClock | None = None, limits: Limits | None = None
 ) -> Broker:
     """A broker whose time stands still, with the user `guest`."""
-    users = Users.with_defaults("guest", "guest")
-    return Broker(users, store=store, clock=clock or ManualClock(), limits=limits)
+    return Broker(guest_users(), store=store, clock=clock or ManualClock(), limits=limits)
 
 
 def take_turns(broker: Broker) -> None:
@@ -57,6 +57,7 @@ class MemoryTransport:
         self.closed = False
         self.logins: list[tuple[str, str, Callable[[User | None], None]]] = []
         self.drops_after_s: list[float] = []
+        self.times_unblocked = 0
 
     def write(self, data: bytes | bytearray) -> None:
         assert not self.closed, "written behind the end"
@@ -71,6 +72,9 @@ class MemoryTransport:
 
     def drop_later(self, after_s: float) -> None:
         self.drops_after_s.append(after_s)
+
+    def unblocked(self) -> None:
+        self.times_unblocked += 1
 
     def taken(self) -> bytes:
         """What was written since the last time."""
@@ -158,12 +162,16 @@ class Client:
         vhost: str = "/",
         frame_max: int = 0,
         tells_cancels: bool = True,
+        tells_blocks: bool = False,
     ) -> None:
         self.broker = broker
         self.transport = MemoryTransport()
         self.connection = Connection(broker, self.transport, name=user, fast=fast)
         self.feed(frames.PROTOCOL_HEADER)
-        capabilities = {"consumer_cancel_notify": tells_cancels}
+        capabilities = {
+            "consumer_cancel_notify": tells_cancels,
+            "connection.blocked": tells_blocks,
+        }
         self.feed(
             method(
                 0, "Connection.StartOk", mechanism="PLAIN", response=f"\0{user}\0secret",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tests.core.messages import block
@@ -11,6 +11,7 @@ from warren.core.model import FieldValue, Table
 from warren.core.queue.arguments import read_rules
 from warren.core.queue.consumer import Consumer
 from warren.core.queue.queue import Queue
+from warren.core.queue.ready import Backlog
 from warren.core.store.memory import MemoryStore
 from warren.core.store.port import QueueIdentity, Store
 from warren.core.timers import Timers
@@ -22,6 +23,17 @@ BUDGET = 2_000
 def sequences(*spans: Span) -> list[int]:
     """The sequence numbers of all messages, in order."""
     return [span.run.sequence(at) for span in spans for at in range(span.low, span.high)]
+
+
+def spans(backlog: Backlog) -> list[Span]:
+    """What is in memory of a backlog."""
+    return [held for held in backlog if isinstance(held, Span)]
+
+
+def head(backlog: Backlog) -> Span:
+    first = backlog.head()
+    assert isinstance(first, Span)
+    return first
 
 
 def expiring(ms: str) -> Traits:
@@ -56,6 +68,13 @@ class House:
         """Sequence numbers that durable queues told the store they are done with."""
         assert isinstance(self.store, NotingStore)
         return self.store.settled
+
+    def on_work(self) -> None:
+        """Tests take their turns themselves."""
+
+    def when_kept(self, commit: int, action: Callable[[], None]) -> None:
+        assert commit == 0
+        action()
 
     def wake(self, queue: Queue) -> None:
         if not queue.active:
@@ -173,7 +192,11 @@ def publish(
     house: House, queue: Queue, count: int = 1, traits: Traits = PLAIN, body_bytes: int = 4
 ) -> bool:
     """One read's messages; False if the queue refuses them."""
-    return queue.enqueue(Run(made(house, count, traits, body_bytes), None))
+    run = Run(made(house, count, traits, body_bytes), None)
+    refused = queue.refuses(run)
+    if not refused:
+        queue.enqueue(run)
+    return not refused
 
 
 def made(house: House, count: int = 1, traits: Traits = PLAIN, body_bytes: int = 4) -> Block:

@@ -14,7 +14,7 @@ from tests.core.messages import block
 from warren.core.block import Run, Span
 from warren.core.queue.ready import Backlog
 
-from .support import sequences
+from .support import head, sequences, spans
 
 
 def numbers(backlog: Backlog) -> list[int]:
@@ -30,9 +30,7 @@ def filled(*counts: int) -> Backlog:
 
 
 def take(backlog: Backlog, limit: int) -> Span:
-    head = backlog.head()
-    assert head is not None
-    return backlog.take(head, limit)
+    return backlog.take(head(backlog), limit)
 
 
 class Model(RuleBasedStateMachine):
@@ -86,7 +84,7 @@ class Model(RuleBasedStateMachine):
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
     def expire(self, data: st.DataObject) -> None:
-        span = data.draw(st.sampled_from(list(self.backlog)))
+        span = data.draw(st.sampled_from(spans(self.backlog)))
         for number in sequences(self.backlog.empty(span)):
             del self.waiting[number]
 
@@ -94,10 +92,12 @@ class Model(RuleBasedStateMachine):
     def agrees(self) -> None:
         assert self.backlog.count == len(self.waiting)
         assert numbers(self.backlog) == sorted(self.waiting)
-        flags = [span.redelivered for span in self.backlog for _ in range(span.count)]
+        flags = [span.redelivered for span in spans(self.backlog) for _ in range(span.count)]
         assert flags == [self.waiting[number] for number in sorted(self.waiting)]
-        head = self.backlog.head()
-        assert (None if head is None else head.sequence) == min(self.waiting, default=None)
+        if self.waiting:
+            assert head(self.backlog).sequence == min(self.waiting)
+        else:
+            assert self.backlog.head() is None
 
 
 TestModel: Any = Model.TestCase
@@ -125,7 +125,7 @@ def test_a_redelivered_message_does_not_join_one_that_is_not() -> None:
     second = take(backlog, 1)
     backlog.put_back(first)
     backlog.put_back(Span(second.run, second.low, second.high, True))
-    assert [span.redelivered for span in backlog] == [False, True, False]
+    assert [span.redelivered for span in spans(backlog)] == [False, True, False]
 
 
 def test_what_is_put_back_is_given_as_the_span_that_holds_it() -> None:

@@ -45,6 +45,7 @@ class Model(RuleBasedStateMachine):
         self.consumers = [add(queue, Session()) for queue in self.queues]
         self.unacked = Unacked()
         self.model: dict[int, Held] = {}
+        self.taken: list[tuple[list[Piece], dict[int, Held]]] = []
         self.next_tag = 1
         self.next_sequence = 1
 
@@ -95,11 +96,25 @@ class Model(RuleBasedStateMachine):
         if chance == 0:
             self.agree(self.unacked.take_all(), list(self.model))
 
+    @rule(count=st.integers(1, 3), which=st.integers(0, 50))
+    def back(self, count: int, which: int) -> None:
+        pieces: list[Piece] = []
+        for _ in range(min(count, len(self.taken))):
+            part, held = self.taken.pop(which % len(self.taken))
+            pieces += part
+            self.model.update(held)
+        self.unacked.put_back(pieces)
+
     def agree(self, pieces: list[Piece] | None, tags: Any) -> None:
         if any(tag not in self.model for tag in tags):
             assert pieces is None
-        else:
-            assert flat(pieces) == [self.model.pop(tag) for tag in sorted(tags)]
+            return
+        held = {tag: self.model.pop(tag) for tag in sorted(tags)}
+        assert flat(pieces) == list(held.values())
+        assert pieces is not None
+        numbers = [piece.tag + at for piece in pieces for at in range(piece.span.count)]
+        assert numbers == list(held)
+        self.taken.append((pieces, held))
 
     @invariant()
     def counts(self) -> None:
@@ -214,3 +229,17 @@ def test_tags_stay_known_when_settled_ranges_are_cleared_out(queue: Queue) -> No
         assert unacked.take(tag + 1, tag + 1) is None
         assert taken(unacked.take(tag, tag)) == [[tag]]
     assert unacked.count == 0
+
+
+def test_what_comes_back_is_put_together_again(queue: Queue) -> None:
+    """A transaction may be rolled back again and again."""
+    unacked = Unacked()
+    deliver(unacked, queue, 1, 20)
+    deliver(unacked, queue, 21, 1)
+    for _ in range(3):
+        pieces = [piece for tag in (2, 21, 3, 20) for piece in unacked.take(tag, tag) or ()]
+        assert unacked.take(3, 3) is None
+        unacked.put_back(pieces)
+        assert unacked.count == 21
+        assert len(unacked._ranges) == 2
+    assert taken(unacked.take_up_to(21)) == [list(range(1, 21)), [21]]

@@ -84,8 +84,9 @@ def late_house() -> tuple[House, LateStore]:
 def write(house: House, queue: Queue, count: int, body_bytes: int = 4) -> Block:
     """A read's messages that are on disk only."""
     made = block(count, house.store.reserve(count), PERSISTENT, body_bytes)
-    house.store.append(made, [([queue], None)])
-    queue.enqueue(Run(made, None))
+    run = Run(made, None)
+    house.store.append(made, [(queue, run)])
+    queue.enqueue(run)
     return made
 
 

@@ -1,0 +1,245 @@
+"""A checkpoint: everything that the log says up to the beginning of one segment.
+
+It is taken in slices while the broker works, so it may hold some of what came later as well.
+That is harmless: records behind its beginning are applied again, and each says what is, not what
+changes. It has its own file, written beside, synced and renamed. The last two are kept: a damaged
+one must not take the definitions with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+import zlib
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..errors import ConfigError
+from .codec import numbers, octets
+from .disk import FULL, Disk
+from .part import Part, Segment, segment_name
+from .record import FILE_HEADER_BYTES, DamagedHeader, FileHeader, read_file_header
+
+logger = logging.getLogger(__name__)
+
+KIND = b"state"
+SUFFIX = ".state"
+_TOP = struct.Struct("<QQ?")
+_COUNT = struct.Struct("<I")
+_KEY = struct.Struct("<HI")
+_MARK = struct.Struct("<QQ")
+_SEGMENT = struct.Struct("<QQQ?I")
+_PART = struct.Struct("<QIQIQQ?II")
+_PARTIAL = struct.Struct("<II")
+_TAIL = struct.Struct("<QI")
+
+
+@dataclass(slots=True)
+class State:
+    """What recovery starts from. `segment` is where the log goes on, `clean` whether it ended
+    there in order, `sequence` a number above all that were handed out, `checkpoint` its own number,
+    0 for none."""
+
+    segment: int = 1
+    sequence: int = 0
+    clean: bool = False
+    checkpoint: int = 0
+    definitions: dict[bytes, bytes] = field(default_factory=dict)
+    marks: dict[int, int] = field(default_factory=dict)
+    segments: dict[int, Segment] = field(default_factory=dict)
+
+
+def checkpoint_name(number: int) -> str:
+    return f"{number:012d}{SUFFIX}"
+
+
+def encode(
+    number: int,
+    sequence: int,
+    definitions: Mapping[bytes, bytes],
+    marks: Mapping[int, int],
+    segments: Mapping[int, Segment],
+    listed: set[int],
+    *,
+    born: int,
+    clean: bool,
+) -> Iterator[bytes]:
+    """The body in pieces, a bounded amount of work each. `listed` gets the segments of which
+    something is to be kept.
+
+    Segments from `born` on are this process's: unless it ends in order, what their queues'
+    consumers may have got comes back redelivered.
+    """
+    yield _TOP.pack(number, sequence, clean)
+    items = list(definitions.items())
+    yield _COUNT.pack(len(items))
+    for first in range(0, len(items), 2_000):
+        some = items[first : first + 2_000]
+        yield b"".join([_KEY.pack(len(key), len(value)) + key + value for key, value in some])
+    yield _COUNT.pack(len(marks)) + b"".join([_MARK.pack(*mark) for mark in marks.items()])
+    for segment in list(segments.values()):
+        if segment.number < number and segment.left:
+            listed.add(segment.number)
+            unclean = segment.unclean or (not clean and segment.number >= born)
+            yield from _encode_segment(segment, unclean=unclean)
+    yield _SEGMENT.pack(0, 0, 0, False, 0)
+
+
+def _encode_segment(segment: Segment, *, unclean: bool) -> Iterator[bytes]:
+    parts = [part for part in segment.parts.values() if part.left]
+    yield _SEGMENT.pack(segment.number, segment.end, segment.total, unclean, len(parts))
+    for first in range(0, len(parts), 500):
+        yield b"".join(map(_encode_part, parts[first : first + 500]))
+
+
+def _encode_part(part: Part) -> bytes:
+    partial = list(part.settled_bits())
+    dead = array("I", sorted(part.dead))
+    pieces = [
+        _PART.pack(
+            part.queue_id, part.records, part.left, part.front, part.first, part.last,
+            part.timed, len(dead), len(partial),
+        ),
+        octets(dead),
+    ]  # fmt: skip
+    for ordinal, bits in partial:
+        pieces += (_PARTIAL.pack(ordinal, len(bits)), bits)
+    return b"".join(pieces)
+
+
+def write(disk: Disk, store_id: bytes, number: int, pieces: list[bytes]) -> int:
+    """Gives its size in bytes. Raises `OSError`."""
+    name = checkpoint_name(number)
+    temporary = name + ".new"
+    if temporary in disk.names():
+        disk.remove(temporary)
+    crc, size = 0, 0
+    for piece in pieces:
+        crc = zlib.crc32(piece, crc)
+        size += len(piece)
+    header = FileHeader(KIND, store_id, number).encode()
+    try:
+        _write(disk, temporary, [header, *pieces, _TAIL.pack(size, crc)])
+    except OSError as error:
+        if error.errno in FULL and temporary in disk.names():
+            disk.remove(temporary)
+        raise
+    disk.rename(temporary, name)
+    disk.sync_directory()
+    return FILE_HEADER_BYTES + size + _TAIL.size
+
+
+def _write(disk: Disk, name: str, pieces: list[bytes]) -> None:
+    file = disk.create(name)
+    try:
+        file.write(0, pieces)
+        file.sync()
+    finally:
+        file.close()
+
+
+def remove_unfinished(disk: Disk) -> None:
+    """What a crash left of checkpoints that never became any."""
+    for name in disk.names():
+        if name.endswith(SUFFIX + ".new"):
+            disk.remove(name)
+
+
+def read_newest(disk: Disk) -> tuple[State, bytes] | None:
+    """The newest sound checkpoint and the store's id; None if there is none and the log is there
+    from its beginning.
+
+    Raises `ConfigError` if it is not, or for a newer format.
+    """
+    names = sorted((name for name in disk.names() if name.endswith(SUFFIX)), reverse=True)
+    for name in names:
+        data = _read(disk, name)
+        try:
+            header = read_file_header(name, data)
+            return decode(data), header.store_id
+        except (ValueError, DamagedHeader) as error:
+            logger.error("%s is damaged (%s); the one before is used", name, error)
+    first = _first_missing(disk)
+    if first is not None:
+        raise ConfigError(
+            f"{', '.join(names) or 'checkpoint'}: damaged or missing, and {first} is not there "
+            "to do without; nothing was changed. Restore the data directory from a copy."
+        )
+    return None
+
+
+def _first_missing(disk: Disk) -> str | None:
+    """The first segment that was removed; None if all that ever were are there."""
+    there = set(disk.names())
+    logs = sum(name.endswith(".log") for name in there)
+    for number in range(1, logs + 1):
+        if segment_name(number) not in there:
+            return segment_name(number)
+    return None
+
+
+def _read(disk: Disk, name: str) -> bytes:
+    file = disk.open(name)
+    try:
+        return file.read(0, file.size())
+    finally:
+        file.close()
+
+
+def decode(data: bytes) -> State:
+    """Raises `ValueError` if it is damaged."""
+    body = memoryview(data)[FILE_HEADER_BYTES : -_TAIL.size]
+    if len(data) < FILE_HEADER_BYTES + _TAIL.size:
+        raise ValueError("it is cut off")
+    size, crc = _TAIL.unpack(data[-_TAIL.size :])
+    if size != len(body) or zlib.crc32(body) != crc:
+        raise ValueError("its checksum is wrong")
+    number, sequence, clean = _TOP.unpack_from(body)
+    state = State(number, sequence, clean, number)
+    at = _decode_definitions(body, _TOP.size, state.definitions)
+    (marks,) = _COUNT.unpack_from(body, at)
+    at += _COUNT.size
+    for _ in range(marks):
+        queue_id, mark = _MARK.unpack_from(body, at)
+        state.marks[queue_id] = mark
+        at += _MARK.size
+    while True:
+        segment_number, end, total, unclean, parts = _SEGMENT.unpack_from(body, at)
+        at += _SEGMENT.size
+        if not segment_number:
+            return state
+        segment = state.segments[segment_number] = Segment(segment_number)
+        segment.end, segment.unclean, segment.sealed = end, unclean, True
+        for _ in range(parts):
+            at = _decode_part(body, at, segment)
+        segment.total = total
+
+
+def _decode_definitions(body: memoryview, at: int, into: dict[bytes, bytes]) -> int:
+    (count,) = _COUNT.unpack_from(body, at)
+    at += _COUNT.size
+    for _ in range(count):
+        key_bytes, value_bytes = _KEY.unpack_from(body, at)
+        at += _KEY.size
+        middle = at + key_bytes
+        into[bytes(body[at:middle])] = bytes(body[middle : middle + value_bytes])
+        at = middle + value_bytes
+    return at
+
+
+def _decode_part(body: memoryview, at: int, segment: Segment) -> int:
+    queue_id, records, left, front, first, last, timed, dead, partial = _PART.unpack_from(body, at)
+    at += _PART.size
+    part = segment.part(queue_id)
+    part.records, part.left, part.front = records, left, front
+    part.first, part.last, part.timed = first, last, timed
+    segment.grew(left)
+    part.dead = set(numbers("I", body[at : at + 4 * dead]))
+    at += 4 * dead
+    for _ in range(partial):
+        ordinal, count = _PARTIAL.unpack_from(body, at)
+        at += _PARTIAL.size
+        part.partial[ordinal] = bytes(body[at : at + count])
+        at += count
+    return at

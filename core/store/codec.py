@@ -1,0 +1,223 @@
+"""The body of a message record: a block and which queues hold which of its messages.
+
+A meta part of its own length stands before the bytes of the messages, which are written as they
+came. The queues of one share follow each other; a queue number's lowest bit says that it had
+consumers, so what they may have got is known after a crash.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..block import Block, Run, ScatteredBlock, StridedBlock, WholeBlock
+from ..wire.properties import intern_traits
+from .port import QueueIdentity
+from .record import Piece
+
+_META = struct.Struct("<IQIBBBI")
+_SHARE = struct.Struct("<II")
+_STRIDED = struct.Struct("<III")
+_WHOLE = struct.Struct("<HII")
+_KEY = struct.Struct("<I")
+_STRIDED_KIND, _SCATTERED_KIND, _WHOLE_KIND = 0, 1, 2
+_SWAPPED = sys.byteorder == "big"
+_REDELIVERED, _EXPIRING = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Some queues by their ids and which messages they hold, None for all."""
+
+    queues: array[int]
+    """Twice the id, plus 1 if the queue was read when the record was written."""
+    selection: array[int] | None
+
+    def place(self, queue_id: int) -> int | None:
+        """What stands for the queue; None if it has no share in it."""
+        for held in self.queues:
+            if held >> 1 == queue_id:
+                return held
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """A decoded record. `arrived_wall_ms` is the time of day in milliseconds since 1970."""
+
+    block: Block
+    shares: list[Share]
+    redelivered: bool
+
+    def of(self, queue_id: int) -> tuple[array[int] | None, bool] | None:
+        """A queue's selection and whether it was read; None if it has no share."""
+        for share in self.shares:
+            held = share.place(queue_id)
+            if held is not None:
+                return share.selection, bool(held & 1)
+        return None
+
+
+def numbers(typecode: str, raw: bytes | memoryview) -> array[int]:
+    """Little-endian numbers as an array."""
+    found = array(typecode)
+    found.frombytes(raw)
+    if _SWAPPED:
+        found.byteswap()
+    return found
+
+
+def octets(values: array[int]) -> bytes:
+    """An array as little-endian numbers."""
+    if _SWAPPED:
+        values = array(values.typecode, values)
+        values.byteswap()
+    return values.tobytes()
+
+
+def encode_messages(
+    block: Block,
+    runs: Sequence[tuple[QueueIdentity, Run]],
+    arrived_wall_ms: int,
+    *,
+    redelivered: bool = False,
+) -> list[Piece]:
+    """The record's body in pieces; the messages' bytes are not copied."""
+    traits = block.traits
+    expiration = (traits.expiration or "").encode()
+    kind, layout, data = _layout(block)
+    shares = _shares(runs)
+    size = _META.size + len(expiration) + len(layout) + sum(map(len, shares))
+    flags = (_REDELIVERED if redelivered else 0) | (
+        _EXPIRING if traits.expiration is not None else 0
+    )
+    meta = _META.pack(
+        size, arrived_wall_ms, block.count, kind | flags << 4, traits.priority, len(expiration),
+        len(shares) // 2,
+    )  # fmt: skip
+    return [b"".join((meta, expiration, *shares, layout)), data]
+
+
+def _shares(runs: Sequence[tuple[QueueIdentity, Run]]) -> list[bytes]:
+    """Two pieces a share; runs of one share have the same selection, and stand together."""
+    parts: list[bytes] = []
+    at = 0
+    while at < len(runs):
+        selection = runs[at][1].selection
+        queues = array("Q")
+        while at < len(runs) and runs[at][1].selection is selection:
+            queue = runs[at][0]
+            queues.append(queue.id << 1 | queue.is_read)
+            at += 1
+        chosen = b"" if selection is None else octets(array("I", selection))
+        parts += (_SHARE.pack(len(queues), len(chosen) // 4), octets(queues) + chosen)
+    return parts
+
+
+def _layout(block: Block) -> tuple[int, bytes, Piece]:
+    data: Piece = block.data
+    if isinstance(block, StridedBlock):
+        layout = _STRIDED.pack(block.stride, block.content_at, block.body_at)
+        end = block.first + block.stride * block.count
+        if block.first or end < len(data):
+            data = memoryview(data)[block.first : end]
+        return _STRIDED_KIND, layout, data
+    if isinstance(block, ScatteredBlock):
+        base, end = block.starts[0], block.ends[-1]
+        arrays = (block.starts, block.contents, block.ends)
+        layout = base.to_bytes(4, "little") + b"".join(map(octets, arrays))
+        if base or end < len(data):
+            data = memoryview(data)[base:end]
+        return _SCATTERED_KIND, layout, data
+    assert isinstance(block, WholeBlock)
+    envelope, properties = block.envelope(0), block.properties(0)
+    blind = b"".join(_KEY.pack(len(key)) + key for key in map(str.encode, block.blind_keys))
+    layout = _WHOLE.pack(len(envelope), len(properties), len(blind))
+    return _WHOLE_KIND, b"".join((layout, envelope, properties, blind)), data
+
+
+def arrived_wall_ms(body: memoryview) -> int:
+    return int(_META.unpack_from(body)[1])
+
+
+def read_shares(body: memoryview) -> tuple[int, bool, list[Share]]:
+    """Of a record: how many messages, whether they carry an expiration, and whose they are."""
+    _, _, count, kind, _, expiration_bytes, share_count = _META.unpack_from(body)
+    at = _META.size + expiration_bytes
+    shares = []
+    for _ in range(share_count):
+        share, at = _read_share(body, at)
+        shares.append(share)
+    return count, bool(kind >> 4 & _EXPIRING), shares
+
+
+def decode_messages(body: memoryview, sequence: int, monotonic_offset_ms: int) -> Messages:
+    """The block and its shares; `monotonic_offset_ms` makes the time of day monotonic time."""
+    size, wall_ms, count, kind, priority, expiration_bytes, share_count = _META.unpack_from(body)
+    at = _META.size
+    text = bytes(body[at : at + expiration_bytes]).decode("latin-1")
+    at += expiration_bytes
+    flags = kind >> 4
+    traits = intern_traits(True, priority, text if flags & _EXPIRING else None, False)
+    shares = []
+    for _ in range(share_count):
+        share, at = _read_share(body, at)
+        shares.append(share)
+    block = _read_block(kind & 15, body[at:size], bytes(body[size:]), (sequence, count, wall_ms))
+    block.traits = traits
+    block.arrived_ms = wall_ms + monotonic_offset_ms
+    return Messages(block, shares, bool(flags & _REDELIVERED))
+
+
+def _read_share(body: memoryview, at: int) -> tuple[Share, int]:
+    queue_count, chosen = _SHARE.unpack_from(body, at)
+    at += _SHARE.size
+    middle = at + 8 * queue_count
+    end = middle + 4 * chosen
+    selection = numbers("I", body[middle:end]) if chosen else None
+    return Share(numbers("Q", body[at:middle]), selection), end
+
+
+def _read_block(
+    kind: int, layout: memoryview, data: bytes, numbering: tuple[int, int, int]
+) -> Block:
+    sequence, count, arrived = numbering
+    traits = intern_traits(True, 0, None, False)
+    if kind == _STRIDED_KIND:
+        stride, content_at, body_at = _STRIDED.unpack_from(layout)
+        return StridedBlock(
+            data, sequence, count, traits, arrived, (0, stride, content_at, body_at)
+        )
+    if kind == _SCATTERED_KIND:
+        base = int.from_bytes(layout[:4], "little")
+        width = 4 * count
+        starts, contents, ends = (
+            _without(base, numbers("I", layout[4 + place * width : 4 + (place + 1) * width]))
+            for place in range(3)
+        )
+        return ScatteredBlock(data, sequence, traits, arrived, starts, contents, ends)
+    envelope_bytes, properties_bytes, _ = _WHOLE.unpack_from(layout)
+    at = _WHOLE.size
+    middle = at + envelope_bytes
+    end = middle + properties_bytes
+    return WholeBlock(
+        bytes(layout[at:middle]), bytes(layout[middle:end]), data, sequence, traits, arrived,
+        _read_keys(bytes(layout[end:])),
+    )  # fmt: skip
+
+
+def _without(base: int, offsets: array[int]) -> array[int]:
+    return array("I", [offset - base for offset in offsets]) if base else offsets
+
+
+def _read_keys(raw: bytes) -> tuple[str, ...]:
+    keys = []
+    at = 0
+    while at < len(raw):
+        start = at + _KEY.size
+        at = start + int(_KEY.unpack_from(raw, at)[0])
+        keys.append(raw[start:at].decode())
+    return tuple(keys)

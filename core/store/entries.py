@@ -1,0 +1,87 @@
+"""The small records: what is settled, what was delivered, definitions, indexes.
+
+Numbers are little-endian. Each pair here encodes a body and reads it back.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+
+from .codec import numbers, octets
+from .part import Index
+
+_QUEUE = struct.Struct("<QI")
+_MARK = struct.Struct("<QQ")
+_KEY = struct.Struct("<H?")
+_ONE = struct.Struct("<Q")
+_INDEX = struct.Struct("<QII")
+_COUNT = struct.Struct("<I")
+
+
+def encode_settled(ranges: Mapping[int, array[int]]) -> bytes:
+    """For each queue pairs of first and last number."""
+    return b"".join(
+        [
+            piece
+            for queue_id, pairs in ranges.items()
+            for piece in (_QUEUE.pack(queue_id, len(pairs)), octets(pairs))
+        ]
+    )
+
+
+def read_settled(body: memoryview) -> Iterator[tuple[int, array[int]]]:
+    at = 0
+    while at < len(body):
+        queue_id, count = _QUEUE.unpack_from(body, at)
+        at += _QUEUE.size
+        yield queue_id, numbers("Q", body[at : at + 8 * count])
+        at += 8 * count
+
+
+def encode_marks(marks: Mapping[int, int]) -> bytes:
+    return b"".join([_MARK.pack(*mark) for mark in marks.items()])
+
+
+def read_marks(body: memoryview) -> Iterator[tuple[int, int]]:
+    return _MARK.iter_unpack(body)
+
+
+def encode_definition(key: bytes, value: bytes | None) -> bytes:
+    return _KEY.pack(len(key), value is not None) + key + (value or b"")
+
+
+def read_definition(body: memoryview) -> tuple[bytes, bytes | None]:
+    size, exists = _KEY.unpack_from(body)
+    middle = _KEY.size + size
+    return bytes(body[_KEY.size : middle]), bytes(body[middle:]) if exists else None
+
+
+def encode_number(number: int) -> bytes:
+    return _ONE.pack(number)
+
+
+def read_number(body: memoryview) -> int:
+    return int(_ONE.unpack_from(body)[0])
+
+
+def encode_indexes(indexes: Iterable[tuple[int, Index]]) -> list[bytes]:
+    """A table of queue, place and length, then the numbers of each."""
+    rows, bodies, at = [], [], 0
+    for queue_id, index in indexes:
+        rows.append(_INDEX.pack(queue_id, at, len(index.numbers)))
+        bodies.append(octets(index.numbers))
+        at += len(index.numbers)
+    return [_COUNT.pack(len(rows)), *rows, *bodies]
+
+
+def read_index(body: memoryview, queue_id: int) -> Index:
+    """A queue's index; an empty one if it has none."""
+    (count,) = _COUNT.unpack_from(body)
+    table = body[_COUNT.size : _COUNT.size + count * _INDEX.size]
+    base = _COUNT.size + len(table)
+    for found, at, length in _INDEX.iter_unpack(table):
+        if found == queue_id:
+            return Index(numbers("Q", body[base + 8 * at : base + 8 * (at + length)]))
+    return Index()

@@ -1,0 +1,490 @@
+"""The durable store: one append-only log for all queues.
+
+What is appended gets its place at once and is handed to the writer when the turn is over; the
+place is all that memory needs to find it again. A commit number names a batch: it is true when
+the batch and all before it are synced. A batch is synced if somebody waits for it; else after
+`SYNC_BYTES` or `SYNC_MS`, whichever comes first.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from ..block import Block, Cold, Ledger, Run, Span
+from ..clock import Clock, SystemClock
+from . import entries
+from .codec import encode_messages
+from .disk import Disk
+from .keeper import Keeper
+from .mover import SegmentMover
+from .pages import Pages
+from .part import Kept, Segment
+from .port import QueueIdentity
+from .record import FILE_HEADER_BYTES, HEAD_BYTES, FileHeader, Flags, Kind, Piece
+from .recovery import KIND, Recovery, closing
+from .reserve import Reserve
+from .settling import Settling
+from .work import Worker
+from .writer import Append, Batch, Roll, Writer
+
+logger = logging.getLogger(__name__)
+
+MIB = 1024 * 1024
+SEGMENT_BYTES = 64 * MIB
+FIRST_SEGMENT_BYTES = MIB
+HAND_OVER_BYTES = 128 * 1024
+HAND_OVER_MS = 10
+SYNC_BYTES = 16 * MIB
+SYNC_MS = 5_000
+FAST_MS, SLOW_MS = 4_000, 30_000
+SEQUENCES_AHEAD = 2**40
+"""Numbers are handed out up to a ceiling that stands in the log, for most leave no other trace."""
+RELIEF_MS = 1_000
+DEAD_BYTES, DEAD_SEGMENTS = 8 * MIB, 16
+"""Dead segments of so much, or so many, are not left lying until the next checkpoint."""
+
+
+class DurableStore:
+    """Implements `Store` on a disk.
+
+    Opening it recovers what is there. Until `start` it writes and reads where it is called, one
+    thing after another, which is what tests and offline tools want.
+
+    Raises:
+        ConfigError: the directory holds something else, is damaged in a header or was written
+            by a newer Warren; nothing has been changed then.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        *,
+        clock: Clock | None = None,
+        segment_bytes: int = SEGMENT_BYTES,
+        reserve_bytes: int = 0,
+        on_failure: Callable[[OSError], None] = lambda _: None,
+    ) -> None:
+        self.memory = Ledger()
+        self.committed = 0
+        self.refused = 0
+        self.behind_bytes = 0
+        self._disk = disk
+        self._clock = clock or SystemClock()
+        self._callback: Callable[[], None] = lambda: None
+        self._on_failure = on_failure
+        recovery = Recovery(disk)
+        state = recovery.run()
+        self.is_damaged = bool(recovery.quarantined)
+        self.store_id = recovery.store_id
+        self.definitions = state.definitions
+        self.segments = state.segments
+        self.marks = state.marks
+        self._next_sequence = _first_sequence(state.sequence, self._clock)
+        self._segment_max = segment_bytes
+        self._worker = Worker()
+        self._worker.failed = self._job_failed
+        self._reserve = Reserve(disk, reserve_bytes)
+        self._writer = Writer(disk, self._report_later, self._fail_later, self._reserve.give)
+        self._pages = Pages(disk, self._worker, self._writer, self._clock, dict(state.marks))
+        mover = SegmentMover(disk, self._worker, self, self._pages.reader)
+        self._keeper = Keeper(disk, self._worker, self, mover, state.checkpoint)
+        self._claimed: set[int] = set()
+        self._settling = Settling()
+        self._new_marks: dict[int, int] = {}
+        self._mark_commit = 0
+        self._closing: deque[Segment] = deque()
+        self._batch = Batch(1, False)
+        self._wanted = False
+        self._failed = False
+        self._stopped = False
+        self._looked_ms = 0
+        self._unlooked = False
+        self.sequence_ceiling = 0
+        self._group: int | None = None
+        self._depth = 0
+        self._handed_ms = self._synced_ms = self._clock.now_ms()
+        self._rolled_ms = self._handed_ms
+        self._unsynced_bytes = 0
+        self._segment_bytes = min(FIRST_SEGMENT_BYTES, segment_bytes)
+        self._last_number = self.born = state.segment
+        self._open = self._begin(state.segment, end=0)
+        self._raise_ceiling()
+        self.request()
+        self._hand_over()
+        self._keeper.begin()
+
+    def flush(self) -> None:
+        """Has everything written and synced: before `start`, when this returns."""
+        self.request()
+        self._hand_over()
+
+    def start(self, post: Callable[[Callable[[], None]], None]) -> None:
+        """From now on a thread writes and others read; `post` brings their results back to the
+        thread that calls the store."""
+        self._worker.start(post)
+        self._writer.start()
+
+    def stop(self, delivered: Mapping[int, int] | None = None) -> None:
+        """Writes all that is left and a last checkpoint, so that the next start has nothing to
+        replay. `delivered` has the highest number that consumers got, by queue id."""
+        for queue_id, sequence in (delivered or {}).items():
+            self.marks[queue_id] = max(sequence, self._pages.old_marks.get(queue_id, 0))
+        self._new_marks.clear()
+        self._stopped = True
+        self.request()
+        self._hand_over()
+        self._close_segment()
+        self._batch.work.append(Roll(self._open.end))
+        self.request()
+        self._hand_over()
+        self._writer.stop()
+        self._worker.stop()
+        if self._writer.error is not None:
+            self.fail(self._writer.error)
+        if not self._failed and not self._writer.is_stuck:
+            self.sequence_ceiling = self._next_sequence
+            self._keeper.finish(self.take_number())
+        self._pages.close()
+
+    # -- the port: what is kept
+
+    def reserve(self, count: int) -> int:
+        first = self._next_sequence
+        self._next_sequence += count
+        return first
+
+    def _raise_ceiling(self) -> None:
+        self.sequence_ceiling = self._next_sequence + SEQUENCES_AHEAD
+        self._push(Kind.START, 0, [entries.encode_number(self.sequence_ceiling)])
+
+    def append(self, block: Block, runs: Sequence[tuple[QueueIdentity, Run]]) -> int:
+        wall_ms = int(self._clock.wall_s() * 1000)
+        pieces = encode_messages(block, runs, wall_ms)
+        segment, offset, size = self._push(Kind.MESSAGES, block.sequence, pieces)
+        block.place = (segment.number, offset, size)
+        timed = block.traits.expiration is not None
+        for queue, run in runs:
+            part = segment.part(queue.id)
+            ordinal = part.add(
+                run.sequence(0), run.sequence(run.count - 1), run.count, offset, size, timed
+            )
+            part.runs[ordinal] = run
+            run.kept = Kept(part, ordinal, run.count)
+        return self._batch.number
+
+    def settle(self, queue: QueueIdentity, span: Span) -> None:
+        self._unlooked = True
+        self._settling.settle(queue.id, span)
+
+    def discard(self, queue: QueueIdentity, cold: Cold) -> None:
+        self._unlooked = True
+        self._settling.add(queue.id, self._pages.discard(cold))
+
+    def delivered(self, queue: QueueIdentity, sequence: int) -> int:
+        if self.marks.get(queue.id, 0) < sequence:
+            self.marks[queue.id] = self._new_marks[queue.id] = sequence
+            self._mark_commit = self._batch.number
+        # The one before may still be on its way.
+        return self._mark_commit if self._mark_commit > self.committed else 0
+
+    def define(self, key: bytes, value: bytes | None) -> int:
+        if value is None:
+            self.definitions.pop(key, None)
+        else:
+            self.definitions[key] = value
+        self._push(Kind.DEFINITION, 0, [entries.encode_definition(key, value)])
+        return self._batch.number
+
+    def recovered(self, queue: QueueIdentity) -> Sequence[Cold | Span]:
+        self._claimed.add(queue.id)
+        parts = [
+            segment.parts[queue.id]
+            for segment in self.segments.values()
+            if queue.id in segment.parts
+        ]
+        return self._pages.recovered(parts)
+
+    def spans_now(self, cold: Cold) -> Sequence[Span]:
+        return self._pages.spans_now(cold)
+
+    def restored(self) -> None:
+        for segment in self.segments.values():
+            for part in list(segment.parts.values()):
+                if part.queue_id in self._claimed:
+                    continue
+                if self.is_damaged:
+                    logger.error(
+                        "%d messages of a queue whose definition is damaged are kept (queue id %d)",
+                        part.left, part.queue_id,
+                    )  # fmt: skip
+                elif segment is not self._open:
+                    part.clear()
+        self._claimed.clear()
+
+    def drop(self, queue: QueueIdentity) -> None:
+        self._unlooked = True
+        self._settling.forget(queue.id)
+        self._new_marks.pop(queue.id, None)
+        self.marks.pop(queue.id, None)
+        for segment in self.segments.values():
+            part = segment.parts.get(queue.id)
+            if part is not None:
+                part.clear()
+        self._push(Kind.DROPPED, 0, [entries.encode_number(queue.id)])
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        if not self._depth:
+            self._write_settled()
+            self._room(HEAD_BYTES)
+            self._group = 0
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if not self._depth:
+                self._write_settled()
+                if self._group:
+                    self._push(Kind.END_OF_GROUP, 0, [], Flags.LAST)
+                self._group = None
+
+    def barrier(self) -> int:
+        if self._batch.work or self._settling:
+            return self._batch.number
+        before = self._batch.number - 1
+        return before if before > self.committed else 0
+
+    # -- the port: when it is true
+
+    def on_commit(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
+
+    def request(self) -> None:
+        self._wanted = True
+
+    def turned(self) -> int | None:
+        if self._stopped:
+            return None
+        self._worker.deliver()
+        if self._closing:
+            self._drop_indexes()
+        now_ms = self._clock.now_ms()
+        waits = bool(self._batch.work or self._settling or self._new_marks)
+        if self._wanted:
+            self._hand_over()
+        elif waits and (
+            self._batch.size >= HAND_OVER_BYTES or now_ms - self._handed_ms >= HAND_OVER_MS
+        ):
+            self._hand_over()
+            waits = False
+        wishes = [self._look_for_dead(now_ms), self._keeper.work()]
+        if waits:
+            wishes.append(HAND_OVER_MS)
+        if self._unsynced_bytes and not self._wanted:
+            left_ms = self._synced_ms + SYNC_MS - now_ms
+            if left_ms <= 0:
+                self.request()
+            wishes.append(max(1, left_ms))
+        return min((wish for wish in wishes if wish is not None), default=None)
+
+    def _look_for_dead(self, now_ms: int) -> int | None:
+        """Has dead segments go without waiting for the open one to fill, which may take days."""
+        if now_ms - self._looked_ms < RELIEF_MS:
+            return RELIEF_MS if self._unlooked else None
+        self._looked_ms, self._unlooked = now_ms, False
+        self._reserve.take()
+        dead = [held.end for held in self.segments.values() if held.sealed and not held.left]
+        is_pressing = self.is_short or sum(dead) > DEAD_BYTES or len(dead) > DEAD_SEGMENTS
+        if dead and is_pressing and self._keeper.is_idle:
+            self._roll()
+        return RELIEF_MS if is_pressing else None
+
+    @property
+    def is_short(self) -> bool:
+        """The disk is so full that the reserve is used."""
+        return self._reserve.is_given
+
+    # -- the port: what is not in memory
+
+    def fetch(self, block: Block, ready: Callable[[], None]) -> None:
+        self._pages.fetch(block, ready)
+
+    def thaw(self, cold: Cold, ready: Callable[[Sequence[Span]], None]) -> None:
+        self._pages.memory = self.memory
+        self._pages.thaw(cold, ready)
+
+    @property
+    def leaving_bytes(self) -> int:
+        return self._pages.leaving_bytes
+
+    def evict(self, block: Block) -> bool:
+        return self._pages.evict(block)
+
+    def chill(self, span: Span, before: Cold | None) -> Cold | None:
+        return self._pages.chill(span, before)
+
+    def forget(self, segment: int) -> None:
+        """The file of a dead segment is about to go."""
+        self._pages.reader.forget(segment)
+
+    # -- writing
+
+    def _push(
+        self, kind: Kind, sequence: int, pieces: list[Piece], flags: Flags = Flags.NONE
+    ) -> tuple[Segment, int, int]:
+        """Gives the record its place: segment, offset and size."""
+        size = HEAD_BYTES + sum(map(len, pieces))
+        segment = self._room(size)
+        if self._group is not None:
+            flags |= Flags.GROUPED | (Flags.NONE if self._group else Flags.FIRST)
+            self._group += 1
+        offset = segment.end
+        segment.end += size
+        self._batch.work.append(Append(offset, kind, flags, sequence, pieces))
+        self._batch.size += size
+        self.behind_bytes += size
+        return segment, offset, size
+
+    def _room(self, size: int) -> Segment:
+        """The open segment, or a new one if it is full. A group stays in one."""
+        segment = self._open
+        full = segment.end + size > self._segment_bytes and segment.end > FILE_HEADER_BYTES
+        if full and self._group is None:
+            self._roll()
+        return self._open
+
+    def _roll(self) -> None:
+        end = self._close_segment()
+        self._segment_bytes = self._next_segment_bytes()
+        self._open = self._begin(self.take_number(), end)
+        self._keeper.begin()
+
+    def take_number(self) -> int:
+        """For a new file; none is used twice."""
+        self._last_number += 1
+        return self._last_number
+
+    def roll(self) -> None:
+        """Goes on in a new segment, and a checkpoint follows."""
+        self._roll()
+
+    def _next_segment_bytes(self) -> int:
+        """Twice as much as the last if that filled fast, half if slowly: a busy log rolls seldom,
+        a quiet one stays small. Checkpoints must not become the larger part of what is written."""
+        now_ms = self._clock.now_ms()
+        took_ms, self._rolled_ms = now_ms - self._rolled_ms, now_ms
+        size = self._segment_bytes
+        if took_ms < FAST_MS:
+            size *= 2
+        elif took_ms > SLOW_MS:
+            size = max(FIRST_SEGMENT_BYTES, size // 2)
+        return max(min(size, self._segment_max), 4 * self._keeper.checkpoint_bytes)
+
+    def _close_segment(self) -> int:
+        """Completes the open segment; gives its length."""
+        segment = self._open
+        self._write_settled(segment)
+        end = segment.end
+        for kind, pieces in closing(segment, end):
+            self._append_to(segment, kind, pieces)
+        segment.sealed = True
+        for part in list(segment.parts.values()):
+            if not part.left:
+                del segment.parts[part.queue_id]
+        self._closing.append(segment)
+        return segment.end
+
+    def _drop_indexes(self) -> None:
+        """Of segments that are written to their end: their files have them."""
+        while self._closing and self._writer.has_written(self._closing[0].number + 1, 0):
+            for part in self._closing.popleft().parts.values():
+                part.index = None
+
+    def _append_to(self, segment: Segment, kind: Kind, pieces: list[Piece]) -> None:
+        size = HEAD_BYTES + sum(map(len, pieces))
+        self._batch.work.append(Append(segment.end, kind, Flags.NONE, 0, pieces))
+        self._batch.size += size
+        self.behind_bytes += size
+        segment.end += size
+
+    def _begin(self, number: int, end: int) -> Segment:
+        segment = self.segments[number] = Segment(number)
+        segment.end = FILE_HEADER_BYTES
+        header = FileHeader(KIND, self.store_id, number).encode()
+        self._batch.work.append(Roll(end, number, segment.name, header, self._segment_bytes))
+        return segment
+
+    @property
+    def open_number(self) -> int:
+        return self._open.number
+
+    def _write_settled(self, segment: Segment | None = None) -> None:
+        if not self._settling:
+            return
+        body = self._settling.take()
+        if segment is None:
+            self._push(Kind.SETTLED, 0, [body])
+        else:
+            self._append_to(segment, Kind.SETTLED, [body])
+
+    def _hand_over(self) -> None:
+        """Gives the writer what there is; with a sync if somebody waits."""
+        self._write_settled()
+        if self._next_sequence + SEQUENCES_AHEAD // 2 > self.sequence_ceiling:
+            self._raise_ceiling()
+        if self._new_marks:
+            marks, self._new_marks = self._new_marks, {}
+            self._push(Kind.DELIVERED, 0, [entries.encode_marks(marks)])
+        batch = self._batch
+        self._unsynced_bytes += batch.size
+        self._handed_ms = self._clock.now_ms()
+        batch.synced = self._wanted or self._unsynced_bytes >= SYNC_BYTES
+        self._batch = Batch(batch.number + 1, False)
+        self._wanted = False
+        if batch.synced:
+            self._unsynced_bytes = 0
+            self._synced_ms = self._handed_ms
+        self._writer.put(batch)
+
+    def _report_later(self, committed: int, refused: int, freed: int) -> None:
+        self._worker.post(lambda: self._report(committed, refused, freed))
+
+    def _report(self, committed: int, refused: int, freed: int) -> None:
+        if self._failed:
+            return
+        self.committed = max(self.committed, committed)
+        self.refused = max(self.refused, refused)
+        self.behind_bytes -= freed
+        self._callback()
+
+    def _fail_later(self, error: OSError) -> None:
+        self._worker.post(lambda: self.fail(error))
+
+    def _job_failed(self, error: BaseException) -> None:
+        """What can't be read is as bad as what can't be written."""
+        if not isinstance(error, OSError):
+            logger.error("internal error beside the log", exc_info=error)
+            error = OSError(errno.EIO, f"internal error: {error!r}")
+        self.fail(error)
+
+    def fail(self, error: OSError) -> None:
+        """Nothing can be relied on any more: everybody who waits is refused."""
+        if self._failed:
+            return
+        self._failed = True
+        self._writer.is_dead = True
+        logger.critical("the log can't be written any more: %s; nothing is confirmed", error)
+        self.refused = sys.maxsize
+        self._callback()
+        self._on_failure(error)
+
+
+def _first_sequence(known: int, clock: Clock) -> int:
+    """Above all that was ever handed out, also if the clock was set back."""
+    return max(int(clock.wall_s() * 1e9), known + 1)

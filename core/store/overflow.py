@@ -1,0 +1,52 @@
+"""Where transient messages go when memory is short: files without a name, never synced.
+
+A file ends when nothing that was written to it is wanted any more: each place keeps it open.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from .disk import Disk, File
+from .record import Piece
+
+FILE_BYTES = 64 * 1024 * 1024
+_names = count(1)
+
+
+class OverflowFile:
+    """An open file that has no name any more."""
+
+    def __init__(self, disk: Disk) -> None:
+        name = f"overflow-{next(_names)}"
+        self.end = 0
+        self._file: File = disk.create(name)
+        disk.remove(name)
+
+    def append(self, pieces: list[Piece]) -> tuple[int, int]:
+        """Gives offset and size. Raises `OSError`, and then nothing was taken."""
+        at, size = self.end, sum(map(len, pieces))
+        self._file.write(at, pieces)
+        self.end = at + size
+        return at, size
+
+    def read(self, at: int, size: int) -> bytes:
+        return self._file.read(at, size)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()
+
+
+class Overflow:
+    """Appends to one file after the other."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._file: OverflowFile | None = None
+
+    def append(self, pieces: list[Piece]) -> tuple[OverflowFile, int, int]:
+        """Raises `OSError`."""
+        if self._file is None or self._file.end > FILE_BYTES:
+            self._file = OverflowFile(self._disk)
+        return self._file, *self._file.append(pieces)

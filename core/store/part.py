@@ -1,0 +1,318 @@
+"""What one segment holds for one queue, and what of it is still to be kept.
+
+The messages of a record that are the queue's are counted by their position in the run; records by
+their ordinal in the part. Both are settled from the front as a rule; what is settled out of order
+is noted until the front has come there.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..block import Cold, Run, Span
+
+ENTRY = 3
+"""Numbers an index has for each record."""
+_TIMED = 1 << 63
+
+
+class Entry:
+    """Where a record is, and which messages of the queue it holds: `count` of them, numbered
+    `first` to `last`; `timed` if they carry an expiration."""
+
+    __slots__ = ("count", "first", "last", "offset", "size", "timed")
+
+    def __init__(self, first: int, second: int, third: int) -> None:
+        self.first = first
+        self.offset = second >> 32
+        self.size = second & 0xFFFFFFFF
+        self.count = third & 0xFFFFFFFF
+        self.last = first + (third >> 32 & 0x7FFFFFFF)
+        self.timed = bool(third & _TIMED)
+
+
+class Index:
+    """The records of a part, in the order of their sequence numbers."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers: array[int] | None = None) -> None:
+        self.numbers = array("Q") if numbers is None else numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers) // ENTRY
+
+    def add(
+        self, first: int, last: int, count: int, offset: int, size: int, *, timed: bool
+    ) -> None:
+        third = (last - first) << 32 | count
+        self.numbers.extend((first, offset << 32 | size, third | _TIMED if timed else third))
+
+    def __getitem__(self, ordinal: int) -> Entry:
+        return Entry(*self.numbers[ordinal * ENTRY : (ordinal + 1) * ENTRY])
+
+    def at(self, sequence: int) -> int:
+        """The ordinal of the last record that begins at or before this message; -1 for none."""
+        return bisect_right(range(len(self)), sequence, key=self._first) - 1
+
+    def at_offset(self, offset: int) -> int | None:
+        """The ordinal of the record that stands there, for a part whose offsets ascend."""
+        ordinal = bisect_left(range(len(self)), offset, key=self._offset)
+        found = ordinal < len(self) and self._offset(ordinal) == offset
+        return ordinal if found else None
+
+    def _first(self, ordinal: int) -> int:
+        return self.numbers[ordinal * ENTRY]
+
+    def _offset(self, ordinal: int) -> int:
+        return self.numbers[ordinal * ENTRY + 1] >> 32
+
+
+class Part:
+    """One queue's records of one segment; `left` messages are to be kept.
+
+    `dead` are ordinals behind `front` of which nothing is left. `partial` has, for records that
+    are not in memory as runs, which positions are settled (a bit each). `runs` are
+    those in memory, by ordinal; `colds` the stretches that are not.
+    """
+
+    __slots__ = (
+        "colds", "dead", "first", "front", "index", "last", "left", "partial", "queue_id",
+        "records", "runs", "segment", "timed",
+    )  # fmt: skip
+
+    def __init__(self, segment: Segment, queue_id: int) -> None:
+        self.segment = segment
+        self.queue_id = queue_id
+        self.records = 0
+        self.left = 0
+        self.front = 0
+        self.first = 0
+        self.last = 0
+        self.timed = False
+        self.dead: set[int] = set()
+        self.partial: dict[int, bytes] = {}
+        self.runs: dict[int, Run] = {}
+        self.colds: list[Cold] = []
+        self.index: Index | None = None
+
+    def add(self, first: int, last: int, count: int, offset: int, size: int, timed: bool) -> int:
+        """A record more; gives its ordinal."""
+        if self.index is None:
+            self.index = Index()
+            self.first = first
+        self.index.add(first, last, count, offset, size, timed=timed)
+        self.last = last
+        self.timed |= timed
+        self.left += count
+        self.segment.grew(count)
+        self.records += 1
+        return self.records - 1
+
+    def hold(self, ordinal: int, run: Run) -> Kept:
+        """The record is in memory as this run."""
+        self.runs[ordinal] = run
+        kept = Kept(self, ordinal, run.count)
+        run.kept = kept
+        bits = self.partial.pop(ordinal, None)
+        if bits is not None:
+            kept.set_flags(unpacked(bits, run.count))
+        return kept
+
+    def let_go(self, ordinal: int) -> None:
+        """The record is not in memory any more, though it is to be kept."""
+        del self.runs[ordinal]
+
+    def is_dead(self, ordinal: int) -> bool:
+        return ordinal < self.front or ordinal in self.dead
+
+    def settled(self, count: int) -> None:
+        """So many messages less are to be kept."""
+        self.left -= count
+        self.segment.shrank(self, count)
+
+    def died(self, ordinal: int) -> None:
+        """Nothing is left of a record."""
+        self.runs.pop(ordinal, None)
+        self.partial.pop(ordinal, None)
+        if ordinal != self.front:
+            self.dead.add(ordinal)
+            return
+        self.front += 1
+        while self.dead and self.front in self.dead:
+            self.dead.remove(self.front)
+            self.front += 1
+
+    def settled_bits(self) -> Iterator[tuple[int, bytes]]:
+        """Ordinals of records of which some messages are settled, and which positions."""
+        yield from self.partial.items()
+        for ordinal, run in list(self.runs.items()):
+            kept = run.kept
+            if isinstance(kept, Kept) and kept.left < run.count:
+                yield ordinal, kept.settled_bits(run)
+
+    def clear(self) -> None:
+        """Nothing of it is to be kept."""
+        self.runs.clear()
+        self.partial.clear()
+        self.dead.clear()
+        for cold in self.colds:
+            cold.count = 0
+        self.colds.clear()
+        self.front = self.records
+        if self.left:
+            self.settled(self.left)
+
+
+@dataclass(slots=True)
+class Stretch:
+    """Where a cold stretch is: ordinals `low` to `high - 1` of a part."""
+
+    part: Part
+    low: int
+    high: int
+
+
+class Kept:
+    """How much of a run is still to be kept: all but the positions before `front` and those
+    flagged."""
+
+    __slots__ = ("flags", "front", "left", "ordinal", "part")
+
+    def __init__(self, part: Part, ordinal: int, count: int) -> None:
+        self.part = part
+        self.ordinal = ordinal
+        self.left = count
+        self.front = 0
+        self.flags: bytearray | None = None
+
+    def settle(self, run: Run, low: int, high: int) -> None:
+        """Positions `low` to `high - 1`, which were not settled before, are done with."""
+        count = high - low
+        self.mark(low, high, run.count)
+        part = self.part
+        if not self.left:
+            part.died(self.ordinal)
+        part.settled(count)
+
+    def mark(self, low: int, high: int, total: int = 0) -> None:
+        self.left -= high - low
+        flags = self.flags
+        if low == self.front:
+            self.front = high
+            if flags is not None:
+                while self.front < len(flags) and flags[self.front]:
+                    self.front += 1
+            return
+        if flags is None:
+            flags = self.flags = bytearray(total or self.left + (high - low) + self.front)
+        flags[low:high] = b"\x01" * (high - low)
+
+    def spans(
+        self, run: Run, *, redelivered: bool, low: int = 0, high: int | None = None
+    ) -> Iterator[Span]:
+        """What is left of the run, or of its positions `low` to `high - 1`."""
+        flags, at = self.flags, max(low, self.front)
+        end = run.count if high is None else min(high, run.count)
+        if flags is None:
+            if at < end:
+                yield Span(run, at, end, redelivered)
+            return
+        while at < end:
+            at = flags.find(0, at, end)
+            if at < 0:
+                return
+            stop = flags.find(1, at, end)
+            stop = end if stop < 0 else stop
+            yield Span(run, at, stop, redelivered)
+            at = stop
+
+    def set_flags(self, flags: bytearray) -> None:
+        """Takes over what was settled, a byte for each position."""
+        front = flags.find(0)
+        self.front = len(flags) if front < 0 else front
+        self.flags = flags
+        self.left = flags.count(0)
+
+    def settled_bits(self, run: Run) -> bytes:
+        """Which positions are settled."""
+        flags = bytearray(run.count) if self.flags is None else bytearray(self.flags)
+        flags[: self.front] = b"\x01" * self.front
+        return packed(flags)
+
+
+_DIGITS = bytes.maketrans(b"\x00\x01", b"01")
+_FLAGS = bytes.maketrans(b"01", b"\x00\x01")
+
+
+def packed(flags: bytearray) -> bytes:
+    """Bytes of 0 and 1 as bits, the first one lowest."""
+    size = (len(flags) + 7) // 8
+    return int(flags.translate(_DIGITS)[::-1] or b"0", 2).to_bytes(size, "little")
+
+
+def unpacked(bits: bytes, count: int) -> bytearray:
+    """The opposite of `packed`."""
+    digits = format(int.from_bytes(bits, "little"), f"0{count}b")[::-1]
+    return bytearray(digits.encode().translate(_FLAGS))
+
+
+def pairs(ranges: array[int] | None) -> Iterator[tuple[int, int]]:
+    if ranges is not None:
+        yield from zip(ranges[0::2], ranges[1::2], strict=True)
+
+
+def positions(run: Run, first: int, last: int) -> tuple[int, int]:
+    """The positions of the run's messages numbered `first` to `last`, as a half-open interval."""
+    low, high = first - run.block.sequence, last - run.block.sequence
+    selection: Sequence[int] | None = run.selection
+    if selection is None:
+        return max(0, low), min(run.count, high + 1)
+    return bisect_left(selection, low), bisect_right(selection, high)
+
+
+class Segment:
+    """One file: who has how much in it. `left` messages of `total` are to be kept.
+
+    `unclean` if it was written by a process that did not stop in order: what its queues' consumers
+    may have got comes back redelivered. `is_moved` if it holds what was left of others: then
+    messages of a queue in it may have neighbours that are elsewhere.
+    """
+
+    __slots__ = ("end", "is_moved", "left", "number", "parts", "sealed", "total", "unclean")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.end = 0
+        self.parts: dict[int, Part] = {}
+        self.left = 0
+        self.total = 0
+        self.sealed = False
+        self.unclean = False
+        self.is_moved = False
+
+    @property
+    def name(self) -> str:
+        return segment_name(self.number)
+
+    def part(self, queue_id: int) -> Part:
+        part = self.parts.get(queue_id)
+        if part is None:
+            part = self.parts[queue_id] = Part(self, queue_id)
+        return part
+
+    def grew(self, count: int) -> None:
+        self.left += count
+        self.total += count
+
+    def shrank(self, part: Part, count: int) -> None:
+        self.left -= count
+        if not part.left and self.sealed:
+            self.parts.pop(part.queue_id, None)
+
+
+def segment_name(number: int) -> str:
+    return f"{number:012d}.log"

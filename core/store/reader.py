@@ -1,0 +1,144 @@
+"""Reading segments: records by their place, indexes by their queue.
+
+A record that can't be read is reported, kept apart and left out; nothing is ever deleted because
+of it. Files stay open, the ones used last, up to a number.
+"""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections import OrderedDict, deque
+from threading import Lock
+
+from . import entries
+from .codec import read_shares
+from .disk import Disk, File
+from .part import Index, segment_name
+from .record import COLD, HEAD_BYTES, Kind, Record, counting, read_record, scan
+
+logger = logging.getLogger(__name__)
+
+FILES_OPEN = 4
+INDEXES_KEPT = 8
+REGIONS_KEPT = 6
+"""Large reads that are remembered: queues that hold the same messages come one after the other."""
+REGION_BYTES = 65_536
+SEALED_BYTES = HEAD_BYTES + 8
+
+
+class DamagedRecord(Exception):
+    """What stands at a record's place is not that record."""
+
+
+class Reader:
+    """Thread safe."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._files: OrderedDict[int, File] = OrderedDict()
+        self._indexes: OrderedDict[tuple[int, int], Index] = OrderedDict()
+        self._regions: deque[tuple[int, int, memoryview]] = deque(maxlen=REGIONS_KEPT)
+        self._lock = Lock()
+        self.read_bytes = 0
+
+    def read(self, segment: int, offset: int, size: int) -> memoryview:
+        """Raises `OSError`."""
+        with self._lock:
+            for number, start, region in self._regions:
+                if number == segment and start <= offset and offset + size <= start + len(region):
+                    return region[offset - start : offset - start + size]
+            data = memoryview(self._file(segment).read(offset, size))
+            self.read_bytes += len(data)
+            if size >= REGION_BYTES:
+                self._regions.append((segment, offset, data))
+        return data
+
+    def record(self, segment: int, offset: int, size: int) -> Record:
+        """Raises `DamagedRecord` or `OSError`."""
+        found = read_record(segment, self.read(segment, offset, size), 0, offset)
+        if found is None or found.kind != Kind.MESSAGES:
+            raise DamagedRecord(f"{segment_name(segment)}: no sound record at offset {offset}")
+        return found
+
+    def index(self, segment: int, queue_id: int) -> Index:
+        """A queue's index of a sealed segment, from its end, or made anew from its records."""
+        key = segment, queue_id
+        index = self._indexes.get(key)
+        if index is None:
+            footer = self.footer(segment)
+            index = Index() if footer is None else entries.read_index(footer.body, queue_id)
+            if not len(index):
+                index = self._rebuild(segment, queue_id)
+            self._indexes[key] = index
+            while len(self._indexes) > INDEXES_KEPT:
+                self._indexes.popitem(last=False)
+        return index
+
+    def forget(self, segment: int) -> None:
+        """The file is about to go."""
+        with self._lock:
+            file = self._files.pop(segment, None)
+            if file is not None:
+                file.close()
+
+    def close(self) -> None:
+        for segment in list(self._files):
+            self.forget(segment)
+
+    def _file(self, segment: int) -> File:
+        file = self._files.get(segment)
+        if file is None:
+            file = self._disk.open(segment_name(segment))
+            self._files[segment] = file
+            while len(self._files) > FILES_OPEN:
+                self._files.popitem(last=False)[1].close()
+        else:
+            self._files.move_to_end(segment)
+        return file
+
+    def footer(self, segment: int) -> Record | None:
+        """The record at a segment's end that holds its indexes; None if there is no sound one."""
+        with self._lock:
+            size = self._file(segment).size()
+        if size < SEALED_BYTES:
+            return None
+        at = size - SEALED_BYTES
+        sealed = read_record(segment, self.read(segment, at, SEALED_BYTES), 0, at)
+        if sealed is None or sealed.kind != Kind.SEALED:
+            return None
+        start = entries.read_number(sealed.body)
+        return read_record(segment, self.read(segment, start, at - start), 0, start)
+
+    def _rebuild(self, segment: int, queue_id: int) -> Index:
+        logger.warning("%s: its index is missing and made anew", segment_name(segment))
+        with self._lock:
+            file = self._file(segment)
+            data = memoryview(file.read(0, file.size()))
+        index = Index()
+        for record in counting(scan(segment, data)):
+            if record.kind == Kind.MESSAGES:
+                add_to_index(index, record, queue_id)
+        if data[: len(COLD)] == COLD:
+            _sort(index)  # a move puts the records of one holder side by side
+        return index
+
+
+def _sort(index: Index) -> None:
+    numbers = iter(index.numbers)
+    rows = sorted(zip(numbers, numbers, numbers, strict=True))
+    index.numbers = array("Q", [number for row in rows for number in row])
+
+
+def add_to_index(index: Index, record: Record, queue_id: int) -> None:
+    """Notes a record of messages if some of them are the queue's."""
+    count, timed, shares = read_shares(record.body)
+    for share in shares:
+        if share.place(queue_id) is not None:
+            chosen = share.selection
+            first = record.sequence + (chosen[0] if chosen else 0)
+            last = record.sequence + (chosen[-1] if chosen else count - 1)
+            index.add(
+                first, last, len(chosen) if chosen else count, record.offset,
+                record.end - record.offset, timed=timed,
+            )  # fmt: skip

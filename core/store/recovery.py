@@ -1,0 +1,344 @@
+"""From the files to what is to be kept: the newest checkpoint, then the log behind it.
+
+A bad end is cut off (a write that a crash tore). Bytes that are no record though records follow
+are damage: they are copied aside and left out, and the rest is served. Groups that are not whole
+are as if they had never been written.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from uuid import uuid4
+
+from ..block import Run
+from ..errors import ConfigError
+from . import checkpoint, entries
+from .checkpoint import State
+from .codec import decode_messages, read_shares
+from .disk import FULL, Disk
+from .part import Index, Kept, Part, Segment, pairs, positions, segment_name
+from .quarantine import damaged_name, set_aside
+from .reader import DamagedRecord, Reader
+from .record import (
+    COLD,
+    FILE_HEADER_BYTES,
+    DamagedHeader,
+    Flags,
+    Gap,
+    Kind,
+    Piece,
+    Record,
+    counting,
+    read_file_header,
+    scan,
+    seal,
+)
+
+logger = logging.getLogger(__name__)
+
+KIND = b"log"
+SUFFIX = ".log"
+
+
+class Recovery:
+    """Reads a store's directory. `run` changes nothing unless the whole of it could be read, and
+    with `read_only` not even then."""
+
+    def __init__(self, disk: Disk, *, read_only: bool = False) -> None:
+        self._disk = disk
+        self._read_only = read_only
+        self._reader = Reader(disk)
+        self.state = State()
+        self.store_id = uuid4().bytes
+        self.quarantined: list[str] = []
+        self._parts: dict[int, list[Part]] = {}
+        self._tail: list[Segment] = []
+        self._is_new = True
+
+    def run(self) -> State:
+        """Raises `ConfigError` for files that are not a store's, damaged headers and newer
+        formats, and `OSError`."""
+        found = checkpoint.read_newest(self._disk)
+        numbers = sorted(_number(name) for name in self._disk.names() if name.endswith(SUFFIX))
+        if found is not None:
+            self.state, self.store_id = found
+            self._is_new = False
+        missing = [number for number in self.state.segments if number not in numbers]
+        if missing:
+            raise ConfigError(f"{segment_name(missing[0])} is missing; nothing was changed")
+        cold = {number for number in numbers if self._kind(number) == COLD}
+        for segment in self.state.segments.values():
+            for part in segment.parts.values():
+                self._parts.setdefault(part.queue_id, []).append(part)
+        for parts in self._parts.values():
+            parts.sort(key=lambda part: part.first)
+        for number in numbers:
+            if number >= self.state.segment and number not in cold:
+                self._replay(number)
+                self.state.clean = False
+            elif number not in self.state.segments:
+                dead = self.state.segments[number] = Segment(number)
+                dead.sealed = True
+            else:
+                self.state.segments[number].is_moved = number in cold
+        self._finish(numbers)
+        return self.state
+
+    def _kind(self, number: int) -> bytes:
+        """Of a file; raises `ConfigError` if it is not this store's."""
+        name = segment_name(number)
+        file = self._disk.open(name)
+        try:
+            raw = file.read(0, FILE_HEADER_BYTES)
+            header = read_file_header(name, raw)
+        except DamagedHeader:
+            listed = number in self.state.segments
+            if listed or any(file.read(FILE_HEADER_BYTES, file.size())):
+                raise
+            return KIND  # made, and the power or the space went before its header was there
+        finally:
+            file.close()
+        if header.number != number or header.kind not in (KIND, COLD):
+            raise ConfigError(f"{name}: this is file {header.number} of another place")
+        if self._is_new:
+            self.store_id, self._is_new = header.store_id, False
+        if header.store_id != self.store_id:
+            raise ConfigError(f"{name}: belongs to another store; nothing was changed")
+        return header.kind
+
+    # -- the log behind the checkpoint
+
+    def _replay(self, number: int) -> None:
+        segment = self.state.segments[number] = Segment(number)
+        segment.unclean = True
+        segment.end = FILE_HEADER_BYTES
+        file = self._disk.open(segment.name)
+        try:
+            data = memoryview(file.read(0, file.size()))
+        finally:
+            file.close()
+        for record in counting(self._found(segment, data)):
+            self._apply(segment, record)
+        if self._end_is_kept(segment, data):
+            self._tail.append(segment)
+
+    def _found(self, segment: Segment, data: memoryview) -> Iterator[Record | Gap]:
+        """Everything up to the end, which is noted; damage is copied aside."""
+        for found in scan(segment.number, data):
+            if isinstance(found, Gap):
+                self._quarantine(segment, found.start, data[found.start : found.end])
+            else:
+                segment.end = found.end
+            yield found
+
+    def _quarantine(self, segment: Segment, start: int, data: memoryview) -> None:
+        if not any(data):
+            return
+        name = damaged_name(segment.number, start)
+        logger.error(
+            "%s: %d bytes at offset %d are damaged; they are kept as %s, the rest is served",
+            segment.name, len(data), start, name,
+        )  # fmt: skip
+        self.quarantined.append(name)
+        if not self._read_only:
+            set_aside(self._disk, segment.number, start, data)
+
+    def _end_is_kept(self, segment: Segment, data: memoryview) -> bool:
+        """Whether what stands behind the last record may be cut off: it is nothing, or there is
+        a copy. A write that a crash tore looks like a damaged record."""
+        start = segment.end
+        size = len(bytes(data[start:]).rstrip(b"\0"))
+        if not size or self._read_only:
+            return True
+        logger.warning(
+            "%s: %d bytes at its end, offset %d, are no record; they are kept as %s",
+            segment.name, size, start, damaged_name(segment.number, start),
+        )  # fmt: skip
+        return set_aside(self._disk, segment.number, start, data[start : start + size])
+
+    def _apply(self, segment: Segment, record: Record) -> None:
+        kind, body = record.kind, record.body
+        if kind == Kind.MESSAGES:
+            self._messages(segment, record)
+        elif kind == Kind.SETTLED:
+            for queue_id, ranges in entries.read_settled(body):
+                for first, last in pairs(ranges):
+                    self._settle(queue_id, first, last)
+        elif kind == Kind.DELIVERED:
+            for queue_id, mark in entries.read_marks(body):
+                self.state.marks[queue_id] = max(mark, self.state.marks.get(queue_id, 0))
+        elif kind == Kind.DEFINITION:
+            key, value = entries.read_definition(body)
+            if value is None:
+                self.state.definitions.pop(key, None)
+            else:
+                self.state.definitions[key] = value
+        elif kind == Kind.DROPPED:
+            self._drop(entries.read_number(body))
+        elif kind == Kind.START:
+            self.state.sequence = max(self.state.sequence, entries.read_number(body))
+
+    def _messages(self, segment: Segment, record: Record) -> None:
+        count, timed, shares = read_shares(record.body)
+        self.state.sequence = max(self.state.sequence, record.sequence + count)
+        for share in shares:
+            chosen = share.selection
+            first = record.sequence + (chosen[0] if chosen else 0)
+            last = record.sequence + (chosen[-1] if chosen else count - 1)
+            size = record.end - record.offset
+            for held in share.queues:
+                part = segment.part(held >> 1)
+                if not part.records:
+                    self._parts.setdefault(held >> 1, []).append(part)
+                part.add(first, last, len(chosen) if chosen else count, record.offset, size, timed)
+
+    def _drop(self, queue_id: int) -> None:
+        for part in self._parts.pop(queue_id, ()):
+            part.clear()
+            part.segment.parts.pop(queue_id, None)
+        self.state.marks.pop(queue_id, None)
+
+    # -- what is settled
+
+    def _settle(self, queue_id: int, first: int, last: int) -> None:
+        parts = self._parts.get(queue_id)
+        if not parts:
+            return
+        while parts and not parts[0].left and parts[0].segment.sealed:
+            parts.pop(0)
+        for part in parts:
+            if part.first > last:
+                break
+            if part.last >= first and part.left:
+                self._settle_part(part, first, last)
+
+    def _settle_part(self, part: Part, first: int, last: int) -> None:
+        index = self._index(part)
+        for ordinal in range(max(part.front, index.at(first)), len(index)):
+            entry = index[ordinal]
+            if entry.first > last:
+                break
+            if entry.last < first or part.is_dead(ordinal):
+                continue
+            untouched = ordinal not in part.partial and ordinal not in part.runs
+            if untouched and first <= entry.first and entry.last <= last:
+                part.died(ordinal)
+                part.settled(entry.count)
+            else:
+                self._settle_some(part, ordinal, first, last)
+
+    def _settle_some(self, part: Part, ordinal: int, first: int, last: int) -> None:
+        run = part.runs.get(ordinal)
+        if run is None:
+            run = self._run(part, ordinal)
+            if run is None:
+                return
+        kept = run.kept
+        assert isinstance(kept, Kept)
+        low, high = positions(run, first, last)
+        for span in list(kept.spans(run, redelivered=False, low=low, high=high)):
+            kept.settle(run, span.low, span.high)
+
+    def _run(self, part: Part, ordinal: int) -> Run | None:
+        entry = self._index(part)[ordinal]
+        try:
+            record = self._reader.record(part.segment.number, entry.offset, entry.size)
+        except DamagedRecord as error:
+            logger.error("%s", error)
+            return None
+        messages = decode_messages(record.body, record.sequence, 0)
+        found = messages.of(part.queue_id)
+        assert found is not None
+        run = Run(messages.block, found[0])
+        messages.block.evict()
+        part.hold(ordinal, run)
+        return run
+
+    def _index(self, part: Part) -> Index:
+        if part.index is None:
+            part.index = self._reader.index(part.segment.number, part.queue_id)
+        return part.index
+
+    # -- the end
+
+    def _finish(self, numbers: list[int]) -> None:
+        for segment in self.state.segments.values():
+            for part in list(segment.parts.values()):
+                _forget_runs(part)
+        if not self._read_only:
+            for segment in self._tail:
+                self._seal(segment)
+            checkpoint.remove_unfinished(self._disk)
+        self._reader.close()
+        for segment in list(self.state.segments.values()):
+            segment.sealed = True
+            for part in list(segment.parts.values()):
+                part.index = None
+                if not part.left:
+                    del segment.parts[part.queue_id]
+        self.state.segment = max([*numbers, self.state.segment - 1], default=0) + 1
+
+    def _seal(self, segment: Segment) -> None:
+        """Cuts off what is no record, and writes the index, if there is space for it. One that
+        does not say what was found now is cut off as well: its ordinals would be wrong."""
+        file = self._disk.open(segment.name)
+        try:
+            if file.size() > segment.end:
+                file.truncate(segment.end)
+            footer = self._reader.footer(segment.number)
+            is_right = footer is not None and _is_index_of(segment, footer)
+            if footer is not None and not is_right:
+                segment.end = footer.offset
+                file.truncate(segment.end)
+            if segment.end > FILE_HEADER_BYTES and not is_right:
+                for kind, pieces in closing(segment, segment.end):
+                    sealed = seal(segment.number, segment.end, kind, Flags.NONE, 0, pieces)
+                    file.write(segment.end, sealed)
+                    segment.end += sum(map(len, sealed))
+            file.sync()
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            file.truncate(segment.end)
+            logger.warning("%s: no space for its index", segment.name)
+        finally:
+            file.close()
+
+
+def _forget_runs(part: Part) -> None:
+    for ordinal, bits in list(part.settled_bits()):
+        part.partial[ordinal] = bits
+    part.runs.clear()
+
+
+def _is_index_of(segment: Segment, footer: Record) -> bool:
+    return all(
+        entries.read_index(footer.body, part.queue_id).numbers == part.index.numbers
+        for part in segment.parts.values()
+        if part.left and part.index is not None
+    )
+
+
+def closing(segment: Segment, at: int) -> list[tuple[Kind, list[Piece]]]:
+    """The records that complete a segment which ends at `at`: its index, and where that begins.
+
+    Of a queue that has nothing left there no index is needed; that it has nothing left must
+    stand in the log already.
+    """
+    indexes = [
+        (part.queue_id, part.index)
+        for part in segment.parts.values()
+        if part.left and part.index is not None
+    ]
+    return [
+        (Kind.INDEX, list(entries.encode_indexes(indexes))),
+        (Kind.SEALED, [entries.encode_number(at)]),
+    ]
+
+
+def _number(name: str) -> int:
+    digits = name.removesuffix(SUFFIX)
+    if not digits.isdigit():
+        raise ConfigError(f"{name}: not a file of Warren's log; nothing was changed")
+    return int(digits)

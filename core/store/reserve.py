@@ -1,0 +1,74 @@
+"""Disk space that is set aside for a full disk: acks and moves must go on, or it can't drain."""
+
+from __future__ import annotations
+
+import logging
+
+from .disk import FULL, Disk
+
+logger = logging.getLogger(__name__)
+
+NAME = "reserve"
+
+
+class Reserve:
+    """A file of zeros that can be given up. With 0 bytes none is made, but one that an earlier
+    process made is held."""
+
+    def __init__(self, disk: Disk, size: int) -> None:
+        self._disk = disk
+        self._size = size
+        self._held = False
+        self.take()
+
+    @property
+    def is_given(self) -> bool:
+        return self._size > 0 and not self._held
+
+    def take(self) -> None:
+        """Takes the space again, if there is twice as much. What an earlier process took stays
+        taken: a full disk would not give it again."""
+        if self._held:
+            return
+        found = self._found_bytes()
+        if found < self._size and self._disk.free_bytes() + found >= 2 * self._size:
+            self._remove()
+            self._held = self._allocate()
+        else:
+            self._held = found > 0
+
+    def _found_bytes(self) -> int:
+        if NAME not in self._disk.names():
+            return 0
+        file = self._disk.open(NAME)
+        try:
+            return file.size()
+        finally:
+            file.close()
+
+    def _allocate(self) -> bool:
+        try:
+            file = self._disk.create(NAME)
+            try:
+                file.allocate(self._size)
+            finally:
+                file.close()
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            self._remove()
+            return False
+        return True
+
+    def give(self) -> bool:
+        """Gives it up; False if there is nothing left to give."""
+        if not self._held:
+            return False
+        self._held = False
+        self._remove()
+        logger.warning("the disk is full: its reserve is used")
+        return True
+
+    def _remove(self) -> None:
+        if NAME in self._disk.names():
+            self._disk.remove(NAME)

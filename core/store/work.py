@@ -1,0 +1,81 @@
+"""Work beside the broker's thread: reads, checkpoints, moves; one after another."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+class Worker:
+    """Runs jobs on a thread once it is started; before that, where `deliver` is called."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._post: Callable[[Callable[[], None]], None] | None = None
+        self._late: deque[Callable[[], None]] = deque()
+        self._delivering = False
+        self.failed: Callable[[BaseException], None] = _raise
+        """Gets what a job raised; nobody will hear of its result."""
+
+    def start(self, post: Callable[[Callable[[], None]], None]) -> None:
+        self._post = post
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="log-worker")
+
+    def stop(self) -> None:
+        """Returns when the jobs that have begun are done; others never begin."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+        self._post = None
+        self.deliver()
+
+    def run(self, job: Callable[[], Result], done: Callable[[Result], None]) -> None:
+        """`done` gets the result on the broker's thread, never before this returns."""
+        if self._pool is None:
+            self._late.append(lambda: self._do(job, done))
+        else:
+
+            def ended(future: Future[Result]) -> None:
+                if future.cancelled():
+                    return
+                error = future.exception()
+                if error is None:
+                    self.post(lambda: done(future.result()))
+                else:
+                    self.post(lambda: self.failed(error))
+
+            self._pool.submit(job).add_done_callback(ended)
+
+    def _do(self, job: Callable[[], Result], done: Callable[[Result], None]) -> None:
+        try:
+            result = job()
+        except Exception as error:
+            self.failed(error)
+        else:
+            done(result)
+
+    def post(self, action: Callable[[], None]) -> None:
+        """Has it run on the broker's thread."""
+        if self._post is None:
+            action()
+        else:
+            self._post(action)
+
+    def deliver(self) -> None:
+        """Without a thread: does what waits."""
+        if self._delivering:
+            return
+        self._delivering = True
+        try:
+            while self._late:
+                self._late.popleft()()
+        finally:
+            self._delivering = False
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -1,0 +1,200 @@
+"""A broker on a durable store in this process, which can be stopped, killed and opened again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any
+
+from tests.support.amqp import Client, Reply, make_broker, take_turns
+from warren.core.block import Cold, Span
+from warren.core.clock import ManualClock
+from warren.core.queue.queue import Queue
+from warren.core.store.disk import RealDisk, RealFile
+from warren.core.store.log import DurableStore
+
+PERSISTENT: Mapping[str, object] = {"delivery_mode": 2}
+TRANSIENT: Mapping[str, object] = {}
+PATIENCE_S = 30
+BEAT_S = 0.001
+
+
+class QuickFile(RealFile):
+    """Killing the process loses nothing that was written: syncs would only take time."""
+
+    def sync(self) -> None:
+        """Counted by the writer, and nothing else."""
+
+
+class QuickDisk(RealDisk):
+    """A real directory without syncs."""
+
+    def create(self, name: str) -> RealFile:
+        return QuickFile(self._open(name, os.O_CREAT | os.O_EXCL))
+
+    def open(self, name: str) -> RealFile:
+        return QuickFile(self._open(name, 0))
+
+    def sync_directory(self) -> None:
+        """As for files."""
+
+
+class Life:
+    """Broker after broker on one directory; `client` is a client of the present one.
+
+    Without threads: what is handed over to the writer is written at once, and reads arrive in
+    the next turn.
+    """
+
+    def __init__(self, directory: Path, *, segment_bytes: int = 2**26) -> None:
+        self.directory = directory
+        self.segment_bytes = segment_bytes
+        self.clock = ManualClock()
+        self._posted: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.open()
+
+    def open(self) -> None:
+        self.disk = QuickDisk(self.directory)
+        self.store = DurableStore(self.disk, clock=self.clock, segment_bytes=self.segment_bytes)
+        self.broker = make_broker(self.store, self.clock)
+        if not self.broker.restore():
+            self.broker.vhosts["/"].keeper.keep_vhost()
+        self.client = self.connect()
+
+    def connect(self) -> Client:
+        return Client(self.broker)
+
+    def stop(self) -> None:
+        """As `warren serve` does when it is told to."""
+        queues = self.broker.vhosts["/"].queues.values()
+        self.store.stop({held.id: held.delivered_sequence for held in queues if held.durable})
+
+    def abandon(self) -> None:
+        """The process is gone: nothing more is written, and its files are closed."""
+        self.store._writer.stop()
+        self.store._pages.close()
+
+    def restart(self) -> Client:
+        self.stop()
+        self.open()
+        return self.client
+
+    def crash(self) -> Client:
+        self.abandon()
+        self.open()
+        return self.client
+
+    def start(self) -> None:
+        """From now on threads write and read; see `wait`."""
+        self.store.start(self._posted.put)
+
+    def wait(self, reached: Callable[[], bool]) -> None:
+        """Turns until it is so: each when a thread has something to tell, or when the broker
+        wants one, for which the clock moves on."""
+        until_s = monotonic() + PATIENCE_S
+        while not reached():
+            assert monotonic() < until_s, "waited in vain"
+            take_turns(self.broker)
+            due_ms = self.broker.timers.next_ms
+            try:
+                self._posted.get(timeout=PATIENCE_S if due_ms is None else BEAT_S)()
+            except Empty:
+                self.clock.advance(max(1, (due_ms or 0) - self.clock.now_ms()))
+
+    # -- time
+
+    def turns(self, count: int = 3, *, each_ms: int = 0) -> None:
+        for _ in range(count):
+            self.clock.advance(each_ms)
+            take_turns(self.broker)
+
+    def write(self) -> None:
+        """What was done is written, though nobody waits for it; checkpoints are made."""
+        self.turns(12, each_ms=10)
+
+    # -- queues
+
+    def queue(self, name: str) -> Queue:
+        found = self.broker.vhosts["/"].queues[name]
+        assert isinstance(found, Queue)
+        return found
+
+    def declare(self, name: str, **fields: Any) -> None:
+        self.client.declare(name, durable=True, **fields)
+
+    def confirm(self) -> None:
+        assert self.client.call("Confirm.Select").name == "Confirm.SelectOk"
+
+    def publish(
+        self,
+        body: bytes,
+        queue: str = "q",
+        properties: Mapping[str, object] = PERSISTENT,
+        **fields: Any,
+    ) -> list[Reply]:
+        """Gives what came back, confirms included."""
+        found = self.client.publish(body, properties, routing_key=queue, **fields)
+        self.turns()
+        return found + self.client.come()
+
+    def get(self, queue: str = "q", *, ack: bool = True) -> Reply | None:
+        """The next message of a queue, None if it is empty."""
+        found = _got(self.client.send("Basic.Get", queue=queue, no_ack=ack))
+        for _ in range(20):
+            if found:
+                break
+            self.turns(1)
+            found = _got(self.client.come())
+        (reply,) = found
+        return reply if reply.name == "Basic.GetOk" else None
+
+    def drain(self, queue: str = "q") -> list[tuple[bytes, bool]]:
+        """Body and redelivered flag of all that a queue has, which is empty then."""
+        tag = f"drain-{queue}"
+        client = self.connect()
+        found = client.consume(queue, tag, no_ack=True)
+        while self.queue(queue).ready_count:
+            self.turns(1)
+            found += client.come()
+        self.turns(1)
+        found += client.come()
+        client.send("Connection.Close", reply_code=200)
+        return [
+            (reply.body, reply["redelivered"]) for reply in found if reply.name == "Basic.Deliver"
+        ]
+
+    def bodies(self, queue: str = "q") -> list[bytes]:
+        return [body for body, _ in self.drain(queue)]
+
+    def page_out(self, queue: str = "q", head_bytes: int = 0, *, transient: bool = False) -> None:
+        self.queue(queue).page_out(head_bytes, transient=transient)
+
+    # -- the directory
+
+    def files(self, suffix: str = ".log") -> list[str]:
+        return [name for name in self.disk.names() if name.endswith(suffix)]
+
+    @property
+    def disk_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.directory.iterdir())
+
+
+def _got(replies: list[Reply]) -> list[Reply]:
+    return [reply for reply in replies if reply.name in ("Basic.GetOk", "Basic.GetEmpty")]
+
+
+def acks(replies: list[Reply]) -> list[tuple[int, bool]]:
+    return [
+        (reply["delivery_tag"], reply["multiple"]) for reply in replies if reply.name == "Basic.Ack"
+    ]
+
+
+def numbered(count: int, first: int = 0, size: int = 6) -> list[bytes]:
+    return [b"%0*d" % (size, number) for number in range(first, first + count)]
+
+
+def parts_of(queue: Queue) -> list[Span | Cold]:
+    return list(queue.backlog)

@@ -1,0 +1,117 @@
+"""Files that are not this store's, or of a newer Warren: one clear line, and nothing is touched."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import pytest
+
+from tests.support.faulty_disk import FaultyDisk
+from warren.core.errors import ConfigError
+from warren.core.store.log import DurableStore
+from warren.core.store.offline import OfflineLog, verify
+from warren.core.store.record import FILE_HEADER_BYTES, FORMAT_VERSION
+
+from .workload import SEGMENT_BYTES, Workload
+
+Image = dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def image() -> Image:
+    return workload_image(1)
+
+
+def workload_image(seed: int) -> Image:
+    """Ends with checkpoints and with segments behind them."""
+    workload = Workload(FaultyDisk(), seed)
+    workload.open()
+    workload.run(80)
+    workload.settle_down()
+    workload.run(5)
+    return workload.disk.files()
+
+
+def first_and_last(image: Image, suffix: str) -> list[str]:
+    names = sorted(name for name in image if name.endswith(suffix))
+    return [names[0], names[-1]]
+
+
+def with_header(data: bytes, at: int, raw: bytes) -> bytes:
+    """The file with a changed header whose checksum is right."""
+    header = bytearray(data[: FILE_HEADER_BYTES - 4])
+    header[at : at + len(raw)] = raw
+    return bytes(header) + struct.pack("<I", zlib.crc32(header)) + data[FILE_HEADER_BYTES:]
+
+
+def assert_refused(image: Image, *said: str) -> None:
+    for read in (
+        lambda disk: DurableStore(disk, segment_bytes=SEGMENT_BYTES),
+        OfflineLog,
+    ):
+        disk = FaultyDisk(image)
+        with pytest.raises(ConfigError) as told:
+            read(disk)
+        assert "\n" not in str(told.value)
+        assert all(word in str(told.value) for word in said), str(told.value)
+        assert disk.changes == 0 and disk.files() == dict(sorted(image.items()))
+
+
+@pytest.mark.parametrize("suffix", [".log", ".state"])
+def test_a_newer_format_is_told_with_both_versions(image: Image, suffix: str) -> None:
+    newer = struct.pack("<I", FORMAT_VERSION + 1)
+    name = first_and_last(image, suffix)[1]
+    assert_refused(
+        {**image, name: with_header(image[name], 8, newer)},
+        name, str(FORMAT_VERSION), str(FORMAT_VERSION + 1),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_damaged_header_is_told(image: Image, place: int) -> None:
+    name = first_and_last(image, ".log")[place]
+    data = image[name]
+    assert_refused({**image, name: b"\0" * 7 + data[7:]}, name, "header", "damaged")
+    disk = FaultyDisk({**image, name: b"\0" * 7 + data[7:]})
+    assert name in {found.name for found in verify(disk) if found.faults}
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_segment_of_another_store_is_told(image: Image, place: int) -> None:
+    name = first_and_last(image, ".log")[place]
+    other = with_header(image[name], 16, b"another store 16")
+    assert_refused({**image, name: other}, name, "another store")
+
+
+def test_a_segment_under_another_number_is_told(image: Image) -> None:
+    last = first_and_last(image, ".log")[1]
+    assert_refused({**image, "000000009999.log": image[last]}, "000000009999.log")
+
+
+def test_a_checkpoint_of_another_store_is_told(image: Image) -> None:
+    name = first_and_last(image, ".state")[1]
+    other = with_header(image[name], 16, b"another store 16")
+    assert_refused({**image, name: other}, "another store")
+
+
+def test_a_segment_that_is_gone_is_told(image: Image) -> None:
+    name = listed(image)
+    assert_refused({key: data for key, data in image.items() if key != name}, name, "missing")
+
+
+def listed(image: Image) -> str:
+    """A segment of which something is left."""
+    store = DurableStore(FaultyDisk(image), segment_bytes=SEGMENT_BYTES)
+    number = min(number for number, segment in store.segments.items() if segment.left)
+    return f"{number:012d}.log"
+
+
+def test_a_log_that_is_none_is_told(image: Image) -> None:
+    assert_refused({**image, "notes.log": b"hello"}, "notes.log")
+
+
+def test_what_is_not_the_stores_is_left_alone(image: Image) -> None:
+    disk = FaultyDisk({**image, "lost+found": b"", "notes.txt": b"mine"})
+    DurableStore(disk, segment_bytes=SEGMENT_BYTES)
+    assert disk.files()["notes.txt"] == b"mine"

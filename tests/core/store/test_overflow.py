@@ -1,0 +1,105 @@
+"""Files without a name, which end with what is wanted of them."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.core.life import TRANSIENT, Life, numbered
+from warren.core.block import Span
+from warren.core.store import overflow
+from warren.core.store.disk import RealDisk, RealFile
+from warren.core.store.overflow import Overflow
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_what_was_written_can_be_read(tmp_path: Path) -> None:
+    held = Overflow(RealDisk(tmp_path))
+    first, at, size = held.append([b"one", b"two"])
+    second, then, length = held.append([b"three"])
+    assert first is second
+    assert (first.read(at, size), second.read(then, length)) == (b"onetwo", b"three")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_new_file_begins_when_one_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overflow, "FILE_BYTES", 10)
+    held = Overflow(RealDisk(tmp_path))
+    places = [held.append([b"%02d" % number * 6]) for number in range(5)]
+    assert len({id(file) for file, _, _ in places}) == 5
+    assert [file.read(at, size)[:2] for file, at, size in places] == [
+        b"00", b"01", b"02", b"03", b"04",
+    ]  # fmt: skip
+
+
+def test_a_file_is_closed_with_its_last_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overflow, "FILE_BYTES", 10)
+    held = Overflow(RealDisk(tmp_path))
+    gc.collect()  # What other tests left open.
+    before = open_files()
+    places = [held.append([bytes(20)]) for _ in range(4)]
+    assert open_files() == before + 4
+    del places[1:]
+    gc.collect()
+    assert open_files() == before + 2, "one that is wanted, and the one that is written"
+    places[0][0].read(0, 20)
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_messages_stay_in_memory_when_there_is_no_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = Life(tmp_path / "log")
+    life.client.declare("t")
+    for body in numbered(10):
+        life.publish(body, "t", TRANSIENT)
+    with monkeypatch.context() as disk:
+        disk.setattr(RealFile, "write", full)
+        life.page_out("t", transient=True)
+        life.turns()
+    spans = [held for held in life.queue("t").backlog if isinstance(held, Span)]
+    assert all(span.run.block.resident for span in spans)
+    assert not life.store._failed
+    life.page_out("t", transient=True)
+    life.turns()
+    assert not any(span.run.block.resident for span in spans)
+    assert life.bodies("t") == numbered(10)
+    life.abandon()
+
+
+def test_a_failed_write_takes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Overflow(RealDisk(tmp_path))
+    held.append([b"one"])
+    with monkeypatch.context() as disk:
+        disk.setattr(RealFile, "write", full)
+        with pytest.raises(OSError, match="No space"):
+            held.append([b"lost"])
+    file, at, size = held.append([b"two"])
+    assert (at, file.read(at, size)) == (3, b"two")
+
+
+def test_nothing_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
+    life = Life(tmp_path / "log")
+    life.declare("q")
+    for body in numbered(10):
+        life.publish(body, "q", TRANSIENT)
+    life.page_out(transient=True)
+    life.turns()
+    life.restart()
+    assert life.queue("q").ready_count == 0
+    assert not [name for name in life.files("") if "overflow" in name]
+    life.abandon()

@@ -1,0 +1,214 @@
+"""How messages are read back: in chunks, shared, and what of them can't be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.core.life import PERSISTENT, Life, numbered
+from tests.support.amqp import bodies, publish
+from warren.core.block import Span
+from warren.core.store import pages, reader
+
+KIB = 1024
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Iterator[Life]:
+    found = Life(tmp_path / "log", segment_bytes=8 * KIB)
+    found.declare("q")
+    yield found
+    found.abandon()
+
+
+def fill(life: Life, count: int, queue: str = "q", first: int = 0, size: int = 6) -> None:
+    """One record for each message, over several segments."""
+    for body in numbered(count, first, size):
+        life.client.feed(publish(1, body, PERSISTENT, routing_key=queue))
+        life.turns(1, each_ms=10)
+    life.write()
+
+
+def in_memory(life: Life, queue: str = "q") -> int:
+    return sum(held.count for held in life.queue(queue).backlog if isinstance(held, Span))
+
+
+def test_what_is_read_comes_in_chunks(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "CHUNK_BYTES", 2_000)
+    fill(life, 60)
+    life.page_out()
+    first = life.get()
+    assert first is not None
+    assert 5 < in_memory(life) < 30
+    assert [first.body, *life.bodies()] == numbered(60)
+
+
+def test_a_chunk_has_only_so_many_records(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "CHUNK_RECORDS", 7)
+    fill(life, 30)
+    life.page_out()
+    life.broker.tick()
+    life.queue("q").get(lambda: None)
+    life.store._worker.deliver()
+    assert in_memory(life) == 7
+    assert life.bodies() == numbered(30)
+
+
+def test_a_message_larger_than_a_chunk(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "CHUNK_BYTES", 500)
+    fill(life, 3, size=2_000)
+    life.page_out()
+    assert life.bodies() == numbered(3, size=2_000)
+
+
+def test_neighbours_are_read_with_one_call(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(life, 20)
+    life.page_out()
+    reads = count_reads(monkeypatch)
+    life.get()
+    assert len(reads) == 1
+
+
+def test_what_lies_apart_is_read_by_itself(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    life.declare("other")
+    for first in range(3):
+        fill(life, 1, first=first)
+        fill(life, 1, "other", size=2_000)
+    assert len(life.files()) == 1
+    life.page_out()
+    before = life.store._pages.reader.read_bytes
+    assert life.bodies() == numbered(3)
+    assert life.store._pages.reader.read_bytes - before < 1_000
+
+
+def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    reads: list[int] = []
+    plain = reader.Reader.read
+
+    def read(self: reader.Reader, segment: int, offset: int, size: int) -> memoryview:
+        reads.append(size)
+        return plain(self, segment, offset, size)
+
+    monkeypatch.setattr(reader.Reader, "read", read)
+    return reads
+
+
+def test_more_queues_and_segments_than_are_kept_open(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "FILES_OPEN", 2)
+    monkeypatch.setattr(reader, "INDEXES_KEPT", 1)
+    names = ["q", "r", "s"]
+    for name in names[1:]:
+        life.declare(name)
+    for first in range(0, 150, 5):
+        for name in names:
+            fill(life, 5, name, first)
+    assert len(life.files()) > 4
+    life.restart()
+    clients = {name: life.connect() for name in names}
+    found: dict[str, list[bytes]] = {name: [] for name in names}
+    for client in clients.values():
+        client.send("Basic.Qos", prefetch_count=7)
+    for name, client in clients.items():
+        found[name] += bodies(client.consume(name))
+    for _ in range(40):
+        for name, client in clients.items():
+            life.turns(2)
+            found[name] += client.bodies()
+            found[name] += bodies(client.send("Basic.Ack", delivery_tag=0, multiple=True))
+    assert found == {name: numbered(150) for name in names}
+    assert len(life.store._pages.reader._files) <= 2
+
+
+def damage(life: Life, body: bytes) -> None:
+    for name in life.files():
+        path = life.directory / name
+        raw = path.read_bytes()
+        at = raw.find(body)
+        if at >= 0:
+            path.write_bytes(raw[:at] + bytes((raw[at] ^ 1,)) + raw[at + 1 :])
+            return
+    raise AssertionError("not there")
+
+
+@pytest.mark.parametrize("number", [0, 7, 19])
+def test_a_damaged_record_is_left_out_and_not_deleted(life: Life, number: int) -> None:
+    fill(life, 20)
+    life.page_out()
+    (damaged,) = numbered(1, number)
+    damage(life, damaged)
+    expected = [body for body in numbered(20) if body != damaged]
+    assert life.bodies() == expected
+    assert life.queue("q").ready_count == 0
+    life.write()
+    assert sum(segment.left for segment in life.store.segments.values()) == 1
+
+
+def test_a_damaged_record_of_an_evicted_block(life: Life) -> None:
+    fill(life, 3)
+    for held in life.queue("q").backlog:
+        assert isinstance(held, Span)
+        assert life.store.evict(held.run.block)
+    damage(life, b"000001")
+    assert life.bodies() == [b"000000", b"000002"]
+    assert life.queue("q").ready_count == 0
+
+
+def test_only_damaged_records_leave_an_empty_queue(life: Life) -> None:
+    fill(life, 2)
+    life.page_out()
+    for body in numbered(2):
+        damage(life, body)
+    assert life.get() is None
+    assert life.queue("q").ready_count == 0
+    fill(life, 1, first=5)
+    assert life.bodies() == numbered(1, 5)
+
+
+def test_a_disk_that_cannot_be_read_is_a_failure(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(life, 2)
+    life.page_out()
+    life.confirm()
+
+    def read(*_: object) -> memoryview:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(reader.Reader, "read", read)
+    life.client.send("Basic.Get", queue="q")
+    life.turns()
+    assert [reply.name for reply in life.publish(b"one")] == ["Basic.Nack"]
+
+
+def test_a_fetch_that_is_under_way_is_not_begun_again(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(life, 1)
+    (held,) = life.queue("q").backlog
+    assert isinstance(held, Span)
+    block = held.run.block
+    assert life.store.evict(block)
+    reads = count_reads(monkeypatch)
+    came: list[int] = []
+    life.store.fetch(block, lambda: came.append(1))
+    life.store.fetch(block, lambda: came.append(2))
+    assert came == []
+    life.store.turned()
+    assert came == [1, 2]
+    assert len(reads) == 1
+    assert block.resident
+
+
+def test_what_is_not_written_yet_stays(life: Life) -> None:
+    life.client.feed(publish(1, b"one", PERSISTENT, routing_key="q"))
+    (held,) = life.queue("q").backlog
+    assert isinstance(held, Span)
+    assert not life.store.evict(held.run.block)
+    life.page_out()
+    assert life.queue("q").cold_count == 0
+    life.write()
+    assert life.store.evict(held.run.block)

@@ -1,0 +1,115 @@
+"""What a segment holds for a queue: whatever is settled in whatever order, the rest is known."""
+
+from __future__ import annotations
+
+from array import array
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.messages import block
+from warren.core.block import Run
+from warren.core.store.part import Index, Kept, Part, Segment, packed, positions, unpacked
+
+
+def part_with(run: Run) -> tuple[Part, Kept]:
+    part = Segment(1).part(7)
+    last = run.sequence(run.count - 1)
+    ordinal = part.add(run.sequence(0), last, run.count, 48, 100, False)
+    return part, part.hold(ordinal, run)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    one = block(draw(st.integers(1, 12)), draw(st.integers(1, 100)))
+    if draw(st.booleans()):
+        return Run(one, None)
+    chosen = draw(st.sets(st.integers(0, one.count - 1), min_size=1))
+    return Run(one, array("I", sorted(chosen)))
+
+
+def left_of(kept: Kept, run: Run) -> list[int]:
+    return [
+        run.sequence(at)
+        for span in kept.spans(run, redelivered=False)
+        for at in range(span.low, span.high)
+    ]
+
+
+@given(runs(), st.data())
+def test_settled_in_any_order(run: Run, data: st.DataObject) -> None:
+    part, kept = part_with(run)
+    left = [run.sequence(at) for at in range(run.count)]
+    order = data.draw(st.permutations(range(run.count)))
+    for at in order[: data.draw(st.integers(0, run.count))]:
+        kept.settle(run, at, at + 1)
+        left.remove(run.sequence(at))
+        assert left_of(kept, run) == left
+        assert kept.left == part.left == part.segment.left == len(left)
+        assert part.is_dead(0) == (not left)
+    flags = unpacked(kept.settled_bits(run), run.count)
+    assert [run.sequence(at) for at in range(run.count) if not flags[at]] == left
+
+
+@given(runs(), st.data())
+def test_what_was_settled_is_settled_again_when_it_is_read_back(
+    run: Run, data: st.DataObject
+) -> None:
+    part, kept = part_with(run)
+    gone = data.draw(st.sets(st.integers(0, run.count - 1), max_size=run.count - 1))
+    for at in sorted(gone):
+        kept.settle(run, at, at + 1)
+    settled = dict(part.settled_bits())
+    left = left_of(kept, run)
+    part.let_go(0)
+    part.partial.update(settled)
+    again = Run(run.block, run.selection)
+    assert left_of(part.hold(0, again), again) == left
+
+
+@given(st.integers(1, 20).flatmap(lambda count: st.permutations(range(count))))
+def test_records_die_in_any_order(order: list[int]) -> None:
+    part = Segment(1).part(7)
+    for number in range(len(order)):
+        part.add(number * 10, number * 10 + 4, 5, 48 + number, 20, False)
+    for count, ordinal in enumerate(order, 1):
+        part.died(ordinal)
+        assert {at for at in order if part.is_dead(at)} == set(order[:count])
+        assert all(at > part.front for at in part.dead)
+    assert part.front == len(order) and not part.dead
+
+
+@given(st.lists(st.integers(0, 1), min_size=1, max_size=40).map(bytearray))
+def test_flags_are_packed_as_bits(flags: bytearray) -> None:
+    bits = packed(flags)
+    assert unpacked(bits, len(flags)) == flags
+    assert len(bits) == (len(flags) + 7) // 8
+
+
+def test_an_index_finds_records_by_number_and_by_place() -> None:
+    index = Index()
+    index.add(10, 14, 5, 48, 100, timed=False)
+    index.add(20, 20, 1, 148, 2**32 - 1, timed=True)
+    assert [index.at(number) for number in (9, 10, 15, 20, 99)] == [-1, 0, 0, 1, 1]
+    assert [index.at_offset(offset) for offset in (48, 100, 148)] == [0, None, 1]
+    entry = index[1]
+    assert (entry.first, entry.last, entry.count, entry.offset, entry.size, entry.timed) == (
+        20, 20, 1, 148, 2**32 - 1, True,
+    )  # fmt: skip
+    assert (index[0].last, index[0].timed, len(index)) == (14, False, 2)
+
+
+@given(runs(), st.integers(0, 120), st.integers(0, 120))
+def test_positions_of_an_interval_of_numbers(run: Run, first: int, last: int) -> None:
+    low, high = positions(run, first, last)
+    inside = [at for at in range(run.count) if first <= run.sequence(at) <= last]
+    assert list(range(low, high)) == inside
+
+
+def test_a_cleared_part_holds_nothing() -> None:
+    run = Run(block(5), None)
+    part, kept = part_with(run)
+    kept.settle(run, 1, 2)
+    part.clear()
+    assert (part.left, part.segment.left, part.segment.total) == (0, 0, 5)
+    assert part.is_dead(0)

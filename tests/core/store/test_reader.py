@@ -1,0 +1,93 @@
+"""Reading by place and by queue: an index is a cache, and is what the records say."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.faulty_disk import FaultyDisk
+from warren.core.store.log import DurableStore
+from warren.core.store.part import Index
+from warren.core.store.reader import FILES_OPEN, DamagedRecord, Reader
+from warren.core.store.record import Kind, Record, counting, scan, seal
+
+from .workload import SEGMENT_BYTES, Workload
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_index_equals_a_fresh_one(seed: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Also that of a segment which a crash left with half a group at its end."""
+    workload = Workload(FaultyDisk(), seed)
+    workload.open()
+    workload.run(150)
+    disk = workload.disk.killed()
+    store = DurableStore(disk, segment_bytes=SEGMENT_BYTES)
+    held = [
+        (segment.number, queue_id)
+        for segment in store.segments.values()
+        for queue_id in segment.parts
+    ]
+    cached = [Reader(disk).index(*key).numbers for key in held]
+    assert "made anew" not in caplog.text
+    without = FaultyDisk({name: without_index(name, data) for name, data in disk.files().items()})
+    assert [Reader(without).index(*key).numbers for key in held] == cached
+    assert len(held) > 3
+    assert "made anew" in caplog.text
+
+
+def without_index(name: str, data: bytes) -> bytes:
+    if not name.endswith(".log"):
+        return data
+    records = counting(scan(int(name.removesuffix(".log")), memoryview(data)))
+    ends = [record.offset for record in records if record.kind == Kind.INDEX]
+    return data[: ends[-1]] if ends else data
+
+
+def one_record() -> tuple[FaultyDisk, Record]:
+    workload = Workload(FaultyDisk(), 2)
+    workload.open()
+    workload.run(30)
+    disk = workload.disk
+    for record in counting(scan(1, memoryview(disk.files()["000000000001.log"]))):
+        if record.kind == Kind.MESSAGES:
+            return disk, record
+    raise AssertionError("there are messages in it")
+
+
+def test_a_record_is_read_by_its_place() -> None:
+    disk, record = one_record()
+    size = record.end - record.offset
+    found = Reader(disk).record(1, record.offset, size)
+    assert (found.sequence, bytes(found.body)) == (record.sequence, bytes(record.body))
+    for offset, length in ((record.offset + 1, size), (record.offset, size - 1)):
+        with pytest.raises(DamagedRecord, match=r"000000000001\.log"):
+            Reader(disk).record(1, offset, length)
+
+
+def test_a_record_of_another_kind_is_damage() -> None:
+    raw = b"".join(seal(1, 0, Kind.SETTLED, 0, 0, [b"body"]))
+    with pytest.raises(DamagedRecord):
+        Reader(FaultyDisk({"000000000001.log": raw})).record(1, 0, len(raw))
+
+
+def test_a_queue_that_is_not_in_a_segment_has_an_empty_index() -> None:
+    disk, _ = one_record()
+    assert Reader(disk).index(1, 12345).numbers == Index().numbers
+
+
+def test_few_files_are_open_and_a_dead_one_is_let_go() -> None:
+    names = [f"{number:012d}.log" for number in range(1, FILES_OPEN + 5)]
+    disk = FaultyDisk({name: bytes(100) for name in names})
+    opened: list[str] = []
+    disk.before = lambda kind, name: opened.append(name) if kind == "open" else None
+    reader = Reader(disk)
+    for number in range(1, FILES_OPEN + 2):
+        reader.read(number, 0, 10)
+        reader.read(number, 10, 10)
+    assert opened == names[: FILES_OPEN + 1]
+    reader.read(2, 0, 10)
+    assert len(opened) == FILES_OPEN + 1
+    reader.forget(2)
+    reader.read(2, 0, 10)
+    reader.read(1, 0, 10)
+    assert opened[FILES_OPEN + 1 :] == [names[1], names[0]]
+    reader.close()
