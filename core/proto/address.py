@@ -2,7 +2,7 @@
 
 An address is remembered as long as its route lives. It is `special` when each of its messages
 has to be looked at: a header decides the route, a mandatory message has none, a queue may
-refuse.
+refuse, a transaction keeps it until its commit.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..queue.queue import Queue
     from .channel import Channel
     from .publish import Publisher
+    from .transaction import Transaction
 
 MANDATORY = 1
 IMMEDIATE = 2
@@ -29,6 +30,7 @@ class Address:
     __slots__ = (
         "confirming", "envelope", "exchange", "immediate",
         "mandatory", "number", "publisher", "queues", "route", "routing_key", "special",
+        "transaction",
     )  # fmt: skip
 
     def __init__(
@@ -40,6 +42,7 @@ class Address:
         routing_key: str,
         flags: int,
         route: Route,
+        transaction: Transaction | None = None,
     ) -> None:
         self.publisher = publisher
         self.number = number
@@ -50,6 +53,7 @@ class Address:
         self.mandatory = bool(flags & MANDATORY)
         self.immediate = bool(flags & IMMEDIATE)
         self.route = route
+        self.transaction = transaction
         self._lead_to(route)
 
     def aim_at(self, envelope: bytes, key: bytes) -> None:
@@ -69,6 +73,9 @@ class Address:
         # Exchanges among the destinations have been followed: queues are what is left.
         self.queues = queues = cast("tuple[Queue, ...]", route.queues)
         self.special = self.immediate or (self.mandatory and not queues) or route.uses_headers
+        if self.transaction is not None:
+            self.special = True
+            return
         for queue in queues:
             if queue.rules is not None and queue.rules.rejects:
                 self.special = True
@@ -95,6 +102,7 @@ def read_address(channel: Channel, payload: bytes, *, watched: bool) -> Address:
         routing_key,
         payload[-1],
         route,
+        channel.transaction,
     )
 
 

@@ -144,8 +144,7 @@ def _answer_get(channel: Channel, queue: Queue, no_ack: bool) -> None:
             )
         ),
     )
-    connection = channel.connection
-    connection.write(content_frames(block, index, channel.number, connection.frame_max))
+    channel.write(content_frames(block, index, channel.number, channel.connection.frame_max))
     channel.broker.counters.delivered += 1
     if no_ack:
         queue.settle(span)

@@ -17,6 +17,7 @@ from ..wire.deliver import DeliverFramer, content_frames
 from ..wire.frames import method_frame, short_string
 from .confirms import Confirms
 from .content import Content
+from .transaction import Transaction, acknowledge, give_back, reject
 
 if TYPE_CHECKING:
     from ..auth import User
@@ -37,8 +38,9 @@ class Channel:
     """Channel `number` of a connection; also the session of its consumers."""
 
     __slots__ = (
-        "confirms", "connection", "consumers", "content", "default_prefetch", "flow_stopped",
-        "last_queue", "next_tag", "number", "open", "prefetch", "reply_queue", "unacked",
+        "answers_wait", "confirms", "connection", "consumers", "content", "default_prefetch",
+        "flow_stopped", "last_queue", "next_tag", "number", "open", "prefetch", "reply_queue",
+        "transaction", "unacked",
     )  # fmt: skip
 
     def __init__(self, connection: Connection, number: int) -> None:
@@ -49,9 +51,12 @@ class Channel:
         self.prefetch = 0
         self.default_prefetch = 0
         self.flow_stopped = False
+        self.answers_wait = False
+        """Answers stand behind a commit that waits for the disk; deliveries wait with them."""
         self.last_queue = ""
         self.content: Content | None = None
         self.confirms: Confirms | None = None
+        self.transaction: Transaction | None = None
         self.consumers: dict[str, ChannelConsumer] = {}
         self.reply_queue: Queue | None = None
         self.unacked = Unacked()
@@ -77,23 +82,47 @@ class Channel:
         return None if self.reply_queue is None else self.reply_queue.name
 
     def select_confirms(self) -> None:
-        """Publishes are numbered from 1 from now on; doing it again changes nothing."""
+        """Publishes are numbered from 1 from now on; doing it again changes nothing.
+
+        Raises:
+            ChannelError: 406 on a channel with transactions.
+        """
+        if self.transaction is not None:
+            raise precondition_failed("cannot switch from tx to confirm mode")
         if self.confirms is None:
             self.confirms = Confirms()
             self.connection.forget_addresses()
 
+    def select_transactions(self) -> None:
+        """Publishes and acks wait for tx.commit from now on; doing it again changes nothing.
+
+        Raises:
+            ChannelError: 406 on a channel with confirms.
+        """
+        if self.confirms is not None:
+            raise precondition_failed("cannot switch from confirm to tx mode")
+        if self.transaction is None:
+            self.transaction = Transaction(self)
+            self.connection.forget_addresses()
+
     def send(self, class_id: int, method_id: int, arguments: bytes = b"") -> None:
-        self.connection.write(method_frame(self.number, class_id, method_id, arguments))
+        self.write(method_frame(self.number, class_id, method_id, arguments))
+
+    def write(self, data: bytes | bytearray) -> None:
+        """Says something that must not come before the commit-ok of an earlier tx.commit."""
+        if self.transaction is None or not self.transaction.replies.hold(data):
+            self.connection.write(data)
 
     # -- as a session
 
     @property
     def unacked_count(self) -> int:
-        return self.unacked.count
+        transaction = self.transaction
+        return self.unacked.count + (0 if transaction is None else transaction.settled)
 
     @property
     def writable(self) -> bool:
-        return self.connection.writable and not self.flow_stopped
+        return self.connection.writable and not self.flow_stopped and not self.answers_wait
 
     def deliver(self, consumer: Consumer, span: Span) -> None:
         assert isinstance(consumer, ChannelConsumer)
@@ -139,6 +168,9 @@ class Channel:
     def acknowledge(self, first: int, last: int, multiple: bool) -> None:
         """Acks tags `first` to `last`, or all up to `last`."""
         pieces = self.take(first, last, multiple)
+        if self.transaction is not None:
+            self.transaction.settle(acknowledge, pieces)
+            return
         for piece in pieces:
             piece.queue.settle(piece.span)
         self.credit_back(pieces)
@@ -146,11 +178,12 @@ class Channel:
     def refuse(self, tag: int, multiple: bool, requeue: bool) -> None:
         """Nack and reject: back to their place, or dead letters."""
         pieces = self.take(tag, tag, multiple)
+        settlement = give_back if requeue else reject
+        if self.transaction is not None:
+            self.transaction.settle(settlement, pieces)
+            return
         for piece in pieces:
-            if requeue:
-                piece.queue.requeue(piece.span)
-            else:
-                piece.queue.reject(piece.span)
+            settlement(piece)
         self.credit_back(pieces)
 
     def recover(self, requeue: bool) -> None:
@@ -202,14 +235,15 @@ class Channel:
         block = returned.run.block
         arguments = code.to_bytes(2, "big") + short_string(text) + block.envelope(0)
         self.send(60, 50, arguments)
-        frame_max = self.connection.frame_max
-        self.connection.write(content_frames(block, 0, self.number, frame_max))
+        self.write(content_frames(block, 0, self.number, self.connection.frame_max))
 
     # -- the end
 
     def release(self) -> None:
-        """Cancels the consumers and gives back what was not acknowledged."""
+        """Cancels the consumers, gives back what was not acknowledged, rolls back."""
         self.open = False
+        if self.transaction is not None:
+            self.transaction.end()
         self.end_content()
         consumers, self.consumers = self.consumers, {}
         pieces = self.unacked.take_all()

@@ -40,20 +40,21 @@ class Confirms:
     def waiting(self) -> bool:
         return bool(self._line)
 
-    def collect(self, channel: int, committed: int) -> bytes:
-        """The frames for everything that is decided by now."""
+    def collect(self, channel: int, committed: int, refused: int = 0) -> bytes:
+        """The frames for everything that is decided by now; commits above `committed` and up to
+        `refused` have failed."""
         line = self._line
         if not line:
             return b""
         frames = []
         last = 0
-        while line and line[0][1] <= committed:
+        while line and line[0][1] <= max(committed, refused):
             tag, commit = line.popleft()
-            if commit == _NACK:
+            if commit == _NACK or commit > committed:
                 if last:
                     frames.append(self._ack(channel, last))
                     last = 0
-                frames.append(nack_frame(channel, tag, False))
+                frames.append(nack_frame(channel, tag, tag > self._confirmed + 1))
                 self._confirmed = tag
             else:
                 last = tag

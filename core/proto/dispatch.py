@@ -11,7 +11,7 @@ from ..errors import ConnectionFault, precondition_failed
 from ..wire.frames import HEADER
 from ..wire.methods import decode_method
 from ..wire.properties import read_traits
-from . import basic_methods, exchange_methods, queue_methods
+from . import basic_methods, exchange_methods, queue_methods, transaction_methods
 from .address import read_address, split_publish
 from .content import Content
 from .publish import publish_one
@@ -82,10 +82,6 @@ def _flow(channel: Channel, method: commands.Channel.Flow) -> None:
         channel.reopen_consumers()
 
 
-def _tx(channel: Channel, method: base.Frame) -> None:
-    raise ConnectionFault(540, f"{method.name}: transactions are not supported")
-
-
 _handlers: dict[type[base.Frame], Callable[..., None]] = {
     commands.Channel.Flow: _flow,
     commands.Exchange.Declare: exchange_methods.declare,
@@ -108,7 +104,7 @@ _handlers: dict[type[base.Frame], Callable[..., None]] = {
     commands.Basic.Recover: basic_methods.recover,
     commands.Basic.RecoverAsync: basic_methods.recover_async,
     commands.Confirm.Select: basic_methods.confirm_select,
-    commands.Tx.Select: _tx,
-    commands.Tx.Commit: _tx,
-    commands.Tx.Rollback: _tx,
+    commands.Tx.Select: transaction_methods.select,
+    commands.Tx.Commit: transaction_methods.commit,
+    commands.Tx.Rollback: transaction_methods.rollback,
 }

@@ -426,7 +426,7 @@ class Intake:
             contents,
             ends,
         )
-        self._publish(block, _in_order(shares), counted or {})
+        self._publish(block, in_order(shares), counted or {})
 
     def _publish(
         self,
@@ -439,7 +439,7 @@ class Intake:
             address.publisher.published(count, commit)
 
 
-def _in_order(shares: dict[tuple[Queue, ...], array[int]]) -> list[Share]:
+def in_order(shares: dict[tuple[Queue, ...], array[int]]) -> list[Share]:
     """The shares of a block, each queue in one of them so that its messages stay in order."""
     if len(shares) == 1:
         return [(queues, None) for queues in shares if queues]

@@ -6,9 +6,10 @@ CC and BCC, direct reply-to, user ids, queues that may refuse.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
-from ..block import Run, Span, WholeBlock
+from ..block import Block, Run, Span, WholeBlock
 from ..equivalence import type_name
 from ..errors import precondition_failed
 from ..model import Table
@@ -55,8 +56,26 @@ class Publisher(Protocol):
         """The message could not be routed (312) or delivered (313)."""
 
 
+@dataclass(slots=True)
+class HeldPublish:
+    """A message that was checked and routed, for a transaction to hand over later.
+
+    `envelope` is its own: its address may be aimed at another key meanwhile.
+    """
+
+    address: Address
+    envelope: bytes
+    queues: tuple[Queue, ...]
+    keys: list[str]
+    headers: Table
+    traits: Traits
+    properties: bytes
+    body: bytes
+    blind: tuple[str, ...]
+
+
 def publish_one(address: Address, traits: Traits, properties: bytes, body: bytes) -> None:
-    """Publishes one message and notes its confirm.
+    """Publishes one message and notes its confirm; in a transaction, it is kept for the commit.
 
     Raises:
         ChannelError: 406 for a bad expiration, user-id or CC, in the order of RabbitMQ.
@@ -73,6 +92,14 @@ def publish_one(address: Address, traits: Traits, properties: bytes, body: bytes
     if route.uses_headers or route.dead or (len(keys) > 1 and route.uses_key):
         route = publisher.vhost.route(address.exchange, keys, headers, watched=False)
         queues = cast("tuple[Queue, ...]", route.queues)
+    if address.transaction is not None:
+        address.transaction.hold(
+            HeldPublish(
+                address, address.envelope, queues, keys, headers, traits, properties, body,
+                tuple(blind),
+            )
+        )  # fmt: skip
+        return
     broker = publisher.broker
     block = WholeBlock(
         address.envelope,
@@ -83,6 +110,18 @@ def publish_one(address: Address, traits: Traits, properties: bytes, body: bytes
         broker.now_ms,
         tuple(blind),
     )
+    accepted, commit = hand_over(address, block, queues, keys, headers)
+    if accepted:
+        publisher.published(1, commit)
+    else:
+        publisher.refused()
+
+
+def hand_over(
+    address: Address, block: Block, queues: tuple[Queue, ...], keys: list[str], headers: Table
+) -> tuple[bool, int]:
+    """Puts the message into its queues, or sends it back; the answer is `Broker.offer`'s."""
+    publisher = address.publisher
     returned = Span(Run(block, None), 0, 1)
     if not queues and address.mandatory:
         publisher.send_return(NO_ROUTE, "NO_ROUTE", returned)
@@ -90,11 +129,7 @@ def publish_one(address: Address, traits: Traits, properties: bytes, body: bytes
         queues = _ready_queues(address, queues, keys, headers)
         if not queues:
             publisher.send_return(NO_CONSUMERS, "NO_CONSUMERS", returned)
-    accepted, commit = broker.offer(block, queues)
-    if accepted:
-        publisher.published(1, commit)
-    else:
-        publisher.refused()
+    return publisher.broker.offer(block, queues)
 
 
 def _ready_queues(

@@ -243,10 +243,3 @@ def test_consumer_acks_and_confirms_share_a_channel(confirming: Channel, name: s
             else:
                 seen.take(method, number)
         confirming.send("Basic.Ack", delivery_tag=number)
-
-
-@pytest.mark.differs("has transactions")
-@pytest.mark.parametrize("method", ["Tx.Select", "Tx.Commit", "Tx.Rollback"])
-def test_transactions_are_not_built_yet(channel: Channel, method: str) -> None:
-    channel.send(method)
-    channel.client.closed(540, culprit=method)

@@ -15,8 +15,8 @@ FROM_CLIENTS = (
     "Queue.Declare", "Queue.Bind", "Queue.Unbind", "Queue.Purge", "Queue.Delete", "Basic.Qos",
     "Basic.Consume", "Basic.Cancel", "Basic.CancelOk", "Basic.Publish", "Basic.Get", "Basic.Ack",
     "Basic.Nack", "Basic.Reject", "Basic.Recover", "Basic.RecoverAsync", "Confirm.Select",
+    "Tx.Select", "Tx.Commit", "Tx.Rollback",
 )  # fmt: skip
-NOT_BUILT = ("Tx.Select", "Tx.Commit", "Tx.Rollback")
 OF_THE_CONNECTION_ITSELF = ("Channel.Open", "Channel.Close", "Channel.CloseOk")
 
 
@@ -40,11 +40,7 @@ def test_methods_for_a_client_to_send(client: Client, name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        name
-        for name in every_method()
-        if name not in FROM_CLIENTS + NOT_BUILT + OF_THE_CONNECTION_ITSELF
-    ],
+    [name for name in every_method() if name not in FROM_CLIENTS + OF_THE_CONNECTION_ITSELF],
 )
 def test_methods_that_are_not(client: Client, name: str) -> None:
     (close,) = client.feed(method(1, name))
@@ -52,11 +48,6 @@ def test_methods_that_are_not(client: Client, name: str) -> None:
     assert close["reply_text"] == (
         f"COMMAND_INVALID - {name} is not for a client to send on a channel"
     )
-
-
-@pytest.mark.parametrize("name", NOT_BUILT)
-def test_transactions(client: Client, name: str) -> None:
-    assert client.send(name)[0]["reply_code"] == 540
 
 
 def test_access_request_is_answered_for_old_clients(client: Client) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conformance import frames
+from tests.core.queue.support import spans
 from tests.support.amqp import Client, bodies, make_broker, method, names, publish
 from warren.core.block import Block, ScatteredBlock, StridedBlock, WholeBlock
 from warren.core.broker import Limits
@@ -42,13 +43,13 @@ def row(count: int, exchange: str = "", routing_key: str = "q") -> bytes:
 
 
 def blocks(client: Client, queue: str = "q") -> list[Block]:
-    return [span.run.block for span in client.broker.vhosts["/"].queues[queue].backlog]
+    return [span.run.block for span in spans(client.broker.vhosts["/"].queues[queue].backlog)]
 
 
 def texts(client: Client, queue: str = "q") -> list[bytes]:
     return [
         block.body(span.run.index(position))
-        for span in client.broker.vhosts["/"].queues[queue].backlog
+        for span in spans(client.broker.vhosts["/"].queues[queue].backlog)
         for position in range(span.low, span.high)
         for block in (span.run.block,)
     ]
@@ -158,7 +159,7 @@ def test_more_messages_in_a_read_than_16_bits_count(client: Client) -> None:
     assert (client.messages("q"), client.messages("other")) == (33_001, 33_000)
     sequences = [
         span.run.sequence(position)
-        for span in client.broker.vhosts["/"].queues["q"].backlog
+        for span in spans(client.broker.vhosts["/"].queues["q"].backlog)
         for position in range(span.low, span.high)
     ]
     assert len(set(sequences)) == 33_001
@@ -229,7 +230,7 @@ def test_lists_that_differ_in_what_matters(client: Client, list_bytes: int) -> N
     # One block may hold several neighbours.
     assert [
         (span.run.block.traits.persistent, span.run.block.traits.expiration)
-        for span in client.broker.vhosts["/"].queues["q"].backlog
+        for span in spans(client.broker.vhosts["/"].queues["q"].backlog)
         for _ in range(span.low, span.high)
     ] == [
         (False, None), (True, None), (False, None), (False, "1000"), (False, "9000"),

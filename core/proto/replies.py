@@ -1,0 +1,104 @@
+"""What a channel says behind a tx.commit that waits for the disk.
+
+Clients match answers to methods by their order (AMQP 0-9-1 2.2.2), so none may pass a commit-ok
+that is due before it. Deliveries may, as long as no answer waits; then they stand behind it too.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ..errors import ChannelError, precondition_failed
+from ..wire.frames import method_frame
+
+if TYPE_CHECKING:
+    from .channel import Channel
+
+_TX, _COMMIT, _COMMIT_OK = 90, 20, 21
+_ENTRY_BYTES = 128
+"""About what a place in the line takes beside its bytes."""
+_Entry = tuple[int, bool] | bytes | bytearray
+
+
+class Replies:
+    """The line: commits, each with its number and whether all of it was taken, and bytes."""
+
+    __slots__ = ("_channel", "_held_bytes", "_line", "_listens")
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._line: deque[_Entry] = deque()
+        self._held_bytes = 0
+        self._listens = False
+
+    def commit(self, number: int, complete: bool) -> None:
+        """The answer to tx.commit stands in line, until the store has committed `number`."""
+        self._append((number, complete))
+        self._go_on()
+
+    def hold(self, data: bytes | bytearray) -> bool:
+        """Takes an answer that has to wait; False if it can be written at once."""
+        if not self._line:
+            return False
+        self._channel.answers_wait = True
+        self._append(data)
+        return True
+
+    def end(self) -> None:
+        """Nobody waits any more."""
+        self._line.clear()
+        self._count(-self._held_bytes)
+        self._channel.answers_wait = False
+
+    def _append(self, entry: _Entry) -> None:
+        self._line.append(entry)
+        self._count(_size(entry))
+
+    def _count(self, size: int) -> None:
+        self._held_bytes += size
+        self._channel.connection.held_bytes += size
+
+    def _go_on(self) -> None:
+        """Says everything that is decided by now, or ends the channel."""
+        store, channel, line = self._channel.broker.store, self._channel, self._line
+        while line:
+            entry = line[0]
+            if not isinstance(entry, tuple):
+                channel.connection.write(entry)
+            elif entry[0] > max(store.committed, store.refused):
+                self._listen()
+                return
+            elif error := _error(entry[0] > store.committed, entry[1]):
+                channel.connection.fail_channel(channel.number, error, _TX, _COMMIT)
+                return
+            else:
+                channel.connection.write(method_frame(channel.number, _TX, _COMMIT_OK))
+            line.popleft()
+            self._count(-_size(entry))
+        if channel.answers_wait:
+            channel.answers_wait = False
+            channel.reopen_consumers()
+
+    def _listen(self) -> None:
+        if not self._listens:
+            self._listens = True
+            self._channel.broker.on_commit(self._decided)
+
+    def _decided(self) -> None:
+        self._listens = False
+        self._go_on()
+
+
+def _size(entry: _Entry) -> int:
+    return _ENTRY_BYTES + (0 if isinstance(entry, tuple) else len(entry))
+
+
+def _error(lost: bool, complete: bool) -> ChannelError | None:
+    if lost:
+        return ChannelError(
+            506,
+            "transaction not kept: the disk is full or has failed, so what it did may be gone "
+            "after a restart; free disk space, then send it again",
+        )
+    return None if complete else precondition_failed("partial tx completion")

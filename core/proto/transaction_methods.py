@@ -1,0 +1,34 @@
+"""Class tx (AMQP 0-9-1 1.9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pamqp import commands
+
+from ..errors import precondition_failed
+
+if TYPE_CHECKING:
+    from .channel import Channel
+    from .transaction import Transaction
+
+
+def select(channel: Channel, method: commands.Tx.Select) -> None:
+    channel.select_transactions()
+    channel.send(90, 11)
+
+
+def commit(channel: Channel, method: commands.Tx.Commit) -> None:
+    """Answered when the transaction is on disk."""
+    _transaction(channel).commit()
+
+
+def rollback(channel: Channel, method: commands.Tx.Rollback) -> None:
+    _transaction(channel).rollback()
+    channel.send(90, 31)
+
+
+def _transaction(channel: Channel) -> Transaction:
+    if channel.transaction is None:
+        raise precondition_failed("channel is not transactional")
+    return channel.transaction
