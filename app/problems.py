@@ -88,6 +88,24 @@ def busy(detail: str) -> Problem:
     return Problem(503, detail, headers={"Retry-After": "1"})
 
 
+def low_on_memory() -> Problem:
+    return Problem(
+        503,
+        "low on memory: nothing is published until messages have been consumed",
+        title="Low on memory",
+        headers={"Retry-After": "5"},
+    )
+
+
+def low_on_disk() -> Problem:
+    return Problem(
+        507,
+        "low on disk: nothing is published until messages have been consumed or space was made",
+        title="Low on disk",
+        headers={"Retry-After": "30"},
+    )
+
+
 def problem_of(error: Exception) -> Problem:
     """What to answer when a request ended with this error."""
     if isinstance(error, Problem):

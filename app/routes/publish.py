@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from ...core.alarms import Alarms
 from ...core.auth import User
 from ...core.errors import precondition_failed
 from ...core.model import Properties
@@ -23,12 +24,14 @@ from ..access import require_vhost
 from ..authentication import Authenticator, from_loopback
 from ..body import read_body
 from ..paths import Target
-from ..problems import Problem, busy, problem_of
+from ..problems import Problem, busy, low_on_disk, low_on_memory, problem_of
 from ..properties import PLAIN_HEADERS, PROPERTY_PREFIX, RABBITHUB_HEADERS, read
 
 MAX_PLANS = 4096
 MAX_KEY_BYTES = 2048
 """Longer paths, queries and headers are not kept: 4,096 of them must not fill the memory."""
+MAX_WAITING = 10_000
+"""Publishes that wait for their confirm, each with its body in memory."""
 
 Key = tuple[User, bytes, bytes, tuple[tuple[bytes, bytes], ...]]
 
@@ -53,6 +56,7 @@ class Publisher:
         engine: Engine,
         authenticator: Authenticator,
         vhosts: Container[str],
+        alarms: Alarms,
         *,
         max_body_bytes: int,
         correlation_id_header: str = "",
@@ -61,6 +65,8 @@ class Publisher:
         self._engine = engine
         self._authenticator = authenticator
         self._vhosts = vhosts
+        self._alarms = alarms
+        self._waiting = 0
         self._max_body_bytes = max_body_bytes
         self._correlation_id_header = correlation_id_header.lower().encode()
         self._message_id_header = message_id_header.lower().encode()
@@ -70,6 +76,7 @@ class Publisher:
     async def __call__(self, scope: Scope, receive: Receive, send: Send, target: Target) -> None:
         try:
             plan = await self._plan(scope, target)
+            self._admit()
             body = await read_body(receive, self._max_body_bytes)
             headers = await self._publish(plan, body)
         except ClientDisconnect:
@@ -129,17 +136,31 @@ class Publisher:
 
     async def _publish(self, plan: Plan, body: bytes) -> list[tuple[bytes, bytes]]:
         """The headers of the 202, which is sent only after the engine's confirm."""
+        self._admit()  # again: the body may have taken its time
         properties = plan.properties
         if self._message_id_header and properties.message_id is None:
             properties = replace(properties, message_id=secrets.token_hex(16))
-        outcome = await self._engine.publish(
-            plan.vhost, plan.exchange, plan.routing_key, properties, body, queue=plan.queue
-        )
+        self._waiting += 1
+        try:
+            outcome = await self._engine.publish(
+                plan.vhost, plan.exchange, plan.routing_key, properties, body, queue=plan.queue
+            )
+        finally:
+            self._waiting -= 1
+        if outcome is Outcome.NOT_KEPT:
+            raise low_on_disk()
         if outcome is Outcome.REJECTED:
             raise busy("a queue that the message was routed to is full")
         if outcome is Outcome.UNROUTED and plan.mandatory:
             raise Problem(404, "no queue wants the message", title="No route")
         return self._answer_headers(properties)
+
+    def _admit(self) -> None:
+        """Raises `Problem` 503 or 507 while publishers have to wait."""
+        if self._alarms.any:
+            raise low_on_disk() if self._alarms.disk else low_on_memory()
+        if self._waiting >= MAX_WAITING:
+            raise busy(f"{self._waiting} publishes wait for their confirm, {MAX_WAITING} may")
 
     def _answer_headers(self, properties: Properties) -> list[tuple[bytes, bytes]]:
         headers = [(b"content-length", b"0")]

@@ -23,6 +23,7 @@ from ..wire.frames import (
     HEADER,
     HEARTBEAT,
     METHOD,
+    PUBLISH,
     method_frame,
     short_string,
 )
@@ -85,6 +86,7 @@ class Connection(Output):
         self.user: User = User("")
         self.client_properties: Table = {}
         self.tells_cancels = False
+        self.tells_blocks = False
         self.vhost: VirtualHost = broker.vhosts["/"]
         self.frame_max = _PRE_TUNE_FRAME_MAX
         self.channel_max = broker.limits.channel_max
@@ -103,6 +105,10 @@ class Connection(Output):
         self.contents_begun = 0
         """Channels on which a message has come in part; while there are any, every frame is
         looked at by itself."""
+        self.held_bytes = 0
+        """Answers that stand behind commits which wait for the disk."""
+        self.blocked = False
+        """It stopped at a publish because of an alarm, and is not to be read."""
         self.unfinished = False
         """Whole frames of the last read are still to be taken: `receive(b"")` in a later turn."""
         self._behind = 0
@@ -138,7 +144,7 @@ class Connection(Output):
                 self.tail_since_ms = self.broker.now_ms
             self._tail = data[at:]
         self.has_half_frame = at < len(data)
-        self.unfinished = self.has_half_frame and self.must_rest
+        self.unfinished = self.has_half_frame and not self.blocked and self.must_rest
 
     def _join(self, tail: bytes, data: bytes) -> tuple[bytes, int]:
         """Puts the rest of the last read in front; gives what to read on, and where.
@@ -175,7 +181,7 @@ class Connection(Output):
     def must_rest(self) -> bool:
         """Whether the rest of a read has to wait: 5 ms were spent on it, or nobody reads what
         it is answered. Asked before each thing that costs more than the batch path."""
-        if self._out_bytes > _OUT_MAX_BYTES or not self.socket_writable:
+        if self._out_bytes + self.held_bytes > _OUT_MAX_BYTES or not self.socket_writable:
             return True
         return self.broker.clock.now_ms() - self.broker.now_ms >= _READ_MS
 
@@ -189,6 +195,7 @@ class Connection(Output):
     def _consume(self, data: bytes, at: int) -> int:
         """Takes all whole frames from `at` on; gives the offset of what is left."""
         size = len(data)
+        alarmed = self.broker.alarms.any
         if self.handshake is not None and self.handshake.expects_header:
             at = self.handshake.receive_header(data)
             if at == 0:
@@ -197,7 +204,9 @@ class Connection(Output):
             if self.handshake is not None:
                 if self.handshake.paused:
                     return at
-            elif self._fast and self.state is State.OPEN and not self.contents_begun:
+            elif (
+                self._fast and self.state is State.OPEN and not self.contents_begun and not alarmed
+            ):
                 self._behind = 0
                 at = self._intake.scan(data, at, size, self.frame_max)
                 if at < 0:
@@ -219,6 +228,10 @@ class Connection(Output):
             self._behind = end
             if data[end - 1] != END:
                 raise ConnectionFault(501, f"frame ends with octet {data[end - 1]}, not {END}")
+            if alarmed and self._publishes(kind, data[at + 7 : at + 11]):
+                self._intake.flush()
+                self._block()
+                return at
             if (
                 kind == METHOD
                 and self._fast
@@ -340,6 +353,55 @@ class Connection(Output):
         except ChannelError as error:
             self.fail_channel(number, error, 60, 40)
         self.culprit = (0, 0)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """What waits here to be sent, to be read on or to become whole."""
+        size = self._out_bytes + self.held_bytes + len(self._tail)
+        if self.contents_begun:
+            contents = (channel.content for channel in self.channels.values())
+            size += sum(content.buffered_bytes for content in contents if content is not None)
+        return size
+
+    # -- alarms
+
+    def _publishes(self, kind: int, method: bytes) -> bool:
+        """Whether a frame begins a message, or goes on with one."""
+        if self.state is not State.OPEN:
+            return False
+        if kind == METHOD:
+            return method == PUBLISH
+        return kind != HEARTBEAT and self.contents_begun > 0
+
+    def _block(self) -> None:
+        """Stops at a publish, and so at all that stands behind it, acks too."""
+        if self.blocked:
+            return
+        self.blocked = True
+        alarms = self.broker.alarms
+        alarms.block(self)
+        waiting = sum(channel.unacked_count for channel in self.channels.values())
+        logger.log(
+            logging.WARNING if waiting else logging.INFO,
+            "connection %s: blocked, %s: nothing of it is read from its publish on, also not "
+            "the acks of its %d unacked messages",
+            self.name,
+            alarms.reason,
+            waiting,
+        )
+        if self.tells_blocks:
+            self.write(method_frame(0, 10, 60, short_string(alarms.reason)))
+
+    def unblock(self) -> None:
+        """The alarm is over."""
+        if self.tells_blocks:
+            self.write(method_frame(0, 10, 61))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self.blocked = False
+        self.unfinished = bool(self._tail)
+        self.transport.unblocked()
 
     # -- channels
 
@@ -466,6 +528,10 @@ class Connection(Output):
     def _release(self) -> None:
         """Gives back everything the connection held."""
         self._confirming.clear()
+        if self.blocked:
+            # What comes now is only looked through for its end, which must be heard.
+            self.broker.alarms.forget(self)
+            self._go_on()
         self.user.unwatch(self.forget_addresses)
         for channel in self.channels.values():
             if channel.open:

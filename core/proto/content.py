@@ -56,5 +56,10 @@ class Content:
         self.body_bytes = self._missing = int.from_bytes(payload[4:12], "big")
         self.properties = payload[12:]
 
+    @property
+    def buffered_bytes(self) -> int:
+        """What has come of the body."""
+        return len(self._body)
+
     def body(self) -> bytes:
         return bytes(self._body)

@@ -106,6 +106,7 @@ class Handshake:
         capabilities = connection.client_properties.get("capabilities")
         if isinstance(capabilities, dict):
             connection.tells_cancels = capabilities.get("consumer_cancel_notify") is True
+            connection.tells_blocks = capabilities.get("connection.blocked") is True
         self._mechanism = method.mechanism
         name, password = read_credentials(method.mechanism, method.response)
         if connection.broker.users.known(name, password, loopback=connection.peer_is_loopback):

@@ -31,6 +31,9 @@ class Transport(Protocol):
     def drop_later(self, after_s: float) -> None:
         """Ends the connection without a word after a while."""
 
+    def unblocked(self) -> None:
+        """What was not read because of an alarm is read again."""
+
 
 class Output:
     """The sending half of a connection."""
@@ -96,13 +99,13 @@ class Output:
         self._confirming[channel] = None
 
     def _send_confirms(self) -> None:
-        committed = self.broker.store.committed
+        store = self.broker.store
         confirming, self._confirming = self._confirming, {}
         for channel in confirming:
             confirms = channel.confirms
             if not channel.open or confirms is None:
                 continue
-            frames = confirms.collect(channel.number, committed)
+            frames = confirms.collect(channel.number, store.committed, store.refused)
             if frames:
                 self._out.append(frames)
                 self._out_bytes += len(frames)

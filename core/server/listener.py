@@ -17,6 +17,7 @@ from ..auth import User
 from ..broker import Broker
 from ..errors import ConnectionFault
 from ..proto.connection import Connection
+from .disk_gate import DiskGate
 from .peer import Peer
 from .watch import watch_peers
 
@@ -34,6 +35,7 @@ class Listener:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.peers: set[Peer] = set()
+        self.disk_gate = DiskGate(broker)
         self._servers: list[asyncio.Server] = []
         self._turn_due = False
         self._alarm: asyncio.TimerHandle | None = None

@@ -36,6 +36,13 @@ class Hold(Enum):
     TURN = auto()
     WRITE = auto()
     LOGIN = auto()
+    ALARM = auto()
+    """Memory or disk is short, and it publishes."""
+    DISK = auto()
+    """The disk is behind, and it publishes what goes there."""
+
+
+_BARS = frozenset((Hold.ALARM, Hold.DISK))
 
 
 class Peer(asyncio.Protocol):
@@ -70,11 +77,13 @@ class Peer(asyncio.Protocol):
         listener = self._listener
         broker = listener.broker
         broker.tick()
+        broker.disk_behind = False
         try:
             self.connection.receive(data)
         except Exception:
             logger.exception("connection %s: internal error", self.connection.name)
             self.connection.fail(ConnectionFault(541, "internal error, see the broker's log"))
+        self._heed()
         if broker.crowded:
             broker.crowded = False
             self._rest(turns=2)
@@ -85,7 +94,7 @@ class Peer(asyncio.Protocol):
     def read_on(self) -> None:
         """The rest is over: first what is left of the last read, then the socket."""
         self._held.discard(Hold.TURN)
-        if self.connection.unfinished:
+        if self.connection.unfinished and Hold.DISK not in self._held:
             self.data_received(b"")
         self._read_if_free()
 
@@ -106,6 +115,25 @@ class Peer(asyncio.Protocol):
         elif Hold.TURN not in self._held:
             self._hold(Hold.TURN)
             self._listener.read_on_later(self, turns=turns)
+
+    def _heed(self) -> None:
+        """Not read from here on if what it published must wait."""
+        if self.connection.blocked:
+            self._hold(Hold.ALARM)
+        if self._listener.broker.disk_behind and Hold.DISK not in self._held:
+            self._hold(Hold.DISK)
+            self._listener.disk_gate.wait(self._disk_caught_up)
+
+    def unblocked(self) -> None:
+        self._read_later(Hold.ALARM)
+
+    def _disk_caught_up(self) -> None:
+        self._read_later(Hold.DISK)
+
+    def _read_later(self, reason: Hold) -> None:
+        """Many go on at the same time: each with its turn, and first with what was left."""
+        self._rest(turns=1)
+        self._held.discard(reason)
 
     def _hold(self, reason: Hold) -> None:
         if not self._held:
@@ -139,6 +167,16 @@ class Peer(asyncio.Protocol):
         """Whether it is we who don't read, so that it can't be blamed for what does not come."""
         return bool(self._held)
 
+    @property
+    def barred(self) -> bool:
+        """Whether it has to wait for memory or disk, however long, and nothing of it is heard."""
+        return not _BARS.isdisjoint(self._held)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """What the socket has not taken yet."""
+        return self._transport.get_write_buffer_size()
+
     def abort(self) -> None:
         """Ends the connection without waiting for what is buffered."""
         self._transport.abort()
@@ -157,6 +195,7 @@ class Peer(asyncio.Protocol):
 
         def answered(user: User | None) -> None:
             answer(user)
+            self._heed()
             handshake = self.connection.handshake
             if handshake is None or not handshake.paused:
                 self._let_go(Hold.LOGIN)

@@ -63,8 +63,8 @@ def _overdue(peer: Peer, now_ms: int) -> str | None:
         return None
     if peer.held:
         connection.tail_since_ms = now_ms
-        if peer.takes_output():
-            # Its heartbeats are not heard while it is not read, but it lives.
+        if peer.barred or peer.takes_output():
+            # Its heartbeats are not heard while it is not read. That is our doing, or it lives.
             connection.received_ms = now_ms
     if connection.has_half_frame and now_ms - connection.tail_since_ms > HALF_FRAME_S * 1000:
         return f"a frame was not finished within {HALF_FRAME_S} s"

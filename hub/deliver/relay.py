@@ -76,7 +76,7 @@ class Relay:
             await self._parking.bury(vhost, message, envelope, name, f"{hops} hops: a loop")
             return True
         outcome = await self._publish(sink, envelope, _with_hops(message, hops), message.body)
-        return outcome is not Outcome.REJECTED
+        return outcome in (Outcome.ROUTED, Outcome.UNROUTED)
 
     async def _publish(
         self, sink: Resource, envelope: Envelope, properties: Properties, body: bytes

@@ -127,7 +127,10 @@ class EmbeddedEngine:
         done = LocalPublish(self._broker, host, self._user).run(
             exchange, routing_key, properties, body, target
         )
-        while done.commit > self._broker.store.committed:
+        store = self._broker.store
+        while done.commit > store.committed:
+            if done.commit <= store.refused:
+                return Outcome.NOT_KEPT
             await self._next_commit()
         if done.rejected:
             return Outcome.REJECTED

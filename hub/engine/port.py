@@ -65,6 +65,8 @@ class Outcome(Enum):
     """Confirmed, but no queue wanted it."""
     REJECTED = "rejected"
     """A queue nacked it (overflow `reject-publish`)."""
+    NOT_KEPT = "not kept"
+    """Nacked, because the disk takes no more."""
 
 
 class Delivery(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -10,8 +11,11 @@ from starlette.requests import ClientDisconnect
 
 from tests.app.conftest import LIMIT, World
 from tests.app.support import problem
+from tests.core.server.support import until
 from warren.app.authentication import Authenticator
+from warren.core.alarms import Bounds, Reading
 from warren.core.model import PROPERTY_NAMES, Properties
+from warren.core.store.memory import LateStore
 from warren.hub.engine.embedded import EmbeddedEngine
 
 
@@ -254,6 +258,91 @@ class TestOutcome:
         assert "full" in problem(response, 503)
         assert int(response.headers["retry-after"]) > 0
         assert (await world.message("full")).body == b"1"
+
+    @pytest.mark.parametrize("resource", ["x/news", "q/in"])
+    @pytest.mark.parametrize(
+        ("reading", "status"),
+        [
+            (Reading(other_bytes=1000), 503),
+            (Reading(disk_free_bytes=0), 507),
+            (Reading(other_bytes=1000, disk_free_bytes=0), 507),
+            (Reading(store_is_full=True), 507),
+        ],
+    )
+    async def test_alarms(
+        self,
+        world: World,
+        http: httpx.AsyncClient,
+        resource: str,
+        reading: Reading,
+        status: int,
+    ) -> None:
+        alarms = world.broker.alarms
+        alarms.bounds = Bounds(memory=500, disk_free=1000)
+        alarms.measure(reading)
+        response = await http.post(f"/endpoint/{resource}", content=b"1")
+        assert "low on" in problem(response, status)
+        assert int(response.headers["retry-after"]) > 0
+        assert await world.messages("in") == []
+        alarms.measure(Reading(disk_free_bytes=2000))
+        assert (await http.post(f"/endpoint/{resource}", content=b"2")).status_code == 202
+        assert (await world.message("in")).body == b"2"
+
+    async def test_credentials_come_before_alarms(self, world: World) -> None:
+        world.broker.alarms.measure(Reading(store_is_full=True))
+        async with world.client(auth=("guest", "wrong")) as stranger:
+            problem(await stranger.post("/endpoint/q/in"), 401)
+
+    async def test_during_an_alarm_no_body_is_read(
+        self, world: World, http: httpx.AsyncClient
+    ) -> None:
+        async def chunks() -> Any:
+            assert not world.broker.alarms.any, "it was read"
+            yield b""
+
+        world.broker.alarms.measure(Reading(store_is_full=True))
+        problem(await http.post("/endpoint/q/in", content=chunks()), 507)
+
+    async def test_an_alarm_while_the_body_comes(
+        self, world: World, http: httpx.AsyncClient
+    ) -> None:
+        async def chunks() -> Any:
+            yield b"x"
+            world.broker.alarms.measure(Reading(store_is_full=True))
+            yield b"y"
+
+        problem(await http.post("/endpoint/q/in", content=chunks()), 507)
+        assert await world.messages("in") == []
+
+    async def test_the_disk_takes_no_more(
+        self, world: World, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = LateStore()
+        monkeypatch.setattr(world.broker, "store", store)
+        store.on_commit(world.broker._committed)
+        waiting = asyncio.create_task(http.post("/endpoint/q/in", content=b"1"))
+        await until(lambda: bool(world.broker._waiting))
+        store.refuse()
+        assert "low on disk" in problem(await waiting, 507)
+
+    async def test_those_who_wait_for_the_disk_are_bounded(
+        self, world: World, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("warren.app.routes.publish.MAX_WAITING", 2)
+        store = LateStore()
+        monkeypatch.setattr(world.broker, "store", store)
+        store.on_commit(world.broker._committed)
+        waiting = [asyncio.create_task(http.post("/endpoint/q/in")) for _ in range(2)]
+        await until(lambda: len(world.broker._waiting) == 2)
+        response = await http.post("/endpoint/q/in")
+        assert "2 publishes wait" in problem(response, 503)
+        assert int(response.headers["retry-after"]) > 0
+        store.commit()
+        assert [(await task).status_code for task in waiting] == [202, 202]
+        late = asyncio.create_task(http.post("/endpoint/q/in"))
+        await until(lambda: bool(world.broker._waiting))
+        store.commit()
+        assert (await late).status_code == 202
 
     @pytest.mark.parametrize("resource", ["x/none", "q/none"])
     async def test_unknown(self, http: httpx.AsyncClient, resource: str) -> None:

@@ -79,7 +79,6 @@ def test_empty_message_at_the_end_of_a_read(client: Client) -> None:
         pytest.param(method(1, "Basic.GetEmpty"), 503, "not for a client", id="server's method"),
         pytest.param(method(0, "Connection.Open"), 504, "channel 0", id="open again"),
         pytest.param(method(0, "Basic.Qos"), 504, "channel 0", id="channel's method on 0"),
-        pytest.param(method(1, "Tx.Select"), 540, "transactions", id="tx"),
     ],
 )  # fmt: skip
 def test_faults_end_the_connection(client: Client, data: bytes, code: int, text: str) -> None:

@@ -1,0 +1,58 @@
+"""Amounts of memory and disk as people write them: a share of what there is, or a size."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
+SHARE_MAX = 100.0
+"""A larger number without a unit is a size whose unit was forgotten."""
+_UNITS = {"B": 1}
+for _power, _letter in enumerate("KMGTP", 1):
+    _UNITS[f"{_letter}B"] = 1000**_power
+    _UNITS[f"{_letter}IB"] = 1024**_power
+_AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([A-Za-z]{0,3})")
+
+
+class Amount(NamedTuple):
+    """So many bytes, and that share of the whole; one of them is 0."""
+
+    size_bytes: int
+    share: float
+
+    def of(self, whole_bytes: int) -> int:
+        return self.size_bytes + int(self.share * whole_bytes)
+
+
+def read_amount(text: str) -> Amount:
+    """`0.4` and `1.5` are shares of the whole, `512MiB` and `2 GB` are sizes, `0` is nothing.
+
+    Raises:
+        ValueError: what is wrong with it, and what is right.
+    """
+    found = _AMOUNT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"'{text}' is neither a share like 0.4 nor a size like 512MiB")
+    number, unit = float(found[1]), found[2].upper()
+    if unit:
+        if unit not in _UNITS:
+            raise ValueError(
+                f"'{text}': no unit '{found[2]}'; there are B, KiB, MiB, GiB, TiB, PiB"
+            )
+        return Amount(int(number * _UNITS[unit]), 0.0)
+    if number > SHARE_MAX:
+        raise ValueError(
+            f"'{text}' would be a multiple above {SHARE_MAX:.0f}; a size has a unit: {text}B"
+        )
+    return Amount(0, number)
+
+
+def in_words(size_bytes: int) -> str:
+    """`512.0 MiB`."""
+    size = float(size_bytes)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024:
+            return f"{size_bytes} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

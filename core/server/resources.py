@@ -1,0 +1,163 @@
+"""The watch over memory and disk: works out the bounds, measures each second, tells the alarms.
+
+The bytes of messages are looked at in every turn (`Broker.turn`), since they can grow by
+hundreds of megabytes within that second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from ..alarms import Bounds, Reading
+from ..amount import GIB, Amount, in_words
+from ..footprint import connection_bytes, shared_bytes
+from . import machine
+from .listener import Listener
+
+logger = logging.getLogger(__name__)
+
+PERIOD_S = 1.0
+ASSUMED_BYTES = GIB
+DISK_FREE_BYTES = GIB
+DISK_FREE_SHARE = 0.05
+RSS_SHARE = 0.85
+"""Of the memory that the process may use; never below the limit that was set."""
+TRIM_PERIODS = 30
+"""Looks between two attempts to give memory back."""
+_SLICE = 500
+"""Connections that are counted before everybody else has a turn."""
+
+
+class Resources:
+    """`disk_free` None stands for the least of 1 GiB and 5 %.
+
+    The functions that measure may be replaced by a test's own.
+    """
+
+    def __init__(
+        self,
+        listener: Listener,
+        directory: Path,
+        *,
+        memory: Amount,
+        disk_free: Amount | None,
+    ) -> None:
+        self._listener = listener
+        self._broker = listener.broker
+        self._directory = directory
+        self._memory = memory
+        self._disk_free = disk_free
+        self._looks_until_trim = 0
+        self._task: asyncio.Task[None] | None = None
+        self.lines: list[str] = []
+        """What was found out, for whoever starts the server."""
+        self.available: Callable[[], machine.Memory | None] = machine.memory
+        self.rss: Callable[[], int | None] = machine.rss_bytes
+        self.disk: Callable[[Path], machine.Disk | None] = machine.disk
+        self.trim: Callable[[], None] = machine.trim
+
+    async def start(self) -> None:
+        """Looks for the first time, then each second until `stop`."""
+        self.bound()
+        await self.look()
+        self._task = asyncio.create_task(self._watch())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    # -- bounds
+
+    def bound(self) -> None:
+        """Works the bounds out, and words them in `lines`."""
+        limit, rss = self._bound_memory()
+        self._broker.alarms.bounds = Bounds(limit, rss, self._bound_disk())
+
+    def _bound_memory(self) -> tuple[int, int]:
+        if self._memory.of(GIB) == 0:
+            self.lines.append("memory limit: none (memory_limit is 0)")
+            return 0, 0
+        found = self.available()
+        if found is None:
+            logger.warning(
+                "how much memory there is can't be found out: %s is assumed; memory_limit sets "
+                "another limit",
+                in_words(ASSUMED_BYTES),
+            )
+            found = machine.Memory(ASSUMED_BYTES, "assumed")
+        limit = max(1, self._memory.of(found.size_bytes))
+        how = f"{self._memory.share:g} of " if self._memory.share else "set, of "
+        self.lines.append(
+            f"memory limit: {in_words(limit)} ({how}{in_words(found.size_bytes)}, {found.source})"
+        )
+        return limit, max(limit, int(RSS_SHARE * found.size_bytes))
+
+    def _bound_disk(self) -> int:
+        amount = self._disk_free
+        if amount is not None and amount.of(GIB) == 0:
+            self.lines.append("disk free limit: none (disk_free_limit is 0)")
+            return 0
+        found = self.disk(self._directory)
+        if found is None:
+            logger.warning(
+                "the free space of %s can't be found out: there is no limit", self._directory
+            )
+            return 0
+        least = min(DISK_FREE_BYTES, int(DISK_FREE_SHARE * found.size_bytes))
+        limit = least if amount is None else amount.of(found.size_bytes)
+        self.lines.append(
+            f"disk free limit: {in_words(limit)} ({in_words(found.free_bytes)} of "
+            f"{in_words(found.size_bytes)} are free)"
+        )
+        return limit
+
+    # -- measuring
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            try:
+                await self.look()
+            except Exception:
+                logger.exception("internal error while memory and disk were measured")
+
+    async def look(self) -> None:
+        """Measures once; a turn then tells clients what has changed."""
+        other_bytes = await self._count()
+        rss = await self._rss_after_trim()
+        found = self.disk(self._directory)
+        broker = self._broker
+        broker.tick()
+        broker.alarms.measure(
+            Reading(
+                other_bytes + shared_bytes(broker),
+                rss,
+                None if found is None else found.free_bytes,
+                broker.store.refused > broker.store.committed,
+            )
+        )
+        self._listener.turn()
+
+    async def _count(self) -> int:
+        """All connections, a few at a time: there may be thousands."""
+        peers = list(self._listener.peers)
+        size = 0
+        for first in range(0, len(peers), _SLICE):
+            for peer in peers[first : first + _SLICE]:
+                size += connection_bytes(peer.connection) + peer.buffered_bytes
+            await asyncio.sleep(0)
+        return size
+
+    async def _rss_after_trim(self) -> int | None:
+        """The process's size; if that is too much, once more after giving back what is free."""
+        rss, bound = self.rss(), self._broker.alarms.bounds.rss
+        self._looks_until_trim = max(0, self._looks_until_trim - 1)
+        if rss is None or not bound or rss <= bound or self._looks_until_trim:
+            return rss
+        self._looks_until_trim = TRIM_PERIODS
+        await asyncio.to_thread(self.trim)
+        return self.rss()

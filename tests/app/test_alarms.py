@@ -1,0 +1,128 @@
+"""A real server that is short of memory or disk: pika, a consumer and HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pika
+import pika.exceptions
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+
+from tests.app.support import problem
+from tests.clients.support import pump
+from tests.support.server import WarrenServer
+
+GUEST = ("guest", "guest")
+STOP_S = 10.0
+BODY = bytes(100)
+COUNT = 12_000
+"""More than there is memory for: bodies page out, but each message keeps some bytes."""
+
+
+class Client:
+    """A pika connection that notes what it is told of alarms."""
+
+    def __init__(self, server: WarrenServer) -> None:
+        self.told: list[str] = []
+        self.connection = pika.BlockingConnection(
+            pika.ConnectionParameters(server.host, server.amqp_port)
+        )
+        self.connection.add_on_connection_blocked_callback(
+            lambda _, frame: self.told.append(frame.method.reason)
+        )
+        self.connection.add_on_connection_unblocked_callback(
+            lambda *_: self.told.append("unblocked")
+        )
+        self.channel: BlockingChannel = self.connection.channel()
+
+    def wait_told(self, count: int) -> list[str]:
+        pump(self.connection, lambda: len(self.told) >= count, f"notice {count}")
+        return self.told
+
+
+@pytest.fixture
+def short_of_memory() -> Iterator[WarrenServer]:
+    with WarrenServer(env={"WARREN_MEMORY_LIMIT": "4MiB"}) as server:
+        yield server
+
+
+def publish_more_than_fits(client: Client, queue: str) -> None:
+    for _ in range(COUNT):
+        client.channel.basic_publish("", queue, BODY)
+    client.wait_told(1)
+
+
+def test_memory(short_of_memory: WarrenServer) -> None:
+    """An alarm may end and come again while bodies page out; it stays when no more of them can."""
+    server = short_of_memory
+    assert "memory limit: 4.0 MiB (set, of " in server.output()
+    publisher, consumer = Client(server), Client(server)
+    publisher.channel.queue_declare("q")
+    publish_more_than_fits(publisher, "q")
+
+    def is_refused() -> bool:
+        answer = httpx.post(f"{server.http_url}/endpoint/q/q", content=BODY, auth=GUEST)
+        if answer.status_code != 503:
+            return False
+        assert "low on memory" in problem(answer, 503)
+        assert int(answer.headers["retry-after"]) > 0
+        return True
+
+    pump(publisher.connection, is_refused, "503")
+    got: list[bytes] = []
+    consumer.channel.basic_consume("q", lambda *args: got.append(args[3]), auto_ack=True)
+
+    def everything_came() -> bool:
+        publisher.connection.process_data_events(0)
+        return len(got) >= COUNT and publisher.told[-1] == "unblocked"
+
+    pump(consumer.connection, everything_came, "the end of the alarm")
+    assert set(publisher.told[::2]) == {"low on memory"}
+    assert set(publisher.told[1::2]) == {"unblocked"}
+    publisher.channel.basic_publish("", "q", b"last")
+    pump(consumer.connection, lambda: got[-1] == b"last", "publishing goes on")
+    assert set(got[:-1]) == {BODY}
+    assert consumer.told == []
+    answer = httpx.post(f"{server.http_url}/endpoint/q/q", content=b"http", auth=GUEST)
+    assert answer.status_code == 202
+    pump(consumer.connection, lambda: got[-1] == b"http", "HTTP goes on")
+    assert "memory alarm: " in server.output()
+    assert "memory alarm over: " in server.output()
+    for client in (publisher, consumer):
+        client.connection.close()
+
+
+def test_disk() -> None:
+    with WarrenServer(env={"WARREN_DISK_FREE_LIMIT": "100PiB"}) as server:
+        lines = server.output().splitlines()
+        assert any(line.startswith("disk free limit: 104857600.0 GiB") for line in lines) or any(
+            line.startswith("disk free limit: 102400.0 TiB") for line in lines
+        )
+        assert "disk alarm: " in server.output()
+        made = httpx.put(f"{server.http_url}/endpoint/q/q", auth=GUEST)
+        assert made.status_code == 201
+        refused = httpx.post(f"{server.http_url}/endpoint/q/q", content=b"1", auth=GUEST)
+        assert "low on disk" in problem(refused, 507)
+        assert int(refused.headers["retry-after"]) > 0
+        publisher, consumer = Client(server), Client(server)
+        publisher.channel.basic_publish("", "q", b"1")
+        assert publisher.wait_told(1) == ["low on disk"]
+        assert consumer.channel.queue_declare("q", passive=True).method.message_count == 0
+        consumer.connection.close()
+        server.process.terminate()
+        with pytest.raises(pika.exceptions.ConnectionClosedByBroker):
+            pump(publisher.connection, lambda: False, "the end")
+        assert server.process.wait(STOP_S) == 0
+
+
+def test_off() -> None:
+    """Without limits the lines say so, and nothing is refused."""
+    env = {"WARREN_MEMORY_LIMIT": "0", "WARREN_DISK_FREE_LIMIT": "0"}
+    with WarrenServer(env=env) as server:
+        assert "memory limit: none" in server.output()
+        assert "disk free limit: none" in server.output()
+        httpx.put(f"{server.http_url}/endpoint/q/q", auth=GUEST)
+        done = httpx.post(f"{server.http_url}/endpoint/q/q", content=BODY, auth=GUEST)
+        assert done.status_code == 202

@@ -1,0 +1,169 @@
+"""A peer that publishes during an alarm: its socket, its heartbeats, its end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.conformance import frames
+from tests.support.amqp import make_broker, method, names, publish
+from warren.core.alarms import Bounds, Reading
+from warren.core.clock import ManualClock
+from warren.core.server.listener import Listener
+from warren.core.server.peer import Hold, Peer
+from warren.core.server.watch import look_after
+
+from .support import FakeTransport, Remote, listening_socket, log_in, meet, meet_open, until
+
+CAPABLE: dict[str, Any] = {"capabilities": {"connection.blocked": True}}
+
+
+def raise_alarm(listener: Listener) -> None:
+    listener.broker.alarms.bounds = Bounds(disk_free=1000)
+    listener.broker.alarms.measure(Reading(disk_free_bytes=0))
+
+
+def end_alarm(listener: Listener) -> None:
+    listener.broker.alarms.measure(Reading(disk_free_bytes=10_000))
+    listener.turn()
+
+
+def meet_capable(listener: Listener, heartbeat_s: int = 0) -> tuple[Peer, FakeTransport]:
+    listener.broker.users.check("guest", "guest", loopback=True)
+    peer, transport = meet(listener)
+    peer.data_received(frames.PROTOCOL_HEADER)
+    peer.data_received(log_in(heartbeat_s=heartbeat_s, **CAPABLE))
+    peer.data_received(method(1, "Queue.Declare", queue="q"))
+    transport.replies()
+    return peer, transport
+
+
+def ready(listener: Listener) -> int:
+    return listener.broker.vhosts["/"].queues["q"].ready_count
+
+
+async def test_it_is_not_read_until_the_alarm_is_over(listener: Listener) -> None:
+    peer, transport = meet_capable(listener)
+    raise_alarm(listener)
+    peer.data_received(frames.heartbeat())
+    assert transport.is_reading()
+    peer.data_received(publish(1, b"one", routing_key="q"))
+    assert names(transport.replies()) == ["Connection.Blocked"]
+    assert not transport.is_reading()
+    assert peer.barred
+    await asyncio.sleep(0)
+    assert not transport.is_reading()
+    end_alarm(listener)
+    await until(transport.is_reading)
+    assert names(transport.replies()) == ["Connection.Unblocked"]
+    assert ready(listener) == 1
+    assert not peer.held
+
+
+async def test_a_large_read_does_not_open_it_again(listener: Listener) -> None:
+    peer, transport = meet_capable(listener)
+    raise_alarm(listener)
+    peer.data_received(publish(1, bytes(10_000), routing_key="q") * 20)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not transport.is_reading()
+    end_alarm(listener)
+    await until(transport.is_reading)
+    assert ready(listener) == 20
+
+
+async def test_what_it_was_sent_meanwhile_does_not_open_it(listener: Listener) -> None:
+    peer, transport = meet_capable(listener)
+    raise_alarm(listener)
+    peer.data_received(publish(1, b"one", routing_key="q"))
+    peer.pause_writing()
+    peer.resume_writing()
+    await asyncio.sleep(0)
+    assert not transport.is_reading()
+    assert ready(listener) == 0
+
+
+async def test_heartbeats_are_sent_and_not_expected(listener: Listener, clock: ManualClock) -> None:
+    peer, transport = meet_capable(listener, heartbeat_s=10)
+    raise_alarm(listener)
+    peer.data_received(publish(1, b"one", routing_key="q"))
+    transport.replies()
+    for _ in range(10):
+        clock.advance(10_000)
+        look_after(listener)
+    assert not transport.was_aborted()
+    assert names(transport.replies()) == ["Heartbeat"] * 10
+    end_alarm(listener)
+    await until(transport.is_reading)
+    clock.advance(20_001)
+    look_after(listener)
+    assert transport.was_aborted()
+
+
+async def test_heartbeats_are_expected_of_who_is_not_blocked(
+    listener: Listener, clock: ManualClock
+) -> None:
+    _, transport = meet_open(listener, heartbeat_s=10)
+    raise_alarm(listener)
+    clock.advance(20_001)
+    look_after(listener)
+    assert transport.was_aborted()
+
+
+async def test_a_half_read_message_is_not_held_against_it(
+    listener: Listener, clock: ManualClock
+) -> None:
+    peer, transport = meet_capable(listener)
+    raise_alarm(listener)
+    peer.data_received(publish(1, b"one", routing_key="q")[:-3])
+    clock.advance(60_000)
+    look_after(listener)
+    assert not transport.was_aborted()
+
+
+async def test_publishing_in_the_breath_of_the_login(listener: Listener) -> None:
+    """What came with the password is taken when that was checked."""
+    raise_alarm(listener)
+    peer, transport = meet(listener)
+    peer.data_received(
+        frames.PROTOCOL_HEADER
+        + log_in(**CAPABLE)
+        + method(1, "Queue.Declare", queue="q")
+        + publish(1, b"one", routing_key="q")
+    )
+    await until(lambda: peer.barred)
+    assert not transport.is_reading()
+    assert Hold.LOGIN not in peer._held
+    end_alarm(listener)
+    await until(transport.is_reading)
+    assert ready(listener) == 1
+
+
+async def test_a_blocked_peer_that_goes(listener: Listener) -> None:
+    peer, transport = meet_capable(listener)
+    raise_alarm(listener)
+    peer.data_received(publish(1, b"one", routing_key="q"))
+    transport.close()
+    peer.connection_lost(None)
+    end_alarm(listener)
+    await asyncio.sleep(0)
+    assert listener.peers == set()
+    assert ready(listener) == 0
+
+
+async def test_a_stop_does_not_wait_for_the_blocked(clock: ManualClock) -> None:
+    """They are told, and their close-ok is heard behind all that they had published."""
+    listener = Listener(make_broker(clock=clock))
+    listening = listening_socket()
+    await listener.start([listening])
+    raise_alarm(listener)
+    remote = await Remote.enter(listening.getsockname()[1], **CAPABLE)
+    remote.send(publish(1, b"one", routing_key="q") * 3)
+    await remote.next("Connection.Blocked")
+    stopping = asyncio.create_task(listener.stop())
+    await remote.next("Connection.Close")
+    remote.send(method(0, "Connection.CloseOk"))
+    (peer,) = listener.peers
+    await until(lambda: peer.connection.is_closed)
+    await stopping
+    await remote.close()
