@@ -1,7 +1,8 @@
-"""The command line: `warren serve`, `warren --version`.
+"""The command line: `warren serve`, `warren definitions`, `warren --version`.
 
-Exit codes: 0 after a clean stop, 2 for a configuration, data directory or port that can't be
-used. What is wrong is one line on stderr.
+Exit codes: 0 after a clean stop, 1 if the disk failed or `verify` found damage, 2 for a
+configuration, data directory, file or port that can't be used. What is wrong is one line on
+stderr.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from typing import Any
 
 import click
 
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, StoreFailure
 from . import config
 
+STORE_FAILED = 1
+DAMAGED = 1
 BAD_CONFIGURATION = 2
 _SHORT = {"data": "-D", "host": "-h"}
 
@@ -33,6 +36,9 @@ def run(arguments: list[str]) -> int:
         return _complain(error.format_message())
     except ConfigError as error:
         return _complain(str(error))
+    except StoreFailure as error:
+        _complain(str(error))
+        return STORE_FAILED
     except click.Abort:
         return 130
     return result if isinstance(result, int) else 0
@@ -90,3 +96,48 @@ def serve(**flags: object) -> int:
 
     run_server(settings)
     return 0
+
+
+@warren.group(help="Read and mend users, vhosts and queues of a server that does not run.")
+def definitions() -> None:
+    pass
+
+
+@definitions.command("export", help="Print the definitions as JSON, in RabbitMQ's form.")
+@_option("data")
+@click.option("--file", default="-", metavar="FILE", help="Write to this file instead.")
+def export_definitions(data: str | None, file: str) -> int:
+    directory = _data(data)
+    from .definitions import command
+
+    command.export_definitions(directory, file)
+    return 0
+
+
+@definitions.command(
+    "import",
+    help="Apply a file, all of it or nothing. Users, vhosts and permissions become those of the "
+    "file; exchanges, queues and bindings are added or changed, never deleted.",
+)
+@_option("data")
+@click.argument("file")
+def import_definitions(data: str | None, file: str) -> int:
+    directory = _data(data)
+    from .definitions import command
+
+    changed = command.import_definitions(directory, file)
+    click.echo(f"{changed} definitions changed")
+    return 0
+
+
+def _data(flag: str | None) -> str:
+    """The data directory by the same rules as for `serve`."""
+    return config.load({} if flag is None else {"data": flag}).data
+
+
+@warren.command(help="Check every byte of a stopped server's log; changes nothing.")
+@_option("data")
+def verify(data: str | None) -> int:
+    from .verify import run as run_verify
+
+    return 0 if run_verify(_data(data)) else DAMAGED

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from ..core.amount import Amount, read_amount
 from ..core.errors import ConfigError
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -23,6 +24,7 @@ Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 HeaderName = Annotated[str, Meta(pattern=r"^([A-Za-z0-9-]{1,64})?$")]
 
 ENVIRONMENT_PREFIX = "WARREN_"
+AUTOMATIC = "auto"
 _SERVICE_LINK = re.compile(r"(.+_)?SERVICE_(HOST|PORT(_.+)?)|(.+_)?PORT(_\d+_(TCP|UDP)(_.+)?)?")
 """What Kubernetes and Docker set by themselves for a service that is called warren."""
 
@@ -43,10 +45,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     set_correlation_id: HeaderName = ""
     set_message_id: HeaderName = ""
 
+    segment_bytes: Annotated[int, Meta(ge=65_536, le=2**31)] = 64 * 1024 * 1024
     max_message_bytes: Annotated[int, Meta(ge=1, le=512 * 1024 * 1024)] = 16 * 1024 * 1024
     heartbeat_s: Annotated[int, Meta(ge=0, le=65535)] = 60
     frame_max: Annotated[int, Meta(ge=4096, le=2**31 - 1)] = 131_072
     channel_max: Annotated[int, Meta(ge=1, le=65535)] = 2047
+
+    memory_limit: str | float = "0.6"
+    disk_free_limit: str | float = AUTOMATIC
 
     default_lease_s: Annotated[int, Meta(ge=1)] = 30 * 86_400
     max_lease_s: Annotated[int, Meta(ge=1)] = 365 * 86_400
@@ -59,6 +65,19 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     drain_s: Seconds = 10.0
 
     log_level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "warning"
+
+    def __post_init__(self) -> None:
+        # Read here to be complained of with their source, as every other bad value.
+        self.memory_amount()
+        self.disk_free_amount()
+
+    def memory_amount(self) -> Amount:
+        return read_amount(str(self.memory_limit))
+
+    def disk_free_amount(self) -> Amount | None:
+        """None for `auto`."""
+        text = str(self.disk_free_limit)
+        return None if text == AUTOMATIC else read_amount(text)
 
 
 DESCRIPTIONS = {
@@ -73,10 +92,13 @@ DESCRIPTIONS = {
     "public_url": "How others reach the HTTP port, base path included; else host and port.",
     "set_correlation_id": "Request header that becomes correlation_id and is echoed on the 202.",
     "set_message_id": "Header of the 202 that carries a generated message_id.",
+    "segment_bytes": "Largest file of the log; a smaller one suits a small disk.",
     "max_message_bytes": "Largest message body, over AMQP and over HTTP.",
     "heartbeat_s": "Heartbeat offered to AMQP clients; 0 offers none.",
     "frame_max": "Largest AMQP frame offered, in bytes.",
     "channel_max": "Channels offered to each AMQP connection.",
+    "memory_limit": "Memory for messages and buffers; more, and publishers wait (see Limits).",
+    "disk_free_limit": "Free space for the data directory; less, and publishers wait.",
     "default_lease_s": "Lease of a subscription that asks for none.",
     "max_lease_s": "Longest lease granted.",
     "verify_timeout_s": "Time a callback has to confirm a subscription.",

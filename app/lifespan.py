@@ -12,7 +12,9 @@ from pathlib import Path
 
 from ..core.auth import Users
 from ..core.broker import Broker, Limits
+from ..core.errors import StoreFailure
 from ..core.server.listener import Listener
+from ..core.server.resources import Resources
 from ..core.server.tuning import tune
 from ..hub.engine.embedded import EmbeddedEngine
 from ..hub.engine.port import Engine
@@ -25,6 +27,7 @@ from .context import Context
 from .http_server import HttpServer
 from .listen import name_of, port_of
 from .routes.publish import Publisher
+from .storage import open_store, stop_store
 
 HUB_DRAIN_SHARE = 0.4
 """The hub drains callbacks, then relays, this part of `drain_s` each; the rest is to close."""
@@ -45,11 +48,15 @@ class Warren:
         self._amqp = amqp
         self._http = http
         self._ready = False
+        self._stop_asked = asyncio.Event()
+        self._failure: OSError | None = None
+        self._limits: list[str] = []
         self._stops: list[Callable[[], Coroutine[None, None, None]]] = []
 
     async def run(self, started: float) -> None:
         """Serves until SIGTERM or SIGINT, then drains."""
-        stop = _stop_signal()
+        stop = self._stop_asked
+        _stop_at_signals(stop)
         async with AsyncExitStack() as stack:
             server = await self._start(stack)
             tune()
@@ -60,15 +67,29 @@ class Warren:
             self._ready = False
             if server.done():
                 server.result()
+        if self._failure is not None:
+            raise StoreFailure(f"the log can't be written: {self._failure}") from self._failure
+
+    def _store_failed(self, error: OSError) -> None:
+        """Everybody who waits has been refused; the rest of the service ends as at a signal."""
+        self._failure = error
+        self._stop_asked.set()
 
     async def _start(self, stack: AsyncExitStack) -> asyncio.Task[None]:
         settings = self._settings
-        users = Users.with_defaults(settings.default_user, settings.default_pass)
-        authenticator = Authenticator(users)
+        store = open_store(self._directory, settings.segment_bytes, self._store_failed)
+        broker = Broker(Users(), store=store, limits=_limits(settings))
+        stack.callback(stop_store, store, broker)
+        if not broker.restore():
+            broker.set_up(settings.default_user, settings.default_pass)
+            store.flush()
+        loop = asyncio.get_running_loop()
+        store.start(lambda action: _post(loop, action))
+        authenticator = Authenticator(broker.users)
         stack.callback(authenticator.close)
         stack.push_async_callback(self._stop)
-        broker = Broker(users, limits=_limits(settings))
         listener = Listener(broker)
+        await self._watch_resources(listener)
         await listener.start(self._amqp)
         self._stops.append(listener.stop)
         engine = EmbeddedEngine(broker)
@@ -83,6 +104,19 @@ class Warren:
         task = await server.start(self._http)
         self._stops.append(server.stop)
         return task
+
+    async def _watch_resources(self, listener: Listener) -> None:
+        """Before the first client comes, who may be one too many."""
+        settings = self._settings
+        resources = Resources(
+            listener,
+            self._directory,
+            memory=settings.memory_amount(),
+            disk_free=settings.disk_free_amount(),
+        )
+        await resources.start()
+        self._stops.append(resources.stop)
+        self._limits = resources.lines
 
     async def _stop(self) -> None:
         """All parts at once, within `drain_s` altogether; what is still under way is cut off."""
@@ -112,6 +146,7 @@ class Warren:
             engine,
             authenticator,
             broker.vhosts,
+            broker.alarms,
             max_body_bytes=settings.max_message_bytes,
             correlation_id_header=settings.set_correlation_id,
             message_id_header=settings.set_message_id,
@@ -152,6 +187,8 @@ class Warren:
             print(f"listening on http://{name_of(listener)}", flush=True)
         if self._settings.dev:
             print("development mode: callbacks on loopback addresses are allowed", flush=True)
+        for line in self._limits:
+            print(line, flush=True)
         print(f"ready after {took_s:.2f} s", flush=True)
 
 
@@ -164,9 +201,13 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-def _stop_signal() -> asyncio.Event:
-    stop = asyncio.Event()
+def _post(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
+    """What a thread of the store has to say when the loop is gone was for nobody."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(action)
+
+
+def _stop_at_signals(stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    return stop

@@ -9,6 +9,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from tests.support.users import guest_users
 from warren.app.asgi import Application
 from warren.app.authentication import Authenticator
 from warren.app.context import Context
@@ -128,6 +129,7 @@ class World:
             self.engine,
             self.context.authenticator,
             self.broker.vhosts,
+            self.broker.alarms,
             max_body_bytes=LIMIT,
             correlation_id_header=set_correlation_id,
             message_id_header=set_message_id,
@@ -144,7 +146,7 @@ def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    users = Users.with_defaults("guest", "guest")
+    users = guest_users()
     users.add("tony", "secret")
     users.set_permissions("tony", "/", "^tony", "^tony", "^tony")
     users.set_permissions("guest", "other/one", ".*", ".*", ".*")

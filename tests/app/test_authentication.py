@@ -12,6 +12,7 @@ import pytest
 
 from tests.app.conftest import World
 from tests.app.support import problem
+from tests.support.users import guest_users
 from warren.app import authentication
 from warren.app.authentication import Authenticator
 from warren.core.auth import VERIFIED_FOR_S, User, Users
@@ -135,11 +136,11 @@ class TestCost:
 
     async def test_again_after_a_while(self, monkeypatch: pytest.MonkeyPatch) -> None:
         clock = Clock()
-        users = Users.with_defaults("a", "b", clock)
+        users = guest_users(clock)
         authenticator, counting = Authenticator(users, clock), Counting(users, monkeypatch)
         for after_s, runs in ((0, 1), (VERIFIED_FOR_S - 1, 1), (2, 2)):
             clock.now += after_s
-            assert await authenticator.user(basic("a", "b"), False)
+            assert await authenticator.user(basic("guest", "guest"), True)
             assert counting.runs == runs
         authenticator.close()
 

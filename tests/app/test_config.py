@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from warren.app.config import DESCRIPTIONS, NAMES, Settings, load
+from warren.core.amount import Amount
 from warren.core.errors import ConfigError
 
 
@@ -72,6 +73,10 @@ def test_what_orchestrators_set_is_not_ours() -> None:
         ({"public_url": "http://hub/"}, {}, "command line: public_url: "),
         ({"set_message_id": "a b"}, {}, "command line: set_message_id: "),
         ({"log_level": "loud"}, {}, "command line: log_level: "),
+        ({"memory_limit": "lots"}, {}, "command line: memory_limit: 'lots' is neither"),
+        ({"memory_limit": "auto"}, {}, "command line: memory_limit: "),
+        ({}, {"WARREN_MEMORY_LIMIT": "5MX"}, "environment: memory_limit: '5MX': no unit 'MX'"),
+        ({"disk_free_limit": "5000000"}, {}, "command line: disk_free_limit: "),
         ({"max_lease_s": "5"}, {}, "default_lease_s is 2592000, more than max_lease_s 5"),
         ({"config": "/nowhere/at/all"}, {}, "file /nowhere/at/all: No such file"),
     ],
@@ -81,6 +86,19 @@ def test_refused(flags: dict[str, Any], environment: dict[str, str], message: st
         load(flags, environment)
     assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
+
+
+def test_amounts(tmp_path: Path) -> None:
+    assert Settings().memory_amount() == Amount(0, 0.6)
+    assert Settings().disk_free_amount() is None
+    settings = load({"memory_limit": "512MiB", "disk_free_limit": "0"}, {})
+    assert settings.memory_amount() == Amount(512 * 1024**2, 0.0)
+    assert settings.disk_free_amount() == Amount(0, 0.0)
+    file = tmp_path / "warren.toml"
+    file.write_text('memory_limit = 0.4\ndisk_free_limit = "2GB"\n')
+    settings = load({"config": str(file)}, {})
+    assert settings.memory_amount() == Amount(0, 0.4)
+    assert settings.disk_free_amount() == Amount(2 * 10**9, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,9 @@ def test_lines_at_start(tmp_path: Path) -> None:
     assert lines[0] == f"listening on amqp://127.0.0.1:{server.amqp_port}"
     assert lines[1] == f"listening on http://127.0.0.1:{server.http_port}"
     assert lines[2].startswith("development mode")
-    assert lines[3].startswith("ready")
+    assert lines[3].startswith("memory limit: ")
+    assert lines[4].startswith("disk free limit: ")
+    assert lines[5].startswith("ready")
 
 
 def test_free_ports_are_told(tmp_path: Path) -> None:

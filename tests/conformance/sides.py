@@ -15,6 +15,7 @@ from typing import Any
 
 import pamqp.frame
 
+from tests.support.users import guest_users
 from warren.core.auth import User, Users
 from warren.core.broker import Broker
 from warren.core.clock import ManualClock
@@ -49,6 +50,9 @@ class Sink:
 
     def drop_later(self, after_s: float) -> None:
         raise AssertionError("nobody logs in wrongly here")
+
+    def unblocked(self) -> None:
+        raise AssertionError("there is no alarm here")
 
     def taken(self) -> bytes:
         out, self.out = bytes(self.out), bytearray()
@@ -96,7 +100,7 @@ class Side:
     """A broker with the connection under test and a reader."""
 
     def __init__(self, fast: bool) -> None:
-        users = Users.with_defaults("guest", "guest")
+        users = guest_users()
         self.broker = Broker(users, clock=ManualClock())
         self.sinks = Sink(users), Sink(users)
         self.tested = Connection(self.broker, self.sinks[0], fast=fast)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warren.core.auth import Users
+from tests.support.users import guest_users
 from warren.core.broker import Broker
 from warren.core.server.listener import Listener
 from warren.hub.engine.embedded import EmbeddedEngine
@@ -19,7 +19,7 @@ from .support import House
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     """An engine with the topic exchange `news` and the queue `in`, and a started hub."""
-    broker = Broker(Users.with_defaults("guest", "guest"))
+    broker = Broker(guest_users())
     listener = Listener(broker)
     await listener.start([])
     engine = EmbeddedEngine(broker)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.support.http import Callback
 from warren.core.clock import ManualClock
 from warren.core.errors import ChannelError
-from warren.hub.engine.port import BindingSpec, ExchangeSpec, QueueSpec
+from warren.hub.engine.port import BindingSpec, ExchangeSpec, Outcome, QueueSpec
 from warren.hub.errors import BadRequest, CallbackRefused, SourceMissing, TokenRefused
 from warren.hub.requests import Resource
 
@@ -169,3 +171,26 @@ async def test_a_sink_that_is_gone_holds_the_message(wired: House) -> None:
     await wired.engine.declare_queue("/", QueueSpec("out"))
     [got] = await wired.take("out", 1)
     assert got.message.body == b"x"
+
+
+async def test_a_disk_that_takes_no_more_holds_the_message(
+    wired: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warren.hub.deliver.relay.HOLD_BACK_S", 0.01)
+    await connect(wired, INBOX, OUT)
+    await wired.post("in", "k", b"x")
+    [first] = await wired.take("out", 1)
+    publish = wired.engine.publish
+    refused: list[Any] = []
+
+    async def full(*args: Any, **kwargs: Any) -> Outcome:
+        if args[4] == b"y" and len(refused) < 2 and kwargs.get("queue") == "out":
+            refused.append(args)
+            return Outcome.NOT_KEPT
+        return await publish(*args, **kwargs)
+
+    monkeypatch.setattr(wired.engine, "publish", full)
+    await wired.post("in", "k", b"y")
+    [got] = await wired.take("out", 1)
+    assert (first.message.body, got.message.body) == (b"x", b"y")
+    assert len(refused) == 2

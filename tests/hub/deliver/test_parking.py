@@ -3,11 +3,13 @@ from __future__ import annotations
 import pytest
 
 from tests.hub.support import House
+from warren.core.alarms import Reading
 from warren.core.clock import ManualClock
 from warren.core.errors import ChannelError
 from warren.core.model import Message, Properties
 from warren.hub.deliver.envelope import Envelope, read_envelope
 from warren.hub.deliver.parking import Parking
+from warren.hub.engine.embedded import EmbeddedEngine
 
 MESSAGE = Message("news", "eu.fr", Properties(content_type="text/plain"), b"bonjour")
 ENVELOPE = Envelope("msg_1", "news", "eu.fr", failures=1)
@@ -61,3 +63,14 @@ async def test_a_copy_header_does_not_bring_the_message_elsewhere(house: House) 
     await parking.bury("/", copied, ENVELOPE, "1", "tried enough")
     assert await house.depth("hub.dead") == 1
     assert await house.depth("in") == 0
+
+
+async def test_an_alarm_stops_nothing_that_the_hub_moves(house: House) -> None:
+    """Or a full disk could not be emptied."""
+    assert isinstance(house.engine, EmbeddedEngine)
+    house.engine._broker.alarms.measure(Reading(store_is_full=True))
+    parking = Parking(house.engine, ManualClock())
+    await parking.park("/", "in", MESSAGE, ENVELOPE, 60.0)
+    assert await house.depth("hub.retry.60s") == 1
+    await parking.bury("/", MESSAGE, ENVELOPE, "subscription", "tried often")
+    assert await house.depth("hub.dead") == 1

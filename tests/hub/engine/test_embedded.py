@@ -198,6 +198,22 @@ async def test_a_publish_waits_for_its_commit() -> None:
     await house.listener.stop()
 
 
+async def test_a_disk_that_takes_no_more() -> None:
+    store = LateStore()
+    house = House(store)
+    await house.listener.start([])
+    await house.engine.declare_queue("/", QueueSpec("q"))
+    publish = asyncio.ensure_future(
+        house.engine.publish("/", "", "q", Properties(delivery_mode=2), b"x")
+    )
+    await asyncio.sleep(0)
+    assert not publish.done()
+    store.refuse()
+    async with asyncio.timeout(WAIT_S):
+        assert await publish is Outcome.NOT_KEPT
+    await house.listener.stop()
+
+
 # -- consuming
 
 

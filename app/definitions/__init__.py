@@ -1,0 +1,1 @@
+"""Definitions as a file: `warren definitions export` and `import`."""

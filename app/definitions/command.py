@@ -1,0 +1,96 @@
+"""`warren definitions export` and `import`: the definitions of a server that does not run."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...core.errors import ConfigError
+from ..data_directory import held
+
+if TYPE_CHECKING:
+    from ...core.store.offline import OfflineLog
+
+STANDARD = "-"
+"""For a file: standard input or output."""
+
+
+def export_definitions(data: str, file: str) -> None:
+    """Writes them to a file that only its owner can read: it has password hashes.
+
+    Raises `ConfigError` if a server holds the directory, for damaged data, or if the file can't
+    be written.
+    """
+    from .export import exported
+
+    with _opened(data) as log:
+        raw = exported(log.definitions)
+    if file == STANDARD:
+        sys.stdout.buffer.write(raw)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        _write(file, raw)
+    except OSError as error:
+        raise ConfigError(f"file {file}: {error.strerror}") from error
+
+
+def _write(file: str, raw: bytes) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "wb") as target:
+        target.write(raw)
+
+
+def import_definitions(data: str, file: str) -> int:
+    """Applies a file, all of it or nothing; gives how many definitions have changed.
+
+    Raises `ConfigError` naming the place in the file, or as `export_definitions` does.
+    """
+    from .document import parse
+    from .merge import merged
+
+    # What a start would warn of is warned of at the next start.
+    logging.getLogger("warren").addHandler(logging.NullHandler())
+    raw = _read(file)
+    with _opened(data) as log:
+        try:
+            changes = merged(log.definitions, parse(raw))
+        except ConfigError as error:
+            raise ConfigError(f"file {file}: {error}; nothing was changed") from error
+        if changes:
+            _change(log, changes)
+    return len(changes)
+
+
+def _change(log: OfflineLog, changes: dict[bytes, bytes | None]) -> None:
+    try:
+        log.change(changes)
+    except OSError as error:
+        raise ConfigError(f"the changes can't be written: {error.strerror or error}") from error
+
+
+def _read(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == STANDARD else Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"file {file}: {error.strerror}") from error
+
+
+@contextmanager
+def _opened(data: str) -> Iterator[OfflineLog]:
+    """Does not make the directory if it is missing."""
+    from ...core.store.offline import open_offline
+
+    if not Path(data).is_dir():
+        raise ConfigError(f"data directory {Path(data).resolve()}: there is none")
+    with held(data) as directory:
+        log = open_offline(directory)
+        try:
+            yield log
+        finally:
+            log.close()

@@ -1,0 +1,34 @@
+"""`warren verify`: checks every byte of a stopped server's log and says what it found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..core.errors import ConfigError
+from ..core.store.disk import RealDisk
+from ..core.store.offline import LOG, verify
+from .data_directory import held
+
+
+def run(data: str) -> bool:
+    """Prints a line for each file; True if all is sound.
+
+    Raises `ConfigError` if there is no log, or a server is using it.
+    """
+    folder = Path(data) / LOG
+    if not folder.is_dir():
+        raise ConfigError(f"{data}: no data of a server; give the directory that it ran with")
+    files = records = size = faults = 0
+    with held(data):
+        for finding in verify(RealDisk(folder)):
+            files += 1
+            records += finding.records
+            size += finding.size
+            faults += len(finding.faults)
+            state = "ok" if not finding.faults else "; ".join(finding.faults)
+            click.echo(f"{finding.name}: {finding.records} records, {finding.size} bytes: {state}")
+    verdict = "all sound" if not faults else f"{faults} faults"
+    click.echo(f"{files} files, {records} records, {size} bytes: {verdict}")
+    return not faults

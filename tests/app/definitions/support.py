@@ -1,0 +1,66 @@
+"""Definitions that are kept, and files that change them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.support.users import GUEST_HASH
+from warren.app.definitions.document import parse
+from warren.app.definitions.export import exported
+from warren.app.definitions.merge import merged
+from warren.core.definitions.kinds import (
+    BindingDefinition,
+    Definition,
+    ExchangeDefinition,
+    PermissionDefinition,
+    QueueDefinition,
+    UserDefinition,
+    VhostDefinition,
+)
+
+Kept = dict[bytes, bytes]
+
+QUEUE = QueueDefinition("/", "mail", 77, False, {"x-max-length": 5})
+ALL: list[Definition] = [
+    VhostDefinition("/"),
+    VhostDefinition("spare"),
+    UserDefinition("guest", GUEST_HASH, ("administrator",)),
+    UserDefinition("tony", GUEST_HASH, ()),
+    PermissionDefinition("guest", "/", ".*", ".*", ".*"),
+    PermissionDefinition("guest", "spare", ".*", ".*", ".*"),
+    PermissionDefinition("tony", "/", "", "^mail$", ""),
+    ExchangeDefinition("/", "news", "topic", True, False, {"alternate-exchange": "amq.fanout"}),
+    ExchangeDefinition("spare", "x", "headers", False, True, {}),
+    QUEUE,
+    QueueDefinition("/", "amq.gen-abc", 78, True, {}),
+    BindingDefinition("/", "news", False, "mail", "eu.#", {}),
+    BindingDefinition("/", "amq.fanout", True, "news", "", {"n": 5}),
+    BindingDefinition("spare", "x", True, "amq.topic", "", {"x-match": "any", "h": None}),
+]
+
+
+def kept(definitions: list[Definition] = ALL) -> Kept:
+    return {one.key(): one.value() for one in definitions}
+
+
+def document(current: Kept) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(exported(current))
+    return found
+
+
+def imported(current: Kept, file: dict[str, Any] | bytes) -> Kept:
+    """What is kept after it; raises as an import does."""
+    raw = file if isinstance(file, bytes) else json.dumps(file).encode()
+    after = dict(current)
+    for key, value in merged(current, parse(raw)).items():
+        if value is None:
+            del after[key]
+        else:
+            assert after.get(key) != value, "nothing changes"
+            after[key] = value
+    return after
+
+
+def gone(before: Kept, after: Kept) -> set[bytes]:
+    return before.keys() - after.keys()

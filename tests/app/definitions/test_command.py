@@ -1,0 +1,194 @@
+"""`warren definitions`, as an operator uses it: a server, stopped, mended, started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pika
+import pika.exceptions
+import pytest
+
+from tests.support.server import WarrenServer, warren_command
+from warren.core.definitions.kinds import BindingDefinition
+from warren.core.store.offline import open_offline
+
+
+def definitions(
+    *arguments: str, given: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if "WARREN" not in name}
+    return subprocess.run(
+        [*warren_command(), "definitions", *arguments],
+        env={**clean, **environment},
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+
+
+def exported(data: Path) -> dict[str, Any]:
+    result = definitions("export", "--data", str(data))
+    assert (result.returncode, result.stderr) == (0, "")
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def refused(result: subprocess.CompletedProcess[str]) -> str:
+    assert result.returncode == 2, result
+    assert result.stdout == ""
+    assert result.stderr.startswith("warren: ")
+    assert result.stderr.count("\n") == 1, result.stderr
+    return result.stderr
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    """All but the lock, which says who looked last."""
+    paths = (path for path in directory.rglob("*") if path.is_file() and path.name != "lock")
+    return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
+
+
+def channel(server: WarrenServer, user: str = "guest", password: str = "guest") -> Any:
+    credentials = pika.PlainCredentials(user, password)
+    parameters = pika.ConnectionParameters(server.host, server.amqp_port, credentials=credentials)
+    return pika.BlockingConnection(parameters).channel()
+
+
+def declare(server: WarrenServer) -> None:
+    """A queue with a message in it, bound to an exchange of its own."""
+    client = channel(server)
+    client.confirm_delivery()
+    client.exchange_declare("news", "topic", durable=True)
+    client.queue_declare("mail", durable=True, arguments={"x-max-length": 10})
+    client.queue_bind("mail", "news", "eu.#")
+    client.basic_publish("news", "eu.paris", b"kept", pika.BasicProperties(delivery_mode=2))
+    client.connection.close()
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> WarrenServer:
+    """A server that was stopped, and what it left."""
+    server = WarrenServer(data=tmp_path_factory.mktemp("stopped") / "data")
+    with server:
+        declare(server)
+    return server
+
+
+def test_export_shows_what_was_declared(stopped: WarrenServer) -> None:
+    found = exported(stopped.data)
+    (user,) = found["users"]
+    assert (user["name"], user["tags"]) == ("guest", ["administrator"])
+    assert user["password_hash"].startswith("$argon2id$")
+    assert [vhost["name"] for vhost in found["vhosts"]] == ["/"]
+    assert [(queue["name"], queue["arguments"]) for queue in found["queues"]] == [
+        ("mail", {"x-max-length": 10})
+    ]
+    assert [exchange["name"] for exchange in found["exchanges"]] == ["news"]
+    assert [binding["routing_key"] for binding in found["bindings"]] == ["eu.#"]
+
+
+def test_the_directory_can_be_a_setting(stopped: WarrenServer) -> None:
+    result = definitions("export", WARREN_DATA=str(stopped.data))
+    assert json.loads(result.stdout) == exported(stopped.data)
+
+
+def test_export_changes_nothing(stopped: WarrenServer) -> None:
+    before = files(stopped.data)
+    exported(stopped.data)
+    assert files(stopped.data) == before
+
+
+def test_export_to_a_file_is_for_its_owner(stopped: WarrenServer, tmp_path: Path) -> None:
+    path = tmp_path / "definitions.json"
+    result = definitions("export", "--data", str(stopped.data), "--file", str(path))
+    assert (result.returncode, result.stdout) == (0, "")
+    assert json.loads(path.read_text()) == exported(stopped.data)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_mended_users_and_queues_are_in_force(tmp_path: Path) -> None:
+    with WarrenServer(data=tmp_path / "data") as server:
+        declare(server)
+        server.stop()
+        found = exported(server.data)
+        found["users"] = [{"name": "root", "password": "new", "tags": ["administrator"]}]
+        found["permissions"][0]["user"] = "root"
+        found["queues"].append({"name": "more", "vhost": "/"})
+        result = definitions("import", "-D", str(server.data), "-", given=json.dumps(found))
+        assert (result.returncode, result.stdout) == (0, "5 definitions changed\n"), result.stderr
+        server.start()
+        with pytest.raises(pika.exceptions.ProbableAuthenticationError):
+            channel(server)
+        client = channel(server, "root", "new")
+        assert client.queue_declare("mail", passive=True).method.message_count == 1
+        assert client.basic_get("mail")[2] == b"kept"
+        assert client.queue_declare("more", passive=True).method.message_count == 0
+        client.connection.close()
+
+
+def test_import_of_an_export_changes_nothing(stopped: WarrenServer, tmp_path: Path) -> None:
+    path = tmp_path / "definitions.json"
+    path.write_text(json.dumps(exported(stopped.data)))
+    before = files(stopped.data)
+    result = definitions("import", "--data", str(stopped.data), str(path))
+    assert (result.returncode, result.stdout) == (0, "0 definitions changed\n"), result.stderr
+    assert files(stopped.data) == before
+
+
+def test_a_bad_edit_is_one_line_and_changes_nothing(stopped: WarrenServer, tmp_path: Path) -> None:
+    found = exported(stopped.data)
+    found["users"].append({"name": "tony", "password": "x"})
+    found["bindings"][0]["destination"] = "lost"
+    path = tmp_path / "definitions.json"
+    path.write_text(json.dumps(found))
+    before = files(stopped.data)
+    complaint = refused(definitions("import", "--data", str(stopped.data), str(path)))
+    assert f"file {path}: bindings[0]: binding of queue 'lost'" in complaint
+    assert "there is no queue 'lost'; nothing was changed" in complaint
+    assert files(stopped.data) == before
+
+
+def test_both_refuse_while_a_server_runs() -> None:
+    with WarrenServer() as server:
+        for arguments in (["export"], ["import", "/dev/null"]):
+            complaint = refused(definitions(*arguments, "--data", str(server.data)))
+            assert f"in use by another process (pid {server.pid})" in complaint
+
+
+def test_the_data_directory_must_be_one(tmp_path: Path) -> None:
+    for arguments in (["export"], ["import", "-"]):
+        complaint = refused(definitions(*arguments, "--data", str(tmp_path / "none")))
+        assert "none: there is none" in complaint
+        assert not (tmp_path / "none").exists()
+        assert "no data of a server" in refused(definitions(*arguments, "--data", str(tmp_path)))
+
+
+def test_files_that_can_not_be_used(stopped: WarrenServer, tmp_path: Path) -> None:
+    data = str(stopped.data)
+    missing = str(tmp_path / "missing" / "file")
+    for arguments in (["import", missing], ["export", "--file", missing]):
+        complaint = refused(definitions(*arguments, "--data", data))
+        assert complaint == f"warren: file {missing}: No such file or directory\n"
+    assert "Missing argument" in refused(definitions("import", "--data", data))
+
+
+def test_a_server_does_not_start_from_what_refers_to_nothing(tmp_path: Path) -> None:
+    """As a newer Warren, or damage, may leave it."""
+    with WarrenServer(data=tmp_path / "data") as server:
+        server.stop()
+        lost = BindingDefinition("/", "amq.topic", False, "lost", "k", {})
+        log = open_offline(server.data)
+        log.change({lost.key(): lost.value()})
+        log.close()
+        with pytest.raises(RuntimeError, match="did not get ready"):
+            server.start()
+        assert server.process.returncode == 2
+        assert server.output() == (
+            "warren: binding of queue 'lost' to exchange 'amq.topic' by key 'k' in vhost '/': "
+            "there is no queue 'lost'\n"
+        )

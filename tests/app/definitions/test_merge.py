@@ -1,0 +1,291 @@
+"""Files and what is kept: a round trip changes nothing, an edit changes what it says."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.core.definitions.support import NotingStore, restarted
+from tests.core.wire.support import TABLES
+from tests.support.users import GUEST_HASH
+from warren.core import auth
+from warren.core.auth import Users
+from warren.core.definitions.decode import decode
+from warren.core.definitions.kinds import (
+    BindingDefinition,
+    Definition,
+    ExchangeDefinition,
+    PermissionDefinition,
+    QueueDefinition,
+    UserDefinition,
+    VhostDefinition,
+    permission_key,
+    queue_key,
+    user_key,
+)
+from warren.core.errors import ConfigError
+
+from .support import ALL, QUEUE, document, gone, imported, kept
+
+
+@pytest.fixture(autouse=True)
+def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth, "ARGON2_MEMORY_KIB", 8)
+    monkeypatch.setattr(auth, "ARGON2_TIME_COST", 1)
+
+
+def test_the_file_has_every_section_of_rabbitmq() -> None:
+    found = document(kept())
+    assert found["rabbit_version"] == found["rabbitmq_version"] == "3.13.7"
+    assert found["users"][0] == {
+        "name": "guest",
+        "password_hash": GUEST_HASH,
+        "hashing_algorithm": "argon2",
+        "tags": ["administrator"],
+        "limits": {},
+    }
+    assert found["vhosts"] == [{"name": "/"}, {"name": "spare"}]
+    assert found["permissions"][2] == {
+        "user": "tony", "vhost": "/", "configure": "", "write": "^mail$", "read": "",
+    }  # fmt: skip
+    assert found["exchanges"][0] == {
+        "name": "news", "vhost": "/", "type": "topic", "durable": True, "auto_delete": True,
+        "internal": False, "arguments": {"alternate-exchange": "amq.fanout"},
+    }  # fmt: skip
+    assert found["queues"][0] == {
+        "name": "mail", "vhost": "/", "durable": True, "auto_delete": False,
+        "arguments": {"x-max-length": 5},
+    }  # fmt: skip
+    assert found["bindings"][0] == {
+        "source": "news", "vhost": "/", "destination": "mail", "destination_type": "queue",
+        "routing_key": "eu.#", "arguments": {},
+    }  # fmt: skip
+    empty = ("policies", "parameters", "global_parameters", "topic_permissions")
+    assert all(found[section] == [] for section in empty)
+
+
+def test_what_was_exported_changes_nothing() -> None:
+    assert imported(kept(), document(kept())) == kept()
+
+
+def test_a_new_store_takes_a_whole_file() -> None:
+    found = imported({}, document(kept()))
+    assert document(found) == document(kept())
+    restarted(NotingStore(found))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(TABLES, st.text(min_size=1, max_size=10).filter(str.isidentifier))
+def test_names_and_arguments_of_all_kinds_come_through(arguments: Any, name: str) -> None:
+    arguments = {f"k{key}": value for key, value in arguments.items()}
+    definitions: list[Definition] = [
+        VhostDefinition(name),
+        UserDefinition(name, GUEST_HASH, (name,)),
+        PermissionDefinition(name, name, name, name, name),
+        ExchangeDefinition(name, name, "direct", True, True, arguments),
+        QueueDefinition(name, name, 1, True, arguments),
+        BindingDefinition(name, name, False, name, name, arguments),
+    ]
+    current = kept(definitions)
+    assert imported(current, document(current)) == current
+    assert document(imported({}, document(current))) == document(current)
+
+
+# -- replaced: users, vhosts, permissions
+
+
+def test_a_user_that_is_not_in_the_file_goes_with_its_permissions() -> None:
+    file = {"users": [user for user in document(kept())["users"] if user["name"] != "tony"]}
+    assert gone(kept(), imported(kept(), file)) == {user_key("tony"), permission_key("tony", "/")}
+
+
+def test_a_password_in_clear_is_hashed() -> None:
+    file = document(kept())
+    file["users"] = [{"name": "root", "password": "secret", "tags": "administrator, monitoring"}]
+    file["permissions"] = []
+    found = imported(kept(), file)
+    assert not [value for value in found.values() if b"secret" in value]
+    user = decode(user_key("root"), found[user_key("root")])
+    assert isinstance(user, UserDefinition)
+    assert user.tags == ("administrator", "monitoring")
+    users = Users()
+    users.add_hashed(user.name, user.password_hash)
+    assert users.check("root", "secret", loopback=True) is not None
+
+
+def test_permissions_are_replaced() -> None:
+    file = {"permissions": [
+        {"user": "tony", "vhost": "spare", "configure": "a", "write": "b", "read": "c"}
+    ]}  # fmt: skip
+    found = imported(kept(), file)
+    definitions = [decode(key, found[key]) for key in found]
+    assert [one for one in definitions if isinstance(one, PermissionDefinition)] == [
+        PermissionDefinition("tony", "spare", "a", "b", "c")
+    ]
+    assert len(found) == len(kept()) - 2
+
+
+def test_with_a_vhost_go_its_exchanges_bindings_and_permissions() -> None:
+    found = imported(kept(), {"vhosts": [{"name": "/"}, {"name": "new"}]})
+    spare = {one.key() for one in ALL if "spare" in one}
+    assert len(spare) == 4
+    assert gone(kept(), found) == spare
+    assert found.keys() - kept().keys() == {VhostDefinition("new").key()}
+
+
+def test_a_section_that_is_missing_says_nothing() -> None:
+    assert imported(kept(), {}) == kept()
+    assert imported(kept(), {"queues": [], "exchanges": [], "bindings": []}) == kept()
+
+
+# -- merged: exchanges, queues, bindings
+
+
+def test_a_queue_keeps_its_id_and_so_its_messages() -> None:
+    file = document(kept())
+    file["queues"][0]["arguments"] = {"x-max-length": 9}
+    found = imported(kept(), file)
+    key = QUEUE.key()
+    assert decode(key, found[key]) == QUEUE._replace(arguments={"x-max-length": 9})
+    assert {name for name in found if found[name] != kept()[name]} == {key}
+
+
+def test_new_queues_get_ids_that_no_server_gives() -> None:
+    queues = [{"name": name, "vhost": "/"} for name in ("a", "b")]
+    found = imported(kept(), {"queues": queues})
+    made = [decode(queue_key("/", name), found[queue_key("/", name)]) for name in ("a", "b")]
+    ids = {queue.id for queue in made if isinstance(queue, QueueDefinition)}
+    assert len(ids) == 2
+    assert all(1 << 62 <= one < 1 << 63 for one in ids)
+
+
+def test_a_binding_that_is_there_in_other_words_is_not_made_twice() -> None:
+    bindings = [
+        {"source": "amq.fanout", "vhost": "/", "destination": "news",
+         "destination_type": "exchange", "arguments": {"n": 5.0}},
+    ]  # fmt: skip
+    assert imported(kept(), {"bindings": bindings * 2}) == kept()
+
+
+def test_an_exchange_becomes_what_the_file_says() -> None:
+    exchange = {"name": "news", "vhost": "/", "type": "direct"}
+    found = imported(kept(), {"exchanges": [exchange]})
+    made = ExchangeDefinition("/", "news", "direct", False, False, {})
+    assert decode(made.key(), found[made.key()]) == made
+
+
+def test_what_rabbitmq_writes_and_nobody_relies_on_is_accepted() -> None:
+    file = document(kept())
+    file["vhosts"][0] |= {
+        "description": "Default virtual host", "tags": [], "limits": [],
+        "metadata": {"description": "Default virtual host", "tags": []},
+        "default_queue_type": "classic",
+    }  # fmt: skip
+    file["queues"][0]["type"] = "classic"
+    file["global_parameters"] = [{"name": "internal_cluster_id", "value": "rabbitmq-cluster-id-x"}]
+    file["original_cluster_name"] = "rabbit@host"
+    assert imported(kept(), file) == kept()
+
+
+# -- refused
+
+
+def edited(section: str, number: int, **fields: Any) -> dict[str, Any]:
+    file = document(kept())
+    entry = file[section][number]
+    for name, value in fields.items():
+        if value is None:
+            del entry[name]
+        else:
+            entry[name] = value
+    return file
+
+
+def added(section: str, entry: Any) -> dict[str, Any]:
+    file = document(kept())
+    file[section].append(entry)
+    return file
+
+
+BAD = [
+    (b"{", "the file is not JSON: "),
+    (b"\xff", "the file is not JSON: "),
+    (b'{"users": [], "users": []}', "the file is not JSON: an object has the key 'users' twice"),
+    (b'{"queues": NaN}', "the file is not JSON: NaN is no JSON number"),
+    (b"[" * 100_000, "the file is nested too deeply"),
+    (b"[]", "Expected `object`, got `array`"),
+    ({"user": []}, "Object contains unknown field `user`"),
+    ({"users": None}, "users: Expected `array`, got `null`"),
+    (edited("users", 0, name=5), "users[0].name: Expected `str`, got `int`"),
+    (edited("users", 0, nmae="x"), "users[0]: Object contains unknown field `nmae`"),
+    (edited("users", 1, password_hash=None), "users[1]: user 'tony' needs either password_hash"),
+    (edited("users", 1, password="x"), "users[1]: user 'tony' needs either password_hash"),
+    (
+        edited("users", 1, hashing_algorithm="rabbit_password_hashing_sha256"),
+        "users[1]: the password_hash of user 'tony' is not of algorithm argon2",
+    ),
+    (
+        edited("users", 1, hashing_algorithm=None, password_hash="kI3GCqW5JLMJa4iX1lo7X4D6XbYq"),
+        "users[1]: the password_hash of user 'tony' is not of algorithm argon2",
+    ),
+    (edited("users", 1, password_hash="$argon2id$x"), "users[1]: user 'tony': the password hash"),
+    (edited("users", 1, name="guest"), "users[1]: user 'guest' stands in users[0] too"),
+    (edited("users", 1, name=""), "users[1]: user '': a user's name or tag has 0 bytes"),
+    (edited("users", 1, limits={"max-channels": 1}), "users[1].limits is not supported"),
+    (edited("users", 1, name="\ud800"), "users[1]: "),
+    (edited("vhosts", 1, name=""), "vhosts[1]: the name of a vhost has 0 bytes"),
+    (edited("vhosts", 1, tracing=True), "vhosts[1].tracing is not supported"),
+    (edited("vhosts", 1, limits=[{"max-queues": 1}]), "vhosts[1].limits is not supported"),
+    (edited("vhosts", 1, default_queue_type="quorum"), "vhosts[1].default_queue_type: "),
+    (edited("permissions", 0, user="nobody"), "permissions[0]: permission of user 'nobody'"),
+    (edited("permissions", 0, vhost="v"), "permissions[0]: permission of user 'guest' in"),
+    (edited("permissions", 0, read="(a"), "permissions[0]: permission of user 'guest'"),
+    (edited("permissions", 0, read=None), "permissions[0]: Object missing required field `read`"),
+    (edited("exchanges", 0, type="x-mystery"), "exchanges[0]: exchange 'news' in vhost '/': un"),
+    (edited("exchanges", 0, name="amq.mine"), "exchanges[0]: exchange name 'amq.mine' contains"),
+    (edited("exchanges", 0, name="a\nb"), "exchanges[0]: exchange name 'a\\nb' contains a line"),
+    (edited("exchanges", 0, durable=False), "exchanges[0]: exchange 'news' is not durable"),
+    (edited("exchanges", 0, vhost="v"), "exchanges[0]: exchange 'news' in vhost 'v': there is no"),
+    (edited("queues", 0, name="x" * 256), "queues[0]: the name of a queue has 256 bytes"),
+    (edited("queues", 0, type="quorum"), "queues[0].type: "),
+    (edited("queues", 0, durable=False), "queues[0]: queue 'mail' is not durable"),
+    (edited("queues", 0, arguments={"x-max-length": "5"}), "queues[0]: queue 'mail' in vhost '/'"),
+    (edited("queues", 0, arguments={"a": {"$b": 1}}), "queues[0]: arguments: unknown tag '$b'"),
+    (edited("queues", 0, auto_delete="no"), "queues[0].auto_delete: Expected `bool`, got `str`"),
+    (edited("bindings", 0, source="x"), "bindings[0]: binding of queue 'mail' to exchange 'x'"),
+    (edited("bindings", 0, destination="x"), "bindings[0]: binding of queue 'x' to"),
+    (edited("bindings", 0, destination_type="list"), "bindings[0].destination_type: Invalid enum"),
+    (edited("bindings", 0, routing_key="x" * 256), "bindings[0]: a routing key has 256 bytes"),
+    (edited("bindings", 2, source="amq.match", vhost="/", arguments={"x-match": "no"}),
+     "bindings[2]: binding of exchange 'amq.topic' to exchange 'amq.match'"),
+    (added("policies", {"name": "p"}), "policies[0] is not supported"),
+    (added("parameters", {"name": "p"}), "parameters[0] is not supported"),
+    (added("topic_permissions", {}), "topic_permissions[0] is not supported"),
+    (added("global_parameters", {"name": "p"}), "global_parameters[0] is not supported"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "complaint"), BAD, ids=[complaint for _, complaint in BAD])
+def test_a_bad_edit_is_named_by_its_place(file: Any, complaint: str) -> None:
+    before = kept()
+    with pytest.raises(ConfigError) as caught:
+        imported(before, deepcopy(file))
+    assert str(caught.value).startswith(complaint)
+    assert before == kept()
+
+
+def test_a_vhost_with_queues_can_not_go() -> None:
+    with pytest.raises(ConfigError, match="'/' is not among them and still has queue 'mail'"):
+        imported(kept(), {"vhosts": [{"name": "spare"}]})
+
+
+def test_what_is_kept_and_not_sound_is_named_too() -> None:
+    current = kept([*ALL, BindingDefinition("/", "news", False, "lost", "k", {})])
+    with pytest.raises(ConfigError, match="binding of queue 'lost' to exchange 'news'"):
+        imported(current, {})
+    mended = imported(current, {"queues": [{"name": "lost", "vhost": "/"}]})
+    restarted(NotingStore(mended))
