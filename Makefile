@@ -5,12 +5,14 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; \
 	done || echo python3)
 TESTS ?= tests
+KILLS ?= 1000
+MESSAGES ?= 10000000
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format bench clean
+.PHONY: help run test lint format bench torture clean
 
 help:
 	@echo "make run     start Warren in development mode (AMQP 5672, HTTP 15672)"
@@ -18,6 +20,7 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff rewrite the code"
 	@echo "make bench   measure, beside RabbitMQ when it is installed"
+	@echo "make torture kill a loaded server again and again: make torture KILLS=50 MESSAGES=500000"
 	@echo "make clean   remove what these made"
 
 run: $(VENV)/.run
@@ -28,6 +31,10 @@ test: $(VENV)/.test
 
 bench: $(VENV)/.test
 	@$(BIN)/python -m tests.bench
+
+# More for it, a seed or a directory: make torture TORTURE="--seed 7 --data /tmp/torture"
+torture: $(VENV)/.test
+	@$(BIN)/python -m tests.crash --kills $(KILLS) --messages $(MESSAGES) $(TORTURE)
 
 lint: $(VENV)/.dev
 	@$(BIN)/python -m ruff check .

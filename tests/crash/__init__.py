@@ -1,0 +1,1 @@
+"""Crashes and faults against a real server: nothing that was confirmed is ever lost."""

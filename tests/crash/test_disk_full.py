@@ -1,0 +1,86 @@
+"""F7: the disk is full. Nothing is confirmed in vain, consumers go on, and space heals it."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+from pathlib import Path
+
+from tests.support.process import wait_until
+from tests.support.server import WarrenServer
+
+from .faults import SmallDisk
+from .support import Sender, Taker, amqp, drain, numbers
+
+MIB = 1024 * 1024
+SIZE = 4_000
+PATIENCE_S = 2.0
+NO_ALARM = ["--disk-free-limit", "0", "--segment-bytes", str(MIB)]
+
+
+def fill(sender: Sender, limit: int) -> None:
+    """Publishes until something is refused, at most so many messages."""
+    while not sender.fates.nacked:
+        assert sender.sent < limit, f"{sender.sent} messages of {SIZE} bytes found room"
+        sender.send(50)
+        sender.wait()
+
+
+def attempt(server: WarrenServer, first: int, count: int) -> list[int]:
+    """Publishes; gives the numbers that were confirmed."""
+    with Sender(server, "q", size=SIZE, first=first) as sender:
+        sender.client.socket.settimeout(PATIENCE_S)
+        with contextlib.suppress(TimeoutError):  # it is not read while the disk is full
+            sender.publish(count)
+        return sender.fates.confirmed
+
+
+def accepts_again(server: WarrenServer, first: int) -> list[int]:
+    """Publishes one by one until one is confirmed; gives its number."""
+    confirmed: list[int] = []
+
+    def one_more() -> bool:
+        confirmed.extend(attempt(server, first, 1))
+        return bool(confirmed)
+
+    wait_until(one_more, 30.0, "a confirm")
+    return confirmed
+
+
+def test_a_full_file_system_refuses_and_heals(tmp_path: Path) -> None:
+    data = tmp_path / "disk"
+    data.mkdir()
+    with (
+        SmallDisk(data, 16 * MIB) as disk,
+        WarrenServer(dev=True, data=data / "data", args=NO_ALARM, command=disk.command) as server,
+        Sender(server, "q", size=SIZE) as sender,
+    ):
+        fill(sender, 16 * MIB // SIZE)
+        confirmed = sender.fates.confirmed
+        assert len(confirmed) > MIB // SIZE
+
+        taker = Taker(amqp(server), "q", prefetch=100)
+        taken = numbers(taker.take(100))
+        assert taken == confirmed[: len(taken)]
+        taker.ack()
+        taker.leave()
+
+        disk.resize(64 * MIB)
+        confirmed += accepts_again(server, 100_000)
+        server.kill()
+        server.start()
+        assert set(confirmed) - set(taken) <= set(numbers(drain(server, "q")))
+
+
+def test_a_file_size_limit_refuses_and_heals(tmp_path: Path) -> None:
+    with WarrenServer(dev=True, data=tmp_path / "data", args=NO_ALARM) as server:
+        with Sender(server, "q", size=SIZE) as sender:
+            sender.publish(10)
+            limits = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (300_000, limits[1]))
+            fill(sender, MIB // SIZE * 10)
+            resource.prlimit(server.pid, resource.RLIMIT_FSIZE, limits)
+            confirmed = sender.fates.confirmed + accepts_again(server, 100_000)
+        server.kill()
+        server.start()
+        assert set(confirmed) <= set(numbers(drain(server, "q")))
