@@ -18,7 +18,7 @@ from pathlib import Path
 from . import brokers
 from .brokers import Broker
 from .client import BenchError
-from .flow import Figures
+from .figures import Figures
 from .scenario import Scenario, Settings
 from .scenarios import ALL
 from .table import Results, headline, live, markdown
@@ -33,8 +33,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="names or patterns like 'keys*'")
     parser.add_argument("--list", action="store_true", help="print the names and end")
-    parser.add_argument("--seconds", type=float, default=2.5, help="load per scenario (2.5)")
-    parser.add_argument("--messages", type=int, default=1_000_000, help="for fill-drain (1000000)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="load per scenario (2)")
+    parser.add_argument("--messages", type=int, default=1_000_000, help="of whole jobs (1000000)")
+    parser.add_argument("--long", action="store_true", help="all rows, and their jobs as a whole")
     parser.add_argument("--repeat", type=int, default=1, help="runs per scenario, median taken")
     parser.add_argument("--broker", default="both", help="warren, rabbitmq, both or amqp://...")
     parser.add_argument("--http", metavar="URL", help="HTTP side of a broker given by URL")
@@ -43,9 +44,9 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _chosen(patterns: list[str] | None) -> list[Scenario]:
+def _chosen(patterns: list[str] | None, *, long: bool) -> list[Scenario]:
     if not patterns:
-        return list(ALL)
+        return [one for one in ALL if long or not one.long]
     chosen = [one for one in ALL if any(fnmatch.fnmatch(one.name, name) for name in patterns)]
     if not chosen:
         sys.exit(f"no scenario is called {' or '.join(patterns)}; --list prints the names")
@@ -98,31 +99,39 @@ def _first_cause(error: BaseException) -> str:
 
 
 def _median(scenario: Scenario, runs: list[Figures]) -> Figures:
-    ordered = sorted(runs, key=lambda line: headline(line) or 0.0)
+    ordered = sorted(runs, key=lambda line: headline(line) or -(line.seconds or 0.0))
     return ordered[(len(ordered) - 1) // 2]
+
+
+def _failed(host: _Host, scenario: Scenario, error: BaseException, output: str) -> Figures:
+    """Tells what went wrong, and lets the next scenario have another broker."""
+    reason = _first_cause(error)
+    print(f"{scenario.name}: {reason}\n{output[:OUTPUT_CHARACTERS]}")
+    host.discard()
+    return Figures(note=f"FAILED: {reason.strip().splitlines()[-1]}")
 
 
 def _run(host: _Host, scenario: Scenario, settings: Settings, repeat: int) -> Figures | None:
     """Gives None for a scenario that the broker can't take part in."""
     runs: list[Figures] = []
     for _ in range(repeat):
-        broker = host.get(fresh=scenario.fresh)
-        if scenario.http and broker.http is None:
+        try:
+            broker = host.get(fresh=scenario.fresh)
+        except RuntimeError as error:
+            return _failed(host, scenario, error, "")
+        if (scenario.http and broker.http is None) or (scenario.restarts and not broker.restart):
             return None
         try:
             runs.append(scenario.run(broker, settings))
         except (BenchError, WorkerError, OSError, RuntimeError) as error:
-            reason = _first_cause(error)
-            print(f"{scenario.name}: {reason}\n{broker.output()[:OUTPUT_CHARACTERS]}")
-            host.discard()
-            return Figures(note=f"FAILED: {reason.strip().splitlines()[-1]}")
+            return _failed(host, scenario, error, broker.output())
     return _median(scenario, runs)
 
 
 def _run_all(
     start: Start, scenarios: list[Scenario], arguments: argparse.Namespace
 ) -> Iterator[tuple[str, Scenario, Figures]]:
-    settings = Settings(arguments.seconds, arguments.messages)
+    settings = Settings(arguments.seconds, arguments.messages, arguments.long)
     with contextlib.ExitStack() as stack:
         host = _Host(start, stack)
         name = host.get(fresh=True).name
@@ -130,7 +139,7 @@ def _run_all(
         for scenario in scenarios:
             line = _run(host, scenario, settings, arguments.repeat)
             if line is not None:
-                print(live(scenario, line), flush=True)
+                print(live(name, scenario, line), flush=True)
                 yield name, scenario, line
 
 
@@ -148,7 +157,7 @@ def _machine() -> str:
 
 def main() -> int:
     arguments = _arguments()
-    scenarios = _chosen(arguments.only)
+    scenarios = _chosen(arguments.only, long=arguments.long or arguments.list)
     if arguments.list:
         print("\n".join(one.name for one in scenarios))
         return 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -12,13 +14,22 @@ from urllib.parse import unquote, urlsplit
 from pamqp import decode
 
 from tests.support import rabbitmq
-from tests.support.rabbitmq import RabbitMQServer
+from tests.support.process import kill, terminate, wait_until
+from tests.support.rabbitmq import READY_TEXT, STOP_TIMEOUT_S, RabbitMQServer, find_server
 from tests.support.server import WarrenServer
 
 from .client import Address, Client
 from .measure import Meter
 
-OPEN_FILES_NEEDED = 9_000
+RESTART_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True)
+class SocketBytes:
+    """Whether the kernel counts what goes over the broker's sockets among its reads and writes."""
+
+    reads_counted: bool
+    writes_counted: bool
 
 
 @dataclass
@@ -36,6 +47,13 @@ class Broker:
     ours: bool = True
     output: Callable[[], str] = str
     """Everything that the broker has printed."""
+    restart: Callable[[bool], float] | None = None
+    """Ends the broker, by SIGKILL if True, and starts it again with the same data: gives the
+    seconds from the start of its process to the word that it serves."""
+    start_s: float = 0.0
+    """How long it took to start with an empty data directory."""
+    sockets: SocketBytes | None = None
+    """Found out once, by the first row that counts bytes of files."""
 
     def version(self) -> str:
         """Product and version: of what is installed here, else as the broker announces them."""
@@ -50,17 +68,58 @@ class Broker:
 
 @contextlib.contextmanager
 def warren() -> Iterator[Broker]:
+    begun = time.monotonic()
     with WarrenServer(dev=True) as server:
+        start_s = time.monotonic() - begun
         address = Address(server.host, server.amqp_port)
         http = Address(server.host, server.http_port)
-        yield Broker("Warren", address, http, Meter(server.pid), server.data, output=server.output)
+        broker = Broker("Warren", address, http, Meter(server.pid), server.data)
+
+        def restart(crash: bool) -> float:
+            server.kill() if crash else server.stop()
+            start = time.monotonic()
+            server.start()
+            broker.meter = Meter(server.pid)
+            return time.monotonic() - start
+
+        broker.output, broker.restart, broker.start_s = server.output, restart, start_s
+        yield broker
+
+
+class _Rabbit(RabbitMQServer):
+    """Tells where its data is, and starts again with the same."""
+
+    @property
+    def data(self) -> Path:
+        return self._directory / "mnesia"
+
+    def restart(self, crash: bool) -> float:
+        process = self._children.pop()
+        kill(process) if crash else terminate(process, STOP_TIMEOUT_S)
+        os.truncate(self._log, 0)
+        start = time.monotonic()
+        self._spawn([str(find_server())], self._env())
+        wait_until(lambda: self._gone() or READY_TEXT in self.output(), RESTART_TIMEOUT_S, "start")
+        if self._gone():
+            raise RuntimeError(f"RabbitMQ did not start again:\n{self.output()}")
+        return time.monotonic() - start
 
 
 @contextlib.contextmanager
 def rabbit() -> Iterator[Broker]:
-    with RabbitMQServer() as server:
+    begun = time.monotonic()
+    with _Rabbit() as server:
+        start_s = time.monotonic() - begun
         address = Address(server.host, server.port)
-        yield Broker("RabbitMQ", address, meter=Meter(server.pid), output=server.output)
+        broker = Broker("RabbitMQ", address, meter=Meter(server.pid), data=server.data)
+
+        def restart(crash: bool) -> float:
+            seconds = server.restart(crash)
+            broker.meter = Meter(server.pid)
+            return seconds
+
+        broker.output, broker.restart, broker.start_s = server.output, restart, start_s
+        yield broker
 
 
 @contextlib.contextmanager

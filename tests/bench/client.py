@@ -14,7 +14,7 @@ READ_BYTES = 1 << 18
 CHANNEL_MAX = 100
 
 START, START_OK, TUNE, TUNE_OK, OPEN, OPEN_OK = 10, 11, 30, 31, 40, 41
-CONNECTION, CHANNEL, EXCHANGE, QUEUE, BASIC, CONFIRM = 10, 20, 40, 50, 60, 85
+CONNECTION, CHANNEL, EXCHANGE, QUEUE, BASIC, CONFIRM, TX = 10, 20, 40, 50, 60, 85, 90
 CLOSE = {(CONNECTION, 50), (CHANNEL, 40)}
 
 
@@ -125,6 +125,18 @@ class Client:
         flags = bytes((2 if no_ack else 0,))
         names = frames.short(queue) + frames.short(tag)
         self.call(BASIC, 20, b"\x00\x00" + names + flags + frames.long(b""))
+
+    def get(self, queue: str, content_bytes: int) -> None:
+        """Takes one message off a queue, whose content frames have that many bytes in all."""
+        self.call(BASIC, 70, b"\x00\x00" + frames.short(queue) + b"\x01")
+        while len(self.buffered) < content_bytes:
+            if not (data := self.socket.recv(READ_BYTES)):
+                raise BenchError("the broker closed the connection")
+            self.buffered += data
+        del self.buffered[:content_bytes]
+
+    def select_transactions(self) -> None:
+        self.call(TX, 10)
 
     def select_confirms(self) -> None:
         self.call(CONFIRM, 10, b"\x00")

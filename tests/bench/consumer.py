@@ -23,7 +23,9 @@ class Subscription:
     """One consumer on a connection of its own.
 
     `ack_every` 0 asks for automatic acks, 1 acks every message by itself, more acks that many
-    at once. `same_body` is off where bodies or properties differ; sizes never do.
+    at once. With an `ack_step`, a power of two, only tags that it divides are acked, each by
+    itself, and the others never. `same_body` is off where bodies or properties differ; sizes
+    never do.
     """
 
     queue: str
@@ -33,6 +35,7 @@ class Subscription:
     channel: int = 1
     tag: str = "c"
     same_body: bool = True
+    ack_step: int = 1
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,8 @@ class _Tally:
         self._tag_octet = frames.FRAME_OVERHEAD_BYTES + 4 + len(plan.tag) + 7
         self.bytes = self._acked = 0
         self._head, self._tail = b"", b""
-        self._singles = SingleAcks(plan.channel) if plan.ack_every == 1 else None
+        is_single = plan.ack_every == 1 or plan.ack_step > 1
+        self._singles = SingleAcks(plan.channel, plan.ack_step) if is_single else None
 
     @property
     def count(self) -> int:
@@ -111,7 +115,7 @@ class _Tally:
 
     def finish(self) -> None:
         """Acks what is left, checks the sampled frames, and closes."""
-        if self._plan.ack_every and self._acked < self.count:
+        if self._plan.ack_every and self._plan.ack_step == 1 and self._acked < self.count:
             self.client.socket.sendall(frames.ack(self._plan.channel, self.count, multiple=True))
         for index in range(min(SAMPLE, self.count)):
             self._check(index + 1, self._head[index * self.size : (index + 1) * self.size])

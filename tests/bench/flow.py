@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from .brokers import Broker
+from .calls import CountingError, counting
 from .client import BenchError, Client
 from .consumer import Counted, Subscription, consume
+from .figures import Figures
 from .frames import Stream
-from .measure import Usage
 from .producer import Load, Sent, publish
+from .spent import Spent
 from .worker import Crew, Worker
 
 DRAIN_LIMIT_S = 60.0
+SLOWEST_DRAIN_PER_S = 10_000
+COUNTED_S = 0.3
 
 
 @dataclass(frozen=True)
@@ -36,19 +40,6 @@ class Flow:
     exchanges: tuple[Exchange, ...] = ()
     copies: int = 1
     durable: bool = False
-
-
-@dataclass
-class Figures:
-    """One line of the table: rates are messages per second, times are milliseconds."""
-
-    in_rate: float | None = None
-    out_rate: float | None = None
-    cpu_us: float | None = None
-    rss_mb: float | None = None
-    p50_ms: float | None = None
-    p99_ms: float | None = None
-    note: str = ""
 
 
 @dataclass
@@ -81,7 +72,7 @@ class Running:
         self._crew, self._flow, self._filled = crew, flow, filled
         self._progress = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("Q")
         longest = max((load.seconds for _, load in flow.producers), default=0.0)
-        self._limit_s = longest + DRAIN_LIMIT_S
+        self._limit_s = longest + DRAIN_LIMIT_S + filled / SLOWEST_DRAIN_PER_S
         self._consumer: Worker | None = None
         if flow.consumers:
             target = partial(consume, start_before=not filled)
@@ -89,22 +80,27 @@ class Running:
                 target, broker.address, flow.consumers, self._limit_s, self._progress
             )
         self._producers = [
-            crew.hire(publish, broker.address, make(), load, self._consumed)
+            crew.hire(publish, broker.address, make(), load, self.consumed)
             for make, load in flow.producers
         ]
 
-    def _consumed(self) -> int:
+    def consumed(self) -> int:
+        """How many messages have come out by now."""
         return self._progress[0]
 
     def go(self) -> None:
         self._crew.go()
+
+    def finish_producers(self) -> Outcome:
+        """Waits for the producers alone; the consumer goes on until it is stopped."""
+        return Outcome([worker.result(self._limit_s) for worker in self._producers])
 
     def finish(self) -> Outcome:
         """Waits for the producers, tells the consumer their count, and waits for that too.
 
         Raises `BenchError` when another number came out than went in.
         """
-        outcome = Outcome([worker.result(self._limit_s) for worker in self._producers])
+        outcome = self.finish_producers()
         if self._consumer is not None:
             expected = (outcome.published + self._filled) * self._flow.copies
             self._consumer.pipe.send(expected)
@@ -139,30 +135,6 @@ class Standing:
         client.close()
 
 
-class Spent:
-    """Processor time and peak memory of the broker since the object was made."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._meter = broker.meter
-        if self._meter:
-            self._meter.reset_peak()
-        self._before = self._read()
-
-    def _read(self) -> Usage:
-        return self._meter.read() if self._meter else Usage(0.0, 0, 0)
-
-    def cpu_us(self, messages: int) -> float | None:
-        if not self._meter or not messages:
-            return None
-        return (self._read().cpu_s - self._before.cpu_s) / messages * 1e6
-
-    def peak_mb(self) -> float | None:
-        return self._read().peak_bytes / 1e6 if self._meter else None
-
-    def growth_bytes(self) -> int:
-        return self._read().rss_bytes - self._before.rss_bytes
-
-
 def fill(broker: Broker, flow: Flow) -> Outcome:
     """Runs only the producers of a flow whose queues stand already."""
     with Crew() as crew:
@@ -174,7 +146,7 @@ def fill(broker: Broker, flow: Flow) -> Outcome:
 def drain(broker: Broker, flow: Flow, count: int) -> Outcome:
     """Runs only the consumers, until the `count` messages that wait have come out."""
     with Crew() as crew:
-        running = Running(crew, broker, Flow(flow.queues, (), flow.consumers), filled=count)
+        running = Running(crew, broker, replace(flow, producers=()), filled=count)
         running.go()
         return running.finish()
 
@@ -184,10 +156,31 @@ def figures(outcome: Outcome, spent: Spent) -> Figures:
     return Figures(outcome.in_rate, outcome.out_rate, spent.cpu_us(messages), spent.peak_mb())
 
 
-def run(broker: Broker, flow: Flow) -> Figures:
-    """Stands the flow up, runs it, and gives its line."""
-    with Standing(broker, flow), Crew() as crew:
-        running = Running(crew, broker, flow)
-        spent = Spent(broker)
-        running.go()
-        return figures(running.finish(), spent)
+def calls_per_1000(broker: Broker, flow: Flow) -> float | None:
+    """System calls for 1,000 published messages, of a short run of its own; None where they
+    can't be counted. The flow has to stand."""
+    loads = tuple((make, replace(load, seconds=COUNTED_S)) for make, load in flow.producers)
+    if broker.meter is None:
+        return None
+    try:
+        with Crew() as crew:
+            running = Running(crew, broker, replace(flow, producers=loads))
+            with counting(broker.meter.pids) as calls:
+                running.go()
+                outcome = running.finish()
+    except CountingError:
+        return None
+    return calls.total / outcome.published * 1_000 if outcome.published else None
+
+
+def run(broker: Broker, flow: Flow, *, count_calls: bool = True) -> Figures:
+    """Stands the flow up, runs it, and gives its line; then once more to count system calls."""
+    with Standing(broker, flow):
+        with Crew() as crew:
+            running = Running(crew, broker, flow)
+            spent = Spent(broker)
+            running.go()
+            line = figures(running.finish(), spent)
+        if flow.consumers and count_calls:
+            line.calls = calls_per_1000(broker, flow)
+        return line

@@ -101,23 +101,30 @@ def ack(channel: int, tag: int, *, multiple: bool) -> bytes:
 
 
 class SingleAcks:
-    """One ack frame per delivery tag, made 65,536 at a time: the low octets never change."""
+    """One ack frame per delivery tag, made 65,536 tags at a time: the low octets never change.
 
-    def __init__(self, channel: int) -> None:
-        frames = b"".join(ack(channel, low, multiple=False) for low in range(_ACK_BLOCK))
-        self.size = len(frames) // _ACK_BLOCK
+    With a `step`, a power of two, only tags that it divides are acked.
+    """
+
+    def __init__(self, channel: int, step: int = 1) -> None:
+        lows = range(0, _ACK_BLOCK, step)
+        frames = b"".join(ack(channel, low, multiple=False) for low in lows)
+        self.size = len(frames) // len(lows)
+        self._step = step
         self._block = bytearray(frames)
         self._high = 0
 
     def frames(self, first: int, last: int) -> bytes:
         """The ack frames of the tags `first` to `last`, both included."""
         parts = []
+        first = -(-first // self._step) * self._step
         while first <= last:
             high, low = divmod(first, _ACK_BLOCK)
             until = min(last, first - low + _ACK_BLOCK - 1)
             self._turn_to(high)
-            parts.append(self._block[low * self.size : (until % _ACK_BLOCK + 1) * self.size])
-            first = until + 1
+            start, end = low // self._step, until % _ACK_BLOCK // self._step + 1
+            parts.append(self._block[start * self.size : end * self.size])
+            first += (end - start) * self._step
         return b"".join(parts)
 
     def _turn_to(self, high: int) -> None:
@@ -125,5 +132,7 @@ class SingleAcks:
             return
         tag_offset = _HEAD.size + _METHOD_HEAD.size
         for position, octet in enumerate(high.to_bytes(6, "big")):
-            self._block[tag_offset + position :: self.size] = bytes((octet,)) * _ACK_BLOCK
+            self._block[tag_offset + position :: self.size] = bytes((octet,)) * (
+                _ACK_BLOCK // self._step
+            )
         self._high = high

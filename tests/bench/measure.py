@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,22 +46,40 @@ def _status_bytes(pid: int, field: str) -> int:
     raise LookupError(f"/proc/{pid}/status has no {field}")
 
 
+@dataclass(frozen=True)
+class FileUse:
+    """Bytes that went through read() and write() and their kin."""
+
+    read: int
+    written: int
+
+
+def _io_bytes(pid: int) -> tuple[int, int]:
+    lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    fields = dict(line.split(": ") for line in lines)
+    return int(fields["rchar"]), int(fields["wchar"])
+
+
 class Meter:
     """Reads the use of a process tree; the tree is taken once, when the meter is made."""
 
     def __init__(self, pid: int) -> None:
-        self._pids = process_tree(pid)
+        self.pids = process_tree(pid)
+
+    def files(self) -> FileUse:
+        used = [_io_bytes(pid) for pid in self.pids]
+        return FileUse(sum(read for read, _ in used), sum(written for _, written in used))
 
     def read(self) -> Usage:
-        ticks = sum(sum(map(int, _stat(pid)[11:13])) for pid in self._pids)
+        ticks = sum(sum(map(int, _stat(pid)[11:13])) for pid in self.pids)
         return Usage(
             ticks / TICKS_PER_S,
-            sum(_status_bytes(pid, "VmRSS") for pid in self._pids),
-            sum(_status_bytes(pid, "VmHWM") for pid in self._pids),
+            sum(_status_bytes(pid, "VmRSS") for pid in self.pids),
+            sum(_status_bytes(pid, "VmHWM") for pid in self.pids),
         )
 
     def reset_peak(self) -> None:
-        for pid in self._pids:
+        for pid in self.pids:
             Path(f"/proc/{pid}/clear_refs").write_text(RESET_PEAK)
 
 
@@ -70,17 +87,3 @@ def percentile(values: list[float], percent: float) -> float:
     """The nearest-rank percentile; the list must not be empty."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
-
-
-def sync_time_s(directory: Path, rounds: int = 50) -> float:
-    """The median time of one small write with fdatasync: what a confirm can't undercut."""
-    path = directory / "sync-probe"
-    times: list[float] = []
-    with path.open("wb", buffering=0) as file:
-        for _ in range(rounds):
-            start = time.monotonic()
-            file.write(bytes(128))
-            os.fdatasync(file.fileno())
-            times.append(time.monotonic() - start)
-    path.unlink()
-    return percentile(times, 50)

@@ -6,15 +6,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .brokers import Broker
-from .flow import Figures
+from .figures import Figures
+
+COMPLETE_S = 900.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`seconds` of load per scenario; `messages` for filling and draining."""
+    """`seconds` of load per scenario; `messages` for filling and draining.
 
-    seconds: float = 2.5
+    `complete` takes the time that whole jobs need; otherwise each of their steps is cut off
+    after some seconds, and the note says how far it came.
+    """
+
+    seconds: float = 2.0
     messages: int = 1_000_000
+    complete: bool = False
+
+    def bound_s(self, seconds: float = 5.0) -> float:
+        """How long one step of a job may take."""
+        return COMPLETE_S if self.complete else seconds
 
 
 @dataclass(frozen=True)
@@ -23,7 +34,8 @@ class Scenario:
 
     `floor` is what Warren must reach on two cores: deliveries per second, or publishes where
     nothing is delivered, or milliseconds at p99 where `floor_is_p99_ms`. `fresh` asks for a
-    broker that has done nothing yet, `http` for one that speaks HTTP.
+    broker that has done nothing yet, `http` for one that speaks HTTP, `restarts` for one that
+    can be ended and started again. A `long` one runs only by its name or with --long.
     """
 
     name: str
@@ -32,3 +44,5 @@ class Scenario:
     floor_is_p99_ms: bool = False
     fresh: bool = False
     http: bool = False
+    restarts: bool = False
+    long: bool = False

@@ -9,8 +9,8 @@ from pamqp import commands, frame, header
 
 from .client import BenchError
 from .frames import NO_PROPERTIES, PERSISTENT, Message, SingleAcks, Stream, ack
-from .producer import Confirms
 from .scenarios.honest import task_message
+from .window import Confirms
 
 
 def test_a_publish_is_what_another_codec_reads() -> None:
@@ -51,6 +51,17 @@ def test_a_large_body_is_cut_at_the_largest_frame() -> None:
 def test_single_acks_are_consecutive(first: int, last: int) -> None:
     expected = b"".join(ack(7, tag, multiple=False) for tag in range(first, last + 1))
     assert SingleAcks(7).frames(first, last) == expected
+
+
+@pytest.mark.parametrize("step", [2, 4])
+def test_single_acks_with_a_step_leave_the_others_out(step: int) -> None:
+    acks, expected, found = SingleAcks(1, step), b"", b""
+    for first, last in ((1, 1), (2, 500), (501, 65_537), (65_538, 200_001)):
+        expected += b"".join(
+            ack(1, tag, multiple=False) for tag in range(first, last + 1) if tag % step == 0
+        )
+        found += acks.frames(first, last)
+    assert found == expected
 
 
 def test_single_acks_turn_back_to_low_tags() -> None:

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from ..brokers import Broker
 from ..client import Client
 from ..consumer import Subscription
-from ..flow import Figures, Flow, Spent, Standing, drain, fill
-from ..frames import Stream
+from ..disk import directory_bytes
+from ..figures import Figures, Goal
+from ..flow import Flow, Standing, drain, fill
+from ..frames import PERSISTENT, Stream
 from ..producer import Load
 from ..scenario import Scenario, Settings
+from ..spent import Spent
 from .throughput import QUEUES, to_queue
 
-FILL_LIMIT_S = 60.0
 CONSUME_ONLY_PER_S = 700_000
+DRAIN_AT_LEAST = 400_000
+GROWTH_MB_AT_MOST = 80
 
 
-def _flow(count: int, seconds: float) -> Flow:
+def filling(count: int, seconds: float, *, durable: bool = False) -> Flow:
+    """One producer of so many messages into one queue, and one consumer with automatic acks."""
     message = to_queue()
-    load = Load(seconds, limit=count)
-    stream = partial(Stream.repeat, message)
-    return Flow(QUEUES[:1], ((stream, load),), (Subscription(QUEUES[0], message),))
+    if durable:
+        message = replace(message, properties=PERSISTENT)
+    producer = (partial(Stream.repeat, message), Load(seconds, limit=count))
+    return Flow(QUEUES[:1], (producer,), (Subscription(QUEUES[0], message),), durable=durable)
 
 
 def consume_only(broker: Broker, settings: Settings) -> Figures:
     """The queue is filled before, unmeasured; then one consumer with automatic acks."""
     count = int(CONSUME_ONLY_PER_S * settings.seconds)
-    flow = _flow(count, settings.seconds)
+    flow = filling(count, settings.seconds)
     with Standing(broker, flow):
         waiting = fill(broker, flow).published
         spent = Spent(broker)
@@ -36,22 +43,34 @@ def consume_only(broker: Broker, settings: Settings) -> Figures:
         return Figures(None, outcome.out_rate, cpu_us, spent.peak_mb(), note=f"{waiting:,} waiting")
 
 
-def fill_and_drain(broker: Broker, settings: Settings) -> Figures:
+def fill_and_drain(broker: Broker, settings: Settings, *, durable: bool) -> Figures:
     """In: filling; out: draining. The note tells what a waiting message costs in memory."""
-    flow = _flow(settings.messages, FILL_LIMIT_S)
+    flow = filling(settings.messages, settings.bound_s(), durable=durable)
     with Standing(broker, flow):
         Client(broker.address).close()
         spent = Spent(broker)
         filled = fill(broker, flow)
         growth = spent.growth_bytes()
+        disk = directory_bytes(broker.data) if durable and broker.data else None
         outcome = drain(broker, flow, filled.published)
-        note = f"{filled.published:,} waiting: +{growth / 1e6:.0f} MB"
-        note += f", {growth / filled.published:.0f} B each"
         cpu_us = spent.cpu_us(filled.published)
-        return Figures(filled.in_rate, outcome.out_rate, cpu_us, spent.peak_mb(), note=note)
+        line = Figures(filled.in_rate, outcome.out_rate, cpu_us, spent.peak_mb())
+    line.disk_mb = None if disk is None else disk / 1e6
+    line.note = f"{filled.published:,} waiting: +{growth / 1e6:.0f} MB"
+    line.remark(f"{growth / filled.published:.0f} B each")
+    if durable:
+        goal = Goal(f"+{GROWTH_MB_AT_MOST} MB at most", growth <= GROWTH_MB_AT_MOST * 1e6)
+        line.goals.append(goal)
+    return line
 
 
 SCENARIOS = (
     Scenario("consume-only", consume_only, CONSUME_ONLY_PER_S),
-    Scenario("fill-drain", fill_and_drain, fresh=True),
+    Scenario("fill-drain", partial(fill_and_drain, durable=False), fresh=True),
+    Scenario(
+        "fill-drain-persistent",
+        partial(fill_and_drain, durable=True),
+        DRAIN_AT_LEAST,
+        fresh=True,
+    ),
 )

@@ -7,12 +7,15 @@ from collections.abc import Callable
 
 from ..brokers import Broker
 from ..client import Client
-from ..flow import Figures, Flow, Running, Spent, Standing, figures
+from ..disk import DiskSync
+from ..figures import Figures
+from ..flow import Flow, Running, Standing, figures
 from ..frames import PERSISTENT, Message
 from ..http_client import HttpConnection
 from ..measure import percentile
-from ..producer import ACK_SIZE
 from ..scenario import Scenario, Settings
+from ..spent import Spent
+from ..window import ACK_SIZE
 from ..worker import Crew
 from .http import ACCEPTED, publish_request
 from .throughput import SMALL, one_to_one
@@ -64,6 +67,7 @@ def confirm_beside(broker: Broker, settings: Settings) -> Figures:
         client = Client(broker.address)
         client.select_confirms()
         publish = Message("", OTHER, SMALL, PERSISTENT).published()
+        disk = DiskSync(broker, len(publish))
 
         def probe() -> None:
             client.socket.sendall(publish)
@@ -73,6 +77,7 @@ def confirm_beside(broker: Broker, settings: Settings) -> Figures:
 
         line = _beside_load(broker, settings, probe)
         client.close()
+        line.remark(f"this disk's own sync {disk.median_s() * 1e3:.2f} ms")
         return line
 
 

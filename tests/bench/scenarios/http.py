@@ -7,10 +7,12 @@ import time
 
 from ..brokers import Broker
 from ..client import Address, BenchError, Client
-from ..flow import Figures, Flow, Spent, Standing
+from ..figures import Figures
+from ..flow import Flow, Standing
 from ..http_client import HttpConnection, request
 from ..measure import percentile
 from ..scenario import Scenario, Settings
+from ..spent import Spent
 from ..worker import Control, Crew
 from .throughput import QUEUES
 

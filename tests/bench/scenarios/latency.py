@@ -8,10 +8,12 @@ import time
 
 from ..brokers import Broker
 from ..client import BenchError, Client
-from ..flow import Figures, Flow, Spent, Standing
+from ..figures import Figures
+from ..flow import Flow, Standing
 from ..frames import Message
 from ..measure import percentile
 from ..scenario import Scenario, Settings
+from ..spent import Spent
 from .throughput import QUEUES
 
 PACED_PER_S = 5_000

@@ -8,8 +8,10 @@ import pika
 
 from ..brokers import Broker
 from ..client import Address
-from ..flow import Figures, Flow, Spent, Standing
+from ..figures import Figures
+from ..flow import Flow, Standing
 from ..scenario import Scenario, Settings
+from ..spent import Spent
 from ..worker import Control, Crew
 from .throughput import PREFETCH, QUEUES, SMALL
 

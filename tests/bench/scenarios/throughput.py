@@ -7,7 +7,8 @@ from functools import partial
 
 from ..brokers import Broker
 from ..consumer import Subscription
-from ..flow import Exchange, Figures, Flow, run
+from ..figures import Figures
+from ..flow import Exchange, Flow, run
 from ..frames import Message, Stream
 from ..producer import Load
 from ..scenario import Scenario, Settings
@@ -62,9 +63,17 @@ def two_by_two(settings: Settings) -> Flow:
     )
 
 
-def row(name: str, flow: Callable[[Settings], Flow], floor: float | None = None) -> Scenario:
+def row(
+    name: str,
+    flow: Callable[[Settings], Flow],
+    floor: float | None = None,
+    *,
+    count_calls: bool = True,
+) -> Scenario:
+    """A scenario that only runs a flow. Counting calls needs the streams a second time."""
+
     def measure(broker: Broker, settings: Settings) -> Figures:
-        return run(broker, flow(settings))
+        return run(broker, flow(settings), count_calls=count_calls)
 
     return Scenario(name, measure, floor)
 

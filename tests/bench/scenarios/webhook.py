@@ -10,12 +10,14 @@ from urllib.parse import urlencode
 
 from ..brokers import Broker
 from ..client import Address, BenchError
-from ..flow import Figures, Flow, Spent, fill
+from ..figures import Figures
+from ..flow import Flow, fill
 from ..frames import PERSISTENT, Message, Stream
 from ..http_client import HttpConnection, request
 from ..producer import Load
 from ..scenario import Scenario, Settings
 from ..sink import BACKLOG, COUNT, FIRST_NS, LAST_NS, WRONG, serve
+from ..spent import Spent
 from ..worker import Crew, Worker
 
 EXCHANGE = "bench-hooks"
