@@ -17,9 +17,6 @@ from .block import Ledger
 
 logger = logging.getLogger(__name__)
 
-BEHIND_BYTES = 16 * 1024 * 1024
-"""What may wait for the disk; beyond it publishers of persistent messages wait for half of it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -141,8 +138,7 @@ class Alarms:
             bound * 5 // 6 if self._accounted else bound
         )
         self._memory_is(self._accounted or self._rss)
-        short = self._store_is_short and bool(self._bounds.disk_free)
-        self._disk_is(self._free or short or self._last.store_is_full)
+        self._disk_is(self._free or self._store_is_short or self._last.store_is_full)
         before, self.any = self.any, self.memory or self.disk
         if before and not self.any:
             self._unblock()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from .alarms import BEHIND_BYTES, Alarms
+from .alarms import Alarms
 from .auth import Users
 from .block import Block, Ledger, Run, Span
 from .clock import Clock, SystemClock
@@ -102,7 +102,7 @@ class Broker:
         """A publish of this turn went to a queue whose consumers can't keep up; whoever drives
         the turns slows that publisher and clears the mark."""
         self.disk_behind = False
-        """As `crowded`: a publish found more than `BEHIND_BYTES` waiting for the disk."""
+        """As `crowded`: a publish found more waiting for the disk than may."""
         self._active: deque[Queue] = deque()
         self.pager = Pager(self)
         self._mover = Mover(self)
@@ -183,7 +183,7 @@ class Broker:
         if len(durable) < len(runs):
             # Those who are not durable may need it when the log has let go of it.
             block.place = None
-        if self.store.behind_bytes > BEHIND_BYTES:
+        if self.store.behind_bytes > self.store.behind_max_bytes:
             self.disk_behind = True
         return commit
 

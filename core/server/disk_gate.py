@@ -1,13 +1,10 @@
-"""Where publishers wait while the disk is behind (`BEHIND_BYTES`)."""
+"""Where publishers wait while more waits for the disk than may."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..alarms import BEHIND_BYTES
 from ..broker import Broker
-
-OPENS_BYTES = BEHIND_BYTES // 2
 
 
 class DiskGate:
@@ -30,7 +27,8 @@ class DiskGate:
 
     def _look(self) -> None:
         self._listens = False
-        if self._broker.store.behind_bytes > OPENS_BYTES:
+        store = self._broker.store
+        if store.behind_bytes > store.behind_max_bytes // 2:
             self._listen()
             return
         waiting, self._waiting = self._waiting, []

@@ -24,7 +24,7 @@ from .keeper import Keeper
 from .mover import SegmentMover
 from .pages import Pages
 from .part import Kept, Segment
-from .port import QueueIdentity
+from .port import BEHIND_BYTES, QueueIdentity
 from .record import FILE_HEADER_BYTES, HEAD_BYTES, FileHeader, Flags, Kind, Piece
 from .recovery import KIND, Recovery, closing
 from .reserve import Reserve
@@ -73,6 +73,7 @@ class DurableStore:
         self.committed = 0
         self.refused = 0
         self.behind_bytes = 0
+        self.behind_max_bytes = min(BEHIND_BYTES, reserve_bytes // 4 or BEHIND_BYTES)
         self._disk = disk
         self._clock = clock or SystemClock()
         self._callback: Callable[[], None] = lambda: None
@@ -232,7 +233,7 @@ class DurableStore:
         self._new_marks.pop(queue.id, None)
         self.marks.pop(queue.id, None)
         for segment in self.segments.values():
-            part = segment.parts.get(queue.id)
+            part = segment.parts.pop(queue.id, None)
             if part is not None:
                 part.clear()
         self._push(Kind.DROPPED, 0, [entries.encode_number(queue.id)])

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 
 from ..block import Block, Cold, Ledger, Run, Span
-from .port import QueueIdentity
+from .port import BEHIND_BYTES, QueueIdentity
 
 
 class MemoryStore:
@@ -24,6 +24,7 @@ class MemoryStore:
         self.committed = 0
         self.refused = 0
         self.behind_bytes = 0
+        self.behind_max_bytes = BEHIND_BYTES
         self.leaving_bytes = 0
         self.is_short = False
         self.definitions: dict[bytes, bytes] = {}

@@ -13,7 +13,6 @@ import logging
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -145,17 +144,18 @@ class SegmentMover:
             try:
                 return _Copier(self._disk, self._reader, number, header).run(survivors)
             except (OSError, DamagedRecord) as error:
-                with suppress(OSError):
-                    self._disk.remove(segment_name(number))
+                self._remove(segment_name(number))
                 return error
 
         self._worker.run(job, self._copied)
 
-    def _remove(self, number: int) -> None:
-        """A copy that was not finished must not fill the disk."""
-        name = segment_name(number)
-        if name in self._disk.names():
-            self._disk.remove(name)
+    def _remove(self, name: str) -> None:
+        """A copy that was not finished must not fill the disk; at worst it is found at a start."""
+        try:
+            if name in self._disk.names():
+                self._disk.remove(name)
+        except OSError as error:
+            logger.warning("%s, which was not finished, could not be removed: %s", name, error)
 
     def _victims(self, before: int) -> list[Segment]:
         """The emptiest first, as many as fill a file; or, if there are many, small ones of about

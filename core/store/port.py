@@ -13,6 +13,10 @@ from typing import Protocol
 
 from ..block import Block, Cold, Ledger, Run, Span
 
+BEHIND_BYTES = 16 * 1024 * 1024
+"""What may wait for the disk, at most; beyond it publishers of persistent messages wait for half
+of it."""
+
 
 class QueueIdentity(Protocol):
     """What the store knows of a queue; ids are never reused."""
@@ -98,6 +102,10 @@ class Store(Protocol):
     @property
     def behind_bytes(self) -> int:
         """What waits for the disk."""
+
+    behind_max_bytes: int
+    """What may wait for it: `BEHIND_BYTES`, or less on a small disk, so that what is under way
+    when it fills still fits into what is set aside."""
 
     @property
     def is_short(self) -> bool:

@@ -19,11 +19,16 @@ class Reserve:
         self._disk = disk
         self._size = size
         self._held = False
+        self._given = False
         self.take()
+        # An earlier process may have given it up. A disk that only has no room for it yet is not
+        # full.
+        self._given = not self._held and disk.free_bytes() < size
 
     @property
     def is_given(self) -> bool:
-        return self._size > 0 and not self._held
+        """It is used, and there is not enough space to take it again."""
+        return self._given
 
     def take(self) -> None:
         """Takes the space again, if there is twice as much. What an earlier process took stays
@@ -36,6 +41,7 @@ class Reserve:
             self._held = self._allocate()
         else:
             self._held = found > 0
+        self._given &= not self._held
 
     def _found_bytes(self) -> int:
         if NAME not in self._disk.names():
@@ -64,7 +70,7 @@ class Reserve:
         """Gives it up; False if there is nothing left to give."""
         if not self._held:
             return False
-        self._held = False
+        self._held, self._given = False, True
         self._remove()
         logger.warning("the disk is full: its reserve is used")
         return True

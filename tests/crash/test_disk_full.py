@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import resource
+from functools import partial
 from pathlib import Path
 
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
 
 from .faults import SmallDisk
-from .support import Sender, Taker, amqp, drain, numbers
+from .support import Sender, Taker, amqp, depth, drain, numbers
 
 MIB = 1024 * 1024
 SIZE = 4_000
@@ -19,11 +20,13 @@ NO_ALARM = ["--disk-free-limit", "0", "--segment-bytes", str(MIB)]
 
 
 def fill(sender: Sender, limit: int) -> None:
-    """Publishes until something is refused, at most so many messages."""
-    while not sender.fates.nacked:
-        assert sender.sent < limit, f"{sender.sent} messages of {SIZE} bytes found room"
-        sender.send(50)
-        sender.wait()
+    """Publishes until something is refused or not read any more, at most so many messages."""
+    sender.client.socket.settimeout(PATIENCE_S)
+    with contextlib.suppress(TimeoutError):
+        while not sender.fates.nacked:
+            assert sender.sent < limit, f"{sender.sent} messages of {SIZE} bytes found room"
+            sender.send(50)
+            sender.wait()
 
 
 def attempt(server: WarrenServer, first: int, count: int) -> list[int]:
@@ -45,6 +48,11 @@ def accepts_again(server: WarrenServer, first: int) -> list[int]:
 
     wait_until(one_more, 30.0, "a confirm")
     return confirmed
+
+
+def has_room_for(server: WarrenServer, count: int) -> bool:
+    drain(server, "q")
+    return len(attempt(server, 100_000, count)) == count
 
 
 def test_a_full_file_system_refuses_and_heals(tmp_path: Path) -> None:
@@ -70,6 +78,27 @@ def test_a_full_file_system_refuses_and_heals(tmp_path: Path) -> None:
         server.kill()
         server.start()
         assert set(confirmed) - set(taken) <= set(numbers(drain(server, "q")))
+
+
+def test_a_start_on_a_full_disk_drains_and_heals(tmp_path: Path) -> None:
+    data = tmp_path / "disk"
+    data.mkdir()
+    with (
+        SmallDisk(data, 16 * MIB) as disk,
+        WarrenServer(dev=True, data=data / "data", args=NO_ALARM, command=disk.command) as server,
+    ):
+        with Sender(server, "q", size=SIZE) as sender:
+            fill(sender, 16 * MIB // SIZE)
+            confirmed = set(sender.fates.confirmed)
+        for _ in range(2):
+            server.kill()
+            server.start()
+        assert confirmed <= set(numbers(drain(server, "q")))
+        assert depth(server, "q") == 0
+        # As much as fits only where the drained files were.
+        count = 8 * MIB // SIZE
+        wait_until(partial(has_room_for, server, count), 30.0, f"{count} confirms")
+        assert server.stop() == 0
 
 
 def test_a_file_size_limit_refuses_and_heals(tmp_path: Path) -> None:

@@ -9,12 +9,11 @@ from itertools import count
 import pytest
 
 from tests.support.amqp import make_broker, method, names, publish
-from warren.core.alarms import BEHIND_BYTES
 from warren.core.clock import ManualClock
-from warren.core.server.disk_gate import OPENS_BYTES
 from warren.core.server.listener import Listener
 from warren.core.server.watch import look_after
 from warren.core.store.memory import LateStore
+from warren.core.store.port import BEHIND_BYTES
 
 from .support import meet_open, until
 
@@ -49,10 +48,10 @@ async def test_a_publisher_waits_until_half_of_it_is_written(
     store.behind_bytes = BEHIND_BYTES + 1
     peer.data_received(publish(1, b"two", LASTS, routing_key="q"))
     assert not transport.is_reading()
-    store.behind_bytes = OPENS_BYTES + 1
+    store.behind_bytes = BEHIND_BYTES // 2 + 1
     store.commit()
     assert peer.barred
-    store.behind_bytes = OPENS_BYTES
+    store.behind_bytes = BEHIND_BYTES // 2
     store.commit()
     await until(transport.is_reading)
     assert not peer.held

@@ -173,10 +173,28 @@ def test_a_reserve_is_taken_only_from_plenty() -> None:
     disk = FaultyDisk()
     disk.capacity = 1_999
     reserve = Reserve(disk, 1_000)
-    assert (reserve.is_given, disk.used_bytes()) == (True, 0)
+    assert (reserve.is_given, reserve.give(), disk.used_bytes()) == (False, False, 0)
     disk.capacity = 2_000
     reserve.take()
     assert (reserve.is_given, disk.used_bytes()) == (False, 1_000)
+
+
+def test_a_reserve_that_was_used_is_missed_until_there_is_plenty() -> None:
+    """Whether this process used it or one before."""
+    disk = FaultyDisk()
+    used = Reserve(disk, 1_000)
+    assert used.give()
+    disk.capacity = 999
+    for reserve in (used, Reserve(disk, 1_000)):
+        disk.capacity = 999
+        assert reserve.is_given
+        disk.capacity = 1_999
+        reserve.take()
+        assert (reserve.is_given, disk.used_bytes()) == (True, 0)
+        disk.capacity = 2_000
+        reserve.take()
+        assert (reserve.is_given, disk.used_bytes()) == (False, 1_000)
+        disk.remove(NAME)
 
 
 def test_a_reserve_that_was_cut_short_is_taken_anew() -> None:

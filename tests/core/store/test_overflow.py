@@ -6,14 +6,17 @@ import errno
 import gc
 import os
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 
 from tests.core.life import TRANSIENT, Life, numbered
-from warren.core.block import Span
+from warren.core.block import Block, Span
 from warren.core.store import overflow
 from warren.core.store.disk import RealDisk, RealFile
 from warren.core.store.overflow import Overflow
+from warren.core.store.record import Piece
 
 
 def open_files() -> int:
@@ -78,6 +81,34 @@ def test_messages_stay_in_memory_when_there_is_no_space(
     life.turns()
     assert not any(span.run.block.resident for span in spans)
     assert life.bodies("t") == numbered(10)
+    life.abandon()
+
+
+def test_two_jobs_do_not_write_over_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = Life(tmp_path / "log")
+    life.client.declare("t")
+    for body in numbered(2):
+        life.publish(body, "t", TRANSIENT)
+    pages = life.store._pages
+    blocks = [held.run.block for held in life.queue("t").backlog if isinstance(held, Span)]
+    places: list[tuple[Block, Any]] = []
+    write = RealFile.write
+    second = Thread(target=lambda: places.extend(pages._write_overflow()))
+
+    def interrupted(file: RealFile, at: int, pieces: list[Piece]) -> None:
+        if second.ident is None:
+            pages._overflowing.append(blocks[1])
+            second.start()
+            second.join(0.2)  # The second job has to wait; if it does not, it is done by then.
+        write(file, at, pieces)
+
+    monkeypatch.setattr(RealFile, "write", interrupted)
+    pages._overflowing.append(blocks[0])
+    places += pages._write_overflow()
+    second.join()
+    assert len({at for _, (_, at, _) in places}) == 2
     life.abandon()
 
 
