@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
+from sys import byteorder
 
 from .wire.properties import Traits
 
@@ -43,6 +44,7 @@ class Block(ABC):
         "arrived_ms",
         "count",
         "data",
+        "is_shared",
         "place",
         "resident",
         "sequence",
@@ -60,6 +62,8 @@ class Block(ABC):
         self.resident = True
         self.place: object | None = None
         """Where its store can read it again, if it was written."""
+        self.is_shared = False
+        """Several queues were given messages of it."""
         self._charged: Ledger | None = None
 
     def charge(self, ledger: Ledger) -> None:
@@ -68,8 +72,9 @@ class Block(ABC):
             self._charged = ledger
             ledger.resident_bytes += BLOCK_BYTES + (self.size_bytes if self.resident else 0)
 
-    def evict(self) -> None:
-        """Lets go of the bytes; `restore` brings them back."""
+    def evict(self, *, sizes: bool = True) -> None:
+        """Lets go of the bytes; `restore` brings them back. Without `sizes` nobody will ask
+        meanwhile how large a message is."""
         if self._charged is not None:
             self._charged.resident_bytes -= self.size_bytes
         self.resident = False
@@ -199,7 +204,9 @@ class ScatteredBlock(FrameBlock):
         self._sizes: array[int] | None = None
         self._size_bytes = ends[-1] - starts[0]
 
-    def evict(self) -> None:
+    def evict(self, *, sizes: bool = True) -> None:
+        if sizes:
+            self.body_bytes(0)
         super().evict()
         self.starts = self.contents = self.ends = _NO_OFFSETS
 
@@ -212,12 +219,13 @@ class ScatteredBlock(FrameBlock):
         return self.starts[index], self.contents[index], self.ends[index]
 
     def body_bytes(self, index: int) -> int:
-        # Asked first when the messages come in, if ever: they outlive the data.
+        # They outlive the data: a limit in bytes may come up while that is on disk.
         if self._sizes is None:
             data = self.data
-            self._sizes = array(
-                "I", [int.from_bytes(data[at + 11 : at + 19], "big") for at in self.contents]
-            )
+            octets = b"".join([data[at + 15 : at + 19] for at in self.contents])
+            self._sizes = array("I", octets)
+            if byteorder == "little":
+                self._sizes.byteswap()
         return self._sizes[index]
 
     @property
@@ -247,7 +255,7 @@ class WholeBlock(Block):
         self._body_bytes = len(body)
         self._size_bytes = len(body) + len(properties) + len(envelope) + 64
 
-    def evict(self) -> None:
+    def evict(self, *, sizes: bool = True) -> None:
         super().evict()
         self._envelope = self._properties = b""
 

@@ -78,7 +78,7 @@ class Pager:
         queues = [
             queue
             for vhost in self._broker.vhosts.values()
-            for queue in vhost.queues.values()
+            for queue in (*vhost.queues.values(), *vhost.inner_queues.values())
             if queue.ready_count
         ]
         queues.sort(key=lambda queue: (queue.is_read, -queue.about_bytes))

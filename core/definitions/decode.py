@@ -11,18 +11,24 @@ from typing import TypeVar
 
 from ..errors import ConfigError
 from .fields import Reader
+from .keys import Kind
 from .kinds import (
     AUTO_DELETE,
+    DESCRIBED,
     INTERNAL,
     VERSION,
     BindingDefinition,
     Definition,
     ExchangeDefinition,
-    Kind,
+    OperatorPolicyDefinition,
     PermissionDefinition,
+    PolicyDefinition,
     QueueDefinition,
+    TopicPermissionDefinition,
     UserDefinition,
+    UserLimitsDefinition,
     VhostDefinition,
+    VhostLimitsDefinition,
 )
 
 Found = TypeVar("Found", bound=Definition)
@@ -45,14 +51,15 @@ def decode(key: bytes, value: bytes) -> Definition:
             f"definition {shown(key)} is of a kind that this Warren does not know; "
             f"start the newer one that wrote it",
         )
-    if value[:1] > VERSION:
+    newest = _NEWEST.get(key[0], VERSION)
+    if value[:1] > newest:
         raise BadDefinition(
             key,
             f"definition {shown(key)} has version {value[0]}, this Warren knows up to "
-            f"{VERSION[0]}; start the newer one that wrote it",
+            f"{newest[0]}; start the newer one that wrote it",
         )
     try:
-        if value[:1] != VERSION:
+        if value[:1] < VERSION:
             raise ValueError("it has no version")
         return read(Reader(key, 1), Reader(value, 1))
     except ValueError as error:
@@ -80,7 +87,7 @@ def _flags(value: Reader, known: int) -> int:
 
 
 def _vhost(key: Reader, value: Reader) -> VhostDefinition:
-    return _ended(key, value, VhostDefinition(key.text()))
+    return _ended(key, value, VhostDefinition(key.text(), value.arguments()))
 
 
 def _user(key: Reader, value: Reader) -> UserDefinition:
@@ -118,6 +125,31 @@ def _binding(key: Reader, value: Reader) -> BindingDefinition:
     return _ended(key, value, found)
 
 
+def _policy(key: Reader, value: Reader) -> PolicyDefinition:
+    head = key.text(), key.text(), value.text(), value.text(), value.signed()
+    return _ended(key, value, PolicyDefinition(*head, value.arguments()))
+
+
+def _operator_policy(key: Reader, value: Reader) -> OperatorPolicyDefinition:
+    return OperatorPolicyDefinition(*_policy(key, value))
+
+
+def _topic_permission(key: Reader, value: Reader) -> TopicPermissionDefinition:
+    found = TopicPermissionDefinition(
+        key.text(), key.text(), key.text(), value.text(), value.text()
+    )
+    return _ended(key, value, found)
+
+
+def _vhost_limits(key: Reader, value: Reader) -> VhostLimitsDefinition:
+    return _ended(key, value, VhostLimitsDefinition(key.text(), value.arguments()))
+
+
+def _user_limits(key: Reader, value: Reader) -> UserLimitsDefinition:
+    return _ended(key, value, UserLimitsDefinition(key.text(), value.arguments()))
+
+
+_NEWEST: dict[int, bytes] = {Kind.VHOST: DESCRIBED}
 _READERS: dict[int, Callable[[Reader, Reader], Definition]] = {
     Kind.VHOST: _vhost,
     Kind.USER: _user,
@@ -125,4 +157,9 @@ _READERS: dict[int, Callable[[Reader, Reader], Definition]] = {
     Kind.EXCHANGE: _exchange,
     Kind.QUEUE: _queue,
     Kind.BINDING: _binding,
+    Kind.POLICY: _policy,
+    Kind.OPERATOR_POLICY: _operator_policy,
+    Kind.TOPIC_PERMISSION: _topic_permission,
+    Kind.VHOST_LIMITS: _vhost_limits,
+    Kind.USER_LIMITS: _user_limits,
 }

@@ -28,6 +28,14 @@ def number(value: int) -> bytes:
     return value.to_bytes(8, "big")
 
 
+def signed(value: int) -> bytes:
+    """A whole number that may be negative. Raises `ValueError` beyond 64 bits."""
+    try:
+        return value.to_bytes(8, "big", signed=True)
+    except OverflowError as error:
+        raise ValueError(f"{value} does not fit into 64 bits") from error
+
+
 def arguments(table: Table) -> bytes:
     """Nothing for an empty table. Raises `ValueError` for what a field table can't hold."""
     if not table:
@@ -91,6 +99,9 @@ class Reader:
 
     def number(self) -> int:
         return int.from_bytes(self._take(8), "big")
+
+    def signed(self) -> int:
+        return int.from_bytes(self._take(8), "big", signed=True)
 
     def text(self) -> str:
         raw, start = self._raw, self._at + 2

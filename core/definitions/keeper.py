@@ -6,29 +6,34 @@ crash cuts the log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..auth import AuthError, Permissions, User
+from ..auth import Permissions, User
+from ..auth.errors import no_vhost
 from ..errors import precondition_failed
 from ..queue.queue import Queue
 from ..route.exchange import Exchange
-from . import kinds
+from . import keys, kinds
+from .facts import exchange_owner, queue_owner
 
 if TYPE_CHECKING:
+    from ..model import Table
     from ..route.binding import Binding
     from ..store.port import Store
+    from .facts import Facts
 
 
 class Keeper:
     """Keeps the durable part of one virtual host."""
 
-    __slots__ = ("_paused", "_store", "_vhost")
+    __slots__ = ("_facts", "_paused", "_store", "_vhost")
 
-    def __init__(self, store: Store, vhost: str) -> None:
+    def __init__(self, store: Store, vhost: str, facts: Facts) -> None:
         self._store = store
         self._vhost = vhost
+        self._facts = facts
         self._paused = False
 
     @contextmanager
@@ -40,8 +45,31 @@ class Keeper:
         finally:
             self._paused = False
 
-    def keep_vhost(self) -> None:
-        self._define(kinds.VhostDefinition(self._vhost))
+    def keep_vhost(self, properties: Table | None = None) -> None:
+        """With what describes it, in place of what did before."""
+        self._define(kinds.VhostDefinition(self._vhost, properties or {}))
+
+    def keep_limits(self, limits: Table) -> None:
+        """All of them, in place of those before; none ends them."""
+        if limits:
+            self._define(kinds.VhostLimitsDefinition(self._vhost, limits))
+        else:
+            self._end(keys.vhost_limits_key(self._vhost))
+
+    def end_vhost(self) -> None:
+        """When its exchanges, queues and policies, and permissions in it, have been ended."""
+        self.keep_limits({})
+        self._end(keys.vhost_key(self._vhost))
+
+    def keep_policy(
+        self, definition: kinds.PolicyDefinition | kinds.OperatorPolicyDefinition
+    ) -> None:
+        self._define(definition)
+
+    def end_policy(
+        self, definition: kinds.PolicyDefinition | kinds.OperatorPolicyDefinition
+    ) -> None:
+        self._end(definition.key())
 
     def keep_exchange(self, exchange: Exchange) -> None:
         """Raises `ChannelError` 406 for arguments that can't be kept."""
@@ -56,7 +84,8 @@ class Keeper:
     def end_exchange(self, exchange: Exchange) -> None:
         """When its bindings have been ended."""
         if exchange.durable:
-            self._end(kinds.exchange_key(self._vhost, exchange.name))
+            self._facts.end(exchange_owner(self._vhost, exchange.name))
+            self._end(keys.exchange_key(self._vhost, exchange.name))
 
     def keep_queue(self, queue: Queue) -> None:
         """Raises `ChannelError` 406 for arguments that can't be kept."""
@@ -70,7 +99,8 @@ class Keeper:
     def end_queue(self, queue: Queue) -> None:
         """When its bindings have been ended and its messages dropped."""
         if queue.durable:
-            self._end(kinds.queue_key(self._vhost, queue.name))
+            self._facts.end(queue_owner(queue.id))
+            self._end(keys.queue_key(self._vhost, queue.name))
 
     # -- what an exchange asks of it
 
@@ -132,18 +162,38 @@ class UserKeeper:
         return self._store.define(definition.key(), definition.value())
 
     def end_user(self, user: User) -> int:
-        for vhost in user.permissions:
-            self._store.define(kinds.permission_key(user.name, vhost), None)
-        return self._store.define(kinds.user_key(user.name), None)
+        heads = keys.of_user(user.name)
+        for key in [key for key in self._store.definitions if key.startswith(heads)]:
+            self._store.define(key, None)
+        return self._store.define(keys.user_key(user.name), None)
 
     def keep_permissions(self, user: User, vhost: str, permissions: Permissions) -> int:
         """Raises `AuthError` if there is no such virtual host."""
-        if vhost not in self._vhosts:
-            raise AuthError(f"no vhost '{vhost}'")
+        self._refuse_unknown(vhost)
         definition = kinds.PermissionDefinition(
             user.name, vhost, permissions.configure, permissions.write, permissions.read
         )
         return self._store.define(definition.key(), definition.value())
 
     def end_permissions(self, user: User, vhost: str) -> int:
-        return self._store.define(kinds.permission_key(user.name, vhost), None)
+        return self._store.define(keys.permission_key(user.name, vhost), None)
+
+    def keep_topic_permission(
+        self, user: User, vhost: str, exchange: str, write: str, read: str
+    ) -> int:
+        """Raises `AuthError` if there is no such virtual host."""
+        self._refuse_unknown(vhost)
+        found = kinds.TopicPermissionDefinition(user.name, vhost, exchange, write, read)
+        return self._store.define(found.key(), found.value())
+
+    def end_topic_permission(self, user: User, vhost: str, exchange: str) -> int:
+        return self._store.define(keys.topic_permission_key(user.name, vhost, exchange), None)
+
+    def keep_user_limits(self, user: User, limits: Mapping[str, int]) -> int:
+        """All of them, in place of those before; none ends them."""
+        found = kinds.UserLimitsDefinition(user.name, dict(limits))
+        return self._store.define(found.key(), found.value() if limits else None)
+
+    def _refuse_unknown(self, vhost: str) -> None:
+        if vhost not in self._vhosts:
+            raise no_vhost(vhost)

@@ -1,47 +1,52 @@
 """The kinds of definitions, each with its key and its value as bytes.
 
-A key begins with its kind and is unique for the object; a value begins with its version.
+A value begins with its version.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import NamedTuple
 
 from ..equivalence import resource
 from ..model import Table
-from .fields import arguments, number, text
+from .fields import arguments, number, signed, text
+from .keys import (
+    BYTES,
+    Kind,
+    exchange_key,
+    operator_policy_key,
+    permission_key,
+    policy_key,
+    queue_key,
+    topic_permission_key,
+    user_key,
+    user_limits_key,
+    vhost_key,
+    vhost_limits_key,
+)
 
 VERSION = b"\x01"
 """Of every value; one that gets more fields gets a version of its own."""
+DESCRIBED = b"\x02"
+"""Of a virtual host with properties; one without is written as before there were any."""
 AUTO_DELETE = 1
 INTERNAL = 2
 
 
-class Kind(IntEnum):
-    """The first octet of a key."""
-
-    VHOST = 1
-    USER = 2
-    PERMISSION = 3
-    EXCHANGE = 4
-    QUEUE = 5
-    BINDING = 6
-
-
-_BYTES = {kind: bytes((kind,)) for kind in Kind}
+_NO_PROPERTIES: Table = {}
 
 
 class VhostDefinition(NamedTuple):
-    """A virtual host."""
+    """A virtual host, and what describes it (`description`, `tags`, `default_queue_type` ...)."""
 
     name: str
+    properties: Table = _NO_PROPERTIES
 
     def key(self) -> bytes:
-        return _BYTES[Kind.VHOST] + text(self.name)
+        return vhost_key(self.name)
 
     def value(self) -> bytes:
-        return VERSION
+        return DESCRIBED + arguments(self.properties) if self.properties else VERSION
 
 
 class UserDefinition(NamedTuple):
@@ -52,7 +57,7 @@ class UserDefinition(NamedTuple):
     tags: tuple[str, ...]
 
     def key(self) -> bytes:
-        return _BYTES[Kind.USER] + text(self.name)
+        return user_key(self.name)
 
     def value(self) -> bytes:
         tags = b"".join(map(text, self.tags))
@@ -73,6 +78,84 @@ class PermissionDefinition(NamedTuple):
 
     def value(self) -> bytes:
         return VERSION + text(self.configure) + text(self.write) + text(self.read)
+
+
+class TopicPermissionDefinition(NamedTuple):
+    """Which routing keys a user may write to, and bind, at a topic exchange: two patterns."""
+
+    user: str
+    vhost: str
+    exchange: str
+    write: str
+    read: str
+
+    def key(self) -> bytes:
+        return topic_permission_key(self.user, self.vhost, self.exchange)
+
+    def value(self) -> bytes:
+        return VERSION + text(self.write) + text(self.read)
+
+
+class PolicyDefinition(NamedTuple):
+    """What queues and exchanges with matching names are told to be like."""
+
+    vhost: str
+    name: str
+    pattern: str
+    apply_to: str
+    priority: int
+    definition: Table
+
+    def key(self) -> bytes:
+        return policy_key(self.vhost, self.name)
+
+    def value(self) -> bytes:
+        head = text(self.pattern) + text(self.apply_to) + signed(self.priority)
+        return VERSION + head + arguments(self.definition)
+
+
+class OperatorPolicyDefinition(NamedTuple):
+    """As a policy, but set by whoever runs the server, and merged on top."""
+
+    vhost: str
+    name: str
+    pattern: str
+    apply_to: str
+    priority: int
+    definition: Table
+
+    def key(self) -> bytes:
+        return operator_policy_key(self.vhost, self.name)
+
+    def value(self) -> bytes:
+        head = text(self.pattern) + text(self.apply_to) + signed(self.priority)
+        return VERSION + head + arguments(self.definition)
+
+
+class VhostLimitsDefinition(NamedTuple):
+    """How much there may be in a virtual host: numbers by name (`max-queues` ...)."""
+
+    vhost: str
+    limits: Table
+
+    def key(self) -> bytes:
+        return vhost_limits_key(self.vhost)
+
+    def value(self) -> bytes:
+        return VERSION + arguments(self.limits)
+
+
+class UserLimitsDefinition(NamedTuple):
+    """How much a user may have: numbers by name (`max-connections` ...)."""
+
+    user: str
+    limits: Table
+
+    def key(self) -> bytes:
+        return user_limits_key(self.user)
+
+    def value(self) -> bytes:
+        return VERSION + arguments(self.limits)
 
 
 class ExchangeDefinition(NamedTuple):
@@ -127,7 +210,7 @@ class BindingDefinition(NamedTuple):
     def key(self) -> bytes:
         return b"".join(
             (
-                _BYTES[Kind.BINDING], text(self.vhost), text(self.source),
+                BYTES[Kind.BINDING], text(self.vhost), text(self.source),
                 b"\x01" if self.to_exchange else b"\x00", text(self.destination),
                 text(self.routing_key), arguments(self.arguments),
             )
@@ -144,23 +227,12 @@ Definition = (
     | ExchangeDefinition
     | QueueDefinition
     | BindingDefinition
+    | PolicyDefinition
+    | OperatorPolicyDefinition
+    | TopicPermissionDefinition
+    | VhostLimitsDefinition
+    | UserLimitsDefinition
 )
-
-
-def permission_key(user: str, vhost: str) -> bytes:
-    return _BYTES[Kind.PERMISSION] + text(user) + text(vhost)
-
-
-def user_key(name: str) -> bytes:
-    return _BYTES[Kind.USER] + text(name)
-
-
-def exchange_key(vhost: str, name: str) -> bytes:
-    return _BYTES[Kind.EXCHANGE] + text(vhost) + text(name)
-
-
-def queue_key(vhost: str, name: str) -> bytes:
-    return _BYTES[Kind.QUEUE] + text(vhost) + text(name)
 
 
 def described(definition: Definition) -> str:
@@ -176,6 +248,19 @@ def described(definition: Definition) -> str:
             return resource("exchange", definition.name, definition.vhost)
         case QueueDefinition():
             return resource("queue", definition.name, definition.vhost)
+        case PolicyDefinition():
+            return resource("policy", definition.name, definition.vhost)
+        case OperatorPolicyDefinition():
+            return resource("operator policy", definition.name, definition.vhost)
+        case TopicPermissionDefinition():
+            return (
+                f"topic permission of user '{definition.user}' for exchange "
+                f"'{definition.exchange}' in vhost '{definition.vhost}'"
+            )
+        case VhostLimitsDefinition():
+            return f"limits of vhost '{definition.vhost}'"
+        case UserLimitsDefinition():
+            return f"limits of user '{definition.user}'"
         case BindingDefinition():
             kind = "exchange" if definition.to_exchange else "queue"
             return (

@@ -14,21 +14,30 @@ from typing import TYPE_CHECKING
 
 from ..auth import AuthError
 from ..errors import ChannelError, ConfigError
-from ..queue.arguments import read_rules
-from ..queue.queue import Queue
+from ..limits import USER_LIMITS, checked
+from ..policy.keys import PolicyError
+from ..queue.arguments import Declared
+from ..queue.registry import INNER_MARK, make_queue
 from ..route.binding import Destination
+from ..route.delayed import DelayedExchange
 from ..route.registry import make
 from ..vhost import VirtualHost
 from .decode import BadDefinition, decode
+from .facts import exchange_owner, queue_owner
+from .keys import Kind, is_fact
 from .kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,
-    Kind,
+    OperatorPolicyDefinition,
     PermissionDefinition,
+    PolicyDefinition,
     QueueDefinition,
+    TopicPermissionDefinition,
     UserDefinition,
+    UserLimitsDefinition,
     VhostDefinition,
+    VhostLimitsDefinition,
     described,
 )
 
@@ -46,12 +55,36 @@ def restore(broker: Broker) -> None:
     """
     restored = _Restored(broker)
     with _nothing_collected(), ExitStack() as paused:
+        broker.facts.collect()
         restored.make(paused)
     broker.vhosts.clear()
     broker.vhosts.update(restored.vhosts)
     for vhost in restored.vhosts.values():
-        for queue in vhost.queues.values():
-            queue.recover(broker.store.recovered(queue))
+        for exchange in vhost.exchanges.values():
+            vhost.give_inner(exchange)
+        _give_left(vhost)
+        for queue in (*vhost.inner_queues.values(), *vhost.queues.values()):
+            held = broker.store.recovered(queue, ranks=queue.ranks, in_order=queue.in_order)
+            queue.recover(held)
+    if not broker.store.is_damaged:
+        broker.facts.end_orphans(set(_owners(restored.vhosts)))
+
+
+def _give_left(vhost: VirtualHost) -> None:
+    """Inner queues of exchanges that delayed messages as long as a policy said so: what waits
+    comes out when it is due, and goes with the exchange."""
+    for name, queue in vhost.inner_queues.items():
+        kind, _, exchange_name = name.partition(INNER_MARK)
+        exchange = vhost.exchanges.get(exchange_name)
+        if kind == DelayedExchange.inner_kind and exchange is not None and exchange.inner is None:
+            exchange.inner = queue
+
+
+def _owners(vhosts: Mapping[str, VirtualHost]) -> Iterator[bytes]:
+    for vhost in vhosts.values():
+        queues = (*vhost.inner_queues.values(), *vhost.queues.values())
+        yield from (queue_owner(queue.id) for queue in queues)
+        yield from (exchange_owner(vhost.name, name) for name in vhost.exchanges)
 
 
 @contextmanager
@@ -66,12 +99,22 @@ def _nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
+_ORDER = (
+    Kind.VHOST, Kind.VHOST_LIMITS, Kind.USER, Kind.USER_LIMITS, Kind.PERMISSION,
+    Kind.TOPIC_PERMISSION, Kind.POLICY, Kind.OPERATOR_POLICY, Kind.EXCHANGE, Kind.QUEUE,
+    Kind.BINDING,
+)  # fmt: skip
+_UNKNOWN = len(_ORDER)
+_PLACES = {kind.value: _ORDER.index(kind) for kind in _ORDER}
+
+
 def _by_kind(definitions: Mapping[bytes, bytes]) -> list[bytes]:
-    """The keys, those first that others refer to. What is of no known kind comes last."""
-    last = max(Kind) + 1
-    places: list[list[bytes]] = [[] for _ in range(last + 1)]
+    """The keys, those first that others refer to. What is of no known kind comes last; facts
+    are no definitions."""
+    places: list[list[bytes]] = [[] for _ in range(_UNKNOWN + 1)]
     for key in definitions:
-        places[min(key[0] if key else last, last)].append(key)
+        if not is_fact(key):
+            places[_PLACES.get(key[0], _UNKNOWN) if key else _UNKNOWN].append(key)
     return [key for place in places for key in place]
 
 
@@ -88,6 +131,8 @@ class _Restored:
             definition = decode(key, definitions[key])
             try:
                 self._make(definition, paused)
+            except PolicyError as error:
+                raise BadDefinition(key, str(error)) from error  # names the policy
             except (AuthError, ChannelError, ConfigError) as error:
                 raise BadDefinition(key, f"{described(definition)}: {error}") from error
 
@@ -101,11 +146,25 @@ class _Restored:
                 self._exchange(definition)
             case PermissionDefinition():
                 self._permission(definition)
-            case UserDefinition(name, password_hash, tags):
-                self._broker.users.add_hashed(name, password_hash, tags)
-            case VhostDefinition(name):
-                vhost = self.vhosts[name] = VirtualHost(name, self._broker)
-                paused.enter_context(vhost.keeper.paused())
+            case UserDefinition():
+                self._broker.users.add_hashed(*definition)
+            case UserLimitsDefinition(user, limits):
+                whose = f"user '{user}'"
+                self._broker.users.set_limits(user, checked(whose, USER_LIMITS, limits))
+            case TopicPermissionDefinition():
+                self._vhost(definition.vhost)
+                self._broker.users.set_topic_permission(*definition)
+            case VhostLimitsDefinition(vhost, limits):
+                self._vhost(vhost).limits.set(limits)
+            case PolicyDefinition() | OperatorPolicyDefinition():
+                self._vhost(definition.vhost).policies.set(definition)
+            case VhostDefinition():
+                self._new_vhost(definition, paused)
+
+    def _new_vhost(self, found: VhostDefinition, paused: ExitStack) -> None:
+        vhost = self.vhosts[found.name] = VirtualHost(found.name, self._broker)
+        vhost.properties = found.properties
+        paused.enter_context(vhost.keeper.paused())
 
     def _permission(self, found: PermissionDefinition) -> None:
         self._vhost(found.vhost)
@@ -125,11 +184,12 @@ class _Restored:
 
     def _queue(self, found: QueueDefinition) -> None:
         vhost = self._vhost(found.vhost)
-        rules = read_rules(found.name, vhost.name, found.arguments)
-        vhost.queues[found.name] = Queue(
-            found.name, vhost.name, self._broker, found.id, durable=True,
-            auto_delete=found.auto_delete, arguments=found.arguments, rules=rules,
-        )  # fmt: skip
+        declared = Declared(found.name, vhost.name, auto_delete=found.auto_delete)
+        queue = make_queue(declared, self._broker, found.id, arguments=found.arguments)
+        queues = vhost.inner_queues if INNER_MARK in found.name else vhost.queues
+        queues[found.name] = queue
+        if queues is vhost.queues:
+            vhost.policies.adopt(queue)
 
     def _binding(self, found: BindingDefinition) -> None:
         vhost = self._vhost(found.vhost)
@@ -141,7 +201,7 @@ class _Restored:
             missing = "exchange" if source is None or found.to_exchange else "queue"
             name = found.source if source is None else found.destination
             raise _missing(missing, name)
-        vhost.bind(source, destination, found.routing_key, found.arguments)
+        vhost.attach(source, destination, found.routing_key, found.arguments)
 
     def _vhost(self, name: str) -> VirtualHost:
         vhost = self.vhosts.get(name)

@@ -30,7 +30,7 @@ _COUNT = struct.Struct("<I")
 _KEY = struct.Struct("<HI")
 _MARK = struct.Struct("<QQ")
 _SEGMENT = struct.Struct("<QQQ?I")
-_PART = struct.Struct("<QIQIQQ?II")
+_PART = struct.Struct("<QIQIQQBQII")
 _PARTIAL = struct.Struct("<II")
 _TAIL = struct.Struct("<QI")
 
@@ -99,7 +99,7 @@ def _encode_part(part: Part) -> bytes:
     pieces = [
         _PART.pack(
             part.queue_id, part.records, part.left, part.front, part.first, part.last,
-            part.timed, len(dead), len(partial),
+            part.special, part.next_offset, len(dead), len(partial),
         ),
         octets(dead),
     ]  # fmt: skip
@@ -229,11 +229,14 @@ def _decode_definitions(body: memoryview, at: int, into: dict[bytes, bytes]) -> 
 
 
 def _decode_part(body: memoryview, at: int, segment: Segment) -> int:
-    queue_id, records, left, front, first, last, timed, dead, partial = _PART.unpack_from(body, at)
+    (
+        queue_id, records, left, front, first, last, special, next_offset, dead, partial,
+    ) = _PART.unpack_from(body, at)  # fmt: skip
     at += _PART.size
     part = segment.part(queue_id)
     part.records, part.left, part.front = records, left, front
-    part.first, part.last, part.timed = first, last, timed
+    part.first, part.last, part.special = first, last, special
+    part.next_offset = next_offset
     segment.grew(left)
     part.dead = set(numbers("I", body[at : at + 4 * dead]))
     at += 4 * dead

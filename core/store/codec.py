@@ -2,7 +2,8 @@
 
 A meta part of its own length stands before the bytes of the messages, which are written as they
 came. The queues of one share follow each other; a queue number's lowest bit says that it had
-consumers, so what they may have got is known after a crash.
+consumers, so what they may have got is known after a crash. For queues that number their messages,
+streams, the number of the first is there too: a record that is lost must not change others'.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..block import Block, Run, ScatteredBlock, StridedBlock, WholeBlock
-from ..wire.properties import intern_traits
+from ..wire.properties import RANKED, TIMED, intern_traits
 from .port import QueueIdentity
 from .record import Piece
 
@@ -25,7 +26,12 @@ _WHOLE = struct.Struct("<HII")
 _KEY = struct.Struct("<I")
 _STRIDED_KIND, _SCATTERED_KIND, _WHOLE_KIND = 0, 1, 2
 _SWAPPED = sys.byteorder == "big"
-_REDELIVERED, _EXPIRING = 1, 2
+_REDELIVERED, _EXPIRING, _NUMBERED = 1, 2, 4
+_COUNT = struct.Struct("<I")
+
+
+Offsets = Sequence[tuple[int, int]]
+"""Queues by their ids, each with the number of the first of its messages in a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +90,25 @@ def encode_messages(
     arrived_wall_ms: int,
     *,
     redelivered: bool = False,
+    offsets: Offsets = (),
 ) -> list[Piece]:
     """The record's body in pieces; the messages' bytes are not copied."""
     traits = block.traits
     expiration = (traits.expiration or "").encode()
     kind, layout, data = _layout(block)
     shares = _shares(runs)
-    size = _META.size + len(expiration) + len(layout) + sum(map(len, shares))
+    share_count = len(shares) // 2
     flags = (_REDELIVERED if redelivered else 0) | (
         _EXPIRING if traits.expiration is not None else 0
     )
+    if offsets:
+        flags |= _NUMBERED
+        found = array("Q", [number for pair in offsets for number in pair])
+        shares += (_COUNT.pack(len(offsets)), octets(found))
+    size = _META.size + len(expiration) + len(layout) + sum(map(len, shares))
     meta = _META.pack(
         size, arrived_wall_ms, block.count, kind | flags << 4, traits.priority, len(expiration),
-        len(shares) // 2,
+        share_count,
     )  # fmt: skip
     return [b"".join((meta, expiration, *shares, layout)), data]
 
@@ -143,15 +155,29 @@ def arrived_wall_ms(body: memoryview) -> int:
     return int(_META.unpack_from(body)[1])
 
 
-def read_shares(body: memoryview) -> tuple[int, bool, list[Share]]:
-    """Of a record: how many messages, whether they carry an expiration, and whose they are."""
-    _, _, count, kind, _, expiration_bytes, share_count = _META.unpack_from(body)
+def read_shares(body: memoryview) -> tuple[int, int, list[Share]]:
+    """Of a record: how many messages, how special they are, and whose they are."""
+    _, _, count, kind, priority, expiration_bytes, share_count = _META.unpack_from(body)
     at = _META.size + expiration_bytes
     shares = []
     for _ in range(share_count):
         share, at = _read_share(body, at)
         shares.append(share)
-    return count, bool(kind >> 4 & _EXPIRING), shares
+    special = TIMED * bool(kind >> 4 & _EXPIRING) | RANKED * bool(priority)
+    return count, special, shares
+
+
+def read_offsets(body: memoryview) -> Offsets:
+    """Of a record: what the queues number that do so."""
+    _, _, _, kind, _, expiration_bytes, share_count = _META.unpack_from(body)
+    if not kind >> 4 & _NUMBERED:
+        return ()
+    at = _META.size + expiration_bytes
+    for _ in range(share_count):
+        _, at = _read_share(body, at)
+    (count,) = _COUNT.unpack_from(body, at)
+    found = numbers("Q", body[at + _COUNT.size : at + _COUNT.size + 16 * count])
+    return list(zip(found[0::2], found[1::2], strict=True))
 
 
 def decode_messages(body: memoryview, sequence: int, monotonic_offset_ms: int) -> Messages:
@@ -166,6 +192,8 @@ def decode_messages(body: memoryview, sequence: int, monotonic_offset_ms: int) -
     for _ in range(share_count):
         share, at = _read_share(body, at)
         shares.append(share)
+    if flags & _NUMBERED:
+        at += _COUNT.size + 16 * int(_COUNT.unpack_from(body, at)[0])
     block = _read_block(kind & 15, body[at:size], bytes(body[size:]), (sequence, count, wall_ms))
     block.traits = traits
     block.arrived_ms = wall_ms + monotonic_offset_ms

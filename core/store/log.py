@@ -24,7 +24,7 @@ from .keeper import Keeper
 from .mover import SegmentMover
 from .pages import Pages
 from .part import Kept, Segment
-from .port import BEHIND_BYTES, QueueIdentity
+from .port import BEHIND_BYTES, Browsed, QueueIdentity, Split
 from .record import FILE_HEADER_BYTES, HEAD_BYTES, FileHeader, Flags, Kind, Piece
 from .recovery import KIND, Recovery, closing
 from .reserve import Reserve
@@ -163,19 +163,26 @@ class DurableStore:
         self.sequence_ceiling = self._next_sequence + SEQUENCES_AHEAD
         self._push(Kind.START, 0, [entries.encode_number(self.sequence_ceiling)])
 
-    def append(self, block: Block, runs: Sequence[tuple[QueueIdentity, Run]]) -> int:
+    def append(
+        self,
+        block: Block,
+        runs: Sequence[tuple[QueueIdentity, Run]],
+        offsets: Sequence[tuple[int, int]] = (),
+    ) -> int:
         wall_ms = int(self._clock.wall_s() * 1000)
-        pieces = encode_messages(block, runs, wall_ms)
+        pieces = encode_messages(block, runs, wall_ms, offsets=offsets)
         segment, offset, size = self._push(Kind.MESSAGES, block.sequence, pieces)
         block.place = (segment.number, offset, size)
-        timed = block.traits.expiration is not None
+        special = block.traits.special
         for queue, run in runs:
             part = segment.part(queue.id)
             ordinal = part.add(
-                run.sequence(0), run.sequence(run.count - 1), run.count, offset, size, timed
+                run.sequence(0), run.sequence(run.count - 1), run.count, offset, size, special
             )
             part.runs[ordinal] = run
             run.kept = Kept(part, ordinal, run.count)
+        for queue_id, first in offsets:
+            segment.part(queue_id).number(first)
         return self._batch.number
 
     def settle(self, queue: QueueIdentity, span: Span) -> None:
@@ -201,14 +208,16 @@ class DurableStore:
         self._push(Kind.DEFINITION, 0, [entries.encode_definition(key, value)])
         return self._batch.number
 
-    def recovered(self, queue: QueueIdentity) -> Sequence[Cold | Span]:
+    def recovered(
+        self, queue: QueueIdentity, *, ranks: bool = False, in_order: bool = False
+    ) -> Sequence[Cold | Span]:
         self._claimed.add(queue.id)
         parts = [
             segment.parts[queue.id]
             for segment in self.segments.values()
             if queue.id in segment.parts
         ]
-        return self._pages.recovered(parts)
+        return self._pages.recovered(parts, ranks=ranks, in_order=in_order)
 
     def spans_now(self, cold: Cold) -> Sequence[Span]:
         return self._pages.spans_now(cold)
@@ -320,6 +329,19 @@ class DurableStore:
         self._pages.memory = self.memory
         self._pages.thaw(cold, ready)
 
+    def browse(self, cold: Cold, position: int, ready: Callable[[Browsed | None], None]) -> None:
+        self._pages.memory = self.memory
+        self._pages.browse(cold, position, ready)
+
+    def size_of(self, run: Run) -> int:
+        return self._pages.size_of(run)
+
+    def weigh(self, cold: Cold) -> int:
+        return self._pages.weigh(cold)
+
+    def split(self, cold: Cold, size_bytes: int) -> Split | None:
+        return self._pages.split(cold, size_bytes)
+
     @property
     def leaving_bytes(self) -> int:
         return self._pages.leaving_bytes
@@ -327,8 +349,8 @@ class DurableStore:
     def evict(self, block: Block) -> bool:
         return self._pages.evict(block)
 
-    def chill(self, span: Span, before: Cold | None) -> Cold | None:
-        return self._pages.chill(span, before)
+    def chill(self, span: Span, before: Cold | None, *, in_order: bool = False) -> Cold | None:
+        return self._pages.chill(span, before, in_order=in_order)
 
     def forget(self, segment: int) -> None:
         """The file of a dead segment is about to go."""

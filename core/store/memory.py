@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 
 from ..block import Block, Cold, Ledger, Run, Span
-from .port import BEHIND_BYTES, QueueIdentity
+from .port import BEHIND_BYTES, Browsed, QueueIdentity, Split
 
 
 class MemoryStore:
@@ -36,7 +36,12 @@ class MemoryStore:
         self._next_sequence += count
         return first
 
-    def append(self, block: Block, runs: Sequence[tuple[QueueIdentity, Run]]) -> int:
+    def append(
+        self,
+        block: Block,
+        runs: Sequence[tuple[QueueIdentity, Run]],
+        offsets: Sequence[tuple[int, int]] = (),
+    ) -> int:
         return 0
 
     def settle(self, queue: QueueIdentity, span: Span) -> None:
@@ -55,7 +60,9 @@ class MemoryStore:
             self.definitions[key] = value
         return 0
 
-    def recovered(self, queue: QueueIdentity) -> Sequence[Cold | Span]:
+    def recovered(
+        self, queue: QueueIdentity, *, ranks: bool = False, in_order: bool = False
+    ) -> Sequence[Cold | Span]:
         return ()
 
     def spans_now(self, cold: Cold) -> Sequence[Span]:
@@ -88,10 +95,22 @@ class MemoryStore:
     def thaw(self, cold: Cold, ready: Callable[[Sequence[Span]], None]) -> None:
         raise AssertionError("nothing in memory is cold")
 
+    def browse(self, cold: Cold, position: int, ready: Callable[[Browsed | None], None]) -> None:
+        raise AssertionError("nothing in memory is cold")
+
+    def size_of(self, run: Run) -> int:
+        return run.block.size_bytes * run.count // run.block.count
+
+    def weigh(self, cold: Cold) -> int:
+        raise AssertionError("nothing in memory is cold")
+
+    def split(self, cold: Cold, size_bytes: int) -> Split | None:
+        raise AssertionError("nothing in memory is cold")
+
     def evict(self, block: Block) -> bool:
         return False
 
-    def chill(self, span: Span, before: Cold | None) -> Cold | None:
+    def chill(self, span: Span, before: Cold | None, *, in_order: bool = False) -> Cold | None:
         return None
 
 
@@ -109,7 +128,12 @@ class LateStore(MemoryStore):
         self._callback: Callable[[], None] = lambda: None
         self.paging = True
 
-    def append(self, block: Block, runs: Sequence[tuple[QueueIdentity, Run]]) -> int:
+    def append(
+        self,
+        block: Block,
+        runs: Sequence[tuple[QueueIdentity, Run]],
+        offsets: Sequence[tuple[int, int]] = (),
+    ) -> int:
         self._written[block] = copy(block)
         if self.paging:
             self.evict(block)

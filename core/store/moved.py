@@ -11,7 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 from ..block import Block, FrameBlock, Run, ScatteredBlock, StridedBlock
-from .part import Kept
+from .part import Kept, Part
 
 Place = tuple[int, int, int]
 """Segment, offset, size."""
@@ -49,6 +49,28 @@ def settle_run(run: Run, low: int, high: int) -> None:
         kept.settle(low, high)
     elif isinstance(kept, Kept):
         kept.settle(run, low, high)
+
+
+def whereabouts(run: Run) -> tuple[Part, int, int] | None:
+    """Where all of a run is kept, as neighbouring records of one part (the ordinals of the first
+    and behind the last); None if something of it is settled, or it is in several places."""
+    kept = run.kept
+    if isinstance(kept, Kept):
+        return (kept.part, kept.ordinal, kept.ordinal + 1) if kept.left == run.count else None
+    if not isinstance(kept, MovedKept):
+        return None
+    if sum(len(piece.positions) for piece in kept.pieces) < run.count:
+        return None
+    return _neighbours([whereabouts(piece.run) for piece in kept.pieces])
+
+
+def _neighbours(places: list[tuple[Part, int, int] | None]) -> tuple[Part, int, int] | None:
+    found = places[0] if places else None
+    for place in places[1:]:
+        if found is None or place is None or place[:2] != (found[0], found[2]):
+            return None
+        found = found[0], found[1], place[2]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Copied:
     sequence: int
     count: int
     place: Place
-    timed: bool
+    special: int
     source: tuple[int, int]
 
 
@@ -311,8 +311,8 @@ class _Copier:
             piece = piece_of(messages.block, first, count)
             runs = [(held, held.run(piece, first)) for held in chosen]
             body = encode_messages(piece, runs, wall_ms, redelivered=redelivered)
-            timed = messages.block.traits.expiration is not None
-            self._write(record.sequence, (first, count), chosen, body, timed)
+            special = messages.block.traits.special
+            self._write(record.sequence, (first, count), chosen, body, special)
 
     def _write(
         self,
@@ -320,7 +320,7 @@ class _Copier:
         interval: tuple[int, int],
         chosen: list[_Holding],
         body: list[Piece],
-        timed: bool,
+        special: int,
     ) -> None:
         """One new record; `base` is the number of the old record's first message."""
         first, count = interval
@@ -331,7 +331,7 @@ class _Copier:
             self._copy.records.setdefault(held.id, []).append(
                 Copied(
                     array("Q", [base + at for at in held.indices]), base + first, count, place,
-                    timed, (held.left.segment, held.ordinal),
+                    special, (held.left.segment, held.ordinal),
                 )
             )  # fmt: skip
 
@@ -341,7 +341,9 @@ class _Copier:
             index = Index()
             for copied in sorted(records, key=_first):
                 numbers, (_, offset, size) = copied.numbers, copied.place
-                index.add(numbers[0], numbers[-1], len(numbers), offset, size, timed=copied.timed)
+                index.add(
+                    numbers[0], numbers[-1], len(numbers), offset, size, special=copied.special
+                )
             indexes.append((queue_id, index))
         at = self._copy.end
         body: list[Piece] = list(entries.encode_indexes(indexes))
@@ -406,11 +408,13 @@ class _Switch:
         by_source: dict[tuple[int, int], list[tuple[int, Copied]]] = {}
         for copied in self._records:
             numbers, (_, offset, size) = copied.numbers, copied.place
-            ordinal = part.add(numbers[0], numbers[-1], len(numbers), offset, size, copied.timed)
+            ordinal = part.add(numbers[0], numbers[-1], len(numbers), offset, size, copied.special)
             by_source.setdefault(copied.source, []).append((ordinal, copied))
         for number in self._left:
             segment = self._segments.get(number)
             old = None if segment is None else segment.parts.get(part.queue_id)
+            if old is not None:
+                part.next_offset = max(part.next_offset, old.next_offset)
             mine = {key[1]: found for key, found in by_source.items() if key[0] == number}
             if old is None:
                 self._bury(found for found in mine.values())

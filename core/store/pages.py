@@ -8,18 +8,23 @@ payload is read once for all queues that want it next.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from threading import Lock
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from ..block import Block, Cold, Ledger, Run, Span
 from ..clock import Clock
+from ..wire.properties import RANKED, TIMED
 from .codec import Messages, decode_messages, encode_messages
 from .disk import Disk
-from .moved import MovedPlace, is_in_log, reassemble
+from .moved import MovedPlace, is_in_log, reassemble, whereabouts
 from .overflow import Overflow, OverflowFile
 from .part import Entry, Index, Kept, Part, Stretch
+from .port import Browsed, Split
 from .reader import DamagedRecord, Reader
 from .record import read_record
 from .work import Worker
@@ -29,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1024 * 1024
 CHUNK_RECORDS = 4_000
+CHUNK_BLOCKS = 256
 _ON_ITS_WAY = object()
 """The place of a block that is just being written."""
 _SPARSE = 4
@@ -55,6 +61,7 @@ class Pages:
         self._overflow_lock = Lock()
         self._writing_overflow = Lock()
         self._fetching: dict[Block, list[Callable[[], None]]] = {}
+        self._to_fetch: deque[tuple[Block, object]] = deque()
 
     def close(self) -> None:
         self.reader.close()
@@ -111,35 +118,33 @@ class Pages:
             if place is not None and block.resident:
                 block.evict()
 
-    def chill(self, span: Span, before: Cold | None) -> Cold | None:
+    def chill(self, span: Span, before: Cold | None, *, in_order: bool = False) -> Cold | None:
         run = span.run
-        kept = run.kept
-        if (
-            not isinstance(kept, Kept)
-            or not span.count == run.count == kept.left
-            or run.deadline_ms is not None
-            or not self._has_written(kept)
-            or not is_in_log(run.block.place)
-        ):
+        where = whereabouts(run) if span.count == run.count else None
+        if where is None or not self._has_written(*where):
             return None
-        self.evict(run.block)
-        part, ordinal = kept.part, kept.ordinal
-        part.let_go(ordinal)
+        block = run.block
+        is_plain = run.deadline_ms is None and block.traits.expiration is None
+        if not (in_order or (is_plain and is_in_log(block.place))):
+            return None
+        if block.resident and is_in_log(block.place):
+            block.evict(sizes=block.is_shared)
+        part, low, high = where
+        for ordinal in range(low, high):
+            part.let_go(ordinal)
         if before is not None and isinstance(before.place, Stretch):
             stretch = before.place
-            if stretch.part is part and stretch.high == ordinal:
-                stretch.high += 1
+            if stretch.part is part and stretch.high == low:
+                stretch.high = high
                 before.count += span.count
                 return before
-        return self._cold(part, ordinal, ordinal + 1, span.count)
+        return self._cold(part, low, high, span.count)
 
-    def _has_written(self, kept: Kept) -> bool:
-        """Whether its record can be read back; an index in memory may be ahead of the disk."""
-        index = kept.part.index
-        if index is None:
+    def _has_written(self, part: Part, low: int, high: int) -> bool:
+        """Whether these records can be read back; an index in memory may be ahead of the disk."""
+        if part.index is None:
             return True
-        offset = index[kept.ordinal].offset
-        return self._writer.has_written(kept.part.segment.number, offset)
+        return self._writer.has_written(part.segment.number, part.index[high - 1].offset)
 
     def _cold(self, part: Part, low: int, high: int, count: int) -> Cold:
         cold = Cold(count, Stretch(part, low, high))
@@ -153,9 +158,11 @@ class Pages:
         part = stretch.part
         index = self._index(part)
         ordinals = [at for at in range(stretch.low, stretch.high) if not part.is_dead(at)]
-        covers = [(index[at].first, index[at].last) for at in ordinals]
-        if covers and not part.segment.is_moved:
-            covers = [(covers[0][0], covers[-1][1])]
+        known = [at for at in ordinals if at < len(index)]
+        if known and not part.segment.is_moved:
+            covers = [(index[known[0]].first, index[known[-1]].last)]
+        else:
+            covers = [(index[at].first, index[at].last) for at in known]
         part.settled(cold.count)
         for ordinal in ordinals:
             part.died(ordinal)
@@ -166,26 +173,31 @@ class Pages:
 
     # -- what an earlier process left
 
-    def recovered(self, parts: list[Part]) -> list[Cold | Span]:
-        """The queue's messages in order."""
+    def recovered(
+        self, parts: list[Part], *, ranks: bool = False, in_order: bool = False
+    ) -> list[Cold | Span]:
+        """The queue's messages in order; `ranks` if it orders by priority."""
+        known = 0 if in_order else TIMED | RANKED * ranks
         parts = sorted((part for part in parts if part.left), key=lambda part: part.first)
-        found: list[tuple[int, Cold | Span]] = []
+        found: list[tuple[int, _Records | Span]] = []
         for part, apart in zip(parts, _apart(parts), strict=True):
-            if part.timed:
+            if part.special & known:
                 found += self._all_spans(part)
             elif apart:
-                cold = self._cold(part, part.front, part.records, part.left)
-                found.append((part.first, cold))
+                found.append((part.first, _Records(part, part.front, part.records, part.left)))
             else:
-                found += self._each_cold(part)
+                found += self._each_record(part)
         found.sort(key=lambda held: held[0])
-        return [held for _, held in found]
+        return [
+            held if isinstance(held, Span) else self._cold(*held)
+            for held in _joined(held for _, held in found)
+        ]
 
-    def _each_cold(self, part: Part) -> list[tuple[int, Cold | Span]]:
-        """Parts that lie among each other, after moves: a stretch for each record."""
+    def _each_record(self, part: Part) -> list[tuple[int, _Records | Span]]:
+        """Parts that lie among each other, after moves, are put together record by record."""
         index = self._index(part)
         return [
-            (index[ordinal].first, self._cold(part, ordinal, ordinal + 1, left))
+            (index[ordinal].first, _Records(part, ordinal, ordinal + 1, left))
             for ordinal in range(part.front, part.records)
             if (left := self._left(part, index, ordinal))
         ]
@@ -202,9 +214,9 @@ class Pages:
         part.partial[ordinal] = run.kept.settled_bits(run)
         return left
 
-    def _all_spans(self, part: Part) -> list[tuple[int, Cold | Span]]:
-        """Messages with a time of their own can be due anywhere: they are all in memory, though
-        not their bytes."""
+    def _all_spans(self, part: Part) -> list[tuple[int, _Records | Span]]:
+        """Messages with a time of their own can be due anywhere, and those with a priority go
+        before others: they are all in memory, though not their bytes."""
         ordinals = [at for at in range(part.front, part.records) if not part.is_dead(at)]
         spans = self._spans(part, ordinals)
         for span in spans:
@@ -263,6 +275,76 @@ class Pages:
 
         self._worker.run(job, done)
 
+    def browse(self, cold: Cold, position: int, ready: Callable[[Browsed | None], None]) -> None:
+        stretch = cold.place
+        assert isinstance(stretch, Stretch)
+        part = stretch.part
+        low, high, open_index = stretch.low, stretch.high, part.index
+        open_places = None if open_index is None else _places(open_index, low, high, position)
+
+        def job() -> _Looked | None:
+            try:
+                if open_index is not None and open_places is not None:
+                    index, (start, ordinals) = open_index, open_places
+                else:
+                    index = self.reader.index(part.segment.number, part.queue_id)
+                    start, ordinals = _places(index, low, high, position)
+                entries = _chunk(index, ordinals)
+                return _Looked(start, entries, self._read(part, entries))
+            except FileNotFoundError:
+                return None  # All of it was moved or dropped long before its turn came.
+
+        def done(looked: _Looked | None) -> None:
+            if not cold.count or cold.place is not stretch or stretch.part is not part:
+                ready(None)
+            elif looked is None or not looked.entries:
+                logger.error("%s: an index and what it leads to are damaged", part.segment.name)
+                ready(Browsed([], cold.count))
+            else:
+                ready(self._browsed(part, position, looked))
+
+        self._worker.run(job, done)
+
+    def _browsed(self, part: Part, position: int, looked: _Looked) -> Browsed:
+        spans: list[tuple[int, Span]] = []
+        start = looked.start
+        for (_, entry), (_, messages) in zip(looked.entries, looked.read, strict=True):
+            found = None if messages is None else messages.of(part.queue_id)
+            if messages is not None and found is not None:
+                run = Run(self._shared(messages.block), found[0])
+                skipped = max(0, position - start)
+                spans.append((start + skipped, Span(run, skipped, run.count)))
+            start += entry.count
+        return Browsed(spans, start)
+
+    def split(self, cold: Cold, size_bytes: int) -> Split | None:
+        stretch = cold.place
+        assert isinstance(stretch, Stretch)
+        part, low = stretch.part, stretch.low
+        index = self._index(part)
+        size = count = 0
+        for at in range(low, min(stretch.high - 1, len(index))):
+            entry = index[at]
+            size += entry.share_bytes
+            count += entry.count
+            if size >= size_bytes:
+                stretch.low = at + 1
+                cold.count -= count
+                return Split(self._cold(part, low, at + 1, count), size)
+        return None
+
+    def size_of(self, run: Run) -> int:
+        where = whereabouts(run)
+        index = None if where is None else where[0].index
+        if where is None or index is None:
+            return run.block.size_bytes * run.count // run.block.count
+        return index.size_bytes(where[1], where[2])
+
+    def weigh(self, cold: Cold) -> int:
+        stretch = cold.place
+        assert isinstance(stretch, Stretch)
+        return self._index(stretch.part).size_bytes(stretch.low, stretch.high)
+
     def _finish(self, cold: Cold, stretch: Stretch) -> None:
         part = stretch.part
         while stretch.low < stretch.high and part.is_dead(stretch.low):
@@ -281,7 +363,7 @@ class Pages:
         """The records at these places; None for what is damaged."""
         if not entries:
             return []
-        start = min(entry.offset for _, entry in entries)
+        start = min((entry.offset for _, entry in entries if not entry.is_lost), default=0)
         end = max(entry.offset + entry.size for _, entry in entries)
         wanted = sum(entry.size for _, entry in entries)
         number = part.segment.number
@@ -294,6 +376,8 @@ class Pages:
         read: list[tuple[int, Messages | None]] = []
         for ordinal, entry in entries:
             try:
+                if entry.is_lost:
+                    raise DamagedRecord(f"{part.segment.name}: a record is not there any more")
                 record = (
                     self.reader.record(number, entry.offset, entry.size)
                     if region is None
@@ -342,6 +426,7 @@ class Pages:
             return read
         if not block.resident:
             block.restore(read)
+        block.is_shared = True
         return block
 
     def fetch(self, block: Block, ready: Callable[[], None]) -> None:
@@ -350,22 +435,38 @@ class Pages:
             waiting.append(ready)
             return
         self._fetching[block] = [ready]
-        place = block.place
+        self._to_fetch.append((block, block.place))
+        if len(self._fetching) == 1:
+            self._read_next()
 
-        def job() -> Block | None:
-            try:
-                return self._read_block(block, place)
-            except (DamagedRecord, FileNotFoundError) as error:
-                logger.error("messages can't be read: %s", error)
-                return None
+    def _read_next(self) -> None:
+        """What is wanted by now, with one job: small blocks together cost little more than one."""
+        wanted: list[tuple[Block, object]] = []
+        room = CHUNK_BYTES
+        while self._to_fetch and room > 0 and len(wanted) < CHUNK_BLOCKS:
+            wanted.append(self._to_fetch.popleft())
+            room -= wanted[-1][0].size_bytes
 
-        def done(read: Block | None) -> None:
+        def job() -> list[tuple[Block, Block | None]]:
+            return [(block, self._read_or_tell(block, place)) for block, place in wanted]
+
+        self._worker.run(job, self._have_read)
+
+    def _read_or_tell(self, block: Block, place: object) -> Block | None:
+        try:
+            return self._read_block(block, place)
+        except (DamagedRecord, FileNotFoundError) as error:
+            logger.error("messages can't be read: %s", error)
+            return None
+
+    def _have_read(self, found: list[tuple[Block, Block | None]]) -> None:
+        for block, read in found:
             if read is not None and not block.resident:
                 block.restore(read)
             for call in self._fetching.pop(block):
                 call()
-
-        self._worker.run(job, done)
+        if self._to_fetch:
+            self._read_next()
 
     def _read_block(self, block: Block, place: object) -> Block:
         """What a block was written as. Raises `DamagedRecord` or `OSError`."""
@@ -392,6 +493,54 @@ def _apart(parts: list[Part]) -> list[bool]:
         if furthest < 0 or part.last > parts[furthest].last:
             furthest = at
     return apart
+
+
+class _Records(NamedTuple):
+    """Records `low` to `high - 1` of a part, of whose messages `left` are to be kept."""
+
+    part: Part
+    low: int
+    high: int
+    left: int
+
+
+def _joined(held: Iterable[_Records | Span]) -> list[_Records | Span]:
+    """Neighbours in the queue that are neighbours in a part as one: moves leave many."""
+    joined: list[_Records | Span] = []
+    for here in held:
+        before = joined[-1] if joined else None
+        if (
+            isinstance(here, _Records)
+            and isinstance(before, _Records)
+            and before.part is here.part
+            and before.high == here.low
+        ):
+            left = before.left + here.left
+            joined[-1] = _Records(here.part, before.low, here.high, left)
+        else:
+            joined.append(here)
+    return joined
+
+
+class _Looked(NamedTuple):
+    """What was read of a stretch; `start` is the position of the first record's first message."""
+
+    start: int
+    entries: list[tuple[int, Entry]]
+    read: list[tuple[int, Messages | None]]
+
+
+def _places(index: Index, low: int, high: int, position: int) -> tuple[int, list[int]]:
+    """The records from the one on that holds a stretch's message at `position`, and the position
+    of that record's first message. No records, if the index has not so many as there were."""
+    ends = index.ends()
+    high = min(high, len(ends))
+    if low >= high:
+        return position, []
+    before = ends[low - 1] if low else 0
+    ordinal = bisect_right(ends, before + position, low, high)
+    start = (ends[ordinal - 1] if ordinal else 0) - before
+    return start, list(range(ordinal, min(high, ordinal + CHUNK_RECORDS)))
 
 
 def _chunk(index: Index, ordinals: Sequence[int]) -> list[tuple[int, Entry]]:

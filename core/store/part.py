@@ -11,45 +11,61 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, islice
 
 from ..block import Cold, Run, Span
+from ..wire.properties import RANKED, TIMED
 
 ENTRY = 3
 """Numbers an index has for each record."""
-_TIMED = 1 << 63
+_TIMED, _RANKED = 1 << 63, 1 << 31
+_COUNT = 0x7FFFFFFF
 
 
 class Entry:
     """Where a record is, and which messages of the queue it holds: `count` of them, numbered
-    `first` to `last`; `timed` if they carry an expiration."""
+    `first` to `last`; `special` if they carry an expiration or a priority."""
 
-    __slots__ = ("count", "first", "last", "offset", "size", "timed")
+    __slots__ = ("count", "first", "last", "offset", "size", "special")
 
     def __init__(self, first: int, second: int, third: int) -> None:
         self.first = first
         self.offset = second >> 32
         self.size = second & 0xFFFFFFFF
-        self.count = third & 0xFFFFFFFF
+        self.count = third & _COUNT
         self.last = first + (third >> 32 & 0x7FFFFFFF)
-        self.timed = bool(third & _TIMED)
+        self.special = TIMED * bool(third & _TIMED) | RANKED * bool(third & _RANKED)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether only a place is kept for it: a later record says that there was one."""
+        return not self.size
+
+    @property
+    def share_bytes(self) -> int:
+        """About what the queue's messages take of it, if others' lie between them."""
+        return self.size * self.count // (self.last - self.first + 1)
 
 
 class Index:
     """The records of a part, in the order of their sequence numbers."""
 
-    __slots__ = ("numbers",)
+    __slots__ = ("_ends", "numbers")
 
     def __init__(self, numbers: array[int] | None = None) -> None:
         self.numbers = array("Q") if numbers is None else numbers
+        self._ends: array[int] | None = None
+        """How many messages the records up to each one hold, as far as somebody has asked."""
 
     def __len__(self) -> int:
         return len(self.numbers) // ENTRY
 
     def add(
-        self, first: int, last: int, count: int, offset: int, size: int, *, timed: bool
+        self, first: int, last: int, count: int, offset: int, size: int, *, special: int
     ) -> None:
         third = (last - first) << 32 | count
-        self.numbers.extend((first, offset << 32 | size, third | _TIMED if timed else third))
+        third |= _TIMED * bool(special & TIMED) | _RANKED * bool(special & RANKED)
+        self.numbers.extend((first, offset << 32 | size, third))
 
     def __getitem__(self, ordinal: int) -> Entry:
         return Entry(*self.numbers[ordinal * ENTRY : (ordinal + 1) * ENTRY])
@@ -57,6 +73,25 @@ class Index:
     def at(self, sequence: int) -> int:
         """The ordinal of the last record that begins at or before this message; -1 for none."""
         return bisect_right(range(len(self)), sequence, key=self._first) - 1
+
+    def ends(self) -> array[int]:
+        """For each record, how many messages it and those before it hold.
+
+        Two threads may ask an index that is complete: it is noted when it is, not before.
+        """
+        ends = self._ends or array("Q")
+        counts = [third & _COUNT for third in self.numbers[ENTRY * len(ends) + 2 :: ENTRY]]
+        total = ends[-1] if ends else 0
+        more = islice(accumulate(counts, initial=total), 1, None)
+        if ends:
+            ends.extend(more)
+        else:
+            self._ends = ends = array("Q", more)
+        return ends
+
+    def size_bytes(self, low: int, high: int) -> int:
+        """What the queue's messages in the records at ordinals `low` to `high - 1` take."""
+        return sum(self[ordinal].share_bytes for ordinal in range(low, min(high, len(self))))
 
     def at_offset(self, offset: int) -> int | None:
         """The ordinal of the record that stands there, for a part whose offsets ascend."""
@@ -80,8 +115,9 @@ class Part:
     """
 
     __slots__ = (
-        "colds", "dead", "first", "front", "index", "last", "left", "partial", "queue_id",
-        "records", "runs", "segment", "timed",
+        "colds", "dead", "first", "front", "index", "last", "left", "next_offset", "partial",
+        "queue_id",
+        "records", "runs", "segment", "special",
     )  # fmt: skip
 
     def __init__(self, segment: Segment, queue_id: int) -> None:
@@ -92,25 +128,32 @@ class Part:
         self.front = 0
         self.first = 0
         self.last = 0
-        self.timed = False
+        self.special = 0
+        self.next_offset = 0
+        """What the queue's next message has for a number, if it numbers them."""
         self.dead: set[int] = set()
         self.partial: dict[int, bytes] = {}
         self.runs: dict[int, Run] = {}
         self.colds: list[Cold] = []
         self.index: Index | None = None
 
-    def add(self, first: int, last: int, count: int, offset: int, size: int, timed: bool) -> int:
+    def add(self, first: int, last: int, count: int, offset: int, size: int, special: int) -> int:
         """A record more; gives its ordinal."""
         if self.index is None:
             self.index = Index()
             self.first = first
-        self.index.add(first, last, count, offset, size, timed=timed)
+        self.index.add(first, last, count, offset, size, special=special)
         self.last = last
-        self.timed |= timed
+        self.special |= special
         self.left += count
         self.segment.grew(count)
         self.records += 1
         return self.records - 1
+
+    def number(self, first: int) -> None:
+        """Says which number the first message of the last record has in its queue."""
+        if self.index is not None:
+            self.next_offset = first + self.index[len(self.index) - 1].count
 
     def hold(self, ordinal: int, run: Run) -> Kept:
         """The record is in memory as this run."""

@@ -9,13 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..block import Block, Cold, Ledger, Run, Span
 
 BEHIND_BYTES = 16 * 1024 * 1024
 """What may wait for the disk, at most; beyond it publishers of persistent messages wait for half
 of it."""
+
+
+class Browsed(NamedTuple):
+    """Messages of a stretch, each span with the position of its first; what lies between and up to
+    `end` could not be read."""
+
+    spans: list[tuple[int, Span]]
+    end: int
+
+
+class Split(NamedTuple):
+    """The front of a stretch as one of its own, and what it takes on disk."""
+
+    cold: Cold
+    size_bytes: int
 
 
 class QueueIdentity(Protocol):
@@ -41,9 +56,15 @@ class Store(Protocol):
         """The first of `count` sequence numbers that nobody had before, in this life or a
         former one."""
 
-    def append(self, block: Block, runs: Sequence[tuple[QueueIdentity, Run]]) -> int:
+    def append(
+        self,
+        block: Block,
+        runs: Sequence[tuple[QueueIdentity, Run]],
+        offsets: Sequence[tuple[int, int]] = (),
+    ) -> int:
         """Keeps a block of persistent messages for durable queues, each with its run of it.
 
+        `offsets` are ids of those that number their messages, each with the number of the first.
         Gives the commit number to wait for, 0 if there is nothing to wait for.
         """
 
@@ -70,9 +91,12 @@ class Store(Protocol):
     def definitions(self) -> Mapping[bytes, bytes]:
         """What is defined, in the order in which keys came up first."""
 
-    def recovered(self, queue: QueueIdentity) -> Sequence[Cold | Span]:
+    def recovered(
+        self, queue: QueueIdentity, *, ranks: bool = False, in_order: bool = False
+    ) -> Sequence[Cold | Span]:
         """What an earlier process left in a queue, oldest first; asked once, when the queue is
-        made from its definition."""
+        made from its definition. `ranks` if the queue orders by priority; for `in_order` see
+        `chill`."""
 
     def spans_now(self, cold: Cold) -> Sequence[Span]:
         """All of a stretch as spans at once, though not resident: for queues whose rules look at
@@ -128,6 +152,20 @@ class Store(Protocol):
         """Reads the oldest messages of `cold`; in a later turn takes them off it and gives them,
         in order. No spans at all: `cold` has been discarded meanwhile."""
 
+    def browse(self, cold: Cold, position: int, ready: Callable[[Browsed | None], None]) -> None:
+        """Reads messages of `cold` from that position on, about a megabyte, and leaves them where
+        they are; `ready` gets them in a later turn, None if the stretch has changed meanwhile."""
+
+    def size_of(self, run: Run) -> int:
+        """About what a run takes on disk, which was just appended; if it was not, in memory."""
+
+    def weigh(self, cold: Cold) -> int:
+        """As `size_of`, for a stretch; may read an index."""
+
+    def split(self, cold: Cold, size_bytes: int) -> Split | None:
+        """Takes the oldest records off a stretch of which nothing is settled, as many as have that
+        size; None if there are no more. May read an index."""
+
     @property
     def leaving_bytes(self) -> int:
         """Of blocks that leave memory when they are written."""
@@ -135,6 +173,8 @@ class Store(Protocol):
     def evict(self, block: Block) -> bool:
         """Lets a block's bytes leave memory; False if they can't yet."""
 
-    def chill(self, span: Span, before: Cold | None) -> Cold | None:
+    def chill(self, span: Span, before: Cold | None, *, in_order: bool = False) -> Cold | None:
         """Messages nobody has seen yet, as a stretch that needs no memory for each: `before`
-        made longer, or a new one. None if the store can't find them again that way."""
+        made longer, or a new one. None if the store can't find them again that way, or if the
+        queue must know each of them; not so a queue that gives its messages `in_order` of
+        coming, whatever their priority and expiration."""

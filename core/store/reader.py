@@ -12,7 +12,7 @@ from collections import OrderedDict, deque
 from threading import Lock
 
 from . import entries
-from .codec import read_shares
+from .codec import read_offsets, read_shares
 from .disk import Disk, File
 from .part import Index, segment_name
 from .record import COLD, HEAD_BYTES, Kind, Record, counting, read_record, scan
@@ -116,9 +116,10 @@ class Reader:
             file = self._file(segment)
             data = memoryview(file.read(0, file.size()))
         index = Index()
+        expected = 0
         for record in counting(scan(segment, data)):
             if record.kind == Kind.MESSAGES:
-                add_to_index(index, record, queue_id)
+                expected = add_to_index(index, record, queue_id, expected)
         if data[: len(COLD)] == COLD:
             _sort(index)  # a move puts the records of one holder side by side
         return index
@@ -130,15 +131,22 @@ def _sort(index: Index) -> None:
     index.numbers = array("Q", [number for row in rows for number in row])
 
 
-def add_to_index(index: Index, record: Record, queue_id: int) -> None:
-    """Notes a record of messages if some of them are the queue's."""
-    count, timed, shares = read_shares(record.body)
+def add_to_index(index: Index, record: Record, queue_id: int, expected: int = 0) -> int:
+    """Notes a record of messages if some of them are the queue's; if that numbers its messages and
+    the first has not the `expected` number, those before it as lost. Gives what is expected next.
+    """
+    count, special, shares = read_shares(record.body)
     for share in shares:
         if share.place(queue_id) is not None:
             chosen = share.selection
             first = record.sequence + (chosen[0] if chosen else 0)
             last = record.sequence + (chosen[-1] if chosen else count - 1)
-            index.add(
-                first, last, len(chosen) if chosen else count, record.offset,
-                record.end - record.offset, timed=timed,
-            )  # fmt: skip
+            held = len(chosen) if chosen else count
+            offset = dict(read_offsets(record.body)).get(queue_id, 0)
+            if 0 < expected < offset:
+                before = index[len(index) - 1].last + 1
+                index.add(before, max(before, first - 1), offset - expected, 0, 0, special=0)
+            size = record.end - record.offset
+            index.add(first, last, held, record.offset, size, special=special)
+            expected = offset + held
+    return expected

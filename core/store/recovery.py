@@ -15,7 +15,7 @@ from ..block import Run
 from ..errors import ConfigError
 from . import checkpoint, entries
 from .checkpoint import State
-from .codec import decode_messages, read_shares
+from .codec import decode_messages, read_offsets, read_shares
 from .disk import FULL, Disk
 from .part import Index, Kept, Part, Segment, pairs, positions, segment_name
 from .quarantine import damaged_name, set_aside
@@ -180,7 +180,8 @@ class Recovery:
             self.state.sequence = max(self.state.sequence, entries.read_number(body))
 
     def _messages(self, segment: Segment, record: Record) -> None:
-        count, timed, shares = read_shares(record.body)
+        count, special, shares = read_shares(record.body)
+        offsets = dict(read_offsets(record.body))
         self.state.sequence = max(self.state.sequence, record.sequence + count)
         for share in shares:
             chosen = share.selection
@@ -191,7 +192,28 @@ class Recovery:
                 part = segment.part(held >> 1)
                 if not part.records:
                     self._parts.setdefault(held >> 1, []).append(part)
-                part.add(first, last, len(chosen) if chosen else count, record.offset, size, timed)
+                offset = offsets.get(held >> 1)
+                if offset is not None:
+                    self._note_lost(part, first, offset)
+                part.add(
+                    first, last, len(chosen) if chosen else count, record.offset, size, special
+                )
+                if offset is not None:
+                    part.number(offset)
+
+    def _note_lost(self, part: Part, first: int, offset: int) -> None:
+        """Keeps the places of messages that must have stood before this record of a queue that
+        numbers them: the numbers of others stay."""
+        parts = self._parts[part.queue_id]
+        expected = max(other.next_offset for other in parts)
+        if not 0 < expected < offset:
+            return
+        logger.error(
+            "%s: %d messages with the offsets from %d on are lost (queue id %d)",
+            part.segment.name, offset - expected, expected, part.queue_id,
+        )  # fmt: skip
+        before = max(other.last for other in parts)
+        part.add(before + 1, max(before + 1, first - 1), offset - expected, 0, 0, 0)
 
     def _drop(self, queue_id: int) -> None:
         for part in self._parts.pop(queue_id, ()):
@@ -222,7 +244,8 @@ class Recovery:
             if entry.last < first or part.is_dead(ordinal):
                 continue
             untouched = ordinal not in part.partial and ordinal not in part.runs
-            if untouched and first <= entry.first and entry.last <= last:
+            is_whole = entry.is_lost or (first <= entry.first and entry.last <= last)
+            if untouched and is_whole:
                 part.died(ordinal)
                 part.settled(entry.count)
             else:

@@ -16,23 +16,34 @@ from warren.core.definitions.kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,
+    OperatorPolicyDefinition,
     PermissionDefinition,
+    PolicyDefinition,
     QueueDefinition,
+    TopicPermissionDefinition,
     UserDefinition,
+    UserLimitsDefinition,
     VhostDefinition,
+    VhostLimitsDefinition,
 )
 from warren.core.equivalence import comparable
 from warren.core.store.memory import MemoryStore
 
 TEXTS = st.text(max_size=20)
 IDS = st.integers(0, 2**63 - 1)
+PRIORITIES = st.integers(-(2**63), 2**63 - 1)
 DEFINITIONS: st.SearchStrategy[Definition] = st.one_of(
-    st.builds(VhostDefinition, TEXTS),
+    st.builds(VhostDefinition, TEXTS, TABLES),
     st.builds(UserDefinition, TEXTS, TEXTS, st.lists(TEXTS, max_size=3).map(tuple)),
     st.builds(PermissionDefinition, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS),
     st.builds(ExchangeDefinition, TEXTS, TEXTS, TEXTS, st.booleans(), st.booleans(), TABLES),
     st.builds(QueueDefinition, TEXTS, TEXTS, IDS, st.booleans(), TABLES),
     st.builds(BindingDefinition, TEXTS, TEXTS, st.booleans(), TEXTS, TEXTS, TABLES),
+    st.builds(TopicPermissionDefinition, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS),
+    st.builds(PolicyDefinition, TEXTS, TEXTS, TEXTS, TEXTS, PRIORITIES, TABLES),
+    st.builds(OperatorPolicyDefinition, TEXTS, TEXTS, TEXTS, TEXTS, PRIORITIES, TABLES),
+    st.builds(VhostLimitsDefinition, TEXTS, TABLES),
+    st.builds(UserLimitsDefinition, TEXTS, TABLES),
 )
 
 
@@ -81,15 +92,22 @@ def made(*definitions: Definition) -> NotingStore:
 def seen(broker: Broker) -> dict[str, Any]:
     """All that is to outlive the process, by what clients and operators can see of it."""
     users = {
-        user.name: (broker.users.password_hash(user.name), user.tags, user.permissions)
+        user.name: (
+            broker.users.password_hash(user.name), user.tags, user.permissions,
+            user.topic_permissions, user.limits,
+        )
         for user in broker.users
-    }
+    }  # fmt: skip
     return {"users": users, "vhosts": {name: _vhost(broker, name) for name in broker.vhosts}}
 
 
 def _vhost(broker: Broker, name: str) -> dict[str, Any]:
     vhost = broker.vhosts[name]
     return {
+        "properties": vhost.properties,
+        "limits": vhost.limits.as_table(),
+        "policies": vhost.policies.records(),
+        "operator policies": vhost.policies.operator_records(),
         "queues": [
             (queue.name, queue.id, queue.auto_delete, comparable(queue.arguments), queue.rules)
             for queue in vhost.queues.values()

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.conformance import frames
 from tests.core.wire.support import TABLES
 from tests.support.amqp import Client, take_turns
-from warren.core import auth
-from warren.core.auth import AuthError, Permissions, Users
+from warren.core.auth import AuthError, Permissions, Users, hashes
 from warren.core.broker import Broker
 from warren.core.clock import ManualClock
 from warren.core.definitions.decode import BadDefinition
@@ -22,14 +21,20 @@ from warren.core.definitions.kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,
+    OperatorPolicyDefinition,
     PermissionDefinition,
+    PolicyDefinition,
     QueueDefinition,
+    TopicPermissionDefinition,
     UserDefinition,
+    UserLimitsDefinition,
     VhostDefinition,
+    VhostLimitsDefinition,
 )
 from warren.core.errors import ChannelError
 from warren.core.queue.queue import Queue
 from warren.core.vhost import VirtualHost
+from warren.core.vhosts import put_vhost
 
 from .support import NotingStore, made, new_broker, restarted, seen
 
@@ -39,8 +44,8 @@ RULES = {"x-message-ttl": 60_000, "x-max-length": 5, "x-dead-letter-exchange": "
 
 @pytest.fixture(autouse=True)
 def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "ARGON2_MEMORY_KIB", 8)
-    monkeypatch.setattr(auth, "ARGON2_TIME_COST", 1)
+    monkeypatch.setattr(hashes, "ARGON2_MEMORY_KIB", 8)
+    monkeypatch.setattr(hashes, "ARGON2_TIME_COST", 1)
 
 
 @pytest.fixture
@@ -78,6 +83,14 @@ def test_all_that_lasts_is_there_again(started: tuple[Broker, NotingStore]) -> N
     broker.add_vhost("other")
     broker.users.add("tony", "secret", ("management", "monitoring"))
     broker.users.set_permissions("tony", "other", "^t", "", ".*")
+    broker.users.set_topic_permission("tony", "other", "amq.topic", "^{username}", "")
+    broker.users.set_topic_permission("tony", "/", "amq.topic", "a", "b")
+    broker.users.set_limits("tony", {"max-connections": 3})
+    put_vhost(broker, "other", {"description": "for tests", "tags": ["a", "b"]})
+    broker.vhosts["other"].limits.set({"max-queues": -1})
+    policies = broker.vhosts["/"].policies
+    policies.set(PolicyDefinition("/", "p", "^mail", "queues", -2, {"max-length": 3}))
+    policies.set(OperatorPolicyDefinition("/", "p", "", "all", 5, {"expires": 60_000}))
     declare_all(Client(broker))
     again, _ = restarted(store)
     assert seen(again) == seen(broker)
@@ -338,6 +351,32 @@ def broken(*definitions: Definition) -> str:
         (
             PermissionDefinition("guest", "v", "", "", ""),
             "permission of user 'guest' in vhost 'v': there is no vhost 'v'",
+        ),
+        (
+            TopicPermissionDefinition("tony", "/", "x", "", ""),
+            "topic permission of user 'tony' for exchange 'x' in vhost '/': no user 'tony'",
+        ),
+        (
+            TopicPermissionDefinition("guest", "v", "x", "", ""),
+            "topic permission of user 'guest' for exchange 'x' in vhost 'v': there is no vhost 'v'",
+        ),
+        (
+            UserLimitsDefinition("guest", {"max-shoes": 1}),
+            "limits of user 'guest': user 'guest' has no limit 'max-shoes'; its limits are "
+            "max-connections and max-channels",
+        ),
+        (
+            VhostLimitsDefinition("v", {}),
+            "limits of vhost 'v': there is no vhost 'v'",
+        ),
+        (
+            PolicyDefinition("v", "p", "", "all", 0, {"max-length": 1}),
+            "policy 'p' in vhost 'v': there is no vhost 'v'",
+        ),
+        (
+            OperatorPolicyDefinition("/", "p", "(", "all", 0, {"max-length": 1}),
+            "operator policy 'p' in vhost '/': pattern: pattern '(' is not a regular expression: "
+            "missing ): (",
         ),
         (
             ExchangeDefinition("/", "x", "x-mystery", False, False, {}),

@@ -58,7 +58,7 @@ def written(state: State, number: int = 10) -> tuple[FaultyDisk, set[int]]:
 
 def described(segment: Segment) -> object:
     parts = {
-        key: (part.records, part.left, part.front, part.first, part.last, part.timed, part.dead,
+        key: (part.records, part.left, part.front, part.first, part.last, part.special, part.dead,
               part.partial)
         for key, part in segment.parts.items()
     }  # fmt: skip
@@ -91,7 +91,7 @@ def test_a_checkpoint_holds_the_state(
 def test_segments_of_a_process_that_did_not_stop_in_order_are_unclean(clean: bool) -> None:
     held = {number: Segment(number) for number in (4, 5)}
     for segment in held.values():
-        segment.part(7).add(1, 1, 1, 48, 30, timed=False)
+        segment.part(7).add(1, 1, 1, 48, 30, special=0)
     pieces = checkpoint.encode(9, 0, {}, {}, held, set(), born=5, clean=clean)
     disk = FaultyDisk()
     checkpoint.write(disk, STORE_ID, 9, list(pieces))
@@ -104,7 +104,7 @@ def test_segments_of_a_process_that_did_not_stop_in_order_are_unclean(clean: boo
 def test_many_definitions_and_parts_are_written_in_slices() -> None:
     segment = Segment(1)
     for queue_id in range(1, 1_201):
-        segment.part(queue_id).add(1, 1, 1, 48, 30, timed=False)
+        segment.part(queue_id).add(1, 1, 1, 48, 30, special=0)
     definitions = {b"%d" % number: b"" for number in range(4_500)}
     pieces = list(checkpoint.encode(2, 0, definitions, {}, {1: segment}, set(), born=1, clean=True))
     assert len(pieces) > 6
@@ -118,7 +118,7 @@ def test_many_definitions_and_parts_are_written_in_slices() -> None:
 def test_segments_that_are_done_or_later_are_not_listed() -> None:
     done, kept, later = Segment(1), Segment(2), Segment(10)
     for segment in (kept, later):
-        segment.part(7).add(1, 1, 1, 48, 30, timed=False)
+        segment.part(7).add(1, 1, 1, 48, 30, special=0)
     _, listed = written(State(10, segments={1: done, 2: kept, 10: later}))
     assert listed == {2}
 

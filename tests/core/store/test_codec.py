@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from warren.core.store.codec import (
     encode_messages,
     numbers,
     octets,
+    read_offsets,
     read_shares,
 )
 from warren.core.wire.properties import intern_traits
@@ -48,7 +50,7 @@ def blocks(draw: st.DrawFn) -> Block:
     return scattered(sent, sequence=sequence, traits=kind, before=before)
 
 
-def encoded(block: Block, runs: list[tuple[FakeQueue, Run]], **flags: bool) -> memoryview:
+def encoded(block: Block, runs: list[tuple[FakeQueue, Run]], **flags: Any) -> memoryview:
     return memoryview(b"".join(encode_messages(block, runs, WALL_MS, **flags)))
 
 
@@ -101,9 +103,25 @@ def test_every_queue_finds_its_share(held: tuple[Block, list[tuple[FakeQueue, Ru
         selection = None if run.selection is None else array("I", run.selection)
         assert messages.of(queue.id) == (selection, queue.is_read)
     assert messages.of(0) is None
-    count, timed, shares = read_shares(body)
-    assert (count, timed) == (block.count, block.traits.expiration is not None)
+    count, special, shares = read_shares(body)
+    assert (count, special) == (block.count, block.traits.special)
     assert shares == messages.shares
+
+
+@given(shared(), st.lists(st.tuples(st.integers(1, 2**62), st.integers(0, 2**62)), max_size=3))
+def test_numbers_of_queues_that_number_their_messages(
+    held: tuple[Block, list[tuple[FakeQueue, Run]]], offsets: list[tuple[int, int]]
+) -> None:
+    block, runs = held
+    body = memoryview(b"".join(encode_messages(block, runs, WALL_MS, offsets=offsets)))
+    assert list(read_offsets(body)) == offsets
+    messages = decode_messages(body, block.sequence, 0)
+    assert [messages.block.body(at) for at in range(block.count)] == [
+        block.body(at) for at in range(block.count)
+    ]
+    assert messages.block.blind_keys == block.blind_keys
+    assert read_shares(body)[2] == messages.shares
+    assert [messages.of(queue.id) is not None for queue, _ in runs] == [True] * len(runs)
 
 
 def test_queues_with_one_selection_share_it() -> None:

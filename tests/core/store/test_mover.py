@@ -220,7 +220,7 @@ def test_two_queues_with_different_shares(life: Life) -> None:
 
 
 def test_messages_with_a_time_of_their_own_keep_it(life: Life) -> None:
-    life.publish(b"timed", "kept", {"delivery_mode": 2, "expiration": "600000"})
+    life.publish(b"special", "kept", {"delivery_mode": 2, "expiration": "600000"})
     before = unmoved(life)
     churn(life, 60)
     assert not before & set(life.files())

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from array import array
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.messages import block
 from warren.core.block import Run
+from warren.core.store import part as module
 from warren.core.store.part import Index, Kept, Part, Segment, packed, positions, unpacked
+from warren.core.wire.properties import RANKED, TIMED
 
 
 def part_with(run: Run) -> tuple[Part, Kept]:
@@ -88,15 +93,49 @@ def test_flags_are_packed_as_bits(flags: bytearray) -> None:
 
 def test_an_index_finds_records_by_number_and_by_place() -> None:
     index = Index()
-    index.add(10, 14, 5, 48, 100, timed=False)
-    index.add(20, 20, 1, 148, 2**32 - 1, timed=True)
+    index.add(10, 14, 5, 48, 100, special=0)
+    index.add(20, 20, 1, 148, 2**32 - 1, special=TIMED)
     assert [index.at(number) for number in (9, 10, 15, 20, 99)] == [-1, 0, 0, 1, 1]
     assert [index.at_offset(offset) for offset in (48, 100, 148)] == [0, None, 1]
     entry = index[1]
-    assert (entry.first, entry.last, entry.count, entry.offset, entry.size, entry.timed) == (
-        20, 20, 1, 148, 2**32 - 1, True,
+    assert (entry.first, entry.last, entry.count, entry.offset, entry.size, entry.special) == (
+        20, 20, 1, 148, 2**32 - 1, TIMED,
     )  # fmt: skip
-    assert (index[0].last, index[0].timed, len(index)) == (14, False, 2)
+    assert (index[0].last, index[0].special, len(index)) == (14, 0, 2)
+    for special in (RANKED, TIMED | RANKED):
+        index.add(30, 31, 2, 48, 1, special=special)
+        assert (index[len(index) - 1].special, index[len(index) - 1].count) == (special, 2)
+    assert list(index.ends()) == [5, 6, 8, 10]
+
+
+def test_an_index_that_two_threads_ask_at_once() -> None:
+    """Neither finds what the other has half done."""
+    index = Index(array("Q", [1, 1 << 32 | 1, 1] * 3))
+    plain = itertools.accumulate
+    inner: list[list[int]] = []
+
+    def accumulate(counts: list[int], initial: int) -> Iterator[int]:
+        if not inner:
+            inner.append([])
+            inner[0] += index.ends()  # The other one comes here.
+        yield from plain(counts, initial=initial)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "accumulate", accumulate)
+        assert list(index.ends()) == [1, 2, 3]
+    assert inner == [[1, 2, 3]]
+    assert list(index.ends()) == [1, 2, 3]
+
+
+def test_what_messages_of_one_queue_take() -> None:
+    """About their part of the record, if others' lie between them."""
+    index = Index()
+    index.add(10, 14, 5, 48, 100, special=0)
+    index.add(20, 29, 5, 148, 100, special=0)
+    index.add(40, 49, 5, 0, 0, special=0)
+    assert [index[at].share_bytes for at in range(3)] == [100, 50, 0]
+    assert [index[at].is_lost for at in range(3)] == [False, False, True]
+    assert (index.size_bytes(0, 3), index.size_bytes(1, 9)) == (150, 50)
 
 
 @given(runs(), st.integers(0, 120), st.integers(0, 120))

@@ -1,0 +1,160 @@
+"""Messages that a queue must know one by one, by a time or a priority of their own: they never are
+in cold stretches, whatever they come back from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.core.life import PERSISTENT, Life, numbered
+from tests.core.queue.support import spans
+from tests.core.store.test_mover import churn, unmoved
+from warren.core.block import Cold, Span
+from warren.core.wire import properties as wire
+from warren.core.wire.properties import intern_traits
+
+URGENT = {**PERSISTENT, "priority": 3}
+TIMED = {**PERSISTENT, "expiration": "600000"}
+SPECIAL = pytest.mark.parametrize("properties", [URGENT, TIMED], ids=["priority", "expiration"])
+Again = Callable[[Life], object]
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Iterator[Life]:
+    found = Life(tmp_path / "log", segment_bytes=3_000)
+    found.declare("kept", arguments={"x-max-priority": 10})
+    found.declare("churn")
+    yield found
+    found.abandon()
+
+
+def fill(life: Life, properties: Mapping[str, object], special_at: int, count: int) -> None:
+    """One record each; all but one are plain."""
+    for number, body in enumerate(numbered(count)):
+        life.publish(body, "kept", properties if number == special_at else PERSISTENT)
+    life.write()
+
+
+def in_order(properties: Mapping[str, object], special_at: int, count: int) -> list[bytes]:
+    """How the bodies come out of a queue with priorities."""
+    bodies = numbered(count)
+    if "priority" in properties:
+        bodies.insert(0, bodies.pop(special_at))
+    return bodies
+
+
+def held(life: Life) -> list[tuple[type, int]]:
+    """What memory has of the queue, in order."""
+    return [(type(part), part.count) for part in life.queue("kept").backlog]
+
+
+@pytest.mark.parametrize(
+    ("priority", "expiration", "special"),
+    [
+        (0, None, 0),
+        (1, None, wire.RANKED),
+        (255, None, wire.RANKED),
+        (0, "5", wire.TIMED),
+        (9, "5", 3),
+    ],
+)
+def test_which_are(priority: int, expiration: str | None, special: int) -> None:
+    for persistent in (False, True):
+        traits = intern_traits(persistent, priority, expiration, False)
+        assert traits.special == special
+
+
+@pytest.mark.parametrize("again", [Life.restart, Life.crash])
+def test_a_priority_counts_only_where_the_queue_orders_by_it(tmp_path: Path, again: Again) -> None:
+    """JMS clients send one with each message."""
+    life = Life(tmp_path / "log", segment_bytes=3_000)
+    life.declare("kept")
+    for body in numbered(100):
+        life.publish(body, "kept", URGENT)
+    life.write()
+    life.page_out("kept")
+    assert {kind for kind, _ in held(life)} == {Cold}
+    again(life)
+    assert {kind for kind, _ in held(life)} == {Cold}
+    assert life.bodies("kept") == numbered(100)
+    life.abandon()
+
+
+def test_paging_leaves_them_between_stretches(life: Life) -> None:
+    """A queue with something that expires makes no stretches at all."""
+    fill(life, URGENT, 4, 10)
+    life.page_out("kept")
+    assert held(life) == [(Span, 1), (Cold, 4), (Cold, 5)]
+    (span,) = spans(life.queue("kept").backlog)
+    assert not span.run.block.resident
+    assert life.bodies("kept") == in_order(URGENT, 4, 10)
+
+
+@SPECIAL
+@pytest.mark.parametrize("again", [Life.restart, Life.crash])
+def test_they_are_known_one_by_one_after_a_restart(
+    life: Life, properties: Mapping[str, object], again: Again
+) -> None:
+    """Of their segment all are; other segments are stretches. Sizes are known, bytes not read."""
+    fill(life, properties, 4, 60)
+    assert len(life.files()) > 2
+    again(life)
+    found = held(life)
+    assert found[0] == (Span, 1)
+    assert found[-1][0] is Cold
+    special = [span for span in spans(life.queue("kept").backlog) if span.run.block.traits.special]
+    assert [span.run.block.resident for span in special] == [False]
+    assert special[0].body_bytes() == 6
+    assert life.bodies("kept") == in_order(properties, 4, 60)
+
+
+@SPECIAL
+@pytest.mark.parametrize("again", [Life.restart, Life.crash])
+def test_a_checkpoint_says_which_segments_have_them(
+    life: Life, properties: Mapping[str, object], again: Again
+) -> None:
+    """Their segment is complete and is not read from its beginning again."""
+    fill(life, properties, 0, 1)
+    for _ in range(4):
+        churn(life, 20, size=100)
+    assert life.files(".state")
+    again(life)
+    again(life)
+    assert held(life) == [(Span, 1)]
+    (span,) = spans(life.queue("kept").backlog)
+    traits = span.run.block.traits
+    assert (traits.priority, traits.expiration) == (
+        properties.get("priority", 0), properties.get("expiration"),
+    )  # fmt: skip
+
+
+@SPECIAL
+def test_moved_ones_are_still_known(life: Life, properties: Mapping[str, object]) -> None:
+    fill(life, properties, 0, 1)
+    before = unmoved(life)
+    churn(life, 60)
+    assert not before & set(life.files())
+    life.page_out("kept")
+    life.crash()
+    assert sum(kind is Span for kind, _ in held(life)) >= 1
+    special = [span for span in spans(life.queue("kept").backlog) if span.run.block.traits.special]
+    assert [span.count for span in special] == [1]
+    life.restart()
+    assert life.bodies("kept") == numbered(1)
+
+
+@pytest.mark.parametrize("again", [Life.restart, Life.crash])
+def test_those_that_were_settled_stay_away(life: Life, again: Again) -> None:
+    """Some of a record, out of order."""
+    life.client.call("Queue.Bind", queue="kept", exchange="amq.fanout")
+    fill(life, URGENT, 2, 4)
+    taken = [life.get("kept", ack=False) for _ in range(4)]
+    assert [reply.body for reply in taken if reply] == in_order(URGENT, 2, 4)
+    for reply in taken[0:3:2]:
+        assert reply is not None
+        life.client.send("Basic.Ack", delivery_tag=reply["delivery_tag"])
+    life.write()
+    again(life)
+    assert life.drain("kept") == [(b"000000", True), (b"000003", True)]
