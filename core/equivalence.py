@@ -12,9 +12,13 @@ from datetime import datetime
 from decimal import Decimal
 
 from .errors import ChannelError, precondition_failed
-from .model import FieldValue
+from .model import FieldValue, SizedInt
 
 _NOT_A_NUMBER = (float, "nan")
+_WIDTHS = {
+    b"b": "byte", b"B": "unsignedbyte", b"s": "short", b"u": "unsignedshort",
+    b"i": "unsignedint", b"l": "long", b"L": "unsignedlong",
+}  # fmt: skip
 
 
 def comparable(value: FieldValue) -> Hashable:
@@ -54,6 +58,8 @@ def type_name(value: FieldValue) -> str:
             return "void"
         case bool():
             return "bool"
+        case SizedInt():
+            return _WIDTHS[value.kind]
         case int():
             return "signedint" if -(2**31) <= value < 2**31 else "long"
         case float():

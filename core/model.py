@@ -16,6 +16,35 @@ FieldValue = Union[
 Table = dict[str, FieldValue]
 
 
+class SizedInt(int):
+    """A whole number that came in another width than the usual 32 bits with a sign; `kind` is its
+    type octet. Equal to the plain number; kept and told with its width."""
+
+    kind: bytes
+
+
+def _sized(kind: str) -> type[SizedInt]:
+    return type(f"SizedInt_{kind}", (SizedInt,), {"kind": kind.encode()})
+
+
+SIZED = {ord(kind): _sized(kind) for kind in "bBsuilL"}
+"""By type octet (AMQP 0-9-1 4.2.5.5, as RabbitMQ has it)."""
+
+
+class MessageHeaders(Table):
+    """The headers of a message that is to be routed, and beside them its whole property list.
+
+    `properties` is the list as it is on the wire, flag word first, for exchanges that look at
+    more than headers.
+    """
+
+    __slots__ = ("properties",)
+
+    def __init__(self, headers: Table, properties: bytes) -> None:
+        super().__init__(headers)
+        self.properties = properties
+
+
 @dataclass(slots=True)
 class Properties:
     """The fourteen properties of class basic, all optional (AMQP 0-9-1 1.8.2).

@@ -7,10 +7,13 @@ and with headers that no encoder of ours would give back byte for byte.
 
 from __future__ import annotations
 
-from ..model import Table
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from ..model import FieldValue
 from .properties import EXPIRATION, HEADERS, join, split
 from .tables import (
-    decode_checked,
     decode_value,
     encode_value,
     entries,
@@ -21,9 +24,22 @@ from .tables import (
 
 _EMPTY_TABLE = b"\x00\x00\x00\x00"
 _COUNT_MAX = 2**63 - 1
+_REJECTED = encode_value("rejected")
+_ONCE = b"l" + (1).to_bytes(8, "big")
 
 _Death = dict[bytes, bytes]
 """One entry of the history: keys and raw values."""
+
+
+class Letter(NamedTuple):
+    """A property list with one death more.
+
+    `copies` are the routing keys of CC that travel on, none if the queue sets a key of its own.
+    """
+
+    properties: bytes
+    copies: list[str]
+    deaths: Sequence[_Death]
 
 
 def add_death(
@@ -35,38 +51,74 @@ def add_death(
     routing_key: str,
     time_s: int,
     keep_keys: bool,
-) -> tuple[bytes, list[str], Table]:
-    """Adds one death to a property list that `read_traits` has passed.
-
-    Gives the new list, the extra routing keys that travel on (CC, unless the queue sets its own
-    key) and the headers, decoded.
-    """
+) -> Letter:
+    """Adds one death to a property list that `read_traits` has passed."""
     parts = split(raw)
-    pairs = dict(entries(parts.get(HEADERS, _EMPTY_TABLE)))
+    table = parts.get(HEADERS, _EMPTY_TABLE)
     expiration = parts.pop(EXPIRATION, None)
+    if b"-death" not in table and b"CC" not in table:
+        added, deaths = _first_death(queue, reason, exchange, routing_key, time_s, expiration)
+        parts[HEADERS] = (len(table) - 4 + len(added)).to_bytes(4, "big") + table[4:] + added
+        return Letter(join(parts), [], deaths)
+    pairs = dict(entries(table))
     copies = _keys(pairs, b"CC")
+    death = _death(queue, reason, exchange, [routing_key, *copies], time_s, expiration)
+    _tell(pairs, death)
+    deaths = _merge(_history(pairs), death)
+    pairs[b"x-death"] = _array(deaths)
+    if not keep_keys:
+        pairs.pop(b"CC", None)
+    parts[HEADERS] = join_entries(pairs)
+    return Letter(join(parts), copies if keep_keys else [], deaths)
+
+
+@lru_cache(64)
+def _first_death(
+    queue: str, reason: str, exchange: str, key: str, time_s: int, expiration: bytes | None
+) -> tuple[bytes, Sequence[_Death]]:
+    """What a message without a history gets: entries of its headers, and the history."""
+    death = _death(queue, reason, exchange, [key], time_s, expiration)
+    pairs: dict[bytes, bytes] = {}
+    _tell(pairs, death)
+    pairs[b"x-death"] = _array([death])
+    return join_entries(pairs)[4:], (death,)
+
+
+def _death(
+    queue: str,
+    reason: str,
+    exchange: str,
+    keys: list[FieldValue],
+    time_s: int,
+    expiration: bytes | None,
+) -> _Death:
     death = {
-        b"count": _count(1),
+        b"count": _ONCE,
         b"exchange": encode_value(exchange),
         b"queue": encode_value(queue),
         b"reason": encode_value(reason),
-        b"routing-keys": encode_value([routing_key, *copies]),
+        b"routing-keys": encode_value(keys),
         b"time": b"T" + time_s.to_bytes(8, "big"),
     }
     if expiration is not None:
         death[b"original-expiration"] = encode_value(expiration[1:].decode())
-    deaths = _merge(_history(pairs), death)
-    pairs[b"x-death"] = b"A" + join_items(b"F" + join_entries(death) for death in deaths)
+    return death
+
+
+def _tell(pairs: dict[bytes, bytes], death: _Death) -> None:
+    """Sets the headers of the last death, and those of the first, unless there was one."""
+    is_first = not _history(pairs)
     for name in (b"queue", b"reason", b"exchange"):
-        pairs.setdefault(b"x-first-death-" + name, death[name])
+        first = b"x-first-death-" + name
+        pairs[first] = death[name] if is_first else pairs.get(first, death[name])
         pairs[b"x-last-death-" + name] = death[name]
-    if not keep_keys:
-        pairs.pop(b"CC", None)
-    parts[HEADERS] = join_entries(pairs)
-    return join(parts), copies if keep_keys else [], decode_checked(parts[HEADERS])
 
 
-def would_cycle(headers: Table, target: str, reason: str) -> bool:
+def _array(deaths: Sequence[_Death]) -> bytes:
+    return b"A" + join_items(b"F" + join_entries(death) for death in deaths)
+
+
+def would_cycle(deaths: Sequence[_Death], target: str, reason: str) -> bool:
     """True if the message has been dead in `target` before and nobody rejected it since.
 
     Such a message would go round for ever; a rejection is a consumer's doing and breaks the
@@ -74,15 +126,11 @@ def would_cycle(headers: Table, target: str, reason: str) -> bool:
     """
     if reason == "rejected":
         return False
-    history = headers.get("x-death")
-    if not isinstance(history, list):
-        return False
-    for death in history:
-        if not isinstance(death, dict):
-            continue
-        if death.get("reason") == "rejected":
+    name = encode_value(target)
+    for death in deaths:
+        if death.get(b"reason") == _REJECTED:
             return False
-        if death.get("queue") == target:
+        if death.get(b"queue") == name:
             return True
     return False
 
@@ -95,13 +143,20 @@ def _history(pairs: dict[bytes, bytes]) -> list[_Death]:
 
 
 def _merge(history: list[_Death], death: _Death) -> list[_Death]:
-    """Same queue and reason: count up and move to the front."""
-    for place, old in enumerate(history):
-        if old.get(b"queue") == death[b"queue"] and old.get(b"reason") == death[b"reason"]:
-            counted = decode_value(old.get(b"count", b"V"))
-            again = _count(counted + 1 if isinstance(counted, int) else 1)
-            return [{**old, b"count": again}, *history[:place], *history[place + 1 :]]
-    return [death, *history]
+    """Same queue and reason: count up and move to the front. There is one entry of each pair."""
+    if not history:
+        return [death]
+    same = [old for old in history if _pair(old) == _pair(death)]
+    others = [old for old in history if _pair(old) != _pair(death)]
+    if not same:
+        return [death, *others]
+    counted = decode_value(same[0].get(b"count", b"V"))
+    again = _count(counted + 1 if isinstance(counted, int) else 1)
+    return [{**same[0], b"count": again}, *others]
+
+
+def _pair(death: _Death) -> tuple[bytes | None, bytes | None]:
+    return death.get(b"queue"), death.get(b"reason")
 
 
 def _count(number: int) -> bytes:
@@ -110,7 +165,9 @@ def _count(number: int) -> bytes:
 
 
 def _keys(pairs: dict[bytes, bytes], name: bytes) -> list[str]:
-    value = decode_value(pairs.get(name, b"V"))
+    if name not in pairs:
+        return []
+    value = decode_value(pairs[name])
     if not isinstance(value, list):
         return []
     return [key for key in value if isinstance(key, str)]

@@ -14,7 +14,7 @@ from array import array
 from ..block import Block, FrameBlock, ScatteredBlock, Span, StridedBlock
 from .frames import DELIVER, END_OCTET, METHOD, body_frames, header_frame, short_string
 
-_COLUMNS_MAX = 96
+COLUMNS_MAX = 96
 """Longer bodies are copied faster whole; measured: even at about 100 bytes."""
 _COLUMNS_MIN_MESSAGES = 12
 """Below, setting up the columns costs more than a loop over the messages."""
@@ -79,11 +79,11 @@ class DeliverFramer:
                 pieces += (head, tag.to_bytes(8, "big"), fixed, data[body : body + body_bytes])
                 body += stride
             return b"".join(pieces)
-        if body_bytes <= _COLUMNS_MAX:
+        if body_bytes <= COLUMNS_MAX:
             template = head + bytes(8) + fixed + data[body : body + body_bytes]
             out = bytearray(template * count)
             width = len(template)
-            _number(out, len(head), width, first_tag, count)
+            write_numbers(out, len(head), width, first_tag, count)
             at = width - body_bytes
             stop = body + stride * (count - 1)
             for column in range(body_bytes - 1):
@@ -92,7 +92,7 @@ class DeliverFramer:
         template = head + bytes(8) + fixed
         width = len(template)
         heads = bytearray(template * count)
-        _number(heads, len(head), width, first_tag, count)
+        write_numbers(heads, len(head), width, first_tag, count)
         parts: list[bytes | bytearray] = [b""] * (2 * count)
         parts[0::2] = [heads[at : at + width] for at in range(0, width * count, width)]
         stop = body + stride * count
@@ -167,7 +167,7 @@ class DeliverFramer:
         return b"".join(pieces)
 
 
-def _number(out: bytearray, at: int, width: int, first_tag: int, count: int) -> None:
+def write_numbers(out: bytearray, at: int, width: int, first_tag: int, count: int) -> None:
     """Writes the tags `first_tag`, ... big-endian into `out`, one each `width` bytes from `at`."""
     numbers = array("Q", range(first_tag, first_tag + count))
     if _SWAPPED:

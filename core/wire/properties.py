@@ -41,6 +41,11 @@ _EXPIRATION_DIGITS = 11
 """Longer ones may be above the bound of 315,360,000,000 ms and are looked at as numbers."""
 
 
+TIMED, RANKED = 1, 2
+"""It has an expiration: may be due anywhere in a queue. It has a priority: goes before others where
+a queue orders by that."""
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What the broker must know of a message's properties; interned, compared by identity.
@@ -54,6 +59,12 @@ class Traits:
     priority: int = 0
     expiration: str | None = None
     inspected: bool = False
+
+    @property
+    def special(self) -> int:
+        """Why a queue may have to know such messages one by one, even those that are not resident:
+        `TIMED`, `RANKED`, both or neither."""
+        return TIMED * (self.expiration is not None) | RANKED * (self.priority > 0)
 
 
 PLAIN = Traits()

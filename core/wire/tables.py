@@ -18,7 +18,7 @@ from struct import Struct
 from typing import cast
 
 from ..errors import ConnectionFault
-from ..model import FieldValue, Table
+from ..model import SIZED, FieldValue, SizedInt, Table
 
 MAX_DEPTH = 32
 """Deeper tables exist only in attacks: 580 levels end a recursive decoder."""
@@ -174,7 +174,9 @@ def decode_value(raw: bytes) -> FieldValue:
     """
     number = _NUMBERS.get(raw[0])
     if number is not None:
-        return cast(FieldValue, number.unpack_from(raw, 1)[0])
+        value = number.unpack_from(raw, 1)[0]
+        sized = SIZED.get(raw[0])
+        return cast(FieldValue, value if sized is None else sized(value))
     match chr(raw[0]):
         case "S":
             return _text(raw[5:])
@@ -239,6 +241,8 @@ def encode_value(value: FieldValue) -> bytes:
 
 
 def _encode_integer(value: int) -> bytes:
+    if isinstance(value, SizedInt):
+        return value.kind + _NUMBERS[value.kind[0]].pack(value)
     if -(2**31) <= value < 2**31:
         return b"I" + value.to_bytes(4, "big", signed=True)
     if -(2**63) <= value < 2**63:

@@ -122,7 +122,7 @@ def simple(value: FieldValue) -> bool:
 def test_values_of_every_type(raw: bytes, value: FieldValue) -> None:
     data = table(entry(b"k", raw))
     assert decode_table(data, 0, len(data)) == ({"k": value}, len(data))
-    assert type(decode_value(raw)) is type(value)
+    assert isinstance(decode_value(raw), type(value))
 
 
 @pytest.mark.parametrize(

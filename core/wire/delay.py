@@ -1,0 +1,72 @@
+"""The header `x-delay`: how long a message is to wait at an exchange that delays.
+
+Whole milliseconds, 1 to 4,294,967,295. As RabbitMQ's plugin has it, text of digits and numbers
+with a fraction count too (the fraction is cut off), and a message that has waited carries the
+negative of its time: it waits nowhere again, wherever its headers are published once more.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from ..model import FieldValue, Table
+from .properties import HEADERS, join, split
+from .tables import decode_value, encode_value, entries, join_entries
+
+DELAY = "x-delay"
+DELAY_MAX_MS = 2**32 - 1
+_DELAY = DELAY.encode()
+_NO_TABLE = b"\x00\x00\x00\x00"
+_TEXT_MAX = 20
+
+
+def wait_ms(value: FieldValue) -> int:
+    """How long a message with this header waits; 0 for not at all.
+
+    Raises `ValueError` saying what is wrong with one that is no such number.
+    """
+    number = _number(value)
+    if number is None:
+        raise ValueError("milliseconds are needed, as a whole number")
+    if abs(number) > DELAY_MAX_MS:
+        raise ValueError(f"{DELAY_MAX_MS} milliseconds at most")
+    return max(0, number)
+
+
+def _number(value: FieldValue) -> int | None:
+    match value:
+        case None:
+            return 0
+        case bool():
+            return None
+        case int():
+            return value
+        case float() | Decimal():
+            return int(value) if math.isfinite(value) else None
+        case str():
+            digits = value[1:] if value[:1] in ("+", "-") else value
+            whole = digits.isascii() and digits.isdigit() and len(digits) <= _TEXT_MAX
+            return int(value) if whole else None
+        case _:
+            return None
+
+
+def kept_wait_ms(properties: bytes) -> int:
+    """How long a message with this list waits, that an exchange has let in."""
+    table = split(properties).get(HEADERS, _NO_TABLE)
+    for name, raw in entries(table):
+        if name == _DELAY:
+            return wait_ms(decode_value(raw))
+    return 0
+
+
+def has_waited(properties: bytes) -> tuple[bytes, Table]:
+    """The list of a message whose time has come, and its headers; but for the delay they stay
+    byte for byte."""
+    parts = split(properties)
+    pairs = dict(entries(parts.get(HEADERS, _NO_TABLE)))
+    pairs[_DELAY] = encode_value(-wait_ms(decode_value(pairs.get(_DELAY, b"V"))))
+    parts[HEADERS] = join_entries(pairs)
+    headers = {name.decode(): decode_value(value) for name, value in pairs.items()}
+    return join(parts), headers

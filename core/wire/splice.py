@@ -1,0 +1,53 @@
+"""Adding a number to the headers of messages without decoding them: what is known at delivery
+only (x-delivery-count, x-stream-offset, x-offset)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .frames import short_string
+from .properties import CONTENT_ENCODING, CONTENT_TYPE, HEADERS, split, without_header
+
+_KEPT_MAX = 512
+_LONG = b"l"
+_kept: dict[tuple[bytes, bytes], tuple[bytes, bytes]] = {}
+
+Numbers = Mapping[bytes, int]
+
+
+def splice(raw: bytes, name: bytes) -> tuple[bytes, bytes]:
+    """What stands before and after the eight octets of a long `name` in the headers of a property
+    list that `read_traits` has passed. A header of that name which was there is left out."""
+    found = _kept.get((raw, name))
+    if found is None:
+        found = _splice(raw, name)
+        if len(raw) <= 256:
+            if len(_kept) >= _KEPT_MAX:
+                _kept.clear()
+            _kept[raw, name] = found
+    return found
+
+
+def _splice(raw: bytes, name: bytes) -> tuple[bytes, bytes]:
+    entry = short_string(name.decode()) + _LONG
+    flags = raw[0] << 8 | raw[1]
+    if flags & HEADERS and name in split(raw)[HEADERS]:
+        raw = without_header(raw, name)
+    at = 2
+    if flags & CONTENT_TYPE:
+        at += 1 + raw[at]
+    if flags & CONTENT_ENCODING:
+        at += 1 + raw[at]
+    if not flags & HEADERS:
+        head = (flags | HEADERS).to_bytes(2, "big") + raw[2:at]
+        return head + (len(entry) + 8).to_bytes(4, "big") + entry, raw[at:]
+    size = int.from_bytes(raw[at : at + 4], "big")
+    end = at + 4 + size
+    head = raw[:at] + (size + len(entry) + 8).to_bytes(4, "big")
+    return head + raw[at + 4 : end] + entry, raw[end:]
+
+
+def with_number(raw: bytes, name: bytes, number: int) -> bytes:
+    """The list with that header."""
+    before, after = splice(raw, name)
+    return before + number.to_bytes(8, "big") + after

@@ -1,0 +1,210 @@
+"""WebSocket frames, the server's side (RFC 6455), without a socket.
+
+What a client sends is unmasked as it comes and handed on at once, whatever message it belongs to:
+AMQP has frames of its own, and a client that announces a message of a terabyte costs nothing. What
+goes out has one AMQP frame a message, as LavinMQ sends it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .frames import FRAME_OVERHEAD_BYTES, PROTOCOL_HEADER
+
+CONTINUATION, TEXT, BINARY = 0, 1, 2
+CLOSE, PING, PONG = 8, 9, 10
+NORMAL, PROTOCOL_ERROR, UNSUPPORTED, INVALID_DATA = 1000, 1002, 1003, 1007
+"""Close codes (RFC 6455 7.4.1)."""
+NO_CODE = 0
+"""Stands for a close frame without a code."""
+
+_FINAL, _RESERVED, _OPCODE, _CONTROL = 0x80, 0x70, 0x0F, 0x08
+_MASKED, _LENGTH = 0x80, 0x7F
+_SHORT, _LONG = 126, 127
+"""Lengths that say that the real one follows, in 2 or in 8 octets."""
+_MASK_BYTES = 4
+_CONTROL_MAX_BYTES = 125
+_CHUNK_BYTES = 8_192
+"""Of which numbers are made to unmask: three times as fast as of a whole read."""
+_FRAMES_AT_ONCE = 4_096
+"""Some 5 ms of work. A read can hold ten times as many, and others have their turn between."""
+
+
+class Ending(NamedTuple):
+    """Why nothing more is heard: what a close frame should say, and whether the client did."""
+
+    code: int
+    reason: str
+    by_client: bool
+
+
+class Inbound:
+    """Takes what a client sends."""
+
+    def __init__(self) -> None:
+        self.ping: bytes | None = None
+        """The last ping that waits for its pong; whoever answers takes it away."""
+        self.ended: Ending | None = None
+        self.unfinished = False
+        """Frames of the last read are still to be taken: `receive(b"")` in a later turn."""
+        self._rest = b""
+        """What was not taken yet; or a head, or a control frame, that has come in part."""
+        self._left = 0
+        """Octets of the message's frame at hand that are still to come."""
+        self._mask = b""
+        self._in_message = False
+
+    def receive(self, data: bytes) -> bytes:
+        """Gives the octets of binary messages that came with this read.
+
+        Nothing comes behind `ended`: the client said close, or broke a rule.
+        """
+        if self._rest:
+            data, self._rest = self._rest + data, b""
+        self.unfinished = False
+        pieces: list[bytes] = []
+        at, size, frames = 0, len(data), 0
+        while at < size and self.ended is None:
+            if self._left:
+                piece = data[at : at + self._left]
+                pieces.append(self._unmasked(piece))
+                self._left -= len(piece)
+                at += len(piece)
+                continue
+            self.unfinished = frames == _FRAMES_AT_ONCE
+            end = -1 if self.unfinished else self._frame(data, at)
+            if end < 0:
+                self._rest = data[at:]
+                break
+            at, frames = end, frames + 1
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _frame(self, data: bytes, at: int) -> int:
+        """Takes a head, and a control frame whole; gives where to go on, -1 for incomplete."""
+        size = len(data)
+        if size - at < 2:
+            return -1
+        first, second = data[at], data[at + 1]
+        fault = self._fault(first, second)
+        if fault is not None:
+            self.ended = fault
+            return size
+        at, length = at + 2, second & _LENGTH
+        if length >= _SHORT:
+            wide = 2 if length == _SHORT else 8
+            if size - at < wide:
+                return -1
+            length = int.from_bytes(data[at : at + wide], "big")
+            if length >> 63:
+                self.ended = _refused(PROTOCOL_ERROR, "a length of more than 63 bits")
+                return size
+            at += wide
+        if first & _CONTROL:
+            return self._control(first & _OPCODE, data, at, length)
+        if size - at < _MASK_BYTES:
+            return -1
+        self._mask = data[at : at + _MASK_BYTES]
+        self._left = length
+        self._in_message = not first & _FINAL
+        return at + _MASK_BYTES
+
+    def _fault(self, first: int, second: int) -> Ending | None:
+        """What is wrong with the first two octets of a frame (RFC 6455 5.1, 5.2, 5.4, 5.5)."""
+        opcode = first & _OPCODE
+        if first & _RESERVED:
+            return _refused(PROTOCOL_ERROR, "reserved bits are set")
+        if not second & _MASKED:
+            return _refused(PROTOCOL_ERROR, "a client's frame is not masked")
+        if opcode & _CONTROL:
+            if opcode > PONG:
+                return _refused(PROTOCOL_ERROR, f"unknown opcode {opcode}")
+            if not first & _FINAL or second & _LENGTH > _CONTROL_MAX_BYTES:
+                return _refused(PROTOCOL_ERROR, "a control frame is long or in parts")
+            return None
+        if opcode > BINARY:
+            return _refused(PROTOCOL_ERROR, f"unknown opcode {opcode}")
+        if (opcode == CONTINUATION) is not self._in_message:
+            return _refused(PROTOCOL_ERROR, "a message begins inside of another, or nowhere")
+        if opcode == TEXT:
+            return _refused(UNSUPPORTED, "AMQP comes in binary messages")
+        return None
+
+    def _control(self, opcode: int, data: bytes, at: int, length: int) -> int:
+        end = at + _MASK_BYTES + length
+        if len(data) < end:
+            return -1
+        payload = unmasked(data[at + _MASK_BYTES : end], data[at : at + _MASK_BYTES])
+        if opcode == PING:
+            self.ping = payload
+        elif opcode == CLOSE:
+            self.ended = _closed_with(payload)
+        return end
+
+    def _unmasked(self, piece: bytes) -> bytes:
+        plain = unmasked(piece, self._mask)
+        turn = len(piece) % _MASK_BYTES
+        self._mask = self._mask[turn:] + self._mask[:turn]
+        return plain
+
+
+def unmasked(data: bytes, mask: bytes) -> bytes:
+    """Each octet xor that of the mask whose turn it is (RFC 6455 5.3)."""
+    size = len(data)
+    if size <= _CHUNK_BYTES:
+        key = int.from_bytes((mask * (size // _MASK_BYTES + 1))[:size], "little")
+        return (int.from_bytes(data, "little") ^ key).to_bytes(size, "little")
+    chunks = (data[at : at + _CHUNK_BYTES] for at in range(0, size, _CHUNK_BYTES))
+    return b"".join([unmasked(chunk, mask) for chunk in chunks])
+
+
+def _refused(code: int, reason: str) -> Ending:
+    return Ending(code, reason, by_client=False)
+
+
+def _closed_with(payload: bytes) -> Ending:
+    """What a client's close frame says (RFC 6455 5.5.1, 7.4)."""
+    if not payload:
+        return Ending(NO_CODE, "", by_client=True)
+    code = int.from_bytes(payload[:2], "big")
+    registered = 1000 <= code <= 1014 and code not in (1004, 1005, 1006)
+    if len(payload) < 2 or not (registered or 3000 <= code <= 4999):
+        return _refused(PROTOCOL_ERROR, "a close frame without a code that may be sent")
+    try:
+        payload[2:].decode()
+    except UnicodeDecodeError:
+        return _refused(INVALID_DATA, "the reason of a close frame is not UTF-8")
+    return Ending(code, "", by_client=True)
+
+
+# -- what goes out
+
+
+def frame(opcode: int, payload: bytes) -> bytes:
+    """A whole message or control frame; a server does not mask."""
+    return _head(opcode, len(payload)) + payload
+
+
+def close_frame(code: int, reason: str = "") -> bytes:
+    return frame(CLOSE, code.to_bytes(2, "big") + reason.encode() if code else b"")
+
+
+def messages(data: bytes | bytearray) -> bytes:
+    """AMQP frames as binary messages, one each; the protocol header is one too."""
+    if data.startswith(PROTOCOL_HEADER[:4]):
+        return frame(BINARY, bytes(data))
+    pieces: list[bytes | bytearray] = []
+    at, size = 0, len(data)
+    while at < size:
+        end = at + FRAME_OVERHEAD_BYTES + int.from_bytes(data[at + 3 : at + 7], "big")
+        piece = data[at:end]
+        pieces += _head(BINARY, len(piece)), piece
+        at = end
+    return b"".join(pieces)
+
+
+def _head(opcode: int, length: int) -> bytes:
+    if length < _SHORT:
+        return bytes((_FINAL | opcode, length))
+    if length < 1 << 16:
+        return bytes((_FINAL | opcode, _SHORT)) + length.to_bytes(2, "big")
+    return bytes((_FINAL | opcode, _LONG)) + length.to_bytes(8, "big")
