@@ -1,118 +1,233 @@
 """What a queue's `x-` arguments ask for, checked when it is declared.
 
-A plain queue has no `Rules` at all, so it pays for none. Known arguments whose feature is not
-built are refused, since ignoring one would break what its owner relies on; unknown ones are kept
-and compared on redeclaration, for old clients send strays.
+Arguments that another queue type has are refused, since ignoring one would break what its owner
+relies on; unknown ones are kept and compared on redeclaration, for old clients send strays
+(`strict` refuses those too). Nothing is clamped.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 
-from ..equivalence import resource, type_name
+from ..deduplication import CACHE_SIZE, CACHE_SIZE_MAX, HEADER
+from ..equivalence import resource, shown, type_name
 from ..errors import ChannelError, precondition_failed
 from ..model import FieldValue, Table
+from .rules import PLAIN, Deduplication, RetryDelay, Rules
 
 logger = logging.getLogger(__name__)
 
 MAX_TTL_MS = 315_360_000_000
 """Ten years, RabbitMQ's bound."""
+MAX_PRIORITY = 255
+QUORUM_PRIORITY = 31
+"""The highest priority of quorum queues (RabbitMQ 4.3)."""
+QUORUM_DELIVERY_LIMIT = 20
+SEGMENT_BYTES_MAX = 3_000_000_000
+RETRY_MIN_MS, RETRY_MAX_MS = 1_000, 60_000
 _LENGTH_MAX = 2**63 - 1
 _OVERFLOWS = ("drop-head", "reject-publish", "reject-publish-dlx")
-_IGNORED = frozenset(
-    {"x-queue-leader-locator", "x-queue-master-locator", "x-quorum-initial-group-size"}
-)
-_NOT_BUILT = frozenset(
+_RETRY_KINDS = ("disabled", "all", "failed", "returned")
+_AGE = re.compile(r"([0-9]{1,12})([YMDhms])")
+_AGE_UNIT_S = {"Y": 31_536_000, "M": 2_592_000, "D": 86_400, "h": 3_600, "m": 60, "s": 1}
+
+_PLACEMENT = frozenset(
     {
-        "x-max-priority", "x-single-active-consumer", "x-delivery-limit", "x-consumer-timeout",
-        "x-message-deduplication", "x-cache-size", "x-cache-ttl", "x-deduplication-header",
-        "x-max-age", "x-stream-max-segment-size-bytes", "x-stream-filter-size-bytes",
-        "x-delayed-retry-type", "x-delayed-retry-min", "x-delayed-retry-max",
+        "x-queue-type", "x-queue-leader-locator", "x-queue-master-locator",
+        "x-quorum-initial-group-size", "x-quorum-target-group-size", "x-initial-cluster-size",
     }
 )  # fmt: skip
+"""Where replicas go: there is one."""
+_COMMON = _PLACEMENT | {
+    "x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", "x-overflow",
+    "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-dead-letter-strategy",
+    "x-queue-mode", "x-queue-version", "x-single-active-consumer", "x-delivery-limit",
+    "x-consumer-timeout", "x-message-deduplication", "x-cache-size", "x-cache-ttl",
+    "x-deduplication-header",
+}  # fmt: skip
+OF_TYPE = {
+    "classic": _COMMON | {"x-max-priority"},
+    "quorum": _COMMON
+    | {"x-delayed-retry-type", "x-delayed-retry-min", "x-delayed-retry-max",
+       "x-max-in-memory-length", "x-max-in-memory-bytes"},
+    "stream": _PLACEMENT
+    | {"x-max-length-bytes", "x-max-age", "x-stream-max-segment-size-bytes",
+       "x-stream-filter-size-bytes"},
+}  # fmt: skip
+KNOWN = frozenset[str]().union(*OF_TYPE.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """Everything that makes a queue more than plain."""
+class Declared:
+    """What a declaration asks for beside its arguments."""
 
-    message_ttl_ms: int | None = None
-    expires_ms: int | None = None
-    max_length: int | None = None
-    max_length_bytes: int | None = None
-    overflow: str = "drop-head"
-    dead_letter_exchange: str | None = None
-    dead_letter_routing_key: str | None = None
+    name: str
+    vhost: str
+    durable: bool = True
+    exclusive: bool = False
+    auto_delete: bool = False
 
     @property
-    def limited(self) -> bool:
-        return self.max_length is not None or self.max_length_bytes is not None
-
-    @property
-    def looks_at_each(self) -> bool:
-        """Whether what is in the queue must be known message by message, also after a restart."""
-        return self.message_ttl_ms is not None or self.max_length_bytes is not None
-
-    @property
-    def rejects(self) -> bool:
-        return self.limited and self.overflow != "drop-head"
+    def where(self) -> str:
+        return resource("queue", self.name, self.vhost)
 
 
-PLAIN = Rules()
+def queue_type(declared: Declared, arguments: Table) -> str:
+    """`classic`, `quorum` or `stream`. Raises `ChannelError` 406 for another."""
+    kind = arguments.get("x-queue-type", "classic")
+    if not isinstance(kind, str) or kind not in OF_TYPE:
+        raise precondition_failed(
+            f"invalid arg 'x-queue-type' for {declared.where}: unknown queue type "
+            f"'{shown(kind)}', there are {', '.join(OF_TYPE)}"
+        )
+    return kind
 
 
-def read_rules(name: str, vhost: str, arguments: Table) -> Rules | None:
-    """Gives None for a plain queue. Raises `ChannelError` 406 naming argument and queue."""
-    if not arguments:
+def has_argument(kind: str, argument: str) -> bool:
+    """Whether queues of this type have it; what no type knows is kept by all."""
+    return argument in OF_TYPE[kind] or argument not in KNOWN
+
+
+def read_rules(declared: Declared, arguments: Table, *, strict: bool = False) -> Rules | None:
+    """Gives None for a plain classic queue.
+
+    Raises `ChannelError` 406 naming argument and queue; with `strict` for unknown ones too.
+    """
+    kind = queue_type(declared, arguments)
+    if kind == "classic" and not arguments:
         return None
-    reader = _Arguments(name, vhost, arguments)
-    reader.refuse_unbuilt()
+    check_properties(declared, arguments)
+    reader = _Arguments(declared, arguments)
+    reader.refuse_others(kind)
+    reader.see_unknown(strict=strict)
+    if kind == "stream":
+        return _stream_rules(reader)
+    rules = _rules(reader, quorum=kind == "quorum")
+    return None if rules == PLAIN else rules
+
+
+def check_properties(declared: Declared, arguments: Table) -> None:
+    """Quorum queues and streams are there for good, under a name that somebody gave them.
+
+    Raises `ChannelError` 406 for others, and for a type that there is not.
+    """
+    kind = queue_type(declared, arguments)
+    if kind == "classic":
+        return
+    for wrong, is_wrong in (
+        ("non-durable", not declared.durable),
+        ("exclusive-owner", declared.exclusive),
+        ("auto-delete", declared.auto_delete),
+    ):
+        if is_wrong:
+            raise precondition_failed(f"invalid property '{wrong}' for {declared.where}")
+    if not declared.name:
+        raise precondition_failed(
+            f"Cannot declare a server-named queue for type rabbit_{kind}_queue"
+        )
+
+
+def _rules(reader: _Arguments, *, quorum: bool) -> Rules:
+    overflows = _OVERFLOWS[:2] if quorum else _OVERFLOWS
+    limit = reader.integer("x-delivery-limit", -1, _LENGTH_MAX)
     rules = Rules(
         message_ttl_ms=reader.integer("x-message-ttl", 0, MAX_TTL_MS),
         expires_ms=reader.integer("x-expires", 1, MAX_TTL_MS),
         max_length=reader.integer("x-max-length", 0, _LENGTH_MAX),
         max_length_bytes=reader.integer("x-max-length-bytes", 0, _LENGTH_MAX),
-        overflow=reader.choice("x-overflow", _OVERFLOWS) or "drop-head",
+        overflow=reader.choice("x-overflow", overflows) or "drop-head",
         dead_letter_exchange=reader.text("x-dead-letter-exchange"),
         dead_letter_routing_key=reader.text("x-dead-letter-routing-key"),
+        max_priority=QUORUM_PRIORITY if quorum else reader.integer("x-max-priority", 0, 255),
+        single_active=reader.boolean("x-single-active-consumer"),
+        delivery_limit=QUORUM_DELIVERY_LIMIT if quorum and limit is None else limit,
+        retry_delay=_retry_delay(reader),
+        consumer_timeout_ms=reader.integer("x-consumer-timeout", 0, MAX_TTL_MS),
+        deduplication=_deduplication(reader),
     )
     reader.choice("x-queue-mode", ("default", "lazy"))
     reader.integer("x-queue-version", 1, 2)
+    reader.integer("x-max-in-memory-length", 0, _LENGTH_MAX)
+    reader.integer("x-max-in-memory-bytes", 0, _LENGTH_MAX)
     reader.choice("x-dead-letter-strategy", ("at-most-once", "at-least-once"))
     if rules.dead_letter_routing_key is not None and rules.dead_letter_exchange is None:
         raise reader.invalid(
             "x-dead-letter-routing-key", "needs an x-dead-letter-exchange beside it"
         )
-    reader.warn_unknown()
-    return None if rules == PLAIN else rules
+    return rules
+
+
+def _deduplication(reader: _Arguments) -> Deduplication | None:
+    size = reader.integer("x-cache-size", 1, CACHE_SIZE_MAX)
+    ttl_ms = reader.integer("x-cache-ttl", 0, MAX_TTL_MS)
+    header = reader.text("x-deduplication-header")
+    if header == "":
+        raise reader.invalid("x-deduplication-header", "the name of a header is needed")
+    if not reader.boolean("x-message-deduplication"):
+        return None
+    return Deduplication(size or CACHE_SIZE, ttl_ms, header or HEADER)
+
+
+def _retry_delay(reader: _Arguments) -> RetryDelay | None:
+    kind = reader.choice("x-delayed-retry-type", _RETRY_KINDS)
+    min_ms = reader.integer("x-delayed-retry-min", 0, MAX_TTL_MS)
+    max_ms = reader.integer("x-delayed-retry-max", 0, MAX_TTL_MS)
+    if kind is None or kind == "disabled":
+        return None
+    first_ms = RETRY_MIN_MS if min_ms is None else min_ms
+    last_ms = max(RETRY_MAX_MS, first_ms) if max_ms is None else max_ms
+    if last_ms < first_ms:
+        raise reader.invalid(
+            "x-delayed-retry-max", f"{last_ms} is less than x-delayed-retry-min, {first_ms}"
+        )
+    return RetryDelay(kind, first_ms, last_ms)
+
+
+def _stream_rules(reader: _Arguments) -> Rules:
+    return Rules(
+        max_length_bytes=reader.integer("x-max-length-bytes", 0, _LENGTH_MAX),
+        max_age_ms=_max_age_ms(reader),
+        segment_bytes=reader.integer("x-stream-max-segment-size-bytes", 0, SEGMENT_BYTES_MAX),
+        filter_bytes=reader.integer("x-stream-filter-size-bytes", 16, 255),
+    )
+
+
+def _max_age_ms(reader: _Arguments) -> int | None:
+    text = reader.text("x-max-age")
+    if text is None:
+        return None
+    age_ms = read_age_ms(text)
+    if age_ms is None:
+        raise reader.invalid("x-max-age", f"'{text}' is no age: a number and Y, M, D, h, m or s")
+    return age_ms
+
+
+def read_age_ms(text: str) -> int | None:
+    """`7D`, `90m` ... in milliseconds; None for anything else."""
+    found = _AGE.fullmatch(text)
+    return None if found is None else int(found[1]) * _AGE_UNIT_S[found[2]] * 1000
 
 
 class _Arguments:
-    _known = frozenset(
-        {
-            "x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", "x-overflow",
-            "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-dead-letter-strategy",
-            "x-queue-mode", "x-queue-version", "x-queue-type",
-        }
-    )  # fmt: skip
+    """Reads arguments by their types; each method raises `ChannelError` 406."""
 
-    def __init__(self, name: str, vhost: str, arguments: Table) -> None:
-        self.where = resource("queue", name, vhost)
+    def __init__(self, declared: Declared, arguments: Table) -> None:
+        self.where = declared.where
         self.arguments = arguments
 
     def invalid(self, argument: str, why: str) -> ChannelError:
         return precondition_failed(f"invalid arg '{argument}' for {self.where}: {why}")
 
-    def refuse_unbuilt(self) -> None:
-        for argument in _NOT_BUILT & self.arguments.keys():
-            raise self.invalid(argument, "this argument is not supported")
-        kind = self.arguments.get("x-queue-type", "classic")
-        if kind != "classic":
-            raise self.invalid("x-queue-type", f"queue type {kind!r} is not supported")
+    def refuse_others(self, kind: str) -> None:
+        for argument in sorted((KNOWN - OF_TYPE[kind]) & self.arguments.keys()):
+            raise self.invalid(argument, f"{kind} queues don't have it")
 
-    def warn_unknown(self) -> None:
-        for argument in self.arguments.keys() - self._known - _IGNORED:
+    def see_unknown(self, *, strict: bool) -> None:
+        for argument in sorted(self.arguments.keys() - KNOWN):
+            if strict and argument.startswith("x-"):
+                raise self.invalid(argument, "there is no such argument (strict-arguments is on)")
             logger.warning("%s: unknown argument %r is kept and ignored", self.where, argument)
 
     def integer(self, argument: str, low: int, high: int) -> int | None:
@@ -123,6 +238,12 @@ class _Arguments:
             raise self.invalid(argument, f"{type_name(value)} given, a whole number is needed")
         if not low <= value <= high:
             raise self.invalid(argument, f"{value} is out of range {low} to {high}")
+        return value
+
+    def boolean(self, argument: str) -> bool:
+        value = self.arguments.get(argument, False)
+        if not isinstance(value, bool):
+            raise self.invalid(argument, f"{type_name(value)} given, a boolean is needed")
         return value
 
     def text(self, argument: str) -> str | None:

@@ -29,7 +29,8 @@ class Session(Protocol):
     def writable(self) -> bool:
         """False while the other side does not read."""
 
-    def deliver(self, consumer: Consumer, span: Span) -> None: ...
+    def deliver(self, consumer: Consumer, span: Span, shown: Span | None = None) -> None:
+        """Hands over messages; `shown` is what the other side gets to see, if not the same."""
 
     def cancelled(self, consumer: Consumer) -> None:
         """The queue of this consumer is gone."""
@@ -40,7 +41,7 @@ class Consumer:
 
     __slots__ = (
         "arguments", "exclusive", "no_ack", "open", "prefetch", "priority", "queue", "session",
-        "tag", "unacked_count",
+        "tag", "timeout_ms", "unacked_count",
     )  # fmt: skip
 
     def __init__(
@@ -54,7 +55,10 @@ class Consumer:
         priority: int = 0,
         prefetch: int = 0,
         arguments: Table | None = None,
+        timeout_ms: int | None = None,
     ) -> None:
+        self.timeout_ms = timeout_ms
+        """Its own x-consumer-timeout; 0: none; None: the queue's or the server's."""
         self.tag = tag
         self.queue = queue
         self.session = session
@@ -95,6 +99,10 @@ class ConsumerRing:
         self.members: dict[Consumer, None] = {}
         self._open: dict[int, deque[Consumer]] = {}
         self._levels: list[int] = []
+
+    def can_take_one(self) -> bool:
+        """Whether a message that came now would find a consumer with credit."""
+        return any(consumer.open and consumer.credit() > 0 for consumer in self.members)
 
     def add(self, consumer: Consumer) -> None:
         self.members[consumer] = None

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
-from ..block import Span
+from ..block import Run, Span
 from .ready import Backlog
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _CLEAR_MIN = 64
 """Fewer are not worth looking through."""
+DUE_AT_ONCE = 1_000
+"""Spans that are let go of in one turn, about 2 ms."""
 
 
 class _Time(Protocol):
@@ -31,7 +33,10 @@ class _Time(Protocol):
 class Expiry:
     """What in one queue expires, and when to look again; `wake` has the queue pumped."""
 
-    __slots__ = ("_clear_at", "_heap", "_order", "_time", "_timer", "_ttl_ms", "_wake")
+    __slots__ = (
+        "_clear_at", "_heap", "_order", "_retimed", "_time", "_timer", "_ttl_ms", "_wake",
+        "is_pressing",
+    )  # fmt: skip
 
     def __init__(self, time: _Time, wake: Callable[[], None], ttl_ms: int | None) -> None:
         self._time = time
@@ -41,12 +46,15 @@ class Expiry:
         self._order = count()
         self._clear_at = _CLEAR_MIN
         self._timer: Timer | None = None
+        self._retimed = False
+        """What is out may have been given its time by another TTL."""
+        self.is_pressing = False
+        """Something with a TTL of 0 came back: it goes out in the next pump, or not at all."""
 
     def watch(self, span: Span, *, recovered: bool = False) -> None:
         """Fixes the deadline of a run that has just come in, or had before a restart.
 
-        The clock may have been set meanwhile, so a recovered one has at least no time left and at
-        most all of it.
+        The clock may have been set meanwhile, so a recovered one has at most all of its time left.
         """
         run = span.run
         text = run.block.traits.expiration
@@ -58,14 +66,28 @@ class Expiry:
             return
         now_ms = self._time.now_ms
         came_ms = min(run.block.arrived_ms, now_ms) if recovered else now_ms
-        run.deadline_ms = max(now_ms, came_ms + ttl_ms)
-        self.watch_again(span)
+        run.deadline_ms = came_ms + ttl_ms
+        self._note(span, run.deadline_ms)
 
     def watch_again(self, span: Span) -> None:
-        """A span with a fixed deadline has come back."""
+        """A span has come back; its deadline is the one that it had."""
+        if self._retimed:
+            span.run.deadline_ms = None
+            self.watch(span, recovered=True)
         deadline_ms = span.run.deadline_ms
         if deadline_ms is None:
             return
+        if self._has_no_time(span.run):
+            deadline_ms = span.run.deadline_ms = self._time.now_ms
+            self.is_pressing = True
+        self._note(span, deadline_ms)
+
+    def _has_no_time(self, run: Run) -> bool:
+        """Whether its TTL is 0."""
+        text = run.block.traits.expiration
+        return self._ttl_ms == 0 or (text is not None and int(text) == 0)
+
+    def _note(self, span: Span, deadline_ms: int) -> None:
         if span.run.block.traits.expiration is not None:
             if len(self._heap) >= self._clear_at:
                 self._clear()
@@ -78,6 +100,16 @@ class Expiry:
         self._heap = list(held.values())
         heapify(self._heap)
         self._clear_at = max(_CLEAR_MIN, 2 * len(self._heap))
+
+    def retime(self, backlog: Backlog, ttl_ms: int | None) -> None:
+        """The queue's TTL is another one now, also for what is in it."""
+        self._ttl_ms = ttl_ms
+        self._retimed = True
+        self.forget()
+        for span in backlog:
+            if isinstance(span, Span):
+                span.run.deadline_ms = None
+                self.watch(span, recovered=True)
 
     def forget(self) -> None:
         """The queue has been emptied: there is nothing to wait for."""
@@ -92,24 +124,42 @@ class Expiry:
         ready now, or not at all".
         """
         deadline_ms = span.run.deadline_ms
-        return deadline_ms is not None and deadline_ms < self._time.now_ms
+        if deadline_ms is None or deadline_ms >= self._time.now_ms:
+            return False
+        # With a TTL of 0 it goes when everybody who is ready was asked: at the end of a pump.
+        return not self._has_no_time(span.run)
 
     def due(self, backlog: Backlog, now_ms: int) -> Iterator[Span]:
-        """Takes out what has expired; then makes the next appointment."""
-        while self._heap and self._heap[0][0] <= now_ms:
-            span = heappop(self._heap)[2]
-            if span.low < span.high:
-                yield backlog.empty(span)
-        head = backlog.head()
-        # What is cold has no deadline.
-        while isinstance(head, Span) and (deadline_ms := head.run.deadline_ms) is not None:
-            if deadline_ms > now_ms:
-                self._appoint(deadline_ms)
-                break
-            yield backlog.empty(head)
-            head = backlog.head()
+        """Takes out what has expired, or as much of it as is good for a turn; then makes the next
+        appointment."""
+        self.is_pressing = False
+        left = DUE_AT_ONCE
+        for span in self._over(backlog, now_ms):
+            yield backlog.empty(span)
+            left -= 1
+            if not left:
+                self._wake()
+                return
         if self._heap:
             self._appoint(self._heap[0][0])
+
+    def _over(self, backlog: Backlog, now_ms: int) -> Iterator[Span]:
+        """One span after another; each must be gone before the next is asked for."""
+        while self._heap and self._heap[0][0] <= now_ms:
+            span = heappop(self._heap)[2]
+            # What came back has been given its time anew.
+            if span.low < span.high and (span.run.deadline_ms or 0) <= now_ms:
+                yield span
+        for level in backlog.levels():
+            # What is cold has no deadline.
+            while isinstance(head := level.head(), Span):
+                deadline_ms = head.run.deadline_ms
+                if deadline_ms is None:
+                    break
+                if deadline_ms > now_ms:
+                    self._appoint(deadline_ms)
+                    break
+                yield head
 
     def _appoint(self, at_ms: int) -> None:
         timer = self._timer

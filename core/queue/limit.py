@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..block import Run, Span
-from .arguments import Rules
+from .rules import Rules
 
 if TYPE_CHECKING:
     from .queue import Queue

@@ -1,59 +1,41 @@
-"""A classic queue: what comes in, who gets it, what becomes of it.
+"""A queue: what comes in, who gets it, what becomes of it.
 
-The plain queue is this module alone. What `x-` arguments ask for stands beside it (limits in
-`limit.py`, expiry in `expiry.py`, dead letters in the broker's `mover`); a queue without them
-has `rules` None and tests one attribute per run.
+The plain queue is this module alone. What arguments and policies ask for stands beside it and is
+put together here: order (`ready`, `priority`), turns (`consumer`, `single_active`), counts of
+returns (`returns`), limits (`limit`), expiry (`expiry`), dead letters (the broker's `mover`). A
+queue without any has `rules` None and tests one attribute per run. Quorum queues are this class
+with rules of their own; streams are another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from ..block import Cold, Run, Span
+from ..definitions.facts import queue_owner
 from ..model import Table
 from ..route.route import Watched
-from .arguments import Rules
+from .arrivals import Arrivals
 from .consumer import Consumer, ConsumerRing
+from .deduplication import SeenIds
 from .expiry import Expiry
+from .idleness import Idleness
 from .limit import over_limit
+from .priority import PriorityBacklog
 from .ready import Backlog
+from .returns import Rest, Returns
+from .rules import PLAIN, Rules
+from .single_active import SingleActiveRing
 
 if TYPE_CHECKING:
     from ..route.exchange import Exchange
-    from ..store.port import Store
-    from ..timers import Timer, Timers
+    from .surroundings import Surroundings
 
 GETS_AHEAD = 10_000
 """How many numbers a mark goes ahead of a get, so that not every one makes a mark."""
-READ_AHEAD_MESSAGES = 6_000
 PUMP_BYTES = 262_144
 """What one consumer is given in one piece, as far as whole messages allow."""
-
-
-class Surroundings(Protocol):
-    """What a queue needs of its broker."""
-
-    store: Store
-    timers: Timers
-    now_ms: int
-
-    @property
-    def on_work(self) -> Callable[[], None]:
-        """Asks for a turn, by what comes from the store and not from a client."""
-
-    def when_kept(self, commit: int, action: Callable[[], None]) -> None:
-        """Runs `action` when that commit is true, or never will be."""
-
-    def wake(self, queue: Queue) -> None:
-        """Has the queue pumped in the next turn."""
-
-    def dead_letter(self, queue: Queue, span: Span, reason: str) -> None:
-        """Takes over messages that left the queue without being consumed, and settles them."""
-
-    def drop_queue(self, queue: Queue) -> None:
-        """The queue's time is over: auto-delete, expiry."""
 
 
 class Queue(Watched):
@@ -63,11 +45,19 @@ class Queue(Watched):
     """
 
     __slots__ = (
-        "_backlog", "_broker", "_getting", "_idle_timer", "_is_held", "_reading", "_told_up_to",
-        "active", "arguments", "auto_delete", "bound", "deleted", "delivered_sequence", "durable",
+        "_arrivals", "_backlog", "_broker", "_idleness", "_is_held", "_rest", "_returns",
+        "_told_up_to", "active", "arguments", "auto_delete", "bound",
+        "declared_rules", "deleted", "delivered_sequence", "durable",
         "exclusive_consumer", "expiry", "id", "last_used_ms", "name", "owner", "ready_bytes",
-        "ring", "rules", "unacked_count", "vhost", "waiting",
+        "ring", "rules", "seen", "unacked_count", "vhost",
     )  # fmt: skip
+
+    keeps_all: ClassVar[bool] = False
+    """Whether transient messages are kept on disk too."""
+    in_order: ClassVar[bool] = False
+    """Whether its messages are given in the order of coming, whatever else they carry."""
+    crowds: ClassVar[bool] = True
+    """Whether many messages in it say that its consumers can't keep up."""
 
     def __init__(
         self,
@@ -90,7 +80,11 @@ class Queue(Watched):
         self.auto_delete = auto_delete
         self.owner = owner
         self.arguments = arguments or {}
+        self.declared_rules = rules
+        """What the arguments ask for; `rules` is what is in force, policies included."""
         self.rules = rules
+        self.seen: SeenIds | None = None
+        """The ids of messages, if it drops those that come again."""
         self.ring: ConsumerRing | None = None
         self.exclusive_consumer: Consumer | None = None
         self.bound: dict[Exchange, None] | None = None
@@ -99,18 +93,86 @@ class Queue(Watched):
         self.ready_bytes = 0
         self.last_used_ms = broker.now_ms
         self.active = False
-        self.waiting = False
         self.deleted = False
         self._backlog: Backlog | None = None
-        self._getting: list[Callable[[], None]] | None = None
-        self._idle_timer: Timer | None = None
+        self._arrivals: Arrivals | None = None
+        self._idleness: Idleness | None = None
         self._told_up_to = 0
         self._is_held = False
-        self._reading: Cold | None = None
         self.delivered_sequence = 0
         self._broker = broker
-        if rules is not None and rules.expires_ms is not None:
-            self._watch_idleness()
+        self._rest: Rest | None = None
+        self._returns: Returns | None = None
+        if rules is not None:
+            self._take_up(rules)
+
+    def _take_up(self, rules: Rules) -> None:
+        if rules.expires_ms is not None and self._idleness is None:
+            self._idleness = Idleness(self, self._broker, rules.expires_ms)
+        self._broker.note_timeout(rules.consumer_timeout_ms)
+        if rules.deduplication is not None and self.seen is None:
+            owner = queue_owner(self.id) if self.durable else None
+            self.seen = SeenIds(rules.deduplication, self._broker, owner)
+        if rules.delivery_limit is not None:
+            if self._returns is None:
+                self._returns = Returns(
+                    self._broker, self.id, durable=self.durable, quorum=self.kind == "quorum"
+                )
+        elif self._returns is not None:
+            self._returns.end()
+            self._returns = None
+
+    @property
+    def kind(self) -> str:
+        """`classic`, `quorum` or `stream`."""
+        return str(self.arguments.get("x-queue-type", "classic"))
+
+    # -- rules
+
+    def apply(self, rules: Rules | None) -> None:
+        """Puts other rules into force: a policy came, changed or went. What is in the queue stays
+        in it, but for what the new limits and times don't allow."""
+        before, self.rules = self.rules or PLAIN, rules
+        now = rules or PLAIN
+        if now.rejects != before.rejects:
+            self._end_routes()
+        if now.expires_ms != before.expires_ms:
+            if self._idleness is not None:
+                self._idleness.end()
+                self._idleness = None
+            self.used()
+        self._take_up(now)
+        if now.message_ttl_ms != before.message_ttl_ms:
+            self._retime(now.message_ttl_ms)
+        if now.max_length_bytes is not None and before.max_length_bytes is None:
+            self._weigh()
+        self._look_at_cold()
+        self._broker.wake(self)
+        self._broker.on_work()
+
+    def _end_routes(self) -> None:
+        """Publishers have noted whether they must ask. Those of an exchange watch that alone."""
+        self.changed()
+        for exchange in self.bound or ():
+            exchange.changed()
+
+    def _retime(self, ttl_ms: int | None) -> None:
+        """Messages that are here get the deadline they would have had under this TTL."""
+        if self.expiry is None:
+            if ttl_ms is None:
+                return
+            self.expiry = Expiry(self._broker, self._wake_for_expiry, ttl_ms)
+        self.expiry.retime(self.backlog, ttl_ms)
+
+    def _weigh(self) -> None:
+        self.ready_bytes = sum(held.body_bytes() for held in self.backlog if isinstance(held, Span))
+
+    def _look_at_cold(self) -> None:
+        """Reads a cold stretch if rules have come up that must know each message."""
+        if self._looks_at_each and self._backlog is not None and not self.arrivals.is_reading:
+            cold = self._backlog.first_cold()
+            if cold is not None:
+                self.arrivals.read(cold)
 
     # -- what is in it
 
@@ -125,19 +187,48 @@ class Queue(Watched):
     @property
     def backlog(self) -> Backlog:
         if self._backlog is None:
-            self._backlog = Backlog()
+            highest = None if self.rules is None else self.rules.max_priority
+            self._backlog = PriorityBacklog(highest) if highest else Backlog()
         return self._backlog
+
+    @property
+    def arrivals(self) -> Arrivals:
+        if self._arrivals is None:
+            self._arrivals = Arrivals(self, self._broker)
+        return self._arrivals
+
+    @property
+    def waiting(self) -> bool:
+        """Whether its next message is on its way from the store."""
+        return self._arrivals is not None and self._arrivals.is_awaited
 
     @property
     def is_read(self) -> bool:
         """Whether it has consumers."""
         return self.ring is not None and bool(self.ring.members)
 
+    @property
+    def next_offset(self) -> int:
+        """The number of the next message that comes in, if it numbers them."""
+        return 0
+
+    @property
+    def marks(self) -> bool:
+        """Whether messages are to carry their place in it."""
+        return False
+
+    @property
+    def ranks(self) -> bool:
+        """Whether it orders its messages by priority."""
+        return self.rules is not None and bool(self.rules.max_priority)
+
     def refuses(self, run: Run) -> bool:
         """Whether there is no room for it (overflow `reject-publish`); then it must not be
         enqueued, and may have become a dead letter."""
         rules = self.rules
-        if rules is None or not rules.rejects or not over_limit(self, rules, run):
+        if rules is None or not rules.rejects or rules.overflow == "drop-head":
+            return False
+        if not over_limit(self, rules, run):
             return False
         if rules.overflow == "reject-publish-dlx":
             self._broker.dead_letter(self, Span(run, 0, run.count), "maxlen")
@@ -188,6 +279,8 @@ class Queue(Watched):
 
     def pump(self, budget: int) -> bool:
         """Hands out up to about `budget` messages; True if there is more to hand out."""
+        if self.expiry is not None and self.expiry.is_pressing:
+            budget = max(budget, self.ready_count)
         more = self._hand_out(budget)
         if self.expiry is not None:
             self.expire()
@@ -199,7 +292,7 @@ class Queue(Watched):
         more = self._deal(budget)
         backlog = self._backlog
         if backlog is not None and backlog.cold_stretches and self.ring is not None:
-            self._read_ahead(backlog)
+            self.arrivals.read_ahead(backlog)
         return more
 
     def _deal(self, budget: int) -> bool:
@@ -240,7 +333,10 @@ class Queue(Watched):
             if span is None:
                 break
             given += span.high - span.low
-            consumer.session.deliver(consumer, span)
+            if self._returns is None:
+                consumer.session.deliver(consumer, span)
+            else:
+                consumer.session.deliver(consumer, span, self._returns.shown(span))
             if not consumer.session.writable:
                 break
         return given
@@ -260,11 +356,11 @@ class Queue(Watched):
             head = backlog.head()
         if not isinstance(head, Span):
             if head is not None:
-                self._thaw(head)
+                self.arrivals.ask_for(head)
             return None
         block = head.run.block
         if not block.resident:
-            self._fetch(head.run)
+            self.arrivals.ask_for(head)
             return None
         size = block.size_bytes
         if size > PUMP_BYTES:
@@ -303,13 +399,16 @@ class Queue(Watched):
         if head is None or (isinstance(head, Span) and head.run.block.resident):
             action()
             return
-        if isinstance(head, Cold):
-            self._thaw(head)
-        else:
-            self._fetch(head.run)
-        if self._getting is None:
-            self._getting = []
-        self._getting.append(action)
+        self.arrivals.get(head, action)
+
+    def check_get(self) -> None:
+        """Raises what basic.get is answered with if it can't be."""
+
+    def check_purge(self) -> None:
+        """As `check_get`, for queue.purge."""
+
+    def check_consumer(self, consumer: Consumer) -> None:
+        """Raises `ChannelError` or `ConnectionFault` for one that this type of queue can't have."""
 
     def open_consumer(self, consumer: Consumer) -> None:
         if self.ring is not None and consumer in self.ring.members:
@@ -318,7 +417,8 @@ class Queue(Watched):
 
     def add_consumer(self, consumer: Consumer) -> None:
         if self.ring is None:
-            self.ring = ConsumerRing()
+            single = self.rules is not None and self.rules.single_active
+            self.ring = SingleActiveRing() if single else ConsumerRing()
         if self.durable and self.ready_count and not self.is_read:
             self._begin_to_be_read()
         self.ring.add(consumer)
@@ -342,6 +442,12 @@ class Queue(Watched):
             self.ring = None
             if self.auto_delete:
                 self._broker.drop_queue(self)
+        elif self.ring is not None:
+            self._broker.wake(self)  # Somebody else may be the single active one.
+
+    def shown(self, span: Span) -> Span:
+        """What a consumer is to see of messages that were taken."""
+        return span if self._returns is None else self._returns.shown(span)
 
     # -- out of memory
 
@@ -372,12 +478,14 @@ class Queue(Watched):
         if self._backlog is None:
             return
         store = self._broker.store
+        ranks = self.ranks
         plain = self.durable and not self._looks_at_each and self.expiry is None
 
         def freeze(span: Span, before: Cold | None) -> Cold | None:
             if enough():
                 return None
-            cold = store.chill(span, before) if plain else None
+            is_ranked = ranks and span.run.block.traits.priority > 0
+            cold = store.chill(span, before) if plain and not is_ranked else None
             block = span.run.block
             if cold is None and block.resident and (transient or block.place is not None):
                 store.evict(block)
@@ -392,13 +500,50 @@ class Queue(Watched):
         self.unacked_count -= span.high - span.low
         if self.durable and not self.deleted:
             self._broker.store.settle(self, span)
+        if self._returns is not None and not self.deleted:
+            self._returns.gone(span)
 
-    def requeue(self, span: Span) -> None:
-        """Delivered messages come back to their original place, flagged redelivered."""
+    def done_with(self, span: Span) -> None:
+        """Dead letters have been moved, or go nowhere."""
+        if self.deleted:
+            return
+        if self.durable:
+            self._broker.store.settle(self, span)
+        if self._returns is not None:
+            self._returns.gone(span)
+
+    def requeue(self, span: Span, *, failed: bool = True) -> None:
+        """Delivered messages come back to their original place, flagged redelivered.
+
+        With a delivery limit they are counted, and those that came back too often become dead
+        letters. `failed` is False for those that were only given back (nack, recover).
+        """
         self.unacked_count -= span.high - span.low
         if self.deleted:
             return
-        self._put_back(Span(span.run, span.low, span.high, True))
+        if self._returns is None:
+            self._put_back(Span(span.run, span.low, span.high, True))
+            return
+        limit = None if self.rules is None else self.rules.delivery_limit
+        for part, times in self._returns.came_back(span, failed=failed):
+            if limit is not None and times.counted > limit >= 0:
+                self._broker.dead_letter(self, part, "delivery_limit")
+            else:
+                self._let_rest(part, times.all, failed=failed)
+
+    def _let_rest(self, span: Span, times: int, *, failed: bool) -> None:
+        """Back to its place, or, with delayed retries, only after a while."""
+        delay = None if self.rules is None else self.rules.retry_delay
+        if delay is None or not delay.covers(failed=failed):
+            self._put_back(span)
+            return
+        if self._rest is None:
+            self._rest = Rest(self._broker.timers, self._rested)
+        self._rest.add(span, delay, times, self._broker.now_ms)
+
+    def _rested(self, span: Span) -> None:
+        if not self.deleted:
+            self._put_back(span)
 
     def untake(self, span: Span) -> None:
         """Messages that were taken but never reached anyone: back, flags as they were."""
@@ -426,14 +571,18 @@ class Queue(Watched):
                     store.discard(self, held)
                 continue
             span = self.backlog.empty(held)
+            if self._returns is not None and not self.deleted:
+                self._returns.gone(span)
             if self.durable and not self.deleted:
                 store.settle(self, span)
         self._backlog = None
         self.ready_bytes = 0
         if self.expiry is not None:
             self.expiry.forget()
-        if self.deleted and self._idle_timer is not None:
-            self._idle_timer.cancel()
+        if self.deleted and self._idleness is not None:
+            self._idleness.end()
+        if self.deleted and self._rest is not None:
+            self._rest.end()
         return purged
 
     def expire(self) -> None:
@@ -453,7 +602,7 @@ class Queue(Watched):
         """Whether a message that came in now would be delivered at once."""
         if self.ring is None or self.ready_count:
             return False
-        return any(consumer.open and consumer.credit() > 0 for consumer in self.ring.members)
+        return self.ring.can_take_one()
 
     def _has_open_consumer(self) -> bool:
         return self.ring is not None and self.ring.line() is not None
@@ -489,10 +638,12 @@ class Queue(Watched):
         rules = self.rules
         if rules is None or not rules.limited or rules.overflow != "drop-head":
             return
+        # What is over goes first: it displaces nobody, however the client's bytes were cut.
+        self.expire()
         backlog = self.backlog
         while head := backlog.head():
             if isinstance(head, Cold):
-                self._thaw(head)
+                self.arrivals.ask_for(head)
                 return
             excess = 0 if rules.max_length is None else backlog.count - rules.max_length
             if excess <= 0:
@@ -503,66 +654,29 @@ class Queue(Watched):
             self._left(span)
             self._broker.dead_letter(self, span, "maxlen")
 
-    def _fetch(self, run: Run) -> None:
-        if not self.waiting:
-            self.waiting = True
-            self._broker.store.fetch(run.block, partial(self._fetched, run))
+    # -- what arrives from the store
 
-    def _fetched(self, run: Run) -> None:
-        """What could not be read is left out; the store has said so, and still has it."""
+    def leave_out(self, run: Run) -> None:
+        """Its bytes could not be read."""
         backlog = self._backlog
-        while not run.block.resident and backlog is not None:
+        while backlog is not None:
             head = backlog.head()
             if not isinstance(head, Span) or head.run is not run:
-                break
+                return
             self._left(backlog.empty(head))
-        self._arrived()
 
-    def _thaw(self, cold: Cold) -> None:
-        """The queue can't go on before the front of this stretch is read."""
-        self.waiting = True
-        self._read(cold)
-
-    def _read(self, cold: Cold) -> None:
-        if self._reading is None:
-            self._reading = cold
-            self._broker.store.thaw(cold, partial(self._thawed, cold))
-
-    def _thawed(self, cold: Cold, spans: Sequence[Span]) -> None:
-        self._reading = None
+    def thawed(self, cold: Cold, spans: Sequence[Span]) -> None:
+        """The front of a stretch is in memory again."""
         if (spans or cold.lost) and self._backlog is not None:
             self._backlog.thawed(cold, spans)
-        if self.waiting:
-            self._arrived()
+        if self._looks_at_each:
+            self._recount(spans)
 
-    def _read_ahead(self, backlog: Backlog) -> None:
-        """Has the next stretch read while the messages before it go out."""
-        cold = backlog.cold_within(READ_AHEAD_MESSAGES) if self._reading is None else None
-        if cold is not None:
-            self._read(cold)
-
-    def _arrived(self) -> None:
-        self.waiting = False
-        getting, self._getting = self._getting, None
-        for action in getting or ():
-            self.get(action)
+    def _recount(self, spans: Sequence[Span]) -> None:
+        """Messages that were cold when rules came up that must know each one."""
+        weighs = self.rules is not None and self.rules.max_length_bytes is not None
+        for span in spans:
+            self.ready_bytes += span.body_bytes() if weighs else 0
+            self._watch(span, recovered=True)
+        self._look_at_cold()
         self._broker.wake(self)
-        self._broker.on_work()
-
-    def _watch_idleness(self) -> None:
-        assert self.rules is not None
-        assert self.rules.expires_ms is not None
-        due_ms = self.last_used_ms + self.rules.expires_ms
-        action: Callable[[], None] = self._idle_check
-        self._idle_timer = self._broker.timers.at(due_ms, action)
-
-    def _idle_check(self) -> None:
-        assert self.rules is not None
-        assert self.rules.expires_ms is not None
-        now_ms = self._broker.now_ms
-        if self.ring is not None:
-            self.last_used_ms = now_ms
-        if now_ms - self.last_used_ms >= self.rules.expires_ms:
-            self._broker.drop_queue(self)
-        else:
-            self._watch_idleness()

@@ -3,8 +3,8 @@
 All that was ever delivered is older than what was not, so returned spans, sorted by sequence
 number, are served before the ready ones and a requeued message is back at its original place
 (AMQP 0-9-1 4.7). Among the ready ones there may be cold stretches, which the store turns into
-spans again when they have come to the front. Spans taken out are cut from the front; nothing is
-ever removed from the middle, expired spans are emptied and skipped.
+spans again when they have come to the front. Spans taken out are cut from the front; those that
+expire in the middle are emptied and skipped, and removed when they are many.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from itertools import islice
 
 from ..block import Cold, Run, Span
 
+EMPTIED_MAX = 64
+"""So many spans without messages may stand among the others."""
 AHEAD_SPANS = 64
 """Spans that are looked through for a cold stretch behind them: this is asked at each pump."""
 
@@ -23,13 +25,18 @@ AHEAD_SPANS = 64
 class Backlog:
     """The spans of one queue; `count` messages in all."""
 
-    __slots__ = ("_ready", "_returned", "cold_stretches", "count")
+    __slots__ = ("_emptied", "_ready", "_returned", "cold_stretches", "count")
 
     def __init__(self) -> None:
         self._ready: deque[Span | Cold] = deque()
         self._returned: list[Span] = []  # newest first: the oldest is popped off the end
+        self._emptied = 0
         self.count = 0
         self.cold_stretches = 0
+
+    def levels(self) -> Sequence[Backlog]:
+        """Backlogs that are in order by themselves: with priorities, one for each."""
+        return (self,)
 
     def append(self, run: Run) -> Span:
         span = Span(run, 0, run.count)
@@ -84,12 +91,24 @@ class Backlog:
         return taken
 
     def _let_go(self, span: Span) -> None:
-        """An emptied span at the front goes at once: it would hold a read's bytes."""
+        """An emptied span at the front goes at once: it would hold a read's bytes. Those that
+        expired behind it go when they are many."""
         returned, ready = self._returned, self._ready
         if returned and returned[-1] is span:
             returned.pop()
         elif ready and ready[0] is span:
             ready.popleft()
+        else:
+            self._emptied += 1
+            if self._emptied > max(EMPTIED_MAX, (len(ready) + len(returned)) // 2):
+                self._clear()
+
+    def _clear(self) -> None:
+        self._emptied = 0
+        self._returned = [span for span in self._returned if span.low < span.high]
+        self._ready = deque(
+            held for held in self._ready if isinstance(held, Cold) or held.low < held.high
+        )
 
     def empty(self, span: Span) -> Span:
         """Takes all that is left of a span, wherever it stands."""
@@ -117,6 +136,15 @@ class Backlog:
             self.cold_stretches -= 1
         ready.extendleft(reversed(spans))
         ready.rotate(place)
+
+    def first_cold(self) -> Cold | None:
+        """The first cold stretch, wherever it stands."""
+        if not self.cold_stretches:
+            return None
+        return next(
+            (held for level in self.levels() for held in level._ready if isinstance(held, Cold)),
+            None,
+        )
 
     def cold_within(self, messages: int) -> Cold | None:
         """The first cold stretch, if it begins among so many messages of the front."""

@@ -157,6 +157,13 @@ class Unacked:
             if held.span is not None:
                 yield held.span
 
+    def outstanding(self) -> Iterator[tuple[int, Consumer | None, Queue]]:
+        """Of each range with something unsettled, the oldest first: the first such tag, who got it
+        and from where."""
+        for held in self._ranges[self._first :]:
+            if held.left:
+                yield held.tag + held.front, held.consumer, held.queue
+
     def take_all(self) -> list[Piece]:
         pieces: list[Piece] = []
         for held in self._ranges[self._first :]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from tests.core.messages import block
 from warren.core.block import Block, Run, Span
+from warren.core.clock import Clock, SystemClock
+from warren.core.definitions.facts import Facts
 from warren.core.model import FieldValue, Table
-from warren.core.queue.arguments import read_rules
+from warren.core.queue.arguments import Declared, read_rules
 from warren.core.queue.consumer import Consumer
 from warren.core.queue.queue import Queue
 from warren.core.queue.ready import Backlog
@@ -58,10 +60,15 @@ class House:
 
     store: Store = field(default_factory=NotingStore)
     timers: Timers = field(default_factory=Timers)
+    clock: Clock = field(default_factory=SystemClock)
+    always_kept: int = 0
     now_ms: int = 1_000
     letters: list[tuple[int, str]] = field(default_factory=list)
     dropped: list[Queue] = field(default_factory=list)
     active: list[Queue] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.facts = Facts(self.store)
 
     @property
     def settled(self) -> list[int]:
@@ -76,10 +83,16 @@ class House:
         assert commit == 0
         action()
 
+    def on_commit(self, callback: Callable[[], None]) -> None:
+        """Commits never grow here."""
+
     def wake(self, queue: Queue) -> None:
         if not queue.active:
             queue.active = True
             self.active.append(queue)
+
+    def note_timeout(self, timeout_ms: int | None) -> None:
+        """Nothing of this kind runs here."""
 
     def dead_letter(self, queue: Queue, span: Span, reason: str) -> None:
         self.letters += [(number, reason) for number in sequences(span)]
@@ -100,7 +113,7 @@ class House:
             durable=durable,
             auto_delete=auto_delete,
             arguments=table,
-            rules=read_rules("q", "/", table),
+            rules=read_rules(Declared("q", "/"), table),
         )
 
     def turn(self, budget: int = BUDGET) -> None:
@@ -136,7 +149,7 @@ class Session:
     def writable(self) -> bool:
         return self.room > 0
 
-    def deliver(self, consumer: Consumer, span: Span) -> None:
+    def deliver(self, consumer: Consumer, span: Span, shown: Span | None = None) -> None:
         self.got.append((consumer, span))
         self.room -= span.count
         if consumer.no_ack:

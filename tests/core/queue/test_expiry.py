@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warren.core.block import Run, Span
+from warren.core.queue.expiry import DUE_AT_ONCE
 from warren.core.queue.queue import Queue
+from warren.core.queue.ready import EMPTIED_MAX
+from warren.core.queue.rules import Rules
+from warren.core.wire.properties import Traits
 
 from .support import House, Session, add, expiring, made, publish, ready, sequences, take
 
@@ -281,3 +285,164 @@ def test_a_deleted_queue_is_let_go_long_before_its_deadlines(own: str) -> None:
     gc.collect()
     assert watched() is None
     assert house.timers.next_ms is None
+
+
+# -- a TTL of 0 comes back
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_requeued_one_goes_to_whoever_is_ready(own: bool) -> None:
+    """amqp.md, exactness: a requeued TTL-0 message goes to a ready consumer if there is one."""
+    house, session, other = House(), Session(), Session()
+    queue = zero(house, own)
+    consumer = add(queue, session, prefetch=2)
+    publish(house, queue, 2, traits=expiring("0"))
+    house.turn()
+    house.wait(500)
+    add(queue, other, tag="other")
+    for span in session.take_back(consumer):
+        queue.requeue(span)
+    house.turn()
+    assert (sorted(session.numbers() + other.numbers()), expired(house)) == ([1, 2], [])
+    assert ready(queue) == []
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_requeued_one_expires_if_nobody_is_ready(own: bool) -> None:
+    house, session = House(), Session()
+    queue = zero(house, own)
+    consumer = add(queue, session)
+    publish(house, queue, 2, traits=expiring("0"))
+    house.turn()
+    house.wait(500)
+    spans = session.take_back(consumer)
+    session.room = 0
+    for span in spans:
+        queue.requeue(span)
+    assert ready(queue) == [1, 2]
+    house.turn()
+    assert (ready(queue), sorted(expired(house))) == ([], [1, 2])
+
+
+def test_requeued_ones_go_out_beyond_a_turns_budget() -> None:
+    """All of them are asked about in one pump: a second one would be too late."""
+    house, session = House(), Session()
+    queue = zero(house, own=False)
+    consumer = add(queue, session)
+    publish(house, queue, 300)
+    house.turn()
+    for span in session.take_back(consumer):
+        queue.requeue(span)
+    house.now_ms += 1
+    house.turn(budget=10)
+    assert (len(session.numbers()), expired(house)) == (300, [])
+
+
+# -- however it came there
+
+
+def test_no_expired_message_goes_to_a_busy_consumer() -> None:
+    """One that always has something to do: what is behind it runs out meanwhile."""
+    house, session = House(), Session()
+    queue = house.queue(message_ttl=50)
+    consumer = add(queue, session, prefetch=1)
+    for _ in range(10):
+        publish(house, queue)
+    house.turn()
+    while session.got:
+        house.now_ms += 20  # and no timer has run
+        session.ack(consumer)
+        house.turn()
+    # The first at 0, then one each 20 ms, until the others' 50 ms were over.
+    assert sorted(expired(house)) == [4, 5, 6, 7, 8, 9, 10]
+
+
+def test_priorities_do_not_hide_an_expired_message() -> None:
+    house, session = House(), Session()
+    queue = house.queue(max_priority=5, message_ttl=50)
+    publish(house, queue, traits=Traits(priority=1))
+    house.wait(30)
+    publish(house, queue, traits=Traits(priority=4))
+    house.wait(20)
+    assert (ready(queue), expired(house)) == ([2], [1])
+    house.now_ms += 31
+    add(queue, session)
+    house.turn()
+    assert (session.numbers(), expired(house)) == ([], [1, 2])
+
+
+def test_another_ttl_counts_for_what_comes_back() -> None:
+    """A policy came while messages were out: what stands behind them must not wait for them."""
+    house = House()
+    queue = house.queue(message_ttl=10_000)
+    publish(house, queue)
+    (held,) = take(queue, 1)
+    publish(house, queue)
+    # Blocks made here have come at 0.
+    queue.apply(Rules(message_ttl_ms=house.now_ms + 100))
+    queue.requeue(held)
+    house.turn()
+    assert ready(queue) == [1, 2]
+    house.wait(100)
+    assert (ready(queue), sorted(expired(house))) == ([], [1, 2])
+
+
+@pytest.mark.parametrize("policy_first", [True, False])
+def test_what_comes_back_too_late_under_another_ttl_is_not_delivered(policy_first: bool) -> None:
+    """Though a consumer is ready in that very millisecond."""
+    house, session = House(), Session()
+    queue = house.queue()
+    ttl = Rules(message_ttl_ms=house.now_ms + 50)  # Blocks made here have come at 0.
+    if policy_first:
+        queue.apply(ttl)
+    consumer = add(queue, session)
+    publish(house, queue)
+    house.turn()
+    queue.apply(ttl)
+    house.wait(house.now_ms + 100)
+    for span in session.take_back(consumer):
+        queue.requeue(span)
+    house.turn()
+    assert (session.numbers(), expired(house)) == ([], [1])
+
+
+def test_no_ttl_any_more_counts_for_what_comes_back() -> None:
+    house = House()
+    queue = house.queue(message_ttl=100)
+    publish(house, queue, 2)
+    (held,) = take(queue, 1)
+    queue.apply(None)
+    queue.requeue(held)
+    house.wait(1_000)
+    assert (ready(queue), expired(house)) == ([1, 2], [])
+
+
+# -- many
+
+
+def test_so_many_at_once_take_several_turns() -> None:
+    house = House()
+    queue = house.queue()
+    for _ in range(DUE_AT_ONCE + 500):
+        publish(house, queue, traits=expiring("10"))
+    house.turn()
+    house.now_ms += 10
+    queue.pump(1)
+    assert len(expired(house)) == DUE_AT_ONCE
+    assert queue.active, "it is pumped again"
+    house.turn()
+    assert len(expired(house)) == DUE_AT_ONCE + 500
+
+
+def test_what_expired_behind_one_that_stays_is_let_go() -> None:
+    """A message nobody takes at the head, and any number that expire behind it."""
+    house = House()
+    queue = house.queue()
+    publish(house, queue)
+    for _ in range(50):
+        publish(house, queue, 20, traits=expiring("10"))
+        for _ in range(20):
+            publish(house, queue, traits=expiring("5"))
+        house.wait(10)
+    assert (ready(queue), len(expired(house))) == ([1], 2_000)
+    assert len(queue.backlog._ready) <= EMPTIED_MAX + 2

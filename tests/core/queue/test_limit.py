@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.core.messages import Sent, scattered
 from warren.core.block import Run
-from warren.core.queue.arguments import Rules
 from warren.core.queue.limit import over_limit
+from warren.core.queue.rules import Rules
 
 from .support import House, Session, add, made, publish, ready, take
 

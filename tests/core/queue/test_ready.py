@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.core.messages import block
-from warren.core.block import Run, Span
-from warren.core.queue.ready import Backlog
+from warren.core.block import Cold, Run, Span
+from warren.core.queue.ready import AHEAD_SPANS, Backlog
 
 from .support import head, sequences, spans
 
@@ -148,3 +148,52 @@ def test_an_expired_span_among_the_returned_ones_is_no_obstacle() -> None:
     assert numbers(backlog) == [3]
     backlog.put_back(first)
     assert numbers(backlog) == [1, 3]
+
+
+# -- cold stretches
+
+
+def test_it_is_the_only_one_of_its_levels() -> None:
+    backlog = filled(1)
+    assert list(backlog.levels()) == [backlog]
+
+
+def test_the_first_stretch_is_found_wherever_it_stands() -> None:
+    """However far from the front, and behind what came back."""
+    backlog = filled(*[1] * (2 * AHEAD_SPANS))
+    returned = [take(backlog, 1) for _ in range(3)]
+    assert backlog.first_cold() is None
+    first, second = Cold(5, None), Cold(7, None)
+    backlog.freeze(first)
+    backlog.append(Run(block(2, 900), None))
+    backlog.freeze(second)
+    for span in returned:
+        backlog.put_back(span)
+    assert backlog.first_cold() is first
+    assert backlog.cold_within(1_000) is None
+    assert (backlog.count, backlog.cold_stretches) == (2 * AHEAD_SPANS + 14, 2)
+
+
+def test_stretches_are_found_one_after_another_as_they_are_read() -> None:
+    backlog = filled(1)
+    stretches = [Cold(2, None), Cold(3, None)]
+    sequence = 2
+    for cold in stretches:
+        backlog.freeze(cold)
+    for cold in stretches:
+        while cold.count:
+            assert backlog.first_cold() is cold
+            cold.count -= 1
+            backlog.thawed(cold, [Span(Run(block(1, sequence), None), 0, 1)])
+            sequence += 1
+    assert (backlog.first_cold(), backlog.cold_stretches) == (None, 0)
+    assert numbers(backlog) == list(range(1, 7))
+
+
+def test_a_stretch_that_is_gone_is_none() -> None:
+    """Discarded by the store, and not yet come to."""
+    backlog = Backlog()
+    cold = Cold(0, None)
+    backlog.freeze(cold)
+    assert backlog.head() is None
+    assert backlog.first_cold() is None

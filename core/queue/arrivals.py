@@ -1,0 +1,85 @@
+"""What a queue has asked the store for: blocks without their bytes, and cold stretches.
+
+`is_awaited` while the queue can't go on before something arrives; then it is woken, and those who
+wanted to get are served first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..block import Cold, Run, Span
+
+if TYPE_CHECKING:
+    from .queue import Queue
+    from .ready import Backlog
+    from .surroundings import Surroundings
+
+READ_AHEAD_MESSAGES = 6_000
+
+
+class Arrivals:
+    """Of one queue; made when it first has to wait."""
+
+    __slots__ = ("_broker", "_getting", "_queue", "_reading", "is_awaited")
+
+    def __init__(self, queue: Queue, broker: Surroundings) -> None:
+        self._queue = queue
+        self._broker = broker
+        self._getting: list[Callable[[], None]] = []
+        self._reading: Cold | None = None
+        self.is_awaited = False
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a stretch is being read, awaited or not."""
+        return self._reading is not None
+
+    def get(self, head: Span | Cold, action: Callable[[], None]) -> None:
+        """Runs `action` when the head of the queue has arrived."""
+        self.ask_for(head)
+        self._getting.append(action)
+
+    def ask_for(self, head: Span | Cold) -> None:
+        """The queue can't go on before this is read."""
+        if isinstance(head, Cold):
+            self.is_awaited = True
+            self.read(head)
+        elif not self.is_awaited:
+            self.is_awaited = True
+            self._broker.store.fetch(head.run.block, partial(self._fetched, head.run))
+
+    def read(self, cold: Cold) -> None:
+        """Has the front of a stretch read, unless one is being read already."""
+        if self._reading is None:
+            self._reading = cold
+            self._broker.store.thaw(cold, partial(self._thawed, cold))
+
+    def read_ahead(self, backlog: Backlog) -> None:
+        """Has the next stretch read while the messages before it go out."""
+        if self._reading is None:
+            cold = backlog.cold_within(READ_AHEAD_MESSAGES)
+            if cold is not None:
+                self.read(cold)
+
+    def _fetched(self, run: Run) -> None:
+        """What could not be read is left out; the store has said so, and still has it."""
+        if not run.block.resident:
+            self._queue.leave_out(run)
+        self._arrived()
+
+    def _thawed(self, cold: Cold, spans: Sequence[Span]) -> None:
+        self._reading = None
+        self._queue.thawed(cold, spans)
+        if self.is_awaited:
+            self._arrived()
+
+    def _arrived(self) -> None:
+        self.is_awaited = False
+        getting, self._getting = self._getting, []
+        for action in getting:
+            self._queue.get(action)
+        self._broker.wake(self._queue)
+        self._broker.on_work()

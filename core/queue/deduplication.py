@@ -1,0 +1,131 @@
+"""Deduplication: a message is dropped if its id was seen among the last ones, a short while ago.
+
+The id is the value of a header; messages without it are never dropped. How long an id is
+remembered is said by the message (header `x-cache-ttl`) or by the queue or exchange, else as long
+as it is among the last. A durable queue or exchange remembers the ids of persistent messages
+through crashes and restarts: they are kept together with the messages.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Protocol
+
+from ..deduplication import CACHE_TTL_MAX_MS, TTL, Deduplication
+from ..definitions.facts import DeduplicationIds, Seen
+from ..equivalence import shown, type_name
+from ..errors import precondition_failed
+from ..model import FieldValue
+from ..wire.identity import header, identity
+
+if TYPE_CHECKING:
+    from ..block import Block
+    from ..clock import Clock
+    from ..definitions.facts import Facts
+
+
+class _Surroundings(Protocol):
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def now_ms(self) -> int: ...
+    @property
+    def facts(self) -> Facts: ...
+
+
+class SeenIds:
+    """The ids that one queue or exchange has seen, the oldest first.
+
+    `owner` is whose facts they are, None for one that is not durable.
+    """
+
+    __slots__ = ("_facts", "_over_ms", "_rules", "_time")
+
+    def __init__(self, rules: Deduplication, time: _Surroundings, owner: bytes | None) -> None:
+        self._rules = rules
+        self._time = time
+        self._facts = None if owner is None else DeduplicationIds(time.facts, owner)
+        self._over_ms: OrderedDict[bytes, int | None] = OrderedDict()
+        """When an id may come again, in monotonic milliseconds; None: when newer ones push it
+        out."""
+        if self._facts is not None:
+            self._load(self._facts)
+
+    def _load(self, facts: DeduplicationIds) -> None:
+        now_ms, wall_ms = self._time.now_ms, self._wall_ms()
+        for found, seen in facts.load().items():
+            over_ms = None
+            if seen.expires_wall_ms:
+                # The clock may have been set: at least no time is left, and at most all of it.
+                left_ms = seen.expires_wall_ms - wall_ms
+                over_ms = now_ms + max(0, min(left_ms, seen.expires_wall_ms - seen.came_wall_ms))
+            self._over_ms[found] = over_ms
+
+    def __len__(self) -> int:
+        return len(self._over_ms)
+
+    def _wall_ms(self) -> int:
+        return int(self._time.clock.wall_s() * 1000)
+
+    def check(self, properties: bytes) -> None:
+        """Raises `ChannelError` 406 if the message asks for a time that is none."""
+        value = header(properties, TTL)
+        if value is not None and _as_ttl_ms(value) is None:
+            raise precondition_failed(
+                f"invalid header '{TTL}' '{shown(value)}' of type {type_name(value)}: whole "
+                f"milliseconds from 0 to {CACHE_TTL_MAX_MS} are needed"
+            )
+
+    def has_seen(self, block: Block) -> bool:
+        """Whether the message of this block came before, and is to be dropped."""
+        found = self._identity(block)
+        if found is None or found not in self._over_ms:
+            return False
+        over_ms = self._over_ms[found]
+        if over_ms is None or over_ms > self._time.now_ms:
+            return True
+        self._forget(found)
+        return False
+
+    def remember(self, block: Block) -> None:
+        """The message was taken in. Called inside of `store.together()`, it is one with this."""
+        found = self._identity(block)
+        ttl_ms = self._ttl_ms(block.properties(0))
+        if found is None or ttl_ms == 0:
+            return
+        self._make_room()
+        self._over_ms[found] = None if ttl_ms is None else self._time.now_ms + ttl_ms
+        if self._facts is not None and block.traits.persistent:
+            wall_ms = self._wall_ms()
+            self._facts.keep(found, Seen(wall_ms, 0 if ttl_ms is None else wall_ms + ttl_ms))
+
+    def _identity(self, block: Block) -> bytes | None:
+        value = header(block.properties(0), self._rules.header)
+        return None if value is None else identity(value)
+
+    def _ttl_ms(self, properties: bytes) -> int | None:
+        """None for no limit. What a dead letter says wrongly is as if it said nothing."""
+        own_ms = _as_ttl_ms(header(properties, TTL))
+        return self._rules.ttl_ms if own_ms is None else own_ms
+
+    def _make_room(self) -> None:
+        """Lets go of the oldest ones: of those whose time is over, and of one if it is full."""
+        now_ms = self._time.now_ms
+        while self._over_ms:
+            oldest, over_ms = next(iter(self._over_ms.items()))
+            is_over = over_ms is not None and over_ms <= now_ms
+            if not is_over and len(self._over_ms) < self._rules.size:
+                return
+            self._forget(oldest)
+
+    def _forget(self, found: bytes) -> None:
+        del self._over_ms[found]
+        if self._facts is not None:
+            self._facts.drop(found)
+
+
+def _as_ttl_ms(value: FieldValue) -> int | None:
+    """None for what is no time."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= CACHE_TTL_MAX_MS else None

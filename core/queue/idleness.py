@@ -1,0 +1,43 @@
+"""x-expires: a queue ends when nobody has used it for so long (amqp.md section 5).
+
+A use is a consumer, a get, a declaration. The check may come early and is then appointed anew, so
+a use costs one assignment and never a timer. After a restart the whole period begins again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..timers import Timer
+    from .queue import Queue
+    from .surroundings import Surroundings
+
+
+class Idleness:
+    """Ends the queue in time; never early."""
+
+    __slots__ = ("_broker", "_expires_ms", "_queue", "_timer")
+
+    def __init__(self, queue: Queue, broker: Surroundings, expires_ms: int) -> None:
+        self._queue = queue
+        self._broker = broker
+        self._expires_ms = expires_ms
+        self._timer: Timer = self._appoint()
+
+    def end(self) -> None:
+        """There is no such rule any more, or no queue."""
+        self._timer.cancel()
+
+    def _appoint(self) -> Timer:
+        due_ms = self._queue.last_used_ms + self._expires_ms
+        return self._broker.timers.at(due_ms, self._check)
+
+    def _check(self) -> None:
+        queue, now_ms = self._queue, self._broker.now_ms
+        if queue.ring is not None:
+            queue.last_used_ms = now_ms
+        if now_ms - queue.last_used_ms >= self._expires_ms:
+            self._broker.drop_queue(queue)
+        else:
+            self._timer = self._appoint()

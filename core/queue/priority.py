@@ -1,0 +1,115 @@
+"""x-max-priority: a backlog for each priority, the highest first.
+
+Levels come with their messages, and empty ones go when there are many. A priority above the
+queue's highest counts as that one, and no priority as 0 (amqp.md: clipped, absent = 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ..block import Cold, Run, Span
+from .ready import Backlog
+
+LEVELS_MANY = 32
+"""So many empty ones may be asked for the next message."""
+
+
+class PriorityBacklog(Backlog):
+    """As `Backlog`, by priorities 0 to `highest`. A requeued message goes back to its place among
+    those of its priority."""
+
+    __slots__ = ("_highest", "_levels", "_order")
+
+    def __init__(self, highest: int) -> None:
+        super().__init__()
+        self._highest = highest
+        self._levels: dict[int, Backlog] = {}
+        self._order: list[int] = []
+
+    def _level(self, run: Run) -> Backlog:
+        return self._of(min(run.block.traits.priority, self._highest))
+
+    def _of(self, priority: int) -> Backlog:
+        level = self._levels.get(priority)
+        if level is None:
+            level = self._levels[priority] = Backlog()
+            self._order = sorted(self._levels, reverse=True)
+        return level
+
+    def levels(self) -> Sequence[Backlog]:
+        return [self._levels[priority] for priority in self._order]
+
+    def append(self, run: Run) -> Span:
+        self.count += run.count
+        return self._level(run).append(run)
+
+    def put_back(self, span: Span) -> Span:
+        self.count += span.high - span.low
+        return self._level(span.run).put_back(span)
+
+    def head(self) -> Span | Cold | None:
+        for empty, priority in enumerate(self._order):
+            level = self._levels[priority]
+            if level.count:
+                if empty > LEVELS_MANY:
+                    self._drop(self._order[:empty])
+                return level.head()
+        return None
+
+    def _drop(self, priorities: Sequence[int]) -> None:
+        for priority in priorities:
+            del self._levels[priority]
+        self._order = self._order[len(priorities) :]
+
+    def take(self, span: Span, limit: int) -> Span:
+        taken = self._level(span.run).take(span, limit)
+        self.count -= taken.high - taken.low
+        return taken
+
+    def __iter__(self) -> Iterator[Span | Cold]:
+        for level in self.levels():
+            yield from level
+
+    def freeze(self, held: Span | Cold) -> None:
+        """A cold stretch has no message with a priority: the store is told so (`ranks`)."""
+        self.count += held.count
+        self.cold_stretches += isinstance(held, Cold)
+        level = self._of(0) if isinstance(held, Cold) else self._level(held.run)
+        level.freeze(held)
+
+    def thawed(self, cold: Cold, spans: Sequence[Span]) -> None:
+        level = self._of(0)
+        count, stretches = level.count, level.cold_stretches
+        level.thawed(cold, spans)
+        self.count += level.count - count
+        self.cold_stretches += level.cold_stretches - stretches
+
+    def cold_within(self, messages: int) -> Cold | None:
+        for level in self.levels():
+            found = level.cold_within(messages)
+            if found is not None:
+                return found
+            messages -= level.count
+            if messages <= 0:
+                return None
+        return None
+
+    def newest(self) -> Span | None:
+        for priority in reversed(self._order):
+            level = self._levels[priority]
+            if level.count:
+                return level.newest()
+        return None
+
+    def chill(
+        self, keep: int, freeze: Callable[[Span, Cold | None], Cold | None], *, plain: bool = True
+    ) -> None:
+        """The lowest priority first; the store makes no stretch of what has one."""
+        above = self.count
+        for priority in reversed(self._order):
+            level = self._levels[priority]
+            above -= level.count
+            stretches = level.cold_stretches
+            level.chill(max(0, keep - above), freeze, plain=plain and priority == 0)
+            self.cold_stretches += level.cold_stretches - stretches

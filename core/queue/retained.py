@@ -1,0 +1,97 @@
+"""What a persistent exchange keeps: a stream that bindings read before they get what is new."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from .registry import register_inner
+from .stream import StreamQueue
+
+if TYPE_CHECKING:
+    from .queue import Queue
+    from .rules import Rules
+
+
+class Persistence(Protocol):
+    """How much is kept: the last `messages`, those of the last `ms`; copies have `marks`."""
+
+    @property
+    def messages(self) -> int | None: ...
+    @property
+    def ms(self) -> int | None: ...
+    @property
+    def marks(self) -> bool: ...
+
+
+class Replaying(Protocol):
+    """What a binding gets that was asked for (core/replay.py); it `has_more` to do at once."""
+
+    has_more: bool
+
+    @property
+    def queue(self) -> Queue: ...
+    def step(self, limit: int) -> int: ...
+    def end(self, *, in_force: bool = True) -> None: ...
+
+
+@register_inner("retained")
+class RetainedQueue(StreamQueue):
+    """Nobody consumes it; `replays` are under way."""
+
+    __slots__ = ("persistence", "replays")
+
+    def _begin(self) -> None:
+        super()._begin()
+        self.persistence: Persistence | None = None
+        self.replays: list[Replaying] = []
+
+    def _committed(self) -> None:
+        if self.replays:
+            self.wake_up()
+
+    def keep(self, persistence: Persistence) -> None:
+        """Says how much is kept; what is more goes."""
+        self.persistence = persistence
+        self._retain()
+
+    @property
+    def marks(self) -> bool:
+        return self.persistence is not None and self.persistence.marks
+
+    @property
+    def first(self) -> int:
+        """The oldest offset that a binding may ask for: retention drops whole pieces, later."""
+        persistence, log = self.persistence, self.log
+        if persistence is None or persistence.messages is None:
+            return log.first
+        return max(log.first, log.end - persistence.messages)
+
+    def oldest_ms(self) -> int | None:
+        """Messages that came before are not given any more."""
+        persistence = self.persistence
+        if persistence is None or persistence.ms is None:
+            return None
+        return self._broker.now_ms - persistence.ms
+
+    def _retain(self) -> None:
+        persistence = self.persistence
+        if persistence is None:
+            return
+        if persistence.messages is not None:
+            self._retention.by_count(persistence.messages)
+        if persistence.ms is not None:
+            self._retention.by_age(persistence.ms)
+
+    def pump(self, budget: int) -> bool:
+        share = max(1, budget // max(1, len(self.replays)))
+        for replay in list(self.replays):
+            replay.step(share)
+        return any(replay.has_more for replay in self.replays)
+
+    def purge(self) -> int:
+        while self.replays:
+            self.replays[0].end(in_force=False)
+        return super().purge()
+
+    def apply(self, rules: Rules | None) -> None:
+        """No policy is meant for it."""

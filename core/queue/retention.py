@@ -1,0 +1,101 @@
+"""How long a stream keeps its messages: what is over its limits goes, the oldest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .cursor import Cursor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..timers import Timer
+    from .stream_log import Piece, StreamLog
+    from .surroundings import Surroundings
+
+LOOK_MIN_MS, LOOK_MAX_MS = 1_000, 60_000
+STEP_BYTES, STEP_MESSAGES = 262_144, 4_096
+STEP_SHARE = 64
+"""A limit that is passed is fallen short of by so much, or this part of it if that is less: each
+drop writes to the log, and not every message is to be followed by one."""
+
+
+class Retention:
+    """Of one log; `again` is called when there may be something to drop that was not known."""
+
+    def __init__(self, log: StreamLog, broker: Surroundings, again: Callable[[], None]) -> None:
+        self._log = log
+        self._broker = broker
+        self._again = again
+        self._timer: Timer | None = None
+        self._learning: Cursor | None = None
+
+    def by_size(self, limit: int) -> None:
+        """What is left takes no more than the limit, but for the last piece."""
+        log = self._log
+        if log.size_bytes <= limit:
+            return
+        target = limit - min(limit // STEP_SHARE, STEP_BYTES)
+
+        def is_over() -> bool:
+            over = log.size_bytes - target
+            if over > 0:
+                log.split(over)
+            return over > 0
+
+        log.drop_while(is_over)
+
+    def by_count(self, messages: int) -> None:
+        """What is left are at least so many."""
+        log = self._log
+
+        def has_more_than(count: int) -> bool:
+            oldest = log.oldest()
+            return oldest is not None and log.end - oldest.end >= count
+
+        if has_more_than(messages + min(messages // STEP_SHARE, STEP_MESSAGES)):
+            log.drop_while(lambda: has_more_than(messages))
+
+    def by_age(self, age_ms: int) -> None:
+        """Nothing is left that came longer ago, in whole pieces."""
+        log, born_ms = self._log, self._broker.now_ms - age_ms
+
+        def is_over() -> bool:
+            oldest = log.oldest()
+            newest_ms = None if oldest is None else oldest.newest_ms
+            return newest_ms is not None and newest_ms < born_ms
+
+        log.drop_while(is_over)
+        oldest = log.oldest()
+        if oldest is not None and oldest.newest_ms is None:
+            self._learn(oldest)
+        if oldest is not None:
+            self._look_again(min(LOOK_MAX_MS, max(LOOK_MIN_MS, age_ms // 10)))
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look_again(self, after_ms: int) -> None:
+        timer = self._timer
+        if timer is None or timer.action is None:
+            self._timer = self._broker.timers.at(self._broker.now_ms + after_ms, self._again)
+
+    def _learn(self, piece: Piece) -> None:
+        """Reads when the last message of a piece came that was there before the start."""
+        if self._learning is not None:
+            return
+        cursor = self._learning = Cursor(
+            self._log, self._broker.store, piece.end - 1, lambda: self._learned(cursor, piece)
+        )
+        self._learned(cursor, piece)
+
+    def _learned(self, cursor: Cursor, piece: Piece) -> None:
+        span = cursor.next()
+        if span is None and cursor.is_reading:
+            return
+        self._learning = None
+        # If it can't be read, it came before the next that can; without one it counts as new.
+        now_ms = self._broker.now_ms
+        piece.newest_ms = now_ms if span is None else span.run.block.arrived_ms
+        self._again()

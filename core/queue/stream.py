@@ -1,0 +1,275 @@
+"""Stream queues: nothing is consumed, each consumer reads on from a place of its own.
+
+All messages are kept on disk, also transient ones, and shown when they are there. An ack is
+credit and nothing else; reject and requeue too. What a consumer gets carries its offset as
+`x-stream-offset`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ..block import Cold, Run, Span
+from ..equivalence import resource
+from ..errors import ConnectionFault, precondition_failed
+from .consumer import Consumer
+from .cursor import Cursor, Search
+from .queue import PUMP_BYTES, Queue
+from .readers import Reader, ReaderRing
+from .registry import register_queue
+from .retention import Retention
+from .rules import PLAIN, Rules
+from .showing import Showing, receipt
+from .stream_log import StreamLog
+from .stream_spec import Ago, Filter, Since, read_filter, read_start
+
+OFFSET_HEADER = b"x-stream-offset"
+
+
+@register_queue("stream")
+class StreamQueue(Queue):
+    """See the module; `log` has the messages."""
+
+    __slots__ = ("_retention", "_showing", "log")
+
+    keeps_all = True
+    in_order = True
+    crowds = False
+    header = OFFSET_HEADER
+
+    def _take_up(self, rules: Rules) -> None:
+        super()._take_up(rules)
+        if not hasattr(self, "log"):
+            self._begin()
+
+    def _begin(self) -> None:
+        self.log = StreamLog(self, self._broker)
+        self.log.on_commit = self._committed
+        self._retention = Retention(self.log, self._broker, self._retain)
+        self._showing = Showing(self.header, self._broker.store.memory)
+        self._broker.always_kept += 1
+
+    def _committed(self) -> None:
+        if isinstance(self.ring, ReaderRing):
+            self.ring.news()
+            self.wake_up()
+
+    def wake_up(self) -> None:
+        """There is something to read, or to hand out."""
+        self._broker.wake(self)
+        self._broker.on_work()
+
+    # -- what is in it
+
+    @property
+    def ready_count(self) -> int:
+        return self.log.end - self.log.first
+
+    @property
+    def next_offset(self) -> int:
+        return self.log.end
+
+    def refuses(self, run: Run) -> bool:
+        return False
+
+    def enqueue(self, run: Run) -> None:
+        self.log.append(run)
+        self._retain()
+
+    def recover(self, held: Sequence[Cold | Span]) -> None:
+        self.log.recover(held)
+        self._retain()
+
+    # -- who reads it
+
+    def check_get(self) -> None:
+        raise ConnectionFault(540, f"basic.get is not supported by stream {self._where}")
+
+    def check_purge(self) -> None:
+        raise ConnectionFault(540, f"queue.purge is not supported by stream {self._where}")
+
+    def check_consumer(self, consumer: Consumer) -> None:
+        if consumer.no_ack:
+            raise ConnectionFault(
+                540, f"no_ack consumers are not supported by stream {self._where}"
+            )
+        if not consumer.prefetch:  # One of the whole channel does not count, as in RabbitMQ.
+            raise precondition_failed(
+                f"consumer prefetch count is not set for stream {self._where}: basic.qos first"
+            )
+        read_start(consumer.arguments)
+        read_filter(consumer.arguments)
+
+    @property
+    def _where(self) -> str:
+        return resource("queue", self.name, self.vhost)
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        ring = self.ring
+        if not isinstance(ring, ReaderRing):
+            ring = self.ring = ReaderRing()
+        reader = Reader(consumer, read_filter(consumer.arguments))
+        ring.admit(reader)
+        if consumer.exclusive:
+            self.exclusive_consumer = consumer
+        self._place(reader)
+
+    def _place(self, reader: Reader) -> None:
+        """Puts it where it wants to begin; what was dropped by then is not there any more."""
+        log, start = self.log, read_start(reader.consumer.arguments)
+
+        def ready() -> None:
+            if isinstance(self.ring, ReaderRing):
+                self.ring.line_up(reader)
+                self.wake_up()
+
+        def found(offset: int) -> None:
+            reader.cursor = Cursor(log, self._broker.store, offset, ready)
+            ready()
+
+        if isinstance(start, Since | Ago):
+            Search(log, self._broker.store, self._moment(start), found).step()
+        elif isinstance(start, int):
+            found(max(log.first, log.end + start if start < 0 else start))
+        else:
+            found({"first": log.first, "last": log.last_piece(), "next": log.end}[start])
+
+    def _moment(self, start: Since | Ago) -> int:
+        now_ms = self._broker.now_ms
+        if isinstance(start, Ago):
+            return now_ms - start.ms
+        return now_ms + start.wall_ms - int(self._broker.clock.wall_s() * 1000)
+
+    @property
+    def has_ready_consumer(self) -> bool:
+        return self.ring is not None and self.ring.can_take_one()
+
+    def pump(self, budget: int) -> bool:
+        ring = self.ring
+        if not isinstance(ring, ReaderRing):
+            return False
+        share = max(1, budget // max(1, len(ring.waiting)))
+        while ring.waiting and budget > 0:
+            budget -= 1 + self._serve(ring, ring.next(), min(share, budget))
+        if len(ring.done) == len(ring.members):
+            self._showing.let_go()
+        return bool(ring.waiting)
+
+    def _serve(self, ring: ReaderRing, reader: Reader, limit: int) -> int:
+        """Looks at up to `limit` messages for one reader; gives how many that were."""
+        consumer, cursor = reader.consumer, reader.cursor
+        looked = 0
+        while cursor is not None:
+            if looked >= limit:
+                ring.line_up(reader)
+                break
+            credit = consumer.credit()
+            if credit <= 0:
+                consumer.open = False
+                break
+            span = cursor.next()
+            if span is None:
+                if not cursor.is_reading:
+                    ring.done[reader] = None
+                break
+            passed, part = _wanted(at_most(span, limit - looked), reader.filter, credit)
+            offset = cursor.offset + part.low - span.low
+            cursor.offset += passed
+            looked += passed
+            if part.count:
+                self._deliver(consumer, part, offset)
+        return looked
+
+    def _deliver(self, consumer: Consumer, span: Span, offset: int) -> None:
+        self.unacked_count += span.count
+        shown = self._showing.shown(span, offset, consumer.prefetch)
+        consumer.session.deliver(consumer, receipt(span), shown)
+
+    # -- what becomes of it: nothing
+
+    def settle(self, span: Span) -> None:
+        self.unacked_count -= span.high - span.low
+
+    def requeue(self, span: Span, *, failed: bool = True) -> None:
+        self.unacked_count -= span.high - span.low
+
+    def untake(self, span: Span) -> None:
+        self.unacked_count -= span.high - span.low
+
+    def reject(self, span: Span) -> None:
+        self.unacked_count -= span.high - span.low
+
+    def purge(self) -> int:
+        """At its end; a client is refused (`check_purge`)."""
+        purged = self.ready_count
+        self.log.clear()
+        self._showing.let_go()
+        if self.deleted:
+            self._broker.always_kept -= 1
+            self._retention.end()
+        return purged
+
+    # -- retention
+
+    def apply(self, rules: Rules | None) -> None:
+        self.rules = rules
+        self._broker.note_timeout((rules or PLAIN).consumer_timeout_ms)
+        self._retain()
+
+    def _retain(self) -> None:
+        """Drops the oldest pieces that are over the limits."""
+        rules = self.rules
+        if rules is None:
+            return
+        if rules.max_length_bytes is not None:
+            self._retention.by_size(rules.max_length_bytes)
+        if rules.max_age_ms is not None:
+            self._retention.by_age(rules.max_age_ms)
+
+    # -- out of memory
+
+    @property
+    def cold_count(self) -> int:
+        return self.ready_count - self.log.warm_count
+
+    @property
+    def about_bytes(self) -> int:
+        return self.log.warm_bytes
+
+    def page_out(
+        self, head_bytes: int, *, transient: bool, enough: Callable[[], bool] = lambda: False
+    ) -> None:
+        """What is read next by those who have read all is at the end: that stays."""
+        self._showing.let_go()
+        if isinstance(self.ring, ReaderRing) and not enough():
+            self.ring.let_go()
+        log = self.log
+        each = max(1, log.warm_bytes // log.warm_count) if log.warm_count else 1
+        log.page_out(head_bytes // each, transient=transient, enough=enough)
+
+
+def at_most(span: Span, limit: int) -> Span:
+    """The front of a span that may go out in one piece."""
+    block = span.run.block
+    if block.size_bytes > PUMP_BYTES:
+        limit = min(limit, max(1, PUMP_BYTES * block.count // block.size_bytes))
+    return span if span.count <= limit else Span(span.run, span.low, span.low + limit)
+
+
+def _wanted(span: Span, wanted: Filter | None, credit: int) -> tuple[int, Span]:
+    """The first messages in a row that are wanted, at most `credit`, and how many of the span
+    that passes: with an empty one, all."""
+    if wanted is None:
+        high = min(span.high, span.low + credit)
+        return high - span.low, Span(span.run, span.low, high)
+    answers = _answers(span, wanted)
+    low = next((at for at, answer in answers if answer), span.high)
+    high = next((at for at, answer in answers if not answer), span.high) if low < span.high else low
+    high = min(high, low + credit)
+    return high - span.low, Span(span.run, low, high)
+
+
+def _answers(span: Span, wanted: Filter) -> Iterator[tuple[int, bool]]:
+    run = span.run
+    for at in range(span.low, span.high):
+        yield at, wanted.wants(run.block.properties(run.index(at)))

@@ -1,0 +1,390 @@
+"""Readers of streams whose messages leave memory, move, or can't be read any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.core.life import PERSISTENT, TRANSIENT, Life, numbered
+from tests.core.queue.reading import Reading, declare, fill, stream
+from tests.support.amqp import Client, make_broker, publish, take_turns
+from warren.core.block import Cold, Span
+from warren.core.queue.cursor import Cursor
+from warren.core.store import pages
+from warren.core.store.log import DurableStore
+from warren.core.store.memory import LateStore
+from warren.core.store.mover import SegmentMover
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Iterator[Life]:
+    life = Life(tmp_path / "log")
+    declare(life)
+    yield life
+    life.abandon()
+
+
+def damage(life: Life, *bodies: bytes, crashed: bool = False) -> None:
+    """Flips a bit in the records with these bodies, between two lives."""
+    if crashed:
+        life.abandon()
+    else:
+        life.stop()
+    for name in life.files():
+        path = life.directory / name
+        data = bytearray(path.read_bytes())
+        for body in bodies:
+            if (at := data.find(body)) >= 0:
+                data[at] ^= 1
+        path.write_bytes(data)
+    life.open()
+
+
+@pytest.mark.parametrize("lost", [[0], [2, 3], [4], [0, 1, 2, 3, 4]])
+@pytest.mark.parametrize("start", [0, 3])
+def test_offsets_of_others_stay_when_a_record_is_damaged(
+    life: Life, lost: list[int], start: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(life, numbered(5))
+    damage(life, *(b"%06d" % number for number in lost))
+    fill(life, [b"new"])
+    left = [number for number in range(start, 5) if number not in lost]
+    reading = Reading(life, start)
+    assert reading.offsets() == [*left, 5]
+    assert reading.bodies() == [*(b"%06d" % number for number in left), b"new"]
+    assert ("left out" in caplog.text) is (len(left) < 5 - start)
+    assert stream(life).ready_count == 6
+
+
+@pytest.mark.parametrize("lost", [[1], [2, 3], [1, 3]])
+def test_offsets_of_others_stay_when_a_crash_left_damage(life: Life, lost: list[int]) -> None:
+    """No checkpoint says how many there were: the records behind do."""
+    life.declare("q")
+    for number in range(5):
+        read = publish(1, b"%06d" % number, PERSISTENT, routing_key="s") * (number + 1)
+        life.client.feed(publish(1, b"other", PERSISTENT, routing_key="q") + read)
+        life.write()
+    firsts = [0, 1, 3, 6, 10]
+    damage(life, *(b"%06d" % number for number in lost), crashed=True)
+    left = [
+        (offset, b"%06d" % number)
+        for number in range(5)
+        for offset in range(firsts[number], firsts[number] + number + 1)
+        if number not in lost
+    ]
+    for again in (False, True, False, True):
+        fill(life, [b"new"])
+        left.append((left[-1][0] + 1, b"new"))
+        reading = Reading(life, "first")
+        assert list(zip(reading.offsets(), reading.bodies(), strict=True)) == left
+        life.write()
+        if again:
+            life.crash()
+        else:
+            life.restart()
+    assert len(life.bodies("q")) == 5 - len(lost)
+
+
+def test_what_was_lost_is_dropped_with_the_rest(life: Life) -> None:
+    for number in range(20):
+        fill(life, [b"%06d" % number])
+    life.write()
+    damage(life, b"000003", crashed=True)
+    log = stream(life).log
+    fill(life, [b"new"])
+    assert log.size_bytes
+    log.split(600)
+    log.drop_while(lambda: log.first < 4)
+    first = log.first
+    assert 4 <= first <= 10
+    life.write()
+    life.crash()
+    assert stream(life).log.first == first
+    assert Reading(life, "first").offsets() == list(range(first, 21))
+
+
+@pytest.mark.parametrize("lost", [1, 4])
+def test_a_damaged_index_and_record_stop_nobody(
+    life: Life, lost: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The index is made anew then; if the last is lost it has less than there was."""
+    fill(life, numbered(5))
+    life.stop()
+    body = b"%06d" % lost
+    (name,) = [name for name in life.files() if body in (life.directory / name).read_bytes()]
+    path = life.directory / name
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    data[data.find(body)] ^= 1
+    path.write_bytes(data)
+    life.open()
+    fill(life, [b"new"])
+    reading = Reading(life, "first")
+    assert reading.offsets() == [at for at in range(6) if at != lost]
+    assert reading.bodies() == [*(body for body in numbered(5) if int(body) != lost), b"new"]
+    assert ("an index and what it leads to are damaged" in caplog.text) is (lost == 4)
+    assert Reading(life, 4).offsets() == [4, 5][lost == 4 :]
+
+
+def test_all_of_it_with_its_index_can_be_damaged(life: Life) -> None:
+    fill(life, numbered(3))
+    life.stop()
+    for name in life.files():
+        path = life.directory / name
+        data = bytearray(path.read_bytes())
+        data[48:] = b"\x07" * (len(data) - 48)
+        path.write_bytes(data)
+    life.open()
+    fill(life, [b"new"])
+    assert Reading(life, "first").offsets() == [3]
+    assert Reading(life, "1h").offsets() == [3]
+
+
+class Deaf(LateStore):
+    """Reads arrive, but what was written is not there."""
+
+    def arrive(self) -> int:
+        reads, self._reads = self._reads, []
+        for _, ready in reads:
+            ready()
+        return len(reads)
+
+
+def late(store: LateStore) -> tuple[Client, Client]:
+    """A publisher, and a reader from the beginning, of a stream on such a store."""
+    broker = make_broker(store)
+    publisher, reader = Client(broker), Client(broker)
+    arguments = {"x-queue-type": "stream"}
+    publisher.declare("s", durable=True, arguments=arguments)
+    reader.call("Basic.Qos", prefetch_count=100)
+    reader.consume("s", arguments={"x-stream-offset": "first"})
+    return publisher, reader
+
+
+def offsets(reader: Client) -> list[int]:
+    take_turns(reader.broker)
+    found = [reply for reply in reader.come() if reply.name == "Basic.Deliver"]
+    return [reply.headers["x-stream-offset"] for reply in found]
+
+
+def test_what_left_memory_alone_is_fetched() -> None:
+    store = LateStore()
+    publisher, reader = late(store)
+    for body in numbered(3):
+        publisher.publish(body, PERSISTENT, routing_key="s")
+    store.commit()
+    assert offsets(reader) == []
+    while store.arrive():
+        take_turns(reader.broker)
+    assert offsets(reader) == [0, 1, 2]
+
+
+def test_what_can_not_be_fetched_is_left_out() -> None:
+    """And is not asked for again and again."""
+    store = Deaf()
+    store.paging = False
+    publisher, reader = late(store)
+    for body in numbered(3):
+        publisher.publish(body, PERSISTENT, routing_key="s")
+    (first, *_) = store._written
+    store.evict(first)
+    store.commit()
+    assert offsets(reader) == []
+    assert store.arrive() == 1
+    assert offsets(reader) == [1, 2]
+    assert not store.reads
+
+
+def test_what_was_read_and_left_memory_is_read_again(life: Life) -> None:
+    fill(life, numbered(10))
+    life.restart()
+    log, found = stream(life).log, []
+    cursor = Cursor(log, life.store, 0, lambda: None)
+    assert cursor.next() is None
+    life.turns()
+    first = cursor.next()
+    assert first is not None
+    found.append(first)
+    for _, span in cursor._ahead:
+        life.store.evict(span.run.block)
+    cursor.offset += first.count
+    assert cursor.next() is None
+    life.turns()
+    second = cursor.next()
+    assert second is not None
+    assert second.run.block.body(0) == b"000001"
+
+
+def test_a_move_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is under way finds another place than it asked for, and asks anew."""
+    life = Life(tmp_path / "log", segment_bytes=8_192)
+    declare(life)
+    life.declare("q")
+    for number in range(60):
+        life.publish(b"%06d" % number, "s")
+        life.client.feed(publish(1, b"x" * 90, PERSISTENT, routing_key="q") * 5)
+    life.write()
+    life.page_out("s")
+    reading = Reading(life, "first", prefetch=1)
+    assert reading.offsets() == [0]
+    life.drain("q")
+    asked = Cursor(stream(life).log, life.store, 7, lambda: None)
+    moves: list[bool] = []
+    plain = SegmentMover.switch
+
+    def switch(mover: SegmentMover) -> None:
+        asked.let_go()
+        asked.next()
+        moves.append(asked.is_reading)
+        plain(mover)
+
+    monkeypatch.setattr(SegmentMover, "switch", switch)
+    for _ in range(20):
+        life.store.roll()
+        life.write()
+    assert any(moves)
+    asked.next()
+    life.turns()
+    span = asked.next()
+    assert isinstance(span, Span) and span.run.block.body(span.run.index(span.low)) == b"000007"
+    for number in range(1, 60):
+        reading.ack()
+        assert reading.offsets()[-1] == number
+    life.abandon()
+
+
+def test_a_stretch_that_is_dropped_while_it_is_read(life: Life) -> None:
+    fill(life, numbered(20))
+    life.restart()
+    fill(life, numbered(3, 20))
+    log = stream(life).log
+    woken: list[int] = []
+    cursor = Cursor(log, life.store, 0, lambda: woken.append(log.first))
+    assert cursor.next() is None
+    log.drop_while(lambda: isinstance(log.piece_at(log.first).held, Cold))
+    life.turns()
+    assert woken == [20]
+    span = cursor.next()
+    assert span is not None and cursor.offset == 20
+
+
+def test_a_stretch_that_is_split_while_it_is_read(life: Life) -> None:
+    fill(life, numbered(20))
+    life.restart()
+    fill(life, numbered(3, 20))
+    log = stream(life).log
+    cursor = Cursor(log, life.store, 5, lambda: None)
+    assert cursor.next() is None
+    assert log.size_bytes
+    log.split(300)
+    log.drop_while(lambda: log.piece_at(log.first).end <= 5)
+    life.turns()
+    span = cursor.next()
+    assert 0 < log.first <= 5
+    assert span is not None
+    assert (cursor.offset, span.run.block.body(span.low)) == (5, b"000005")
+
+
+def test_a_file_that_is_gone_ends_nothing(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read whose turn comes very late: its segment has been moved and removed."""
+    fill(life, numbered(5))
+    life.restart()
+    fill(life, [b"new"])
+
+    def gone(*args: object) -> bytes:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(type(life.store._pages.reader), "read", gone)
+    assert Reading(life, "first").bodies() == [b"new"]
+    assert not life.store._failed
+
+
+def test_a_message_larger_than_a_chunk_or_a_frame(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "CHUNK_BYTES", 1_000)
+    bodies = [b"%d" % number * 300_000 for number in range(3)]
+    fill(life, bodies)
+    fill(life, [b""])
+    assert Reading(life, "first").bodies() == [*bodies, b""]
+    life.restart()
+    reading = Reading(life, "first")
+    assert reading.bodies() == [*bodies, b""]
+    assert reading.offsets() == [0, 1, 2, 3]
+
+
+def test_messages_with_priorities_and_expirations_can_be_cold(life: Life) -> None:
+    """They are given in the order in which they came, and do not expire."""
+    for number in range(20):
+        properties = {**PERSISTENT, "priority": number % 10, "expiration": "1"}
+        life.publish(b"%06d" % number, "s", properties)
+    life.write()
+    life.page_out("s")
+    life.clock.advance(1_000)
+    assert stream(life).cold_count == 20
+    life.crash()
+    assert stream(life).cold_count == 20
+    assert Reading(life, "first").bodies() == numbered(20)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_messages_that_others_hold_too_can_be_cold(life: Life, durable: bool) -> None:
+    life.client.declare("q", durable=durable)
+    for queue in ("s", "q"):
+        life.client.call("Queue.Bind", queue=queue, exchange="amq.fanout")
+    for body in numbered(20):
+        life.client.publish(body, TRANSIENT if durable else PERSISTENT, exchange="amq.fanout")
+        life.turns()
+    life.write()
+    life.page_out("s")
+    assert stream(life).cold_count == 20
+    assert life.bodies("q") == numbered(20)
+    assert Reading(life, "first").bodies() == numbered(20)
+
+
+def test_messages_that_were_moved_can_be_cold(tmp_path: Path) -> None:
+    """What is in memory while its segment is moved leaves memory later all the same."""
+    life = Life(tmp_path / "log", segment_bytes=8_192)
+    declare(life)
+    life.declare("q")
+    for number in range(60):
+        read = publish(1, b"%06d" % number, PERSISTENT, routing_key="s")
+        read += publish(1, b"x" * 90, PERSISTENT, routing_key="q") * 7
+        read += publish(1, b"%06d" % (1_000 + number), PERSISTENT, routing_key="s")
+        life.client.feed(read)
+        life.turns(1, each_ms=10)
+    life.write()
+    life.drain("q")
+    for _ in range(20):
+        life.store.roll()
+        life.write()
+    log = stream(life).log
+    assert log.warm_count == 120
+    life.page_out("s")
+    assert (log.warm_count, log.warm_bytes) == (0, 0)
+    assert any(held.is_moved for held in life.store.segments.values())
+    expected = [b"%06d" % at for number in range(60) for at in (number, 1_000 + number)]
+    assert Reading(life, "first").bodies() == expected
+    life.crash()
+    assert len(stream(life).log._pieces) < 20, "neighbours come back as one"
+    assert Reading(life, "first").bodies() == expected
+    for again in range(3):
+        fill(life, [b"new"])
+        life.write()
+        life.crash()
+        assert Reading(life, "first").offsets() == list(range(121 + again))
+    life.abandon()
+
+
+def test_a_store_that_reads_on_two_threads(life: Life) -> None:
+    """Readers that begin at once ask the same index."""
+    life.client.feed(b"".join(publish(1, body, PERSISTENT, routing_key="s") for body in [b"x"] * 9))
+    fill(life, numbered(300))
+    life.restart()
+    life.start()
+    assert isinstance(life.store, DurableStore)
+    readings = [Reading(life, at * 30) for at in range(10)]
+    expected = [list(range(at * 30, 309)) for at in range(10)]
+    life.wait(lambda: all(map(list.__eq__, map(Reading.offsets, readings), expected)))

@@ -1,0 +1,245 @@
+"""What streams drop when they are over their limits, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.core.life import PERSISTENT, Life, numbered
+from tests.core.queue.reading import Reading, declare, fill, stream
+from tests.support.amqp import publish
+from warren.core.block import Cold
+from warren.core.model import Table
+from warren.core.queue import retention
+from warren.core.queue.cursor import Cursor
+from warren.core.queue.rules import PLAIN, Rules
+from warren.core.store.pages import Pages
+from warren.core.store.record import Kind, Record, scan
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Iterator[Life]:
+    life = Life(tmp_path / "log")
+    yield life
+    life.abandon()
+
+
+def records(life: Life, kind: Kind) -> int:
+    """How many records of a kind were written."""
+    life.write()
+    found = 0
+    for name in life.files():
+        data = memoryview((life.directory / name).read_bytes())
+        for record in scan(int(name.removesuffix(".log")), data):
+            found += isinstance(record, Record) and record.kind == kind
+    return found
+
+
+# -- by size
+
+
+def test_a_stretch_is_dropped_from_its_front(life: Life) -> None:
+    """What one segment holds is one stretch after a restart; it need not go as a whole."""
+    declare(life, max_length_bytes=20_000)
+    for body in numbered(120):
+        fill(life, [body])
+    assert stream(life).log.first == 0
+    life.restart()
+    fill(life, numbered(100, 120))
+    log = stream(life).log
+    assert 15_000 < log.size_bytes <= 20_000
+    assert isinstance(log._pieces[log._gone].held, Cold)
+    assert Reading(life, "first").bodies() == numbered(220)[log.first :]
+    life.crash()
+    assert stream(life).log.first == log.first
+    assert Reading(life, "first").offsets() == list(range(log.first, 220))
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_its_size_is_the_same_after_a_restart(life: Life, mixed: bool) -> None:
+    """Or a limit would drop something at each start. Messages of others don't count."""
+    declare(life)
+    life.declare("q")
+    for body in numbered(20):
+        read = publish(1, body, PERSISTENT, routing_key="s")
+        other = publish(1, b"x" * 6, PERSISTENT, routing_key="q")
+        life.client.feed((read + other if mixed else read) * 10)
+    life.write()
+    size = stream(life).log.size_bytes
+    life.page_out("s", 100)
+    assert stream(life).log.size_bytes == size
+    life.restart()
+    assert stream(life).log.size_bytes == size
+    wire = 200 * len(publish(1, numbered(1)[0], PERSISTENT, routing_key="s"))
+    assert wire < size < 1.5 * wire
+
+
+def test_what_was_paged_out_is_dropped_from_its_front(life: Life) -> None:
+    declare(life, max_length_bytes=20_000)
+    fill(life, numbered(150))
+    life.write()
+    life.page_out("s")
+    fill(life, numbered(100, 150))
+    log = stream(life).log
+    assert 15_000 < log.size_bytes <= 20_000
+    assert Reading(life, "first").bodies() == numbered(250)[log.first :]
+
+
+def test_not_each_message_is_followed_by_a_drop(life: Life) -> None:
+    declare(life, max_length_bytes=64_000)
+    fill(life, numbered(800))
+    dropped = stream(life).log.first
+    before = records(life, Kind.DEFINITION)
+    fill(life, numbered(400, 800))
+    assert stream(life).log.first >= dropped + 390
+    assert records(life, Kind.DEFINITION) - before < 80
+
+
+def test_no_index_is_read_unless_there_is_a_limit(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream of a terabyte begins as fast as an empty one."""
+    declare(life)
+    fill(life, numbered(20))
+    weighed: list[Cold] = []
+    plain = Pages.weigh
+
+    def weigh(self: Pages, cold: Cold) -> int:
+        weighed.append(cold)
+        return plain(self, cold)
+
+    monkeypatch.setattr(Pages, "weigh", weigh)
+    life.restart()
+    fill(life, numbered(20, 20))
+    assert Reading(life, "first").bodies() == numbered(40)
+    life.page_out("s")
+    assert not weighed
+    stream(life).apply(Rules(max_length_bytes=1_000))
+    assert len(weighed) == 1
+    assert stream(life).log.first > 20
+
+
+def test_a_limit_of_nothing_keeps_the_last(life: Life) -> None:
+    declare(life, max_length_bytes=0)
+    fill(life, numbered(5))
+    assert Reading(life, "first").bodies() == [b"000004"]
+
+
+def test_a_policy_comes_and_goes(life: Life) -> None:
+    declare(life)
+    fill(life, numbered(100))
+    stream(life).apply(Rules(max_length_bytes=2_000))
+    first = stream(life).log.first
+    assert first > 70
+    stream(life).apply(PLAIN)
+    fill(life, numbered(100, 100))
+    assert stream(life).log.first == first
+    stream(life).apply(Rules(max_age_ms=60_000))
+    life.clock.advance(120_000)
+    life.turns(40, each_ms=2_000)
+    assert stream(life).log.first == 199
+
+
+def test_a_reader_far_behind_while_all_is_dropped(life: Life) -> None:
+    declare(life, max_length_bytes=5_000)
+    fill(life, numbered(40))
+    life.restart()
+    cursor = Cursor(stream(life).log, life.store, 0, lambda: None)
+    assert cursor.next() is None and cursor.is_reading
+    reading = Reading(life, "first", prefetch=3)
+    seen = list(reading.offsets())
+    for first in range(40, 240, 40):
+        fill(life, numbered(40, first))
+        reading.ack()
+        offsets = reading.offsets()
+        assert offsets[: len(seen)] == seen
+        assert offsets[len(seen)] >= stream(life).log.first
+        seen = offsets
+    assert seen == sorted(seen)
+    span = cursor.next()
+    life.turns()
+    assert span is None or cursor.offset >= stream(life).log.first
+
+
+# -- by age
+
+
+def test_an_idle_stream_grows_old(life: Life) -> None:
+    declare(life, max_age="1h")
+    for body in numbered(5):
+        fill(life, [body])
+        life.clock.advance(600_000)
+    for _ in range(10):
+        life.turns(1, each_ms=360_000)
+    assert stream(life).log.first == 4
+
+
+def test_an_idle_stream_grows_old_over_a_restart(life: Life) -> None:
+    """Each segment is a stretch; the last message of one says how old it is."""
+    declare(life, max_age="1h")
+    for body in numbered(5):
+        fill(life, [body])
+        life.store.roll()
+        life.clock.advance(600_000)
+    life.restart()
+    assert all(isinstance(piece.held, Cold) for piece in stream(life).log._pieces)
+    for _ in range(10):
+        life.turns(3, each_ms=120_000)
+    assert stream(life).log.first == 4
+
+
+def test_the_age_of_a_stretch_is_read_once(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much comes in while it is read."""
+    declare(life, max_age="1h")
+    fill(life, numbered(5))
+    life.restart()
+    begun: list[int] = []
+    plain = Pages.browse
+
+    def browse(self: Pages, cold: Cold, position: int, ready: object) -> None:
+        begun.append(position)
+        plain(self, cold, position, ready)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Pages, "browse", browse)
+    life.client.connection.receive(publish(1, b"new", PERSISTENT, routing_key="s"))
+    for _ in range(10):
+        life.client.connection.receive(publish(1, b"new", PERSISTENT, routing_key="s"))
+    life.turns()
+    fill(life, numbered(5))
+    assert len(begun) <= 1
+    assert stream(life).log._pieces[0].newest_ms is not None
+
+
+def test_a_stretch_whose_age_can_not_be_read_stays(life: Life) -> None:
+    declare(life, max_age="1h")
+    fill(life, numbered(5))
+    life.stop()
+    for name in life.files():
+        path = life.directory / name
+        path.write_bytes(path.read_bytes().replace(b"00000", b"00001"))
+    life.open()
+    fill(life, [b"new"])
+    life.turns(10, each_ms=60_000)
+    assert stream(life).log.first == 0
+    life.turns(10, each_ms=600_000)
+    assert stream(life).log.first == 5
+
+
+# -- by count, for exchanges
+
+
+def test_a_count_drops_now_and_then(life: Life) -> None:
+    arguments: Table = {"x-persist-messages": 640}
+    life.client.call(
+        "Exchange.Declare", exchange="x", exchange_type="fanout", durable=True, arguments=arguments
+    )
+    for body in numbered(700):
+        life.client.publish(body, PERSISTENT, exchange="x")
+    before = records(life, Kind.DEFINITION)
+    for body in numbered(100):
+        life.client.publish(body, PERSISTENT, exchange="x")
+    (kept,) = life.broker.vhosts["/"].inner_queues.values()
+    assert 640 <= kept.ready_count <= 640 + 640 // retention.STEP_SHARE
+    assert records(life, Kind.DEFINITION) - before < 30
