@@ -5,6 +5,26 @@ queues and gives a `Route`. The imports below put each exchange type into the re
 type is one more module here.
 """
 
-from . import direct, fanout, headers, topic
+from . import (
+    at_random,
+    consistent_hash,
+    delayed,
+    direct,
+    fanout,
+    headers,
+    modulus_hash,
+    recent_history,
+    topic,
+)
 
-__all__ = ["direct", "fanout", "headers", "topic"]
+__all__ = [
+    "at_random",
+    "consistent_hash",
+    "delayed",
+    "direct",
+    "fanout",
+    "headers",
+    "modulus_hash",
+    "recent_history",
+    "topic",
+]

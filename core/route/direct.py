@@ -19,6 +19,7 @@ class DirectExchange(Exchange):
 
     type_name = "direct"
     uses_key = True
+    uses_headers = False
 
     def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
         super().__init__(name, **properties)

@@ -6,15 +6,22 @@ rules, `check`. Nothing here scans all bindings except what must list them.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, NotRequired, Protocol, TypedDict
 
-from ..equivalence import resource, type_name
-from ..errors import precondition_failed
+from ..deduplication import ARGUMENTS as DEDUPLICATION
+from ..equivalence import resource
 from ..model import FieldValue, Table
+from .arguments import ExchangeArguments
 from .binding import Binding, Destination, GroupedBindings
+from .deduplication import read_deduplication
+from .persistence import ARGUMENTS as PERSISTENCE
+from .persistence import read_persistence
 from .route import Watched
+
+logger = logging.getLogger(__name__)
 
 __all__ = [
     "ALTERNATE_EXCHANGE",
@@ -29,9 +36,6 @@ ALTERNATE_EXCHANGE = "alternate-exchange"
 
 MAX_NAME_BYTES = 255
 """A name travels as a short string (AMQP 0-9-1 4.2.5.3)."""
-
-_NOT_BUILT = ("x-persist-messages", "x-persist-ms")
-"""Known elsewhere; to accept one and not keep messages would lose them."""
 
 
 class ExchangeProperties(TypedDict):
@@ -65,21 +69,33 @@ class Exchange(Watched, ABC):
         "_by_destination",
         "_exchange_destinations",
         "_incoming",
+        "_missed_alternate",
         "alternate",
         "arguments",
         "auto_delete",
         "binding_count",
+        "deduplication",
         "durable",
+        "inner",
         "internal",
         "keeper",
         "name",
+        "persistence",
+        "seen",
         "vhost",
     )  # fmt: skip
 
     type_name: ClassVar[str]
-    uses_key: ClassVar[bool]
-    """False: any key gives the same answer."""
-    uses_headers: ClassVar[bool] = False
+    own_arguments: ClassVar[frozenset[str]] = (
+        frozenset({ALTERNATE_EXCHANGE}) | PERSISTENCE | DEDUPLICATION
+    )
+    """Arguments that this class knows, besides those that its bases know."""
+    each_message: ClassVar[bool] = False
+    """True: no answer may be remembered, not even for the same key and headers."""
+    one_key: ClassVar[bool] = False
+    """True: of a message's keys only its own counts, not those of CC and BCC."""
+    inner_kind: str | None = None
+    """What kind of inner queue an exchange needs that keeps messages (core/queue/registry.py)."""
 
     def __init__(
         self,
@@ -92,6 +108,8 @@ class Exchange(Watched, ABC):
         vhost: str = "/",
     ) -> None:
         super().__init__()
+        self.inner: Destination | None = None
+        """That queue, from the virtual host."""
         self.name = name
         self.vhost = vhost
         self.durable = durable
@@ -99,19 +117,40 @@ class Exchange(Watched, ABC):
         self.internal = internal
         self.arguments = arguments
         self.alternate = self._alternate()
+        self._missed_alternate: str | None = None
         self.keeper: BindingKeeper | None = None
         """Hears of bindings that come and go; only durable exchanges have one."""
         self.binding_count = 0
         self._by_destination: GroupedBindings[Destination] = GroupedBindings()
         self._incoming: dict[Exchange, None] | None = None
         self._exchange_destinations = 0
-        self._refuse_not_built()
+        declared = ExchangeArguments(name, vhost, arguments)
+        self.deduplication = read_deduplication(declared)
+        self.seen: object | None = None
+        """What it has seen, if it drops that; from the virtual host."""
+        self.persistence = read_persistence(declared)
+        if self.persistence is not None and self.inner_kind is not None:
+            raise declared.invalid("x-persist-messages", f"{self.type_name} can't keep messages")
+
+    @property
+    @abstractmethod
+    def uses_key(self) -> bool:
+        """False: any key gives the same answer."""
+
+    @property
+    def uses_headers(self) -> bool:
+        """True for one that looks at headers or any other property: then `match` gets
+        `MessageHeaders` for each message, and None only where a first answer is tried out."""
+        return False
 
     @abstractmethod
     def match(
         self, routing_key: str, headers: Mapping[str, FieldValue] | None
     ) -> Iterable[Destination]:
-        """The destinations of a message; one may come more than once."""
+        """The destinations of a message; one may come more than once.
+
+        It leaves no trace: it may be asked without a message following.
+        """
 
     @abstractmethod
     def attach(self, binding: Binding) -> None:
@@ -141,6 +180,14 @@ class Exchange(Watched, ABC):
             self.keeper.bound(kept)
         return True
 
+    def bindings_to(self, destination: Destination) -> Iterator[Binding]:
+        """All bindings from this exchange to one destination."""
+        return iter(self._by_destination.group(destination))
+
+    def has_binding(self, destination: Destination, routing_key: str, arguments: Table) -> bool:
+        wanted = Binding(destination, routing_key, arguments)
+        return any(binding == wanted for binding in self._by_destination.group(destination))
+
     def unbind(self, destination: Destination, routing_key: str, arguments: Table) -> bool:
         """True if there was such a binding; there need not be one (AMQP 0-9-1 1.7.2.5)."""
         wanted = Binding(destination, routing_key, arguments)
@@ -167,6 +214,10 @@ class Exchange(Watched, ABC):
         """All bindings from this exchange, those to one destination together."""
         return iter(self._by_destination)
 
+    def keeps_in(self, headers: Mapping[str, FieldValue] | None) -> Destination | None:
+        """Where a message is kept for bindings to come."""
+        return None if self.persistence is None else self.inner
+
     @property
     def incoming(self) -> tuple[Exchange, ...]:
         """The exchanges with a binding to this one."""
@@ -181,6 +232,16 @@ class Exchange(Watched, ABC):
     def destinations(self) -> Iterable[Destination]:
         """Everything bound, each once, in the order of first binding."""
         return self._by_destination.keys()
+
+    def miss_alternate(self) -> None:
+        """Warns that its alternate does not exist: once, until its name is another one."""
+        if self._missed_alternate != self.alternate:
+            self._missed_alternate = self.alternate
+            logger.warning(
+                "alternate exchange '%s' of %s does not exist: what finds no queue is dropped",
+                self.alternate,
+                resource("exchange", self.name, self.vhost),
+            )
 
     def _forget(self, destination: Destination, bindings: tuple[Binding, ...]) -> None:
         for binding in bindings:
@@ -204,24 +265,10 @@ class Exchange(Watched, ABC):
             destination._incoming.pop(self, None)
 
     def _alternate(self) -> str | None:
-        if ALTERNATE_EXCHANGE not in self.arguments:
+        arguments = ExchangeArguments(self.name, self.vhost, self.arguments)
+        name = arguments.text(ALTERNATE_EXCHANGE)
+        if name is None:
             return None
-        name = self.arguments[ALTERNATE_EXCHANGE]
-        where = resource("exchange", self.name, self.vhost)
-        if not isinstance(name, str):
-            raise precondition_failed(
-                f"invalid type '{type_name(name)}' for arg '{ALTERNATE_EXCHANGE}' in {where}"
-            )
         if len(name.encode()) > MAX_NAME_BYTES or "\r" in name or "\n" in name:
-            raise precondition_failed(
-                f"invalid arg '{ALTERNATE_EXCHANGE}' for {where}: not the name of an exchange"
-            )
+            raise arguments.invalid(ALTERNATE_EXCHANGE, "not the name of an exchange")
         return name
-
-    def _refuse_not_built(self) -> None:
-        for argument in _NOT_BUILT:
-            if argument in self.arguments:
-                raise precondition_failed(
-                    f"argument '{argument}' of {resource('exchange', self.name, self.vhost)} "
-                    f"is not supported"
-                )

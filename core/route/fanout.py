@@ -18,6 +18,7 @@ class FanoutExchange(Exchange):
 
     type_name = "fanout"
     uses_key = False
+    uses_headers = False
 
     def match(
         self, routing_key: str, headers: Mapping[str, FieldValue] | None

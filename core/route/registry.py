@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TypeVar
 
 from ..equivalence import check_equivalent
 from ..errors import precondition_failed
-from ..model import Table
-from .exchange import ALTERNATE_EXCHANGE, Exchange
+from ..model import FieldValue, Table
+from .arguments import ExchangeArguments
+from .exchange import Exchange
 
 ExchangeType = TypeVar("ExchangeType", bound=type[Exchange])
 
@@ -32,12 +34,14 @@ def make(
     internal: bool,
     arguments: Table,
     vhost: str = "/",
+    strict: bool = False,
 ) -> Exchange:
-    """A new exchange; raises `ChannelError` 406 for an unknown type or bad arguments."""
-    exchange_type = exchange_types.get(type_name)
-    if exchange_type is None:
-        raise precondition_failed(f"unknown exchange type '{type_name}'")
-    return exchange_type(
+    """A new exchange; raises `ChannelError` 406 for an unknown type or bad arguments.
+
+    With `strict` unknown `x-` arguments are bad ones.
+    """
+    exchange_type = check_type(type_name)
+    made = exchange_type(
         name,
         durable=durable,
         auto_delete=auto_delete,
@@ -45,6 +49,21 @@ def make(
         arguments=arguments,
         vhost=vhost,
     )
+    ExchangeArguments(name, vhost, arguments).see_unknown(_known(type(made)), strict=strict)
+    return made
+
+
+def check_type(type_name: str) -> type[Exchange]:
+    """Raises `ChannelError` 406 for an unknown type."""
+    exchange_type = exchange_types.get(type_name)
+    if exchange_type is None:
+        raise precondition_failed(f"unknown exchange type '{type_name}'")
+    return exchange_type
+
+
+def _known(exchange_type: type[Exchange]) -> Set[str]:
+    bases = exchange_type.__mro__
+    return {name for base in bases for name in vars(base).get("own_arguments", ())}
 
 
 def equivalent(
@@ -57,15 +76,15 @@ def equivalent(
 ) -> None:
     """Raises `ChannelError` 406 on the first difference from what is declared again.
 
-    Of the arguments only the alternate exchange counts (AMQP 0-9-1 1.6.2.1.3 leaves it open).
+    All arguments count, known or not (AMQP 0-9-1 1.6.2.1.3), numbers by value.
     """
-    compared = (
+    compared: list[tuple[str, FieldValue, FieldValue]] = [
         ("type", type_name, exchange.type_name),
         ("durable", durable, exchange.durable),
         ("auto_delete", auto_delete, exchange.auto_delete),
         ("internal", internal, exchange.internal),
-        (ALTERNATE_EXCHANGE, arguments.get(ALTERNATE_EXCHANGE),
-         exchange.arguments.get(ALTERNATE_EXCHANGE)),
-    )  # fmt: skip
+    ]
+    names = sorted(arguments.keys() | exchange.arguments.keys())
+    compared += [(name, arguments.get(name), exchange.arguments.get(name)) for name in names]
     for argument, received, current in compared:
         check_equivalent("exchange", exchange.name, exchange.vhost, argument, received, current)

@@ -35,11 +35,12 @@ def resolve(
     changes; a cache calls `release` on a route that it drops, and `watched=False` gives one
     for a single use, that never dies and needs no release.
     """
-    found = {} if exchange.reaches_exchanges else _match(exchange, routing_keys, headers)
+    alone = not exchange.reaches_exchanges and exchange.persistence is None
+    found = _match(exchange, routing_keys, headers) if alone else None
     if not found:
         return _walk(exchange, routing_keys, headers, exchange_by_name, watched)
     # Nearly all messages end here, and the walk would cost them a third more.
-    route = Route(tuple(found), exchange.uses_key, exchange.uses_headers)
+    route = Route(tuple(found), exchange.uses_key, exchange.uses_headers, exchange.each_message)
     if watched:
         route.watch((exchange,))
     return route
@@ -60,8 +61,12 @@ def _walk(
             if onward not in visited:
                 visited.add(onward)
                 to_visit.append(onward)
-    uses_key = any(passed.uses_key for passed in to_visit)
-    route = Route(tuple(queues), uses_key, any(passed.uses_headers for passed in to_visit))
+    route = Route(
+        tuple(queues),
+        any(passed.uses_key for passed in to_visit),
+        any(passed.uses_headers for passed in to_visit),
+        any(passed.each_message for passed in to_visit),
+    )
     if watched:
         route.watch(to_visit)
     return route
@@ -75,10 +80,12 @@ def _visit(
     queues: dict[Destination, None],
 ) -> Iterable[Exchange]:
     """Adds the queues of one exchange to `queues`; gives the exchanges to go on with."""
+    kept = exchange.keeps_in(headers)
+    if kept is not None:
+        queues[kept] = None
     found = _match(exchange, routing_keys, headers)
     if not found:
-        alternate = None if exchange.alternate is None else exchange_by_name(exchange.alternate)
-        return () if alternate is None else (alternate,)
+        return _alternate(exchange, exchange_by_name)
     if not exchange.reaches_exchanges:
         queues.update(found)
         return ()
@@ -86,10 +93,20 @@ def _visit(
     return [destination for destination in found if isinstance(destination, Exchange)]
 
 
+def _alternate(exchange: Exchange, exchange_by_name: ExchangeByName) -> Iterable[Exchange]:
+    if exchange.alternate is None:
+        return ()
+    alternate = exchange_by_name(exchange.alternate)
+    if alternate is None:
+        exchange.miss_alternate()
+        return ()
+    return (alternate,)
+
+
 def _match(
     exchange: Exchange, routing_keys: Sequence[str], headers: Headers
 ) -> dict[Destination, None]:
-    if len(routing_keys) == 1 or not exchange.uses_key:
+    if len(routing_keys) == 1 or not exchange.uses_key or exchange.one_key:
         return dict.fromkeys(exchange.match(routing_keys[0], headers))
     found: dict[Destination, None] = {}
     for routing_key in routing_keys:

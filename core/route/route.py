@@ -30,16 +30,25 @@ class Route:
     """The queues that messages go to, each once, in a stable order.
 
     `uses_key` and `uses_headers` tell whether the answer depends on them; if not, it holds for
-    every key or all headers. `on_dead` callbacks run once, when the route dies, and must not
-    raise.
+    every key or all headers. With `each_message` it holds for one message only. `on_dead`
+    callbacks run once, when the route dies, and must not raise.
     """
 
-    __slots__ = ("_sources", "dead", "on_dead", "queues", "uses_headers", "uses_key")
+    __slots__ = (
+        "_sources", "dead", "each_message", "on_dead", "queues", "uses_headers", "uses_key",
+    )  # fmt: skip
 
-    def __init__(self, queues: tuple[Destination, ...], uses_key: bool, uses_headers: bool) -> None:
+    def __init__(
+        self,
+        queues: tuple[Destination, ...],
+        uses_key: bool,
+        uses_headers: bool,
+        each_message: bool = False,
+    ) -> None:
         self.queues = queues
         self.uses_key = uses_key
         self.uses_headers = uses_headers
+        self.each_message = each_message
         self.dead = False
         self.on_dead: list[Callable[[], None]] | None = None
         self._sources: Collection[Watched] = ()

@@ -21,6 +21,7 @@ class TopicExchange(Exchange):
 
     type_name = "topic"
     uses_key = True
+    uses_headers = False
 
     def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
         super().__init__(name, **properties)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from tests.core.route.support import exchange
 from warren.core.errors import ChannelError
 from warren.core.model import FieldValue, Table
 from warren.core.route.direct import DirectExchange
+from warren.core.route.exchange import Exchange
 from warren.core.route.registry import equivalent, exchange_types, make, register
 
 
@@ -74,6 +77,41 @@ def test_the_first_difference_is_told(
     assert refusal.value.explanation.startswith(expected)
 
 
-def test_the_same_again_is_fine_whatever_the_other_arguments() -> None:
-    existing = exchange("direct", "n", alternate_exchange="a", x_colour="red")
-    equivalent(existing, "direct", True, False, False, {"alternate-exchange": "a"})
+def declared_again(existing: Exchange, arguments: Table) -> None:
+    equivalent(existing, existing.type_name, True, False, False, arguments)
+
+
+def test_numbers_of_exchange_arguments_compare_by_value() -> None:
+    existing = exchange("direct", "n", x_ten=10, x_half=Decimal("0.5"), x_all=[1, {"a": 2.0}])
+    declared_again(existing, {"x-ten": 10.0, "x-half": 0.5, "x-all": [1.0, {"a": 2}]})
+    with pytest.raises(ChannelError, match="'x-ten' .*: received '11' but current is '10'"):
+        declared_again(existing, {"x-ten": 11, "x-half": 0.5, "x-all": [1, {"a": 2}]})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"x-colour": "blue"}, "'x-colour' {}: received 'blue' but current is 'red'"),
+        (
+            {},
+            "'x-colour' {}: received none but current is the value 'red' of type 'longstr'",
+        ),
+        (
+            {"x-colour": "red", "x-more": 5},
+            "'x-more' {}: received the value '5' of type 'signedint' but current is none",
+        ),
+    ],
+)
+def test_unknown_arguments_are_compared(arguments: Table, text: str) -> None:
+    existing = exchange("direct", "n", x_colour="red")
+    declared_again(existing, {"x-colour": "red"})
+    with pytest.raises(ChannelError) as refusal:
+        declared_again(existing, arguments)
+    expected = "inequivalent arg " + text.format("for exchange 'n' in vhost '/'")
+    assert (refusal.value.code, refusal.value.explanation) == (406, expected)
+
+
+def test_arguments_of_a_type_are_compared() -> None:
+    existing = exchange("x-consistent-hash", "n", hash_header="a")
+    with pytest.raises(ChannelError, match="'hash-header' .*: received 'b' but current is 'a'"):
+        declared_again(existing, {"hash-header": "b"})

@@ -89,6 +89,23 @@ def test_the_alternate_gets_what_nobody_wants(queue: FakeQueue) -> None:
     assert world.resolve("a").queues == (queue,)
 
 
+def test_an_alternate_that_is_not_there_is_warned_of_once(
+    caplog: pytest.LogCaptureFixture, queue: FakeQueue
+) -> None:
+    world = chain("a", "b")
+    world.resolve("a")
+    world.resolve("b", "other")
+    assert [record.getMessage() for record in caplog.records] == [
+        "alternate exchange 'missing' of exchange 'b' in vhost '/' does not exist: what finds no "
+        "queue is dropped"
+    ]
+    world.exchanges["b"].bind(queue, "k", {})
+    world.resolve("a")
+    world.exchanges["b"].alternate = "gone"
+    world.resolve("a", "other")
+    assert len(caplog.records) == 2
+
+
 def test_alternates_that_lead_back_end() -> None:
     world = World(
         exchange("direct", "a", alternate_exchange="b"),
@@ -143,6 +160,21 @@ def test_a_route_tells_what_it_depends_on(
     route = World(*exchanges).resolve(names[0])
     assert (route.uses_key, route.uses_headers) == (uses_key, uses_headers)
     assert route.queues == (queue,)
+
+
+def test_a_route_past_a_random_choice_holds_for_one_message(queue: FakeQueue) -> None:
+    world = World(
+        exchange("direct", "d", alternate_exchange="f"),
+        exchange("fanout", "f"),
+        exchange("x-random", "r"),
+    )
+    assert not world.resolve("d").each_message
+    world.exchanges["f"].bind(world.exchanges["r"], "", {})
+    assert world.resolve("d").each_message
+    world.exchanges["r"].bind(queue, "", {})
+    assert world.resolve("r").each_message
+    world.exchanges["d"].bind(queue, "k", {})
+    assert not world.resolve("d").each_message
 
 
 def test_an_alternate_counts_for_what_a_route_depends_on(queue: FakeQueue) -> None:
@@ -228,7 +260,7 @@ def test_a_route_for_a_single_use_is_known_to_nobody(queue: FakeQueue) -> None:
 
 
 QUEUES = [FakeQueue(f"q{number}") for number in range(4)]
-TYPES = ["direct", "fanout", "topic", "headers"]
+TYPES = ["direct", "fanout", "topic", "headers", "x-modulus-hash"]
 TABLES: list[Table] = [{}, {"a": 1}, {"x-match": "any", "a": 1}, {"x-match": "any"}]
 SIZE = 5
 
@@ -259,7 +291,8 @@ def naive(world: World, keys: Sequence[str], headers: Table | None) -> tuple[set
     while True:
         before = len(passed)
         for current in [world.exchanges[name] for name in sorted(passed)]:
-            found = {one for key in keys for one in current.match(key, headers)}
+            own = keys[:1] if current.one_key else keys
+            found = {one for key in own for one in current.match(key, headers)}
             reached |= found
             if not found and current.alternate in world.exchanges:
                 passed.add(current.alternate)

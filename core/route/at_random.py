@@ -1,0 +1,52 @@
+"""x-random: each message goes to one destination, whichever; keys are ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import Unpack
+
+from ..model import FieldValue
+from .binding import Binding, Destination
+from .exchange import Exchange, ExchangeProperties
+from .registry import register
+
+chance = Random()
+
+
+@register
+class RandomExchange(Exchange):
+    """Each binding has the same chance: a destination with two of them gets twice as much."""
+
+    __slots__ = ("_choices",)
+
+    type_name = "x-random"
+    uses_key = False
+    each_message = True
+
+    def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
+        super().__init__(name, **properties)
+        self._choices: tuple[Destination, ...] | None = None
+
+    def match(
+        self, routing_key: str, headers: Mapping[str, FieldValue] | None
+    ) -> Iterable[Destination]:
+        choices = self._choices
+        if choices is None:
+            choices = self._choices = tuple(one.destination for one in self.bindings())
+        return (choices[int(chance.random() * len(choices))],) if choices else ()
+
+    def attach(self, binding: Binding) -> None:
+        self._choices = None
+
+    def detach(self, binding: Binding) -> None:
+        self._choices = None
+
+
+@register
+class LocalRandomExchange(RandomExchange):
+    """Chooses among the queues of the node that the publisher is on: there is one node."""
+
+    __slots__ = ()
+
+    type_name = "x-local-random"

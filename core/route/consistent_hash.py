@@ -1,0 +1,123 @@
+"""x-consistent-hash: each key goes to one destination, and stays there while others come and go.
+
+The binding key is the destination's weight. What is hashed is the routing key, or with
+`hash-header` (LavinMQ: `x-hash-on`) a header, or with `hash-property` message_id, correlation_id
+or timestamp; a message without it goes where the empty text goes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Unpack
+
+from ..equivalence import resource
+from ..errors import precondition_failed
+from ..model import FieldValue, MessageHeaders, Table
+from ..wire import properties as wire
+from .arguments import ExchangeArguments
+from .binding import Binding, Destination
+from .buckets import Buckets
+from .exchange import Exchange, ExchangeProperties
+from .hashing import hash_of, hashed_form
+from .registry import register
+
+WEIGHT_MAX = 10_000
+
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_HEADER, _PROPERTY, _ON, _ALGORITHM = "hash-header", "hash-property", "x-hash-on", "x-algorithm"
+_PROPERTIES = {
+    "message_id": wire.MESSAGE_ID,
+    "correlation_id": wire.CORRELATION_ID,
+    "timestamp": wire.TIMESTAMP,
+}
+_ALGORITHMS = ("ring", "jump")
+"""LavinMQ's two. What either promises holds here for both: shares by weight, few keys that move."""
+
+
+@register
+class ConsistentHashExchange(Exchange):
+    """A destination counts once, with its oldest binding; another one waits until that is gone."""
+
+    __slots__ = ("_buckets", "_header", "_property")
+
+    type_name = "x-consistent-hash"
+    own_arguments = frozenset({_HEADER, _PROPERTY, _ON, _ALGORITHM})
+    one_key = True
+
+    def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
+        super().__init__(name, **properties)
+        self._buckets: Buckets | None = None
+        arguments = ExchangeArguments(name, self.vhost, self.arguments)
+        self._header, self._property = _hashed(arguments)
+        algorithm = arguments.text(_ALGORITHM)
+        if algorithm not in (None, *_ALGORITHMS):
+            raise arguments.invalid(_ALGORITHM, f"'{algorithm}' is neither ring nor jump")
+
+    @property
+    def uses_key(self) -> bool:
+        return self._header is None and self._property is None
+
+    @property
+    def uses_headers(self) -> bool:
+        return not (self._header is None and self._property is None)
+
+    def check(self, routing_key: str, arguments: Table) -> None:
+        text = f"'{routing_key}' for {resource('exchange', self.name, self.vhost)}"
+        if _INTEGER.fullmatch(routing_key) is None:
+            raise precondition_failed(f"The binding key must be an integer: {text}")
+        if int(routing_key) < 1:
+            raise precondition_failed(f"The binding key must be greater than 0: {text}")
+        if int(routing_key) > WEIGHT_MAX:
+            raise precondition_failed(f"The binding key must be at most {WEIGHT_MAX}: {text}")
+
+    def match(
+        self, routing_key: str, headers: Mapping[str, FieldValue] | None
+    ) -> Iterable[Destination]:
+        buckets = self._buckets
+        if buckets is None:
+            buckets = self._buckets = Buckets(self._weights())
+        if not buckets:
+            return ()
+        return (buckets.pick(hash_of(self._value(routing_key, headers))),)
+
+    def attach(self, binding: Binding) -> None:
+        self._buckets = None
+
+    def detach(self, binding: Binding) -> None:
+        self._buckets = None
+
+    def _weights(self) -> Iterable[tuple[Destination, int]]:
+        for destination in self.destinations:
+            oldest = next(iter(self._by_destination.group(destination)))
+            yield destination, int(oldest.routing_key)
+
+    def _value(self, routing_key: str, headers: Mapping[str, FieldValue] | None) -> bytes:
+        if self._header is not None:
+            return hashed_form((headers or {}).get(self._header))
+        if self._property is None:
+            return routing_key.encode()
+        if not isinstance(headers, MessageHeaders):
+            return b""
+        value = wire.split(headers.properties).get(self._property, b"")
+        return value if self._property == wire.TIMESTAMP else value[1:]
+
+
+def _hashed(arguments: ExchangeArguments) -> tuple[str | None, int | None]:
+    """The header, or the property's bit, that is hashed in place of the routing key."""
+    given = [name for name in (_HEADER, _PROPERTY, _ON) if arguments.text(name) is not None]
+    if len(given) > 1:
+        raise precondition_failed(
+            f"{given[0]} and {given[1]} are mutually exclusive: {arguments.where}"
+        )
+    found = arguments.text(_PROPERTY)
+    if found is not None and found not in _PROPERTIES:
+        raise precondition_failed(
+            f"Unsupported property: {found}; {_PROPERTY} of {arguments.where} can be "
+            f"{', '.join(_PROPERTIES)}"
+        )
+    header = arguments.text(_HEADER)
+    return (
+        arguments.text(_ON) if header is None else header,
+        None if found is None else _PROPERTIES[found],
+    )

@@ -1,0 +1,31 @@
+"""Exchanges that drop what they have seen (LavinMQ): their arguments, which go with any type."""
+
+from __future__ import annotations
+
+from ..deduplication import (
+    CACHE_SIZE,
+    CACHE_SIZE_MAX,
+    CACHE_TTL_MAX_MS,
+    DEDUPLICATES,
+    HEADER,
+    SIZE,
+    TTL,
+    Deduplication,
+)
+from ..equivalence import type_name
+from .arguments import ExchangeArguments
+
+
+def read_deduplication(arguments: ExchangeArguments) -> Deduplication | None:
+    """None for an exchange that drops nothing. Raises `ChannelError` 406."""
+    wanted = arguments.table.get(DEDUPLICATES, False)
+    if not isinstance(wanted, bool):
+        raise arguments.invalid(DEDUPLICATES, f"{type_name(wanted)} given, a boolean is needed")
+    size = arguments.integer(SIZE, 1, CACHE_SIZE_MAX)
+    ttl_ms = arguments.integer(TTL, 0, CACHE_TTL_MAX_MS)
+    header = arguments.text(HEADER)
+    if header == "":
+        raise arguments.invalid(HEADER, "the name of a header is needed")
+    if not wanted:
+        return None
+    return Deduplication(CACHE_SIZE if size is None else size, ttl_ms, header or HEADER)

@@ -1,0 +1,72 @@
+"""x-random and x-local-random (amqp.md section 4): any destination, with the same chance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from tests.core.route.support import FakeQueue, exchange
+from warren.core.route import at_random
+from warren.core.route.exchange import Exchange
+from warren.core.route.resolve import resolve
+
+MESSAGES = 20_000
+
+
+@pytest.fixture(autouse=True)
+def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_random, "chance", Random(11))
+
+
+@pytest.fixture(params=["x-random", "x-local-random"])
+def source(request: pytest.FixtureRequest) -> Exchange:
+    made = exchange(request.param)
+    for name in "abcd":
+        made.bind(FakeQueue(name), name, {})
+    return made
+
+
+def picks(source: Exchange, count: int = MESSAGES) -> list[str]:
+    return [queue.name for _ in range(count) for queue in source.match("a", None)]
+
+
+def test_the_pick_is_uniform_and_the_key_ignored(source: Exchange) -> None:
+    found = picks(source)
+    counts = Counter(found)
+    assert len(found) == MESSAGES
+    assert [counts[name] for name in "abcd"] == [pytest.approx(MESSAGES / 4, rel=0.05)] * 4
+    pairs = Counter(pairwise(found))
+    assert len(pairs) == 16
+    assert all(count == pytest.approx(MESSAGES / 16, rel=0.15) for count in pairs.values())
+
+
+def test_each_binding_has_the_same_chance(source: Exchange) -> None:
+    """As in RabbitMQ."""
+    queue = next(iter(source.destinations))
+    for number in range(4):
+        source.bind(queue, str(number), {})
+    assert picks(source).count("a") == pytest.approx(MESSAGES * 5 / 8, rel=0.05)
+
+
+def test_only_what_is_bound_is_picked(source: Exchange) -> None:
+    gone = next(iter(source.destinations))
+    assert set(picks(source, 100)) == set("abcd")
+    source.unbind_all(gone)
+    source.bind(FakeQueue("e"), "", {})
+    assert set(picks(source, 100)) == set("bcde")
+    source.clear()
+    assert picks(source, 1) == []
+
+
+def test_no_answer_is_remembered(source: Exchange) -> None:
+    assert (source.uses_key, source.uses_headers, source.each_message) == (False, False, True)
+
+
+def test_one_queue_for_a_message_even_with_cc(source: Exchange) -> None:
+    for _ in range(100):
+        keys = ("a", "b", "c")
+        route = resolve(source, keys, None, exchange_by_name=lambda _: None, watched=False)
+        assert len(route.queues) == 1
