@@ -1,29 +1,29 @@
 """Who sends a request: HTTP Basic with the broker's users.
 
-Argon2 runs in four threads of its own and never twice at once for the same credentials. The
-answer, a refusal too, is remembered for a minute by the exact `Authorization` header; a change
-of that user voids it at once.
+Passwords are checked where AMQP's are (`core/server/logins.py`), with one count of failures. Who
+was verified is remembered for a minute by the exact `Authorization` header; a change of that user
+voids it at once. `guest` has to be near each time.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
+import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
-from ipaddress import ip_address
 
 from starlette.types import Scope
 
-from ..core.auth import VERIFIED_FOR_S, User, Users
-from .problems import unauthenticated
+from ..core.auth import GUEST, VERIFIED_FOR_S, User, Users
+from ..core.server.logins import GUEST_IS_FAR, Logins, TooManyFailures
+from ..core.server.waiting_room import TooManyAttempts
+from .nearness import counted_by, is_near, peer_of
+from .problems import busy, too_many_failures, unauthenticated
 
-ARGON2_AT_ONCE = 4
-"""Each needs 19 MiB and a core for some 20 ms: more at once would let logins starve the rest."""
+logger = logging.getLogger(__name__)
+
 MAX_REMEMBERED = 10_000
 _NO_CREDENTIALS = "credentials are needed: HTTP Basic"
 _WRONG = "wrong user or password"
@@ -31,74 +31,96 @@ _WRONG = "wrong user or password"
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    user: User | None
+    user: User
     version: int
-    """Of the user, or of all users for a refusal."""
     expires: float
 
 
 class Authenticator:
-    def __init__(self, users: Users, clock: Callable[[], float] = time.monotonic) -> None:
+    """`logins` are those of the AMQP listener where there is one; `near` says whether a request is
+    from this machine."""
+
+    def __init__(
+        self,
+        users: Users,
+        clock: Callable[[], float] = time.monotonic,
+        logins: Logins | None = None,
+        near: Callable[[Scope], bool] = is_near,
+    ) -> None:
         self._users = users
+        self._throttle = users.throttle
         self._clock = clock
-        self._answers: dict[tuple[bytes, bool], _Answer] = {}
-        self._under_way: dict[tuple[bytes, bool], asyncio.Future[User | None]] = {}
-        self._threads = ThreadPoolExecutor(ARGON2_AT_ONCE, thread_name_prefix="password")
+        self._near = near
+        self._answers: dict[bytes, _Answer] = {}
+        self.logins = logins or Logins(users)
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self.logins.close()
 
-    def remembered(self, authorization: bytes, loopback: bool) -> User | None:
-        """The user that this header was verified for lately; one dictionary hit."""
-        answer = self._answers.get((authorization, loopback))
-        if answer is None or answer.user is None:
+    def remembered(self, authorization: bytes, scope: Scope) -> User | None:
+        """The user that this header was verified for lately; one dictionary hit.
+
+        While anybody's failures are counted nobody is known by heart, or whoever guesses could
+        go on here when the throttle has shut him out.
+        """
+        if self._throttle.counts:
             return None
-        return answer.user if self._holds(answer) else None
+        return self._holding(authorization, scope)
 
-    async def user(self, authorization: bytes | None, loopback: bool) -> User:
-        """Raises `Problem` 401 unless the header names a user with its right password."""
+    async def user(self, authorization: bytes | None, scope: Scope) -> User:
+        """Who the header names with the right password.
+
+        Raises `Problem` 401 for any other header, 429 without looking at the password after five
+        wrong ones within a minute for the same user from the same address, 503 if too many wait
+        for theirs to be looked at.
+        """
         if authorization is None:
             raise unauthenticated(_NO_CREDENTIALS)
-        key = (authorization, loopback)
-        answer = self._answers.get(key)
-        if answer is not None and self._holds(answer):
-            user = answer.user
-        else:
-            user = await self._verify_once(key)
+        name, password = credentials(authorization)
+        near = self._near(scope)
+        address = counted_by(scope, near)
+        wait_s = self._throttle.wait_s(name, address)
+        if wait_s:
+            raise too_many_failures(wait_s)
+        user = self._holding(authorization, scope)
+        if user is not None:
+            return user
+        user = await self._verify(authorization, name, password, address, near)
         if user is None:
+            reason = GUEST_IS_FAR if name == GUEST and not near else ""
+            logger.warning(
+                "HTTP from %s: login refused for user %.300r%s", peer_of(scope), name, reason
+            )
             raise unauthenticated(_WRONG)
         return user
 
-    def _holds(self, answer: _Answer) -> bool:
-        version = self._users.version if answer.user is None else answer.user.version
-        return answer.version == version and self._clock() < answer.expires
+    def _holding(self, authorization: bytes, scope: Scope) -> User | None:
+        answer = self._answers.get(authorization)
+        if answer is None or answer.version != answer.user.version:
+            return None
+        if answer.user.name == GUEST and not self._near(scope):
+            return None
+        return answer.user if self._clock() < answer.expires else None
 
-    async def _verify_once(self, key: tuple[bytes, bool]) -> User | None:
-        running = self._under_way.get(key)
-        if running is None:
-            running = asyncio.ensure_future(self._verify(key, *credentials(key[0])))
-            self._under_way[key] = running
-            running.add_done_callback(lambda _: self._under_way.pop(key))
-        # Shielded: a client that hangs up must not cancel what others wait for.
-        return await asyncio.shield(running)
-
-    async def _verify(self, key: tuple[bytes, bool], name: str, password: str) -> User | None:
-        loopback = key[1]
+    async def _verify(
+        self, authorization: bytes, name: str, password: str, address: str, near: bool
+    ) -> User | None:
         version = self._users.version
-        user = self._users.known(name, password, loopback=loopback)
-        if user is None:
-            user = await asyncio.get_running_loop().run_in_executor(
-                self._threads, lambda: self._users.check(name, password, loopback=loopback)
-            )
-        if self._users.version == version:  # else the answer may be about an old password
-            self._remember(key, user)
+        try:
+            user = await self.logins.user(name, password, address=address, loopback=near)
+        except TooManyFailures as error:
+            raise too_many_failures(error.wait_s) from error
+        except TooManyAttempts as error:
+            raise busy(str(error)) from error
+        # Else the answer may be about an old password.
+        if user is not None and self._users.version == version:
+            self._remember(authorization, user)
         return user
 
-    def _remember(self, key: tuple[bytes, bool], user: User | None) -> None:
+    def _remember(self, authorization: bytes, user: User) -> None:
         if len(self._answers) >= MAX_REMEMBERED:
             self._answers.clear()
-        version = self._users.version if user is None else user.version
-        self._answers[key] = _Answer(user, version, self._clock() + VERIFIED_FOR_S)
+        self._answers[authorization] = _Answer(user, user.version, self._clock() + VERIFIED_FOR_S)
 
 
 def credentials(authorization: bytes) -> tuple[str, str]:
@@ -121,19 +143,3 @@ def authorization_of(scope: Scope) -> bytes | None:
         if name == b"authorization":
             return bytes(value)
     return None
-
-
-def from_loopback(scope: Scope) -> bool:
-    """Whether the peer itself is on this machine; no forwarded header has a say."""
-    client = scope.get("client")
-    return client is not None and _is_loopback(client[0])
-
-
-@lru_cache(1024)
-def _is_loopback(host: str) -> bool:
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback

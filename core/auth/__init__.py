@@ -1,0 +1,40 @@
+"""Users, passwords and permissions: one authorizer for AMQP and HTTP.
+
+A permission is three regular expressions per virtual host, matched by a linear-time engine
+because users write them; topic permissions add routing keys. Answers are remembered, so that the
+hot path pays one dictionary hit.
+"""
+
+from .accounts import GUEST, VERIFIED_FOR_S
+from .errors import AuthError, LastAdministrator, Unknown
+from .hashes import exported, hashed, imported
+from .keeper import UserKeeper
+from .permissions import Access, Permissions, TopicAccess, TopicPermissions, TopicRights
+from .throttle import Throttle, behind, network
+from .user import ADMINISTRATOR, DEFAULT_EXCHANGE, Kind, User
+from .users import Users
+
+__all__ = [
+    "ADMINISTRATOR",
+    "DEFAULT_EXCHANGE",
+    "GUEST",
+    "VERIFIED_FOR_S",
+    "Access",
+    "AuthError",
+    "Kind",
+    "LastAdministrator",
+    "Permissions",
+    "Throttle",
+    "TopicAccess",
+    "TopicPermissions",
+    "TopicRights",
+    "Unknown",
+    "User",
+    "UserKeeper",
+    "Users",
+    "behind",
+    "exported",
+    "hashed",
+    "imported",
+    "network",
+]

@@ -1,0 +1,145 @@
+"""Names and passwords: who may log in.
+
+A password is checked with argon2id, which costs some 20 ms and 19 MiB on purpose, so it runs off
+the event loop (`check`) and its answer is remembered for a minute (`known`).
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from typing import NamedTuple
+
+from . import hashes
+from .errors import no_user
+from .keeper import UserKeeper
+from .throttle import Throttle
+from .user import User
+
+VERIFIED_FOR_S = 60.0
+GUEST = "guest"
+"""Its password is known to everybody, so it logs in from the machine itself alone."""
+
+
+class Account(NamedTuple):
+    """A user with its secret."""
+
+    user: User
+    password_hash: str
+
+
+class _Verified(NamedTuple):
+    """That a password was right; void once the name has another account."""
+
+    account: Account
+    digest: bytes
+    expires: float
+
+
+class Accounts:
+    """Changes are made on the event loop; `check` runs in any thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.keeper: UserKeeper | None = None
+        self.version = 0
+        """Grows with every change of any user."""
+        self.throttle = Throttle(clock)
+        """How often who may try another password."""
+        self._clock = clock
+        self._accounts: dict[str, Account] = {}
+        self._verified: dict[str, _Verified] = {}
+        self._better: deque[tuple[Account, str]] = deque()
+        self._digest_key = secrets.token_bytes(32)
+
+    def __iter__(self) -> Iterator[User]:
+        return (account.user for account in self._accounts.values())
+
+    def get(self, name: str) -> User | None:
+        account = self._accounts.get(name)
+        return account.user if account is not None else None
+
+    def existing(self, name: str) -> User:
+        """Raises `Unknown`."""
+        return self.account(name).user
+
+    def password_hash(self, name: str) -> str:
+        """As it is kept (see `hashes.py`). Raises `Unknown`."""
+        return self.account(name).password_hash
+
+    def known(self, name: str, password: str, *, loopback: bool) -> User | None:
+        """The user if these credentials were verified within the last minute; cheap."""
+        verified = self._verified.get(name)
+        if (
+            verified is None
+            or verified.account is not self._accounts.get(name)
+            or verified.expires < self._clock()
+            or not hmac.compare_digest(verified.digest, self._digest(password))
+        ):
+            return None
+        return self._admit(name, loopback)
+
+    def check(self, name: str, password: str, *, loopback: bool) -> User | None:
+        """The user if name and password are right, and `guest` only from a loopback peer.
+
+        Costs one argon2 run whatever the answer. Thread safe; not for the event loop. A right
+        password with a hash of RabbitMQ is hashed anew: `keep_better_hashes` takes it over.
+        """
+        account, matches = self._matched(name, password)
+        if account is None or not matches:
+            return None
+        expires = self._clock() + VERIFIED_FOR_S
+        self._verified[name] = _Verified(account, self._digest(password), expires)
+        if hashes.is_foreign(account.password_hash) and self.keeper is not None:
+            self._better.append((account, hashes.hashed(password)))
+        return self._admit(name, loopback)
+
+    def _matched(self, name: str, password: str) -> tuple[Account | None, bool]:
+        """The account, and whether the password is its; again if it was changed meanwhile: there
+        may be a new password, or new tags, or a better hash of the password that was given.
+        """
+        while True:
+            account = self._accounts.get(name)
+            matches = hashes.matches(None if account is None else account.password_hash, password)
+            if self._accounts.get(name) is account:
+                return account, matches
+
+    def keep_better_hashes(self) -> None:
+        """Puts argon2id hashes in the place of RabbitMQ's that were found right since.
+
+        Only where the change can be kept: users that don't outlive the process stay as they
+        were given.
+        """
+        while self._better:
+            account, password_hash = self._better.popleft()
+            user = account.user
+            if self._accounts.get(user.name) is account and self.keeper is not None:
+                self.keeper.keep_user(user, password_hash)
+                better = self._accounts[user.name] = Account(user, password_hash)
+                verified = self._verified.get(user.name)
+                if verified is not None and verified.account is account:
+                    self._verified[user.name] = verified._replace(account=better)
+
+    def _admit(self, name: str, loopback: bool) -> User | None:
+        return self.get(name) if loopback or name != GUEST else None
+
+    # -- for `Users`
+
+    def store(self, account: Account) -> None:
+        name = account.user.name
+        self._accounts[name] = account
+        self._verified.pop(name, None)
+        self.version += 1
+        account.user.changed()
+
+    def account(self, name: str) -> Account:
+        account = self._accounts.get(name)
+        if account is None:
+            raise no_user(name)
+        return account
+
+    def _digest(self, password: str) -> bytes:
+        return blake2b(password.encode(errors="surrogatepass"), key=self._digest_key).digest()

@@ -1,0 +1,159 @@
+"""Passwords are kept as hashes: argon2id, or one that RabbitMQ made and exported.
+
+In Warren a hash is one text. Argon2 has its PHC form. A hash of RabbitMQ is base64 of four octets
+of salt and the digest of salt and password; before it stands the name of its algorithm, as in
+`$rabbit_password_hashing_sha256$kI3G...`. The empty text is no password: nobody logs in with it.
+
+Checking a password costs an argon2 run whatever it is compared with, so that the time tells
+nobody which users there are.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from typing import TYPE_CHECKING
+
+from .argon2_form import check_argon2
+from .errors import AuthError
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+
+ARGON2_MEMORY_KIB = 19 * 1024
+ARGON2_TIME_COST = 2
+ARGON2_PARALLELISM = 1
+
+ARGON2 = "argon2"
+"""`hashing_algorithm` of a hash in PHC form."""
+SHA256 = "rabbit_password_hashing_sha256"
+SHA512 = "rabbit_password_hashing_sha512"
+MD5 = "rabbit_password_hashing_md5"
+_DIGESTS = {SHA256: "sha256", SHA512: "sha512", MD5: "md5"}
+_SALT_BYTES = 4
+_ARGON2_PREFIX = "$argon2"
+
+NOBODY_HASH = (
+    "$argon2id$v=19$m=19456,t=2,p=1"
+    "$vLzKCkjs+Wrwe3mfclzWpw$dB6qo+3JFJlsDWNohqOhHbqgbquIreQ3s/1iGSR96Wo"
+)
+"""Checked when there is none to check, so that the answer takes as long as if there were."""
+
+
+def hashed(password: str) -> str:
+    """A new argon2id hash in PHC form; takes as long as a login.
+
+    Raises `AuthError` for an empty password, with which nobody could log in.
+    """
+    if not password:
+        raise AuthError(
+            "an empty password can't be used to log in; for a user without a password give an "
+            "empty password_hash"
+        )
+    return _hasher().hash(_octets(password))
+
+
+def imported(password_hash: str, algorithm: str | None = None) -> str:
+    """A hash from elsewhere as Warren keeps it, by its `hashing_algorithm`.
+
+    Without one it is argon2 if it looks like it, else RabbitMQ's SHA-256. An empty hash means
+    that no password is right. Raises `AuthError` for another algorithm or a damaged hash.
+    """
+    if not password_hash:
+        return ""
+    if algorithm is None:
+        algorithm = ARGON2 if password_hash.startswith(_ARGON2_PREFIX) else SHA256
+    if algorithm not in (ARGON2, *_DIGESTS):
+        known = ", ".join((ARGON2, *_DIGESTS))
+        raise AuthError(f"hashing algorithm '{algorithm}' can't be checked; known are {known}")
+    kept = password_hash if algorithm == ARGON2 else f"${algorithm}${password_hash}"
+    check(kept)
+    return kept
+
+
+def exported(kept: str) -> tuple[str, str]:
+    """The hash as it stands in a file of definitions, and its `hashing_algorithm`."""
+    algorithm, password_hash = _of_rabbitmq(kept)
+    if algorithm:
+        return password_hash, algorithm
+    return (kept, ARGON2) if kept else ("", SHA256)
+
+
+def is_foreign(kept: str) -> bool:
+    """Whether it is a hash of RabbitMQ: too cheap to guess against to be kept for good."""
+    return bool(_of_rabbitmq(kept)[0])
+
+
+def check(kept: str) -> None:
+    """Raises `AuthError` for a text that is no hash, or one that costs too much to check."""
+    algorithm, password_hash = _of_rabbitmq(kept)
+    if algorithm:
+        _digest_of(algorithm, password_hash)
+    elif kept:
+        check_argon2(kept)
+
+
+def matches(kept: str | None, password: str) -> bool:
+    """Whether the password is the one of this hash; None and the empty hash have none.
+
+    Costs one argon2 run, but for a password that is right and RabbitMQ's: whoever finds that
+    makes a new hash of it.
+    """
+    algorithm, password_hash = _of_rabbitmq(kept or "")
+    if algorithm and _is_digested(algorithm, password_hash, password):
+        return bool(password)
+    if algorithm or not kept:
+        _verify(NOBODY_HASH, password)
+        return False
+    return _verify(kept, password) and bool(password)
+
+
+def _of_rabbitmq(kept: str) -> tuple[str, str]:
+    """Algorithm and hash; empty for any other form."""
+    parts = kept.split("$", 2)
+    if len(parts) == 3 and not parts[0] and parts[1] in _DIGESTS:
+        return parts[1], parts[2]
+    return "", ""
+
+
+def _digest_of(algorithm: str, password_hash: str) -> tuple[bytes, bytes]:
+    """Salt and digest. Raises `AuthError` if it is not both in base64."""
+    size = _SALT_BYTES + hashlib.new(_DIGESTS[algorithm], usedforsecurity=False).digest_size
+    try:
+        raw = base64.b64decode(password_hash, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise AuthError(f"a password hash of {algorithm} is base64, this is not") from error
+    if len(raw) != size:
+        raise AuthError(f"a password hash of {algorithm} has {size} octets, this has {len(raw)}")
+    return raw[:_SALT_BYTES], raw[_SALT_BYTES:]
+
+
+def _is_digested(algorithm: str, password_hash: str, password: str) -> bool:
+    salt, digest = _digest_of(algorithm, password_hash)
+    found = hashlib.new(_DIGESTS[algorithm], salt + _octets(password), usedforsecurity=False)
+    return hmac.compare_digest(found.digest(), digest)
+
+
+def _verify(argon2_hash: str, password: str) -> bool:
+    from argon2.exceptions import VerifyMismatchError
+
+    try:
+        return _hasher().verify(argon2_hash, _octets(password))
+    except VerifyMismatchError:
+        return False
+
+
+def _hasher() -> PasswordHasher:
+    from argon2 import PasswordHasher  # on first need: no start waits for it
+
+    return PasswordHasher(
+        time_cost=ARGON2_TIME_COST,
+        memory_cost=ARGON2_MEMORY_KIB,
+        parallelism=ARGON2_PARALLELISM,
+    )
+
+
+def _octets(password: str) -> bytes:
+    return password.encode(errors="surrogatepass")

@@ -1,0 +1,31 @@
+"""Which names users, tags and exchanges can have, as far as users are concerned."""
+
+from __future__ import annotations
+
+from .errors import AuthError
+
+MAX_NAME_BYTES = 1024
+MAX_EXCHANGE_BYTES = 255
+"""What fits a short string (AMQP 0-9-1 4.2.5.3)."""
+
+
+def check_name(text: str) -> None:
+    """Raises `AuthError` for what can't be a user's name or a tag."""
+    size = _size(text)
+    if not 1 <= size <= MAX_NAME_BYTES:
+        raise AuthError(f"a user's name or tag has {size} bytes, 1 to {MAX_NAME_BYTES}")
+
+
+def check_exchange(name: str) -> None:
+    """Raises `AuthError` for what no exchange can be called."""
+    size = _size(name)
+    if size > MAX_EXCHANGE_BYTES:
+        raise AuthError(f"an exchange's name has {size} bytes, at most {MAX_EXCHANGE_BYTES}")
+
+
+def _size(text: str) -> int:
+    """In bytes of UTF-8."""
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        raise AuthError(f"{text!r} is no Unicode text") from error

@@ -1,0 +1,85 @@
+"""What a user may do with names and with routing keys, as patterns and as answers.
+
+Whoever asks twice is answered from memory: the hot path pays one dictionary hit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import access_refused
+from .patterns import Matcher, matcher, topic_matcher
+
+Access = Literal["configure", "write", "read"]
+TopicAccess = Literal["write", "read"]
+
+MAX_CACHED_ANSWERS = 10_000
+"""Per user, and per topic exchange of one; a client that invents names must not fill the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """Unanchored patterns of the names a user may configure, write and read; empty denies."""
+
+    configure: str
+    write: str
+    read: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPermissions:
+    """Unanchored patterns of the routing keys a user may publish and bind with."""
+
+    write: str
+    read: str
+
+
+class Rights:
+    """The permissions in one virtual host; raises `AuthError` for a pattern that is none."""
+
+    __slots__ = ("_matchers", "permissions")
+
+    def __init__(self, permissions: Permissions) -> None:
+        self.permissions = permissions
+        self._matchers: dict[str, Matcher] = {
+            "configure": matcher(permissions.configure),
+            "write": matcher(permissions.write),
+            "read": matcher(permissions.read),
+        }
+
+    def allow(self, access: Access, name: str) -> bool:
+        return self._matchers[access](name)
+
+
+class TopicRights:
+    """What a user with topic permissions for an exchange may do there.
+
+    Raises `AuthError` for a pattern that is none.
+    """
+
+    __slots__ = ("_answers", "_matchers", "_text", "permissions")
+
+    def __init__(self, permissions: TopicPermissions, user: str, vhost: str, exchange: str) -> None:
+        self.permissions = permissions
+        self._matchers: dict[str, Matcher] = {
+            "write": topic_matcher(permissions.write, user, vhost),
+            "read": topic_matcher(permissions.read, user, vhost),
+        }
+        self._answers: dict[tuple[str, str], bool] = {}
+        self._text = f"in exchange '{exchange}' in vhost '{vhost}' refused for user '{user}'"
+
+    def allow(self, access: TopicAccess, routing_key: str) -> bool:
+        answer = self._answers.get((access, routing_key))
+        return self._ask(access, routing_key) if answer is None else answer
+
+    def require(self, access: TopicAccess, routing_key: str) -> None:
+        """Raises `ChannelError` 403 if the key is not permitted."""
+        if not self.allow(access, routing_key):
+            raise access_refused(f"{access} access to topic '{routing_key}' {self._text}")
+
+    def _ask(self, access: TopicAccess, routing_key: str) -> bool:
+        if len(self._answers) >= MAX_CACHED_ANSWERS:
+            self._answers.clear()
+        answer = self._answers[access, routing_key] = self._matchers[access](routing_key)
+        return answer

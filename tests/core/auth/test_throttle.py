@@ -1,0 +1,108 @@
+"""Five wrong passwords a minute (reliability.md section 4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from warren.core.auth import Throttle, throttle
+from warren.core.auth.throttle import network
+
+from .conftest import Clock
+
+HERE, THERE = "10.0.0.1", "10.0.0.2"
+
+
+@pytest.fixture
+def counter(clock: Clock) -> Throttle:
+    return Throttle(clock)
+
+
+def fail(counter: Throttle, times: int, user: str = "tony", address: str = HERE) -> None:
+    for _ in range(times):
+        counter.failed(user, address)
+
+
+def test_the_sixth_try_waits(counter: Throttle) -> None:
+    fail(counter, 4)
+    assert counter.wait_s("tony", HERE) == 0
+    fail(counter, 1)
+    assert counter.wait_s("tony", HERE) == 60
+
+
+def test_others_do_not(counter: Throttle) -> None:
+    fail(counter, 5)
+    assert counter.wait_s("tony", THERE) == 0
+    assert counter.wait_s("evan", HERE) == 0
+    assert counter.wait_s(f"{HERE}tony", "") == 0
+
+
+def test_until_the_first_of_them_is_a_minute_old(counter: Throttle, clock: Clock) -> None:
+    for _ in range(5):
+        fail(counter, 1)
+        clock.now += 10
+    assert counter.wait_s("tony", HERE) == 10
+    clock.now += 9.5
+    assert counter.wait_s("tony", HERE) == 1
+    clock.now += 0.5
+    assert counter.wait_s("tony", HERE) == 0
+    fail(counter, 1)
+    assert counter.wait_s("tony", HERE) == 10
+
+
+def test_in_any_minute_there_are_five(counter: Throttle, clock: Clock) -> None:
+    tries: list[float] = []
+    for _ in range(600):
+        if not counter.wait_s("tony", HERE):
+            counter.failed("tony", HERE)
+            tries.append(clock.now)
+        clock.now += 1
+    assert len(tries) == 50
+    assert all(late - early >= 60 for early, late in zip(tries, tries[5:], strict=False))
+
+
+def test_whether_there_is_anything_to_ask(counter: Throttle, clock: Clock) -> None:
+    def counts() -> bool:
+        return counter.counts
+
+    assert not counts()
+    fail(counter, 1)
+    assert counts()
+    clock.now += 60
+    assert not counts()
+
+
+def test_memory_is_bounded(counter: Throttle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throttle, "MAX_PAIRS", 10)
+    fail(counter, 5, "first")
+    for number in range(9):
+        fail(counter, 1, f"user{number}")
+    assert counter.wait_s("first", HERE) == 60
+    fail(counter, 1, "x" * 100_000)
+    assert counter.wait_s("first", HERE) == 0
+    assert len(counter._failures) == 10
+    assert all(len(pair) == 16 for pair in counter._failures)
+
+
+def test_what_counts_no_more_is_forgotten(counter: Throttle, clock: Clock) -> None:
+    for number in range(100):
+        fail(counter, 1, f"user{number}")
+    clock.now += 60
+    fail(counter, 1)
+    assert len(counter._failures) == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ("2001:db8:1:2:ffff::%eth0", "2001:db8:1:2::"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::"),
+        ("behind 10.0.0.1", "behind 10.0.0.1"),
+        ("testclient", "testclient"),
+        ("", ""),
+    ],
+)
+def test_what_counts_as_one_address(address: str, counted: str) -> None:
+    assert network(address) == counted

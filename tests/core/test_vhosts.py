@@ -1,0 +1,278 @@
+"""Virtual hosts that come and go while clients are connected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance import frames
+from tests.core.definitions.support import NotingStore, new_broker, restarted
+from tests.core.life import PERSISTENT, Life
+from tests.support.amqp import Client, MemoryTransport, method, names, read, take_turns
+from warren.core.broker import Broker
+from warren.core.definitions.kinds import PolicyDefinition
+from warren.core.errors import ChannelError
+from warren.core.local import LocalSession
+from warren.core.proto.connection import Connection
+from warren.core.vhosts import delete_vhost, put_vhost
+
+
+@pytest.fixture
+def started() -> tuple[Broker, NotingStore]:
+    broker, store = new_broker()
+    broker.users.add_hashed("tony", broker.users.password_hash("guest"))
+    return broker, store
+
+
+@pytest.fixture
+def broker(started: tuple[Broker, NotingStore]) -> Broker:
+    return started[0]
+
+
+def furnish(broker: Broker, name: str) -> Client:
+    """A vhost with one of everything in it; a client in it that consumes."""
+    put_vhost(broker, name, {"description": "d", "tags": ["a"]})
+    vhost = broker.vhosts[name]
+    for user in ("guest", "tony"):
+        broker.users.set_permissions(user, name, ".*", ".*", ".*")
+        broker.users.set_topic_permission(user, name, "amq.topic", ".*", ".*")
+    vhost.limits.set({"max-queues": 100})
+    vhost.policies.set(PolicyDefinition(name, "p", "^q", "queues", 0, {"max-length": 9}))
+    client = Client(broker, vhost=name)
+    client.call("Exchange.Declare", exchange="x", exchange_type="topic", durable=True)
+    client.call("Exchange.Declare", exchange="auto", exchange_type="fanout", durable=True,
+                auto_delete=True, arguments={"alternate-exchange": "x"})  # fmt: skip
+    client.call("Exchange.Bind", destination="auto", source="x", routing_key="#")
+    client.call("Exchange.Bind", destination="amq.fanout", source="auto")
+    client.declare("q", durable=True, arguments={"x-dead-letter-exchange": "x"})
+    client.declare("own", exclusive=True)
+    client.call("Queue.Bind", queue="q", exchange="amq.topic", routing_key="#")
+    client.call("Queue.Bind", queue="q", exchange="auto")
+    client.publish(b"waits", PERSISTENT, routing_key="q")
+    client.consume("own")
+    client.consume("amq.rabbitmq.reply-to", tag="r", no_ack=True)
+    return client
+
+
+class TestPut:
+    def test_a_new_one(self, broker: Broker) -> None:
+        assert put_vhost(broker, "v", {"description": "mail", "tags": ["a", "b"]})
+        assert broker.vhosts["v"].properties == {"description": "mail", "tags": ["a", "b"]}
+        broker.users.set_permissions("tony", "v", "", "", "")
+        Client(broker, user="tony", vhost="v")
+
+    def test_one_that_is_there_is_described_anew(self, broker: Broker) -> None:
+        client = furnish(broker, "v")
+        assert not put_vhost(broker, "v", {"description": "else"})
+        assert broker.vhosts["v"].properties == {"description": "else"}
+        client.declare("q", passive=True)
+
+    def test_what_can_not_be_kept_makes_none(self, broker: Broker) -> None:
+        with pytest.raises(ChannelError, match="vhost 'v' can't be kept"):
+            put_vhost(broker, "v", {"description": "\ud800"})
+        assert "v" not in broker.vhosts
+        put_vhost(broker, "v", {"description": "mail"})
+        with pytest.raises(ChannelError, match="vhost 'v' can't be kept"):
+            put_vhost(broker, "v", {"tags": ["\ud800"]})
+        assert broker.vhosts["v"].properties == {"description": "mail"}
+
+    def test_it_comes_back(self, started: tuple[Broker, NotingStore]) -> None:
+        broker, store = started
+        put_vhost(broker, "v", {"description": "mail", "tags": ["a"]})
+        put_vhost(broker, "/", {"description": "root"})
+        put_vhost(broker, "bare", {})
+        again, _ = restarted(store)
+        found = {name: vhost.properties for name, vhost in again.vhosts.items()}
+        assert found == {
+            "/": {"description": "root"}, "v": {"description": "mail", "tags": ["a"]}, "bare": {},
+        }  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("name", "properties", "text"),
+        [
+            ("", {}, "the name of a vhost has 0 bytes, 1 to 255"),
+            ("\u00e4" * 128, {}, "has 256 bytes"),
+            ("a\nb", {}, "characters that don't print"),
+            ("v", {"description": 5}, "property 'description' of vhost 'v' is of type 'signedint'"),
+            ("v", {"tags": "a"}, "property 'tags' of vhost 'v' is of type 'longstr', not a list"),
+            ("v", {"tags": ["a", 5]}, "property 'tags' of vhost 'v'"),
+        ],
+    )
+    def test_what_can_not_be(
+        self, broker: Broker, name: str, properties: dict[str, Any], text: str
+    ) -> None:
+        with pytest.raises(ChannelError) as refusal:
+            put_vhost(broker, name, properties)
+        assert refusal.value.code == 406
+        assert text in str(refusal.value)
+        assert list(broker.vhosts) == ["/"]
+
+
+class TestDelete:
+    def test_who_is_in_it_is_told_and_sent_away(self, broker: Broker) -> None:
+        client, other = furnish(broker, "v"), Client(broker)
+        delete_vhost(broker, "v")
+        take_turns(broker)
+        *_, closed = client.come()
+        assert (closed.name, closed["reply_code"]) == ("Connection.Close", 320)
+        assert closed["reply_text"] == "CONNECTION_FORCED - vhost 'v' is deleted"
+        assert (closed["class_id"], closed["method_id"]) == (0, 0)
+        assert names(client.send("Connection.CloseOk")) == []
+        assert client.transport.closed
+        assert other.come() == []
+        other.declare("q")
+
+    def test_nobody_can_enter_it(self, broker: Broker) -> None:
+        furnish(broker, "v")
+        delete_vhost(broker, "v")
+        with pytest.raises(AssertionError, match="vhost v not found"):
+            Client(broker, vhost="v")
+
+    def test_nothing_is_left_of_it(self, started: tuple[Broker, NotingStore]) -> None:
+        broker, store = started
+        before = dict(store.definitions)
+        furnish(broker, "v")
+        assert len(store.definitions) > len(before) + 10
+        delete_vhost(broker, "v")
+        assert store.definitions == before
+        for user in broker.users:
+            assert set(user.permissions) <= {"/"}
+            assert not user.topic_permissions
+        restarted(store)
+
+    def test_one_of_the_same_name_begins_empty(self, broker: Broker) -> None:
+        furnish(broker, "v")
+        delete_vhost(broker, "v")
+        assert put_vhost(broker, "v", {})
+        vhost = broker.vhosts["v"]
+        assert (vhost.queues, vhost.inner_queues, vhost.replies) == ({}, {}, {})
+        assert vhost.limits.as_table() == {}
+        assert not vhost.policies.records()
+        with pytest.raises(AssertionError, match="access to vhost 'v' refused"):
+            Client(broker, vhost="v")
+
+    def test_consumers_inside_the_process_are_told(self, broker: Broker) -> None:
+        put_vhost(broker, "v", {})
+        gone: list[str] = []
+        LocalSession(
+            broker, broker.vhosts["v"].declare_queue("q"), prefetch=1,
+            on_delivery=lambda _: None, on_cancel=lambda: gone.append("q"),
+        )  # fmt: skip
+        delete_vhost(broker, "v")
+        assert gone == ["q"]
+
+    def test_dead_letters_on_their_way_are_dropped(
+        self, broker: Broker, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        put_vhost(broker, "v", {})
+        broker.users.set_permissions("guest", "v", ".*", ".*", ".*")
+        client = Client(broker, vhost="v")
+        client.declare("q", arguments={"x-dead-letter-exchange": "amq.fanout"})
+        for number in range(50):
+            client.publish(b"%d" % number, routing_key="q")
+        client.consume("q")
+        broker.tick()
+        client.connection.receive(method(1, "Basic.Nack", delivery_tag=50, multiple=True))
+        delete_vhost(broker, "v")
+        take_turns(broker)
+        assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+    def test_the_first_one_too(self, started: tuple[Broker, NotingStore]) -> None:
+        broker, store = started
+        put_vhost(broker, "v", {})
+        broker.users.set_permissions("guest", "v", ".*", ".*", ".*")
+        delete_vhost(broker, "/")
+        Client(broker, vhost="v").declare("q", durable=True)
+        again, _ = restarted(store)
+        assert list(again.vhosts) == ["v"]
+        Client(again, vhost="v").declare("q", durable=True)
+
+    def test_an_unknown_one(self, broker: Broker) -> None:
+        with pytest.raises(ChannelError) as refusal:
+            delete_vhost(broker, "v")
+        assert (refusal.value.code, str(refusal.value)) == (404, "no vhost 'v'")
+
+
+def test_a_deleted_vhost_is_gone_from_the_log(tmp_path: Path) -> None:
+    life = Life(tmp_path)
+    life.broker.users.add_hashed("tony", life.broker.users.password_hash("guest"))
+    kept = life.client
+    kept.declare("kept", durable=True)
+    kept.publish(b"kept", PERSISTENT, routing_key="kept")
+    furnish(life.broker, "v")
+    delete_vhost(life.broker, "v")
+    client = life.restart()
+    assert list(life.broker.vhosts) == ["/"]
+    assert client.messages("kept") == 1
+    life.stop()
+    life.abandon()
+
+
+class TestDeletedUsers:
+    def test_their_connections_end(self, broker: Broker) -> None:
+        broker.users.set_permissions("tony", "/", ".*", ".*", ".*")
+        clients = [Client(broker, user="tony") for _ in range(2)]
+        other = Client(broker)
+        broker.users.remove("tony")
+        take_turns(broker)
+        for client in clients:
+            (closed,) = client.come()
+            assert (closed.name, closed["reply_code"]) == ("Connection.Close", 320)
+            assert closed["reply_text"] == "CONNECTION_FORCED - user 'tony' is deleted"
+        other.declare("q")
+
+    def test_who_is_on_the_way_in_is_turned_away(self, broker: Broker) -> None:
+        broker.users.set_permissions("tony", "/", ".*", ".*", ".*")
+        transport = MemoryTransport()
+        connection = Connection(broker, transport)
+        start = method(0, "Connection.StartOk", mechanism="PLAIN", response="\0tony\0guest")
+        connection.receive(frames.PROTOCOL_HEADER + start)
+        take_turns(broker)
+        for name, _, answer in transport.logins:
+            answer(broker.users.get(name))
+        take_turns(broker)
+        assert names(read(transport.taken()))[-1] == "Connection.Tune"
+        broker.users.remove("tony")
+        take_turns(broker)
+        assert read(transport.taken())[0]["reply_text"].endswith("user 'tony' is deleted")
+
+    def test_one_of_the_same_name_stays_in(self, broker: Broker) -> None:
+        broker.users.remove("tony")
+        broker.users.add_hashed("tony", broker.users.password_hash("guest"))
+        broker.users.set_permissions("tony", "/", ".*", ".*", ".*")
+        Client(broker, user="tony").declare("q")
+
+
+class TestChangesApplyAtOnce:
+    def test_rights_to_publish(self, broker: Broker) -> None:
+        client = Client(broker)
+        client.declare("q")
+        for _ in range(3):
+            client.publish(b"m", routing_key="q")
+        broker.users.set_permissions("guest", "/", ".*", "", ".*")
+        (closed,) = client.publish(b"m", routing_key="q")
+        assert closed["reply_code"] == 403
+        assert client.messages("q") == 3
+
+    def test_topic_permissions(self, broker: Broker) -> None:
+        client = Client(broker)
+        client.declare("q")
+        client.call("Queue.Bind", queue="q", exchange="amq.topic", routing_key="#")
+        publish: dict[str, Any] = {"exchange": "amq.topic", "routing_key": "k"}
+        client.publish(b"m", **publish)
+        broker.users.set_topic_permission("guest", "/", "amq.topic", "^other", "")
+        (closed,) = client.publish(b"m", **publish)
+        assert "write access to topic 'k' in exchange 'amq.topic'" in closed["reply_text"]
+        client.send("Channel.CloseOk")
+        client.send("Channel.Open")
+        broker.users.clear_topic_permissions("guest", "/", "amq.topic")
+        client.publish(b"m", **publish)
+        assert client.messages("q") == 2
+
+    def test_a_vhost_that_may_be_entered_no_more(self, broker: Broker) -> None:
+        """As with RabbitMQ, who is in stays and may do nothing."""
+        client = Client(broker)
+        broker.users.clear_permissions("guest", "/")
+        assert client.call("Queue.Declare", queue="q")["reply_code"] == 403
