@@ -1,0 +1,153 @@
+"""The keys of a policy's definition: what each may be, and what has it.
+
+A key is an argument without its `x-`; its bounds are those of the argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..equivalence import shown, type_name
+from ..errors import WarrenError
+from ..model import FieldValue, Table
+from ..queue.arguments import MAX_TTL_MS, SEGMENT_BYTES_MAX, has_argument, read_age_ms
+
+Check = Callable[[FieldValue], str | None]
+"""Says what is wrong with a value, None if nothing is."""
+
+DELAYED_MESSAGE = "delayed-message"
+_ANY_NUMBER = 2**63 - 1
+_CLUSTER_KEYS = "ha-"
+"""Mirroring, which old clients still ask for: there is one node, so it has what they want."""
+
+
+class PolicyError(WarrenError):
+    """A policy that can't be."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    check: Check
+    operator: bool = False
+    """Whether operator policies have it too."""
+
+
+def _whole(low: int, high: int) -> Check:
+    def check(value: FieldValue) -> str | None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            return f"a whole number is needed, not {shown(value)} ({type_name(value)})"
+        return None if low <= value <= high else f"{value} is out of range {low} to {high}"
+
+    return check
+
+
+def _choice(*allowed: str) -> Check:
+    def check(value: FieldValue) -> str | None:
+        return None if value in allowed else f"'{shown(value)}' is not one of {', '.join(allowed)}"
+
+    return check
+
+
+def _text(value: FieldValue) -> str | None:
+    if not isinstance(value, str):
+        return f"a text is needed, not {shown(value)} ({type_name(value)})"
+    size = len(value.encode())
+    return None if size <= 255 else f"it has {size} bytes, at most 255"
+
+
+def _name(value: FieldValue) -> str | None:
+    wrong = _text(value)
+    if wrong is None and ("\r" in shown(value) or "\n" in shown(value)):
+        return "a name has no line end"
+    return wrong
+
+
+def _age(value: FieldValue) -> str | None:
+    if isinstance(value, str) and read_age_ms(value) is not None:
+        return None
+    return f"'{shown(value)}' is no age: a number and Y, M, D, h, m or s"
+
+
+def _boolean(value: FieldValue) -> str | None:
+    return None if isinstance(value, bool) else f"true or false is needed, not {shown(value)}"
+
+
+def _only_argument(argument: str) -> Check:
+    return lambda _: f"it can't change while a queue lives; declare queues with {argument}"
+
+
+_KEYS: dict[str, _Key] = {
+    "message-ttl": _Key(_whole(0, MAX_TTL_MS), operator=True),
+    "expires": _Key(_whole(1, MAX_TTL_MS), operator=True),
+    "max-length": _Key(_whole(0, _ANY_NUMBER), operator=True),
+    "max-length-bytes": _Key(_whole(0, _ANY_NUMBER), operator=True),
+    "max-in-memory-length": _Key(_whole(0, _ANY_NUMBER), operator=True),
+    "max-in-memory-bytes": _Key(_whole(0, _ANY_NUMBER), operator=True),
+    "delivery-limit": _Key(_whole(-1, _ANY_NUMBER), operator=True),
+    "consumer-timeout": _Key(_whole(0, MAX_TTL_MS), operator=True),
+    "overflow": _Key(_choice("drop-head", "reject-publish", "reject-publish-dlx"), operator=True),
+    "queue-version": _Key(_whole(1, 2), operator=True),
+    "queue-mode": _Key(_choice("default", "lazy")),
+    "dead-letter-exchange": _Key(_name),
+    "dead-letter-routing-key": _Key(_text),
+    "dead-letter-strategy": _Key(_choice("at-most-once", "at-least-once")),
+    "delayed-retry-type": _Key(_choice("disabled", "all", "failed", "returned")),
+    "delayed-retry-min": _Key(_whole(0, MAX_TTL_MS)),
+    "delayed-retry-max": _Key(_whole(0, MAX_TTL_MS)),
+    "max-age": _Key(_age),
+    "stream-max-segment-size-bytes": _Key(_whole(0, SEGMENT_BYTES_MAX)),
+    "stream-filter-size-bytes": _Key(_whole(16, 255)),
+    "queue-leader-locator": _Key(_text),
+    "queue-master-locator": _Key(_text),
+    "alternate-exchange": _Key(_name),
+    DELAYED_MESSAGE: _Key(_boolean),
+    "federation-upstream": _Key(_text),
+    "federation-upstream-set": _Key(_text),
+    "max-priority": _Key(_only_argument("x-max-priority")),
+    "single-active-consumer": _Key(_only_argument("x-single-active-consumer")),
+}
+_NOT_TOGETHER = ("federation-upstream", "federation-upstream-set")
+_WITHOUT_EFFECT = frozenset(
+    {"queue-leader-locator", "queue-master-locator", *_NOT_TOGETHER}
+)  # fmt: skip
+
+
+def check_definition(definition: Table, *, operator: bool) -> None:
+    """Raises `PolicyError` naming the key, its value and what it can be."""
+    if not definition:
+        raise PolicyError("its definition is empty: it needs at least one key")
+    for key, value in definition.items():
+        wrong = _wrong(key, value, operator=operator)
+        if wrong is not None:
+            raise PolicyError(f"{key}: {wrong}")
+    if all(key in definition for key in _NOT_TOGETHER):
+        raise PolicyError(f"{' and '.join(_NOT_TOGETHER)} can't be set together")
+
+
+def _wrong(key: str, value: FieldValue, *, operator: bool) -> str | None:
+    if key.startswith(_CLUSTER_KEYS):
+        return "operator policies don't have it" if operator else None
+    found = _KEYS.get(key)
+    if found is None:
+        bare = key.removeprefix("x-")
+        return f"unknown key; did you mean {bare}?" if bare in _KEYS else "unknown key"
+    if operator and not found.operator:
+        return "operator policies don't have it"
+    return found.check(value)
+
+
+def without_effect(definition: Table) -> list[str]:
+    """The keys that are kept and rule nothing here."""
+    return [key for key in definition if key.startswith(_CLUSTER_KEYS) or key in _WITHOUT_EFFECT]
+
+
+def is_for(definition: Table, queue_type: str) -> bool:
+    """Whether queues of a type have all that is asked for.
+
+    A policy that asks for more is passed over for them as a whole, as RabbitMQ does: half of it
+    could be the wrong half (a limit without its overflow).
+    """
+    if queue_type == "quorum" and definition.get("overflow") == "reject-publish-dlx":
+        return False
+    return all(has_argument(queue_type, f"x-{key}") for key in definition)

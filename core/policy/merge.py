@@ -1,0 +1,125 @@
+"""What an operator policy makes of a policy, and both of a queue's arguments.
+
+Numbers are limits, so the smaller one holds. Of anything else the argument holds, which whoever
+declared the queue relies on; between the two policies the operator's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ..model import FieldValue, Table
+from ..queue.arguments import RETRY_MAX_MS, RETRY_MIN_MS, read_age_ms
+from ..queue.rules import PLAIN, RetryDelay, Rules
+
+Combine = Callable[[Any, Any], Any]
+"""What holds of an argument and a policy's value, or of a policy's and an operator's."""
+
+
+def _first(one: FieldValue, other: FieldValue) -> FieldValue:
+    return one
+
+
+def _fewer(one: int, other: int) -> int:
+    """Of two delivery limits; a negative one is none."""
+    return max(one, other) if min(one, other) < 0 else min(one, other)
+
+
+def _sooner(one: int, other: int) -> int:
+    """Of two timeouts; 0 is none."""
+    return max(one, other) if min(one, other) == 0 else min(one, other)
+
+
+def _younger(one: str, other: str) -> str:
+    return min(one, other, key=lambda text: read_age_ms(text) or 0)
+
+
+_COMBINED: dict[str, Combine] = {
+    "message-ttl": min,
+    "expires": min,
+    "max-length": min,
+    "max-length-bytes": min,
+    "max-in-memory-length": min,
+    "max-in-memory-bytes": min,
+    "delivery-limit": _fewer,
+    "consumer-timeout": _sooner,
+    "delayed-retry-min": min,
+    "delayed-retry-max": min,
+    "max-age": _younger,
+    "stream-max-segment-size-bytes": min,
+    "stream-filter-size-bytes": min,
+}
+"""All other keys are no numbers."""
+
+
+class _Field(NamedTuple):
+    key: str
+    name: str
+    read: Callable[[Any], Any] = lambda value: value
+
+
+_FIELDS = (
+    _Field("message-ttl", "message_ttl_ms"),
+    _Field("expires", "expires_ms"),
+    _Field("max-length", "max_length"),
+    _Field("max-length-bytes", "max_length_bytes"),
+    _Field("overflow", "overflow"),
+    _Field("dead-letter-exchange", "dead_letter_exchange"),
+    _Field("dead-letter-routing-key", "dead_letter_routing_key"),
+    _Field("delivery-limit", "delivery_limit"),
+    _Field("consumer-timeout", "consumer_timeout_ms"),
+    _Field("max-age", "max_age_ms", read_age_ms),
+    _Field("stream-max-segment-size-bytes", "segment_bytes"),
+    _Field("stream-filter-size-bytes", "filter_bytes"),
+)
+"""Keys that are one field of `Rules` each."""
+_RETRY_KEYS = ("delayed-retry-type", "delayed-retry-min", "delayed-retry-max")
+
+
+def merged(policy: Mapping[str, FieldValue], operator: Mapping[str, FieldValue]) -> Table:
+    """One definition of a policy and an operator policy; either may be empty."""
+    table = {**policy, **operator}
+    for key in policy.keys() & operator.keys():
+        combine = _COMBINED.get(key, _first)
+        table[key] = combine(operator[key], policy[key])
+    return table
+
+
+def effective_rules(
+    rules: Rules | None, arguments: Table, definition: Mapping[str, FieldValue]
+) -> Rules | None:
+    """The rules of a queue's arguments with a definition (of `merged`) put on top.
+
+    `arguments` tell what was asked for and what a default is: a default gives way to a policy.
+    Gives None for a plain queue.
+    """
+    base = rules or PLAIN
+    changes = {
+        field.name: field.read(_effective(field.key, arguments, definition))
+        for field in _FIELDS
+        if field.key in definition
+    }
+    if any(key in definition for key in _RETRY_KEYS):
+        changes["retry_delay"] = _retry_delay(arguments, definition)
+    found = replace(base, **changes)
+    return None if found == PLAIN else found
+
+
+def _effective(
+    key: str, arguments: Table, definition: Mapping[str, FieldValue], default: FieldValue = None
+) -> Any:
+    argument, value = arguments.get(f"x-{key}"), definition.get(key)
+    if argument is None:
+        return default if value is None else value
+    return argument if value is None else _COMBINED.get(key, _first)(argument, value)
+
+
+def _retry_delay(arguments: Table, definition: Mapping[str, FieldValue]) -> RetryDelay | None:
+    kind = _effective("delayed-retry-type", arguments, definition, "disabled")
+    if kind == "disabled":
+        return None
+    min_ms = _effective("delayed-retry-min", arguments, definition, RETRY_MIN_MS)
+    max_ms = _effective("delayed-retry-max", arguments, definition, RETRY_MAX_MS)
+    return RetryDelay(kind, min_ms, max(min_ms, max_ms))

@@ -1,0 +1,191 @@
+"""The policies of a virtual host, in force: each queue and exchange has at most one of each sort.
+
+A change looks once at every name; only those are touched whose policy it changes.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
+from ..equivalence import resource
+from ..model import Table
+from ..queue.queue import Queue
+from ..route.delay_by_policy import set_delayed
+from ..route.exchange import ALTERNATE_EXCHANGE
+from .keys import DELAYED_MESSAGE, PolicyError, without_effect
+from .merge import effective_rules, merged
+from .policy import Policy, Record, Target
+from .rounds import Rounds
+
+if TYPE_CHECKING:
+    from ..queue.surroundings import Surroundings
+    from ..vhost import VirtualHost
+
+logger = logging.getLogger(__name__)
+
+
+class Applied(NamedTuple):
+    """What rules a queue or an exchange."""
+
+    policy: Policy | None
+    operator: Policy | None
+
+    @property
+    def definition(self) -> Table:
+        """Both as one."""
+        return merged(*({} if found is None else found.record.definition for found in self))
+
+
+_NOTHING = Applied(None, None)
+
+
+class _Ranked:
+    """The policies of one sort, those first that win."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Policy] = {}
+        self._ranked: list[Policy] = []
+
+    def put(self, name: str, policy: Policy | None) -> Policy | None:
+        """Gives the one before."""
+        before = self.by_name.pop(name, None)
+        if policy is not None:
+            self.by_name[name] = policy
+        self._ranked = sorted(self.by_name.values(), key=lambda found: found.rank)
+        return before
+
+    def winner(self, target: Target) -> Policy | None:
+        return next((policy for policy in self._ranked if policy.rules(target)), None)
+
+
+class Policies:
+    """Owned by its virtual host, which tells it of queues and exchanges that come and go."""
+
+    def __init__(self, vhost: VirtualHost, broker: Surroundings) -> None:
+        self._vhost = vhost
+        self.rounds = Rounds(broker)
+        """Through all names after a change; with many it goes on in the turns that follow."""
+        self._policies = _Ranked()
+        self._operator = _Ranked()
+        self._applied: dict[Target, Applied] = {}
+
+    # -- the policies
+
+    def records(self) -> list[PolicyDefinition]:
+        found = (policy.record for policy in self._policies.by_name.values())
+        return [record for record in found if isinstance(record, PolicyDefinition)]
+
+    def operator_records(self) -> list[OperatorPolicyDefinition]:
+        found = (policy.record for policy in self._operator.by_name.values())
+        return [record for record in found if isinstance(record, OperatorPolicyDefinition)]
+
+    def set(self, record: Record) -> bool:
+        """Puts a policy into force, or in place of the one of its name; True if there was none.
+
+        Of few queues and exchanges it is in force when this returns, of many when `rounds` are
+        done. Raises `PolicyError`, and `ChannelError` 406 for a record that can't be kept.
+        """
+        try:
+            policy = Policy(record)
+        except PolicyError as error:
+            raise PolicyError(f"{_named(record)}: {error}") from error
+        sort = self._sort(record)
+        found = sort.by_name.get(record.name)
+        if found is not None and found.record == record:
+            return False
+        for key in without_effect(record.definition):
+            logger.warning("%s: key '%s' is kept and has no effect here", _named(record), key)
+        self._vhost.keeper.keep_policy(record)
+        before = sort.put(record.name, policy)
+        self._review(before, policy)
+        return before is None
+
+    def clear(self, name: str, *, operator: bool = False) -> bool:
+        """False if there was none."""
+        sort = self._operator if operator else self._policies
+        before = sort.put(name, None)
+        if before is None:
+            return False
+        self._vhost.keeper.end_policy(before.record)
+        self._review(before, None)
+        return True
+
+    def clear_all(self) -> None:
+        """The virtual host is going: nothing is put into force any more."""
+        for sort in (self._policies, self._operator):
+            for policy in sort.by_name.values():
+                self._vhost.keeper.end_policy(policy.record)
+        self._policies, self._operator = _Ranked(), _Ranked()
+        self._applied.clear()
+        self.rounds.stop()
+
+    def _sort(self, record: Record) -> _Ranked:
+        return self._operator if isinstance(record, OperatorPolicyDefinition) else self._policies
+
+    # -- whom they rule
+
+    def of(self, target: Target) -> Applied | None:
+        """None if no policy is for it."""
+        return self._applied.get(target)
+
+    def adopt(self, target: Target) -> None:
+        """A queue or exchange that was just made, before anything is in it."""
+        if self._policies.by_name or self._operator.by_name:
+            self._rule(target)
+
+    def forget(self, target: Target) -> None:
+        """It is gone."""
+        self._applied.pop(target, None)
+
+    def _review(self, before: Policy | None, after: Policy | None) -> None:
+        """A policy has become another."""
+
+        def look(target: Target) -> bool:
+            return self._is_concerned(target, before, after) and self._rule(target)
+
+        vhost = self._vhost
+        self.rounds.begin((*vhost.exchanges.values(), *vhost.queues.values()), look)
+
+    def _is_concerned(self, target: Target, before: Policy | None, after: Policy | None) -> bool:
+        """Whether it has the one or may have the other."""
+        applied = self._applied.get(target)
+        if before is not None and applied is not None and before in applied:
+            return True
+        return after is not None and after.rules(target)
+
+    def _is_there(self, target: Target) -> bool:
+        if isinstance(target, Queue):
+            return not target.deleted
+        return self._vhost.exchanges.get(target.name) is target
+
+    def _rule(self, target: Target) -> bool:
+        """True if other policies are in force there now."""
+        now = Applied(self._policies.winner(target), self._operator.winner(target))
+        if now == self._applied.get(target, _NOTHING) or not self._is_there(target):
+            return False
+        if now == _NOTHING:
+            del self._applied[target]
+        else:
+            self._applied[target] = now
+        self._put_into_force(target, now)
+        return True
+
+    def _put_into_force(self, target: Target, applied: Applied) -> None:
+        definition = applied.definition
+        if isinstance(target, Queue):
+            rules = effective_rules(target.declared_rules, target.arguments, definition)
+            if rules != target.rules:
+                target.apply(rules)
+            return
+        wanted = target.arguments.get(ALTERNATE_EXCHANGE, definition.get(ALTERNATE_EXCHANGE))
+        if wanted != target.alternate:
+            self._vhost.change_alternate(target, None if wanted is None else str(wanted))
+        if set_delayed(target, definition.get(DELAYED_MESSAGE) is True):
+            self._vhost.give_inner(target)
+
+
+def _named(record: Record) -> str:
+    kind = "operator policy" if isinstance(record, OperatorPolicyDefinition) else "policy"
+    return resource(kind, record.name, record.vhost)

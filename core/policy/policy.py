@@ -1,0 +1,69 @@
+"""One policy: which names it is for, and whom it rules."""
+
+from __future__ import annotations
+
+from ..auth.errors import AuthError
+from ..auth.patterns import Matcher, matcher
+from ..definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
+from ..queue.queue import Queue
+from ..route.delay_by_policy import can_be_delayed
+from ..route.exchange import Exchange
+from .keys import DELAYED_MESSAGE, PolicyError, check_definition, is_for
+
+Record = PolicyDefinition | OperatorPolicyDefinition
+Target = Queue | Exchange
+
+_APPLY_TO = {
+    "all": {"exchange", "classic", "quorum", "stream"},
+    "exchanges": {"exchange"},
+    "queues": {"classic", "quorum", "stream"},
+    "classic_queues": {"classic"},
+    "quorum_queues": {"quorum"},
+    "streams": {"stream"},
+}
+
+
+class Policy:
+    """A record that was checked. Raises `PolicyError` for one that can't be."""
+
+    __slots__ = ("_kinds", "_matches", "record")
+
+    def __init__(self, record: Record) -> None:
+        if not record.name:
+            raise PolicyError("it needs a name")
+        kinds = _APPLY_TO.get(record.apply_to)
+        if kinds is None:
+            raise PolicyError(f"apply-to: '{record.apply_to}' is not one of {', '.join(_APPLY_TO)}")
+        if not -(2**63) <= record.priority < 2**63:
+            raise PolicyError(f"priority: {record.priority} does not fit into 64 bits")
+        self.record = record
+        self._kinds = kinds
+        self._matches = _matcher(record.pattern)
+        check_definition(record.definition, operator=self.is_operator)
+
+    @property
+    def is_operator(self) -> bool:
+        return isinstance(self.record, OperatorPolicyDefinition)
+
+    @property
+    def rank(self) -> tuple[int, str]:
+        """The lowest wins: the highest priority, and of equal ones the first name in the
+        alphabet, so that neither the order of their making nor a restart changes the winner."""
+        return -self.record.priority, self.record.name
+
+    def rules(self, target: Target) -> bool:
+        """Whether it may be put into force there: by name, sort, and what it asks for."""
+        kind = target.kind if isinstance(target, Queue) else "exchange"
+        if kind not in self._kinds or not self._matches(target.name):
+            return False
+        if isinstance(target, Queue):
+            return is_for(self.record.definition, kind)
+        return not self.record.definition.get(DELAYED_MESSAGE) or can_be_delayed(target)
+
+
+def _matcher(pattern: str) -> Matcher:
+    """Unanchored; an empty pattern is for every name, other than in permissions."""
+    try:
+        return matcher(pattern or ".*")
+    except AuthError as error:
+        raise PolicyError(f"pattern: {error}") from error

@@ -1,0 +1,49 @@
+"""Policies set in short."""
+
+from __future__ import annotations
+
+from tests.support.amqp import take_turns
+from warren.core.broker import Broker
+from warren.core.definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
+from warren.core.model import FieldValue
+from warren.core.policy.policies import Policies
+
+
+def policies(broker: Broker) -> Policies:
+    return broker.vhosts["/"].policies
+
+
+def put(
+    broker: Broker,
+    name: str,
+    pattern: str = "",
+    *,
+    apply_to: str = "all",
+    priority: int = 0,
+    operator: bool = False,
+    **definition: FieldValue,
+) -> bool:
+    """Sets a policy of `/`, and has what follows from it done; keys have `_` for `-`."""
+    record = OperatorPolicyDefinition if operator else PolicyDefinition
+    table = {key.replace("_", "-"): value for key, value in definition.items()}
+    is_new = policies(broker).set(record("/", name, pattern, apply_to, priority, table))
+    take_turns(broker)
+    return is_new
+
+
+def clear(broker: Broker, name: str, *, operator: bool = False) -> bool:
+    found = policies(broker).clear(name, operator=operator)
+    take_turns(broker)
+    return found
+
+
+def in_force(broker: Broker, queue: str) -> tuple[str | None, str | None]:
+    """The names of policy and operator policy of a queue."""
+    applied = policies(broker).of(broker.vhosts["/"].queues[queue])
+    if applied is None:
+        return None, None
+    policy, operator = applied
+    return (
+        None if policy is None else policy.record.name,
+        None if operator is None else operator.record.name,
+    )
