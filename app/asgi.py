@@ -9,8 +9,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from .context import Context
-from .paths import Prefixes, Target, parse
+from .paths import ApiPath, Prefixes, Target, parse, parse_api
 from .problems import problem_of
+from .routes.api.table import api
 from .routes.endpoint import endpoint
 from .routes.plain import plain_routes
 from .routes.publish import Publisher
@@ -35,9 +36,9 @@ class Application:
         prefixes = Prefixes(base_path)
 
         @lru_cache(REMEMBERED_PATHS)
-        def resolve(raw_path: bytes) -> tuple[str, Target | None]:
+        def resolve(raw_path: bytes) -> tuple[str, Target | ApiPath | None]:
             prefix, rest = prefixes.split(raw_path)
-            return prefix, parse(rest)
+            return prefix, parse(rest) or parse_api(rest)
 
         self._resolve = resolve
 
@@ -49,13 +50,19 @@ class Application:
         except Exception as error:
             await problem_of(error).response()(scope, receive, send)
             return
-        if target is not None and target.facet == "endpoint" and scope["method"] == "POST":
+        is_post = scope["method"] == "POST"
+        if is_post and isinstance(target, Target) and target.facet == "endpoint":
             await self._publisher(scope, receive, send, target)
         else:
             await self._answer(scope, receive, send, prefix, target)
 
     async def _answer(
-        self, scope: Scope, receive: Receive, send: Send, prefix: str, target: Target | None
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        prefix: str,
+        target: Target | ApiPath | None,
     ) -> None:
         scope["prefix"] = scope["root_path"] = prefix
         scope["app"] = self  # with it starlette raises its 404 and 405 instead of answering
@@ -64,7 +71,10 @@ class Application:
                 await self._plain(scope, receive, send)
                 return
             request = Request(scope, receive)
-            response = await _FACETS[target.facet](self._context, request, target)
+            if isinstance(target, ApiPath):
+                response = await api(self._context, request, target)
+            else:
+                response = await _FACETS[target.facet](self._context, request, target)
         except ClientDisconnect:
             return
         except Exception as error:

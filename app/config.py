@@ -11,20 +11,24 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
 
 from ..core.amount import Amount, read_amount
 from ..core.errors import ConfigError
+from ..hub.database_url import read_url
+from . import texts
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 HeaderName = Annotated[str, Meta(pattern=r"^([A-Za-z0-9-]{1,64})?$")]
 
 ENVIRONMENT_PREFIX = "WARREN_"
-AUTOMATIC = "auto"
+AUTOMATIC: Final = "auto"
+NONE: Final = "none"
+AMQPS_PORT = 5671
 _SERVICE_LINK = re.compile(r"(.+_)?SERVICE_(HOST|PORT(_.+)?)|(.+_)?PORT(_\d+_(TCP|UDP)(_.+)?)?")
 """What Kubernetes and Docker set by themselves for a service that is called warren."""
 
@@ -33,9 +37,20 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One field a setting; `DESCRIPTIONS` says what each does."""
 
     data: str = "./warren-data"
+    database: str = ""
     host: Annotated[str, Meta(min_length=1)] = "localhost"
-    amqp_port: Port = 5672
+    amqp_port: Port | Literal["none"] = 5672
     http_port: Port = 15672
+    amqps_port: Port | Literal["auto", "none"] = AUTOMATIC
+    https_port: Port | Literal["none"] = NONE
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_hosts: str | dict[str, texts.HostFiles] = ""
+    tls_ca: str = ""
+    tls_verify_clients: Literal["none", "optional", "required"] = "optional"
+    tls_login_from: Literal["common_name", "distinguished_name"] = "common_name"
+    proxy_protocol_from: str = ""
+    websocket_origins: str = ""
     dev: bool = False
     default_user: Annotated[str, Meta(min_length=1, max_length=255)] = "guest"
     default_pass: Annotated[str, Meta(min_length=1)] = "guest"
@@ -45,11 +60,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     set_correlation_id: HeaderName = ""
     set_message_id: HeaderName = ""
 
-    segment_bytes: Annotated[int, Meta(ge=65_536, le=2**31)] = 64 * 1024 * 1024
+    segment_bytes: str | int = 64 * 1024 * 1024
     max_message_bytes: Annotated[int, Meta(ge=1, le=512 * 1024 * 1024)] = 16 * 1024 * 1024
     heartbeat_s: Annotated[int, Meta(ge=0, le=65535)] = 60
     frame_max: Annotated[int, Meta(ge=4096, le=2**31 - 1)] = 131_072
     channel_max: Annotated[int, Meta(ge=1, le=65535)] = 2047
+    consumer_timeout: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 30 * 60 * 1000
+    strict_arguments: bool = False
 
     memory_limit: str | float = "0.6"
     disk_free_limit: str | float = AUTOMATIC
@@ -70,6 +87,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         # Read here to be complained of with their source, as every other bad value.
         self.memory_amount()
         self.disk_free_amount()
+        self.segment_size()
+        self.hosts()
+        self.proxies()
+        texts.origins(self.websocket_origins)
+        if self.database:
+            read_url(self.database)
 
     def memory_amount(self) -> Amount:
         return read_amount(str(self.memory_limit))
@@ -79,12 +102,38 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         text = str(self.disk_free_limit)
         return None if text == AUTOMATIC else read_amount(text)
 
+    def segment_size(self) -> int:
+        return texts.segment_size(self.segment_bytes)
+
+    def hosts(self) -> dict[str, texts.HostFiles]:
+        return texts.hosts(self.tls_hosts)
+
+    def proxies(self) -> list[texts.Network]:
+        return texts.networks(self.proxy_protocol_from)
+
+    def port_of_amqps(self) -> int | None:
+        """None for no AMQPS."""
+        if self.amqps_port == AUTOMATIC:
+            return AMQPS_PORT if self.tls_cert else None
+        return None if self.amqps_port == NONE else int(self.amqps_port)
+
 
 DESCRIPTIONS = {
     "data": "Data directory; made if missing, used by one process at a time.",
+    "database": "URL of a PostgreSQL database for subscriptions, instead of SQLite in `data`.",
     "host": "Address or name to listen on; `localhost` is 127.0.0.1 and ::1.",
-    "amqp_port": "AMQP port; 0 takes a free one.",
-    "http_port": "HTTP port; 0 takes a free one.",
+    "amqp_port": "AMQP port; 0 takes a free one, `none` leaves AMQP to AMQPS and WebSocket.",
+    "http_port": "HTTP port, AMQP over WebSocket too; 0 takes a free one.",
+    "amqps_port": "AMQPS port; `auto` is 5671 if there is a certificate, `none` is none.",
+    "https_port": "HTTPS port, with the same certificates.",
+    "tls_cert": "PEM file: the certificate, and those that lead to its root. SIGHUP reads anew.",
+    "tls_key": "PEM file: its key, without password.",
+    "tls_hosts": "Other certificates by host name: HOST=CERT:KEY,... or a table in the file.",
+    "tls_ca": "PEM file: who signs the certificates of AMQPS clients.",
+    "tls_verify_clients": "Certificates of AMQPS clients with tls_ca: none, optional or required.",
+    "tls_login_from": "User of a client with certificate: its common_name or distinguished_name.",
+    "proxy_protocol_from": "Networks of proxies that pass AMQP on, with a PROXY header each time.",
+    "websocket_origins": "Origins of other web pages that may connect; `*` for all.",
     "dev": "Allow callbacks on loopback addresses.",
     "default_user": "Administrator of a new data directory; `guest` may log in from loopback only.",
     "default_pass": "Its password.",
@@ -92,11 +141,13 @@ DESCRIPTIONS = {
     "public_url": "How others reach the HTTP port, base path included; else host and port.",
     "set_correlation_id": "Request header that becomes correlation_id and is echoed on the 202.",
     "set_message_id": "Header of the 202 that carries a generated message_id.",
-    "segment_bytes": "Largest file of the log; a smaller one suits a small disk.",
+    "segment_bytes": "Largest file of the log, as 16MiB; a smaller one suits a small disk.",
     "max_message_bytes": "Largest message body, over AMQP and over HTTP.",
     "heartbeat_s": "Heartbeat offered to AMQP clients; 0 offers none.",
     "frame_max": "Largest AMQP frame offered, in bytes.",
     "channel_max": "Channels offered to each AMQP connection.",
+    "consumer_timeout": "Milliseconds that a delivery may wait for its ack; 0 is for ever.",
+    "strict_arguments": "Refuse unknown x-arguments instead of keeping them.",
     "memory_limit": "Memory for messages and buffers; more, and publishers wait (see Limits).",
     "disk_free_limit": "Free space for the data directory; less, and publishers wait.",
     "default_lease_s": "Lease of a subscription that asks for none.",
@@ -131,7 +182,27 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ) 
             f"default_lease_s is {settings.default_lease_s}, "
             f"more than max_lease_s {settings.max_lease_s}"
         )
+    _check_tls(settings)
     return settings
+
+
+def _check_tls(settings: Settings) -> None:
+    """What has no meaning without something else: it was meant, and would not be there."""
+    if bool(settings.tls_cert) is not bool(settings.tls_key):
+        given, missing = ("cert", "key") if settings.tls_cert else ("key", "cert")
+        raise ConfigError(f"tls_{given} is set, but tls_{missing} is not")
+    if settings.tls_verify_clients == "required" and not settings.tls_ca:
+        raise ConfigError("tls_verify_clients is required, but tls_ca is not set")
+    if settings.tls_login_from == "distinguished_name" and not settings.tls_ca:
+        raise ConfigError("tls_login_from is distinguished_name, but tls_ca is not set")
+    if settings.tls_cert:
+        return
+    for name in ("amqps_port", "https_port"):
+        if getattr(settings, name) not in (AUTOMATIC, NONE):
+            raise ConfigError(f"{name} is set, but tls_cert and tls_key are not")
+    for name in ("tls_hosts", "tls_ca"):
+        if getattr(settings, name):
+            raise ConfigError(f"{name} is set, but tls_cert and tls_key are not")
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -166,8 +237,17 @@ def _check(values: dict[str, Any], source: str) -> dict[str, Any]:
         try:
             _convert({name: value})
         except ConfigError as error:
-            raise ConfigError(f"{source}: {name}: {error}") from error
+            raise ConfigError(f"{source}: {name}: {error}{_choices(name)}") from error
     return values
+
+
+def _choices(name: str) -> str:
+    """The words that a setting may be, which the complaint about another does not name."""
+    kind = get_type_hints(Settings)[name]
+    kinds = [kind, *get_args(kind)]
+    words = [word for one in kinds if get_origin(one) is Literal for word in get_args(one)]
+    port = ["a port"] if int in kinds else []
+    return f"; it is {' or '.join([*port, *words])}" if words else ""
 
 
 def _convert(values: dict[str, Any]) -> Settings:

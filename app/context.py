@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from ..core.auth import User
+from ..core.broker import Broker
 from ..hub.engine.port import Engine
 from ..hub.service import Hub
 from .access import require_vhost
-from .authentication import Authenticator, authorization_of, from_loopback
+from .authentication import Authenticator, authorization_of
 from .host_field import is_host
 from .paths import Target
 
@@ -27,14 +28,16 @@ class Context:
     public_url: str
     own_url: str
     """`http://host:port` of the listener, for a request whose Host field is of no use."""
+    broker: Broker
+    """For what is not in every engine's power: users, virtual hosts, policies."""
 
     async def user(self, request: Request) -> User:
-        """Raises `Problem` 401."""
+        """Raises `Problem` 401, 429 or 503."""
         scope = request.scope
-        return await self.authenticator.user(authorization_of(scope), from_loopback(scope))
+        return await self.authenticator.user(authorization_of(scope), scope)
 
     async def user_in(self, request: Request, vhost: str) -> User:
-        """Raises `Problem` 401, `ChannelError` 404 or 403 for the virtual host."""
+        """Raises as `user`, and `ChannelError` 404 or 403 for the virtual host."""
         user = await self.user(request)
         require_vhost(user, vhost, self.vhosts)
         return user

@@ -9,6 +9,9 @@ closing with unread bytes would reset the connection and could destroy the answe
 
 A read may hold thousands of pipelined requests. It is parsed in slices of few requests, and the
 rest waits unparsed, with reading paused, until those have their answers.
+
+An offer of WebSocket hands the connection over, if no earlier request waits for its answer;
+other offers to upgrade are not taken.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from .body import too_large
 from .host_field import is_host
 from .problems import MEDIA_TYPE, Problem
+from .websocket import Taken, Upgrades, is_offer
 
 MAX_HEAD_BYTES = 16 * 1024
 MAX_FIELDS = 100
@@ -54,6 +58,7 @@ class _Flow(FlowControl):
 
 class HttpGuard(HttpToolsProtocol):
     max_body_bytes: ClassVar[int]
+    upgrades: ClassVar[Upgrades | None]
     flow: _Flow
 
     _reading = False
@@ -70,6 +75,7 @@ class HttpGuard(HttpToolsProtocol):
     _body_bytes = 0
     _body_bytes_at_check = 0
     _refusal: bytes | None = None
+    _handed_over = False
     _discarded_bytes = 0
     _unread = b""
     _unread_at = 0
@@ -107,7 +113,7 @@ class HttpGuard(HttpToolsProtocol):
         heads = self._heads
         while self._unread and not self.pipeline and self._heads == heads:
             self._parse(self._next_slice())
-            if self._refusal is not None or self.transport.is_closing():
+            if self._is_over():
                 return
         self.flow.held = bool(self._unread)
         if self._unread:
@@ -136,7 +142,7 @@ class HttpGuard(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         in_body, heads = self._reading and not self._in_head, self._heads
         self._feed(data)
-        if self._refusal is not None or self.transport.is_closing():
+        if self._is_over():
             return
         if self._reading:
             all_is_head = self._in_head and not in_body and self._heads == heads
@@ -144,13 +150,20 @@ class HttpGuard(HttpToolsProtocol):
         elif self.cycle is None or self.cycle.response_complete:
             self._await_request()
 
+    def _is_over(self) -> bool:
+        return self._refusal is not None or self._handed_over or self.transport.is_closing()
+
     def _feed(self, data: bytes) -> None:
         while data:
             try:
                 self.parser.feed_data(data)
                 return
             except httptools.HttpParserUpgrade as stop:
-                data = self._head_without_offer() + data[stop.args[0] :]
+                rest = data[stop.args[0] :]
+                if self._may_hand_over():
+                    self._upgrade(rest)
+                    return
+                data = self._head_without_offer() + rest
                 self.parser = httptools.HttpRequestParser(self)
             except httptools.HttpParserError:
                 self._parser_stopped()
@@ -167,6 +180,39 @@ class HttpGuard(HttpToolsProtocol):
         lines = [b" ".join((self.parser.get_method(), self.url, b"HTTP/" + version))]
         lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
         return b"\r\n".join(lines) + b"\r\n\r\n"
+
+    def _may_hand_over(self) -> bool:
+        answered = self.cycle is None or self.cycle.response_complete
+        return self._wants_websocket() and answered and not self.pipeline
+
+    def _wants_websocket(self) -> bool:
+        return self.upgrades is not None and is_offer(
+            self.parser.get_method(), self.parser.get_http_version(), self.headers
+        )
+
+    def _upgrade(self, rest: bytes) -> None:
+        assert self.upgrades is not None
+        try:
+            taken = self.upgrades.take(self.headers)
+        except Problem as problem:
+            self._prepare(problem)
+            self._answer_refusal()
+        else:
+            self._hand_over(taken, rest + self._unread[self._unread_at :])
+
+    def _hand_over(self, taken: Taken, rest: bytes) -> None:
+        self._handed_over = True
+        self._unread = b""
+        self._stop_timer()
+        self._unset_keepalive_if_required()
+        self.connections.discard(self)
+        self.flow.held = False
+        self.flow.resume_reading()
+        self.transport.write(taken.answer)
+        self.transport.set_protocol(taken.protocol)
+        taken.protocol.connection_made(self.transport)
+        if rest:
+            taken.protocol.data_received(rest)
 
     def _parser_stopped(self) -> None:
         """It gave up over its own rules, or over a refusal of ours."""
@@ -202,6 +248,8 @@ class HttpGuard(HttpToolsProtocol):
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
                 self._refuse(Problem(400, "this is no proxy"))
+            if self._wants_websocket():
+                self._check_head()
             self._offered = True
             return
         self._heads += 1
@@ -333,9 +381,13 @@ class HttpGuard(HttpToolsProtocol):
             self.transport.close()
 
 
-def guard(max_body_bytes: int) -> type[HttpGuard]:
-    """The protocol class with this limit; uvicorn makes the instances."""
-    return type("BoundedHttpGuard", (HttpGuard,), {"max_body_bytes": max_body_bytes})
+def guard(max_body_bytes: int, upgrades: Upgrades | None = None) -> type[HttpGuard]:
+    """The protocol class with this limit; uvicorn makes the instances.
+
+    Without `upgrades` an offer of WebSocket is ignored like any other.
+    """
+    settings = {"max_body_bytes": max_body_bytes, "upgrades": upgrades}
+    return type("BoundedHttpGuard", (HttpGuard,), settings)
 
 
 def _head_too_large() -> Problem:
@@ -346,6 +398,7 @@ def _response(problem: Problem, default_headers: list[tuple[bytes, bytes]]) -> b
     body = problem.body()
     lines = [f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}".encode()]
     lines += [name + b": " + value for name, value in default_headers]
+    lines += [f"{name}: {value}".encode() for name, value in problem.headers.items()]
     lines += [
         b"content-type: " + MEDIA_TYPE.encode(),
         b"content-length: " + str(len(body)).encode(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,16 +12,25 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from .http_guard import guard
+from .websocket import Upgrades
 
 KEEP_ALIVE_S = 75
 """Longer than the 60 s that clients' pools and proxies commonly keep a connection."""
+TLS_HANDSHAKE_S = 10.0
 
 
 class HttpServer(uvicorn.Server):
-    def __init__(self, app: ASGIApp, *, max_body_bytes: int, drain_s: float) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        max_body_bytes: int,
+        drain_s: float,
+        upgrades: Upgrades | None = None,
+    ) -> None:
         config = uvicorn.Config(
             app,
-            http=guard(max_body_bytes),
+            http=guard(max_body_bytes, upgrades),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -34,9 +44,20 @@ class HttpServer(uvicorn.Server):
         super().__init__(config)
         self._accepting = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._secured: list[socket.socket] = []
+        self._tls: ssl.SSLContext | None = None
 
-    async def start(self, listeners: list[socket.socket]) -> asyncio.Task[None]:
-        """Returns when connections are accepted; the task ends when the server does."""
+    async def start(
+        self,
+        listeners: list[socket.socket],
+        secured: list[socket.socket] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> asyncio.Task[None]:
+        """Returns when connections are accepted; the task ends when the server does.
+
+        On the sockets `secured` HTTPS is spoken.
+        """
+        self._secured, self._tls = secured or [], tls
         self._task = asyncio.create_task(self.serve(sockets=listeners), name="http server")
         waiter = asyncio.create_task(self._accepting.wait())
         await asyncio.wait({self._task, waiter}, return_when=asyncio.FIRST_COMPLETED)
@@ -55,7 +76,22 @@ class HttpServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for listening in self._secured:
+            self.servers.append(await self._tls_server(listening))
         self._accepting.set()
+
+    async def _tls_server(self, listening: socket.socket) -> asyncio.Server:
+        """What uvicorn does for each socket, which has one context for all of them."""
+        assert self._tls is not None
+        return await asyncio.get_running_loop().create_server(
+            lambda: self.config.http_protocol_class(  # type: ignore[call-arg]
+                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            ),
+            sock=listening,
+            ssl=self._tls,
+            ssl_handshake_timeout=TLS_HANDSHAKE_S,
+            backlog=self.config.backlog,
+        )
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from ..core.auth import Users
 from ..core.broker import Broker, Limits
 from ..core.errors import StoreFailure
+from ..core.server.certificates import Certificates
 from ..core.server.listener import Listener
 from ..core.server.resources import Resources
 from ..core.server.tuning import tune
@@ -25,9 +26,13 @@ from .authentication import Authenticator
 from .config import Settings
 from .context import Context
 from .http_server import HttpServer
-from .listen import name_of, port_of
+from .listen import Sockets, name_of, port_of
+from .nearness import Hosts, Nearness
+from .origins import Origins
 from .routes.publish import Publisher
 from .storage import open_store, stop_store
+from .tls import certificate_name, verify
+from .websocket import Upgrades
 
 HUB_DRAIN_SHARE = 0.4
 """The hub drains callbacks, then relays, this part of `drain_s` each; the rest is to close."""
@@ -40,13 +45,13 @@ class Warren:
         self,
         settings: Settings,
         directory: Path,
-        amqp: list[socket.socket],
-        http: list[socket.socket],
+        sockets: Sockets,
+        certificates: Certificates | None,
     ) -> None:
         self._settings = settings
         self._directory = directory
-        self._amqp = amqp
-        self._http = http
+        self._sockets = sockets
+        self._certificates = certificates
         self._ready = False
         self._stop_asked = asyncio.Event()
         self._failure: OSError | None = None
@@ -57,6 +62,7 @@ class Warren:
         """Serves until SIGTERM or SIGINT, then drains."""
         stop = self._stop_asked
         _stop_at_signals(stop)
+        self._reload_at_signal()
         async with AsyncExitStack() as stack:
             server = await self._start(stack)
             tune()
@@ -70,6 +76,12 @@ class Warren:
         if self._failure is not None:
             raise StoreFailure(f"the log can't be written: {self._failure}") from self._failure
 
+    def _reload_at_signal(self) -> None:
+        """Certificates are renewed every few weeks."""
+        if self._certificates is not None:
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGHUP, self._certificates.reload)
+
     def _store_failed(self, error: OSError) -> None:
         """Everybody who waits has been refused; the rest of the service ends as at a signal."""
         self._failure = error
@@ -77,7 +89,7 @@ class Warren:
 
     async def _start(self, stack: AsyncExitStack) -> asyncio.Task[None]:
         settings = self._settings
-        store = open_store(self._directory, settings.segment_bytes, self._store_failed)
+        store = open_store(self._directory, settings.segment_size(), self._store_failed)
         broker = Broker(Users(), store=store, limits=_limits(settings))
         stack.callback(stop_store, store, broker)
         if not broker.restore():
@@ -85,23 +97,51 @@ class Warren:
             store.flush()
         loop = asyncio.get_running_loop()
         store.start(lambda action: _post(loop, action))
-        authenticator = Authenticator(broker.users)
+        # Pages of others may be let in for WebSocket, where they log in themselves.
+        hosts = Hosts(socket.gethostname())
+        nearness = Nearness(Origins(self._base_urls()), hosts)
+        authenticator = Authenticator(broker.users, near=nearness.is_near)
         stack.callback(authenticator.close)
         stack.push_async_callback(self._stop)
-        listener = Listener(broker)
+        listener = Listener(
+            broker,
+            logins=authenticator.logins,
+            certificate_name=certificate_name(settings),
+            proxies=settings.proxies(),
+        )
         await self._watch_resources(listener)
-        await listener.start(self._amqp)
-        self._stops.append(listener.stop)
+        await self._serve_amqp(listener)
         engine = EmbeddedEngine(broker)
-        hub = Hub(engine, self._hub_settings(), self._directory)
+        hub = Hub(
+            engine,
+            self._hub_settings(),
+            self._directory,
+            database_url=settings.database or None,
+        )
         await hub.start()
+        broker.on_vhost_deleted = hub.forget_vhost
         self._stops.append(hub.stop)
         server = HttpServer(
             self._application(engine, hub, authenticator, broker),
             max_body_bytes=settings.max_message_bytes,
             drain_s=settings.drain_s,
+            upgrades=Upgrades(
+                listener, Origins(self._base_urls(), settings.websocket_origins), hosts
+            ),
         )
-        task = await server.start(self._http)
+        return await self._serve_http(server)
+
+    async def _serve_amqp(self, listener: Listener) -> None:
+        await listener.start(self._sockets.amqp)
+        self._stops.append(listener.stop)
+        if self._certificates is not None:
+            tls = self._certificates.context(verify(self._settings))
+            await listener.start_tls(self._sockets.amqps, tls)
+
+    async def _serve_http(self, server: HttpServer) -> asyncio.Task[None]:
+        # Clients' certificates are for AMQP: browsers would ask everybody which one to show.
+        tls = None if self._certificates is None else self._certificates.context()
+        task = await server.start(self._sockets.http, self._sockets.https, tls)
         self._stops.append(server.stop)
         return task
 
@@ -140,7 +180,8 @@ class Warren:
             authenticator=authenticator,
             vhosts=broker.vhosts,
             public_url=settings.public_url,
-            own_url=f"http://{name_of(self._http[0])}",
+            own_url=f"http://{name_of(self._sockets.http[0])}",
+            broker=broker,
         )
         publisher = Publisher(
             engine,
@@ -173,18 +214,21 @@ class Warren:
         )
 
     def _base_urls(self) -> tuple[str, ...]:
-        """Every URL at which the HTTP port is known to be reachable."""
-        port = port_of(self._http)
+        """Every URL at which the HTTP ports are known to be reachable."""
         hosts = ["localhost", "127.0.0.1", "[::1]", socket.gethostname()]
-        hosts += [name_of(listener).rpartition(":")[0] for listener in self._http]
-        urls = [f"http://{host}:{port}{self._settings.base_path}" for host in hosts]
+        hosts += [name_of(listener).rpartition(":")[0] for listener in self._sockets.http]
+        listening = {"http": self._sockets.http, "https": self._sockets.https}
+        urls = [
+            f"{scheme}://{host}:{port_of(found)}{self._settings.base_path}"
+            for scheme, found in listening.items()
+            if found
+            for host in hosts
+        ]
         return tuple(dict.fromkeys(filter(None, [self._settings.public_url, *urls])))
 
     def _announce(self, took_s: float) -> None:
-        for listener in self._amqp:
-            print(f"listening on amqp://{name_of(listener)}", flush=True)
-        for listener in self._http:
-            print(f"listening on http://{name_of(listener)}", flush=True)
+        for url in self._sockets.urls():
+            print(f"listening on {url}", flush=True)
         if self._settings.dev:
             print("development mode: callbacks on loopback addresses are allowed", flush=True)
         for line in self._limits:
@@ -198,6 +242,8 @@ def _limits(settings: Settings) -> Limits:
         channel_max=settings.channel_max,
         heartbeat_s=settings.heartbeat_s,
         max_message_bytes=settings.max_message_bytes,
+        consumer_timeout_ms=settings.consumer_timeout,
+        strict_arguments=settings.strict_arguments,
     )
 
 

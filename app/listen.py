@@ -5,12 +5,45 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from dataclasses import dataclass
 
 from ..core.errors import ConfigError
+from .config import NONE, Settings
 
 BACKLOG = 2048
 PORT_ATTEMPTS = 20
 _NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+
+
+@dataclass(frozen=True)
+class Sockets:
+    """All that listen, by what is spoken there; a list may be empty."""
+
+    amqp: list[socket.socket]
+    amqps: list[socket.socket]
+    http: list[socket.socket]
+    https: list[socket.socket]
+
+    def urls(self) -> list[str]:
+        """`amqp://127.0.0.1:5672`, and so on."""
+        kinds = {"amqp": self.amqp, "amqps": self.amqps, "http": self.http, "https": self.https}
+        return [f"{kind}://{name_of(one)}" for kind, found in kinds.items() for one in found]
+
+
+def listen_on_all(settings: Settings) -> Sockets:
+    """Raises `ConfigError` if a port can't be used."""
+    ports = {
+        "amqp": None if settings.amqp_port == NONE else int(settings.amqp_port),
+        "amqps": settings.port_of_amqps(),
+        "http": settings.http_port,
+        "https": None if settings.https_port == NONE else int(settings.https_port),
+    }
+    return Sockets(
+        **{
+            purpose: [] if port is None else listen(settings.host, port, purpose)
+            for purpose, port in ports.items()
+        }
+    )
 
 
 def addresses_of(host: str) -> list[str]:

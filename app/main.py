@@ -8,11 +8,16 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from .config import Settings
 from .data_directory import held
 from .file_limit import raise_file_limit
-from .listen import listen
+from .listen import listen_on_all
+from .unraisable import log_unraisable_errors
+
+if TYPE_CHECKING:
+    from ..core.server.certificates import Certificates
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -34,22 +39,31 @@ class OneLineFormatter(logging.Formatter):
 def serve(settings: Settings) -> None:
     """Returns after a clean stop.
 
-    Raises `ConfigError` if the data directory or a port can't be used. Those are taken before
-    the slower parts are imported, so that the complaint comes at once.
+    Raises `ConfigError` if the data directory, a certificate or a port can't be used. Those are
+    taken before the slower parts are imported, so that the complaint comes at once.
     """
     started = time.perf_counter()
     # Until the loop takes signals over there is nothing to drain.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     _configure_logging(settings.log_level)
+    log_unraisable_errors()
     raise_file_limit()
     with held(settings.data) as directory:
-        amqp = listen(settings.host, settings.amqp_port, "amqp")
-        http = listen(settings.host, settings.http_port, "http")
+        certificates = _certificates(settings)
+        sockets = listen_on_all(settings)
         from .lifespan import Warren
 
-        warren = Warren(settings, directory, amqp, http)
+        warren = Warren(settings, directory, sockets, certificates)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(warren.run(started))
+
+
+def _certificates(settings: Settings) -> Certificates | None:
+    if not settings.tls_cert:
+        return None
+    from .tls import certificates
+
+    return certificates(settings)
 
 
 def _configure_logging(level: str) -> None:

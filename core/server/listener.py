@@ -9,53 +9,96 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
-from collections.abc import Callable, Coroutine, Iterable
+import ssl
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 
-from ..auth import User
+from ..auth import GUEST, User
 from ..broker import Broker
 from ..errors import ConnectionFault
 from ..proto.connection import Connection
+from ..wire.proxy import Relayed
+from .caller import Network
+from .certificate_name import CertificateName, common_name
 from .disk_gate import DiskGate
+from .gate import Gate
+from .logins import GUEST_IS_FAR, HungUp, Logins, TooManyFailures
 from .peer import Peer
-from .watch import watch_peers
+from .waiting_room import TooManyAttempts
+from .watch import HANDSHAKE_S, watch_peers
 
 logger = logging.getLogger(__name__)
 
 BACKLOG = 1024
-LOGINS_AT_ONCE = max(1, min(4, (os.cpu_count() or 1) - 1))
-"""Each checks a password with 19 MiB of memory, and takes a processor; the loop keeps one."""
 DRAIN_S = 5.0
 
 
 class Listener:
-    """Serves a broker on sockets."""
+    """Serves a broker on sockets.
 
-    def __init__(self, broker: Broker) -> None:
+    `certificate_name` finds the user in a client's certificate. Peers whose address is in
+    `proxies` have to say whose connection they pass on.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        certificate_name: CertificateName = common_name,
+        proxies: Sequence[Network] = (),
+        logins: Logins | None = None,
+    ) -> None:
         self.broker = broker
+        self.logins = logins or Logins(broker.users)
+        self.certificate_name = certificate_name
+        self._proxies = proxies
         self.peers: set[Peer] = set()
         self.disk_gate = DiskGate(broker)
-        self._servers: list[asyncio.Server] = []
+        self._servers: list[asyncio.Server | Gate] = []
         self._turn_due = False
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_ms = 0
         self._paused: list[Peer] = []
         self._resting: list[Peer] = []
-        self._logins = asyncio.Semaphore(LOGINS_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
+        self.stopping = False
 
     async def start(self, sockets: Iterable[socket.socket]) -> None:
         """Serves peers on sockets that listen already; closes those when it stops."""
         self.broker.on_work = self._turn_soon
-        loop = asyncio.get_running_loop()
-        for listening in sockets:
-            server = await loop.create_server(lambda: Peer(self), sock=listening, backlog=BACKLOG)
-            self._servers.append(server)
+        await self._serve(sockets, None)
         self._spawn(watch_peers(self))
+
+    async def start_tls(self, sockets: Iterable[socket.socket], tls: ssl.SSLContext) -> None:
+        """Serves peers with TLS too, beside those of `start`."""
+        await self._serve(sockets, tls)
+
+    async def _serve(self, sockets: Iterable[socket.socket], tls: ssl.SSLContext | None) -> None:
+        for listening in sockets:
+            if self._proxies:
+                gate = Gate(listening, self._proxies, self._meet, tls)
+                gate.open()
+                self._servers.append(gate)
+            else:
+                self._servers.append(await self._plain_server(listening, tls))
+
+    def _meet(self, relayed: Relayed | None = None) -> Peer:
+        return Peer(self, relayed)
+
+    async def _plain_server(
+        self, listening: socket.socket, tls: ssl.SSLContext | None
+    ) -> asyncio.Server:
+        return await asyncio.get_running_loop().create_server(
+            self._meet,
+            sock=listening,
+            backlog=BACKLOG,
+            ssl=tls,
+            ssl_handshake_timeout=None if tls is None else HANDSHAKE_S,
+        )
 
     async def stop(self) -> None:
         """Tells every client (320), waits a bounded time for their close-ok, and ends."""
+        self.stopping = True
         for server in self._servers:
             server.close()
         self.broker.tick()
@@ -148,19 +191,38 @@ class Listener:
         password: str,
         answer: Callable[[User | None], None],
     ) -> None:
-        users, loopback = self.broker.users, connection.peer_is_loopback
-        async with self._logins:
-            # A thousand clients that come back at once need one check, not a thousand.
-            if connection.is_closed:
-                return
-            user = users.known(name, password, loopback=loopback)
-            if user is None:
-                user = await asyncio.to_thread(users.check, name, password, loopback=loopback)
+        try:
+            user, reason = await self._login(connection, name, password)
+        except HungUp:
+            return
+        except Exception:
+            # Without an answer the connection would wait for good, and nothing would end it.
+            logger.exception("connection %s: a password could not be checked", connection.name)
+            user, reason = None, ": internal error"
         if user is None:
-            logger.warning("connection %s: login refused for user %r", connection.name, name)
+            # Whatever is wrong, a refusal looks the same; the log has the reason.
+            logger.warning("connection %s: login refused for user %.300r%s",
+                           connection.name, name, reason)  # fmt: skip
         self.broker.tick()
         answer(user)
         self.turn()
+
+    async def _login(
+        self, connection: Connection, name: str, password: str
+    ) -> tuple[User | None, str]:
+        """The user, or why there is none."""
+        near = connection.peer_is_loopback
+        try:
+            user = await self.logins.user(
+                name,
+                password,
+                address=connection.address,
+                loopback=near,
+                is_gone=lambda: connection.is_closed,
+            )
+        except (TooManyFailures, TooManyAttempts) as error:
+            return None, f": {error}"
+        return user, GUEST_IS_FAR if name == GUEST and not near else ""
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -11,13 +11,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 from enum import Enum, auto
-from ipaddress import ip_address
 from socket import IPPROTO_TCP, TCP_NODELAY
 from typing import TYPE_CHECKING, cast
 
 from ..auth import User
 from ..errors import ConnectionFault
 from ..proto.connection import Connection
+from ..wire.proxy import Relayed
+from .caller import caller_of
 
 if TYPE_CHECKING:
     from .listener import Listener
@@ -46,10 +47,11 @@ _BARS = frozenset((Hold.ALARM, Hold.DISK))
 
 
 class Peer(asyncio.Protocol):
-    """One client of a listener."""
+    """One client of a listener; `relayed` if a proxy passes its connection on."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, relayed: Relayed | None = None) -> None:
         self._listener = listener
+        self._relayed = relayed
         self._transport: asyncio.Transport
         self._held: set[Hold] = set()
         self._waiting_bytes = 0
@@ -62,14 +64,15 @@ class Peer(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
         socket = transport.get_extra_info("socket")
         socket.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-        here = transport.get_extra_info("sockname") or ("", 0)
-        there = transport.get_extra_info("peername") or ("", 0)
+        caller = caller_of(transport, self._relayed, self._listener.certificate_name)
         self._listener.broker.tick()
         self.connection = Connection(
             self._listener.broker,
             self,
-            name=f"{there[0]}:{there[1]} -> {here[0]}:{here[1]}",
-            peer_is_loopback=_is_loopback(str(there[0])),
+            name=caller.name,
+            address=caller.address,
+            peer_is_loopback=caller.loopback,
+            certified=caller.certified,
         )
         self._listener.peers.add(self)
 
@@ -81,8 +84,7 @@ class Peer(asyncio.Protocol):
         try:
             self.connection.receive(data)
         except Exception:
-            logger.exception("connection %s: internal error", self.connection.name)
-            self.connection.fail(ConnectionFault(541, "internal error, see the broker's log"))
+            self._fail_unforeseen()
         self._heed()
         if broker.crowded:
             broker.crowded = False
@@ -90,6 +92,10 @@ class Peer(asyncio.Protocol):
         elif len(data) >= FULL_READ_BYTES or self.connection.unfinished:
             self._rest(turns=1)
         listener.turn()
+
+    def _fail_unforeseen(self) -> None:
+        logger.exception("connection %s: internal error", self.connection.name)
+        self.connection.fail(ConnectionFault(541, "internal error, see the broker's log"))
 
     def read_on(self) -> None:
         """The rest is over: first what is left of the last read, then the socket."""
@@ -107,6 +113,10 @@ class Peer(asyncio.Protocol):
         self.connection.resume_writing()
         self._let_go(Hold.WRITE)
         self._listener.turn()
+
+    def rest(self) -> None:
+        """Everybody else has a turn before it is read again."""
+        self._rest(turns=1)
 
     def _rest(self, turns: int) -> None:
         """Not read for one turn or two; or, if it asks and doesn't read, until it does."""
@@ -190,11 +200,18 @@ class Peer(asyncio.Protocol):
         self._transport.close()
 
     def authenticate(self, name: str, password: str, answer: Callable[[User | None], None]) -> None:
-        """Nothing is read meanwhile: before login nobody may fill our memory."""
-        self._hold(Hold.LOGIN)
+        """Nothing is read meanwhile in the handshake: before login nobody may fill our memory.
+
+        A connection that is open goes on while its new secret is checked.
+        """
+        if self.connection.handshake is not None:
+            self._hold(Hold.LOGIN)
 
         def answered(user: User | None) -> None:
-            answer(user)
+            try:
+                answer(user)
+            except Exception:
+                self._fail_unforeseen()
             self._heed()
             handshake = self.connection.handshake
             if handshake is None or not handshake.paused:
@@ -203,13 +220,6 @@ class Peer(asyncio.Protocol):
         self._listener.authenticate(self.connection, name, password, answered)
 
     def drop_later(self, after_s: float) -> None:
+        """Nothing is read meanwhile: what it sends would be kept."""
+        self._hold(Hold.LOGIN)
         asyncio.get_running_loop().call_later(after_s, self.abort)
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return False
-    mapped = getattr(parsed, "ipv4_mapped", None)
-    return bool((mapped or parsed).is_loopback)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from warren.app.config import DESCRIPTIONS, NAMES, Settings, load
+from warren.app.texts import HostFiles
 from warren.core.amount import Amount
 from warren.core.errors import ConfigError
 
@@ -79,13 +80,64 @@ def test_what_orchestrators_set_is_not_ours() -> None:
         ({"disk_free_limit": "5000000"}, {}, "command line: disk_free_limit: "),
         ({"max_lease_s": "5"}, {}, "default_lease_s is 2592000, more than max_lease_s 5"),
         ({"config": "/nowhere/at/all"}, {}, "file /nowhere/at/all: No such file"),
+        ({"segment_bytes": "0.5"}, {}, "command line: segment_bytes: '0.5' is neither"),
+        ({}, {"WARREN_SEGMENT_BYTES": "1KiB"}, "environment: segment_bytes: '1KiB' is not between"),
+        ({"amqp_port": "auto"}, {}, "command line: amqp_port: "),
+        ({"amqps_port": "70000"}, {}, "command line: amqps_port: "),
+        ({"proxy_protocol_from": "10.0.0.1/8"}, {}, "command line: proxy_protocol_from: '10."),
+        ({"websocket_origins": "a.org"}, {}, "command line: websocket_origins: 'a.org' is no"),
+        ({"tls_hosts": "a=b"}, {}, "command line: tls_hosts: 'a=b' is not of the form"),
+        ({"consumer_timeout": "-1"}, {}, "command line: consumer_timeout: "),
+        (
+            {"tls_verify_clients": "maybe"}, {},
+            "command line: tls_verify_clients: Invalid enum value 'maybe'; it is none or optional",
+        ),
+        ({"tls_cert": "a"}, {}, "tls_cert is set, but tls_key is not"),
+        ({"tls_key": "a"}, {}, "tls_key is set, but tls_cert is not"),
+        ({"amqps_port": "5671"}, {}, "amqps_port is set, but tls_cert and tls_key are not"),
+        ({"https_port": "0"}, {}, "https_port is set, but tls_cert and tls_key are not"),
+        ({"tls_ca": "ca"}, {}, "tls_ca is set, but tls_cert and tls_key are not"),
+        ({"tls_hosts": "a=b:c"}, {}, "tls_hosts is set, but tls_cert and tls_key are not"),
+        ({"tls_verify_clients": "required"}, {}, "tls_verify_clients is required, but tls_ca"),
+        ({"tls_login_from": "distinguished_name"}, {}, "tls_login_from is distinguished_name, but"),
     ],
-)
+)  # fmt: skip
 def test_refused(flags: dict[str, Any], environment: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         load(flags, environment)
     assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
+
+
+CERTIFICATE = {"tls_cert": "cert", "tls_key": "key"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "port"),
+    [
+        ({}, None),
+        (CERTIFICATE, 5671),
+        ({**CERTIFICATE, "amqps_port": "0"}, 0),
+        ({**CERTIFICATE, "amqps_port": "none"}, None),
+        ({"amqps_port": "none"}, None),
+    ],
+)
+def test_port_of_amqps(flags: dict[str, str], port: int | None) -> None:
+    assert load(flags, {}).port_of_amqps() == port
+
+
+def test_certificates_by_host_name(tmp_path: Path) -> None:
+    file = tmp_path / "warren.toml"
+    file.write_text(
+        'tls_cert = "cert"\ntls_key = "key"\n'
+        '[tls_hosts."*.example.org"]\ncert = "a.pem"\nkey = "a.key"\n'
+    )
+    in_file = load({"config": str(file)}, {}).hosts()
+    assert in_file == {"*.example.org": HostFiles("a.pem", "a.key")}
+    assert load({**CERTIFICATE, "tls_hosts": "*.example.org=a.pem:a.key"}, {}).hosts() == in_file
+    file.write_text('[tls_hosts."example.org"]\ncert = "a.pem"\n')
+    with pytest.raises(ConfigError, match="missing required field `key`"):
+        load({"config": str(file)}, {})
 
 
 def test_amounts(tmp_path: Path) -> None:
@@ -117,3 +169,15 @@ def test_bad_file(tmp_path: Path, content: bytes, message: str) -> None:
     file.write_bytes(content)
     with pytest.raises(ConfigError, match=message):
         load({"config": str(file)}, {})
+
+
+def test_a_database_is_checked_and_its_password_not_repeated() -> None:
+    url = "postgresql+asyncpg://user:s3cret@db.example/hub"
+    assert load({"database": url}, {}).database == url
+    for source, flags, environment in (
+        ("command line", {"database": "s3cret@db"}, {}),
+        ("environment", {}, {"WARREN_DATABASE": "mysql://user:s3cret@db/hub"}),
+    ):
+        with pytest.raises(ConfigError, match=f"{source}: database: is no PostgreSQL") as caught:
+            load(flags, environment)
+        assert "s3cret" not in str(caught.value)

@@ -17,6 +17,8 @@ import pytest
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer, warren_command
 
+FIELDS = "Host: localhost\r\nAuthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n"
+
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs `warren serve` that is expected to refuse to start."""
@@ -71,7 +73,7 @@ def test_stops_cleanly(number: signal.Signals) -> None:
 def test_request_under_way_is_finished() -> None:
     with WarrenServer() as server:
         connection = socket.create_connection((server.host, server.http_port), timeout=20)
-        head = "PUT /endpoint/q/a HTTP/1.1\r\nHost: h\r\nAuthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n"
+        head = f"PUT /endpoint/q/a HTTP/1.1\r\n{FIELDS}"
         connection.sendall(head.encode() + b"\r\n")
         assert connection.recv(4096).startswith(b"HTTP/1.1 201")
         post = head.replace("PUT", "POST") + "Content-Length: 2\r\n\r\na"
@@ -99,7 +101,7 @@ def test_all_parts_stop_together() -> None:
     """An AMQP client is told at once, though a request under way is still waited for."""
     with WarrenServer() as server:
         upload = socket.create_connection((server.host, server.http_port), timeout=20)
-        head = "POST /endpoint/q/a HTTP/1.1\r\nHost: h\r\nAuthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n"
+        head = f"POST /endpoint/q/a HTTP/1.1\r\n{FIELDS}"
         upload.sendall(head.encode() + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n")
         assert upload.recv(4096).startswith(b"HTTP/1.1 100")
         connection = pika.BlockingConnection(pika.URLParameters(server.amqp_url))
@@ -117,7 +119,7 @@ def test_all_parts_stop_together() -> None:
 def test_what_takes_longer_than_the_drain_is_cut_off() -> None:
     with WarrenServer(env={"WARREN_DRAIN_S": "0.2"}) as server:
         upload = socket.create_connection((server.host, server.http_port), timeout=20)
-        head = "POST /endpoint/q/a HTTP/1.1\r\nHost: h\r\nAuthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n"
+        head = f"POST /endpoint/q/a HTTP/1.1\r\n{FIELDS}"
         upload.sendall(head.encode() + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n")
         assert upload.recv(4096).startswith(b"HTTP/1.1 100")
         os.kill(server.pid, signal.SIGTERM)
@@ -160,6 +162,17 @@ def test_default_user() -> None:
         url = f"{server.http_url}/endpoint/x/amq.topic"
         assert httpx.get(url, auth=("admin", "s3cret:x")).status_code == 200
         assert httpx.get(url, auth=("guest", "guest")).status_code == 401
+
+
+def test_settings_reach_the_broker() -> None:
+    args = ["--strict-arguments", "--segment-bytes=1MiB", "--channel-max=3"]
+    with WarrenServer(args=args, env={"WARREN_CONSUMER_TIMEOUT": "0"}) as server:
+        connection = pika.BlockingConnection(pika.URLParameters(server.amqp_url))
+        assert connection._impl.params.channel_max == 3
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker) as refusal:
+            connection.channel().queue_declare("q", arguments={"x-stray": 1})
+        assert refusal.value.reply_code == 406
+        connection.close()
 
 
 def test_open_files_are_raised() -> None:

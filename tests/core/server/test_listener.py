@@ -13,11 +13,11 @@ from tests.support.amqp import make_broker, method, publish
 from warren.core.broker import Broker
 from warren.core.clock import SystemClock
 from warren.core.server import listener as listener_module
-from warren.core.server import watch
+from warren.core.server import waiting_room, watch
 from warren.core.server.listener import Listener
 from warren.core.store.memory import LateStore
 
-from .support import Remote, listening_socket, until
+from .support import Remote, listening_socket, log_in, until
 
 
 class Server:
@@ -104,7 +104,6 @@ async def test_wrong_password(server: Server, caplog: pytest.LogCaptureFixture) 
 async def test_logins_at_the_same_time_are_checked_once(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server.listener, "_logins", asyncio.Semaphore(1))
     checks: list[str] = []
     check = server.broker.users.check
 
@@ -115,6 +114,34 @@ async def test_logins_at_the_same_time_are_checked_once(
     monkeypatch.setattr(server.broker.users, "check", counted)
     await asyncio.gather(*(server.enter() for _ in range(8)))
     assert checks == ["guest"]
+
+
+async def test_a_check_that_fails_leaves_nobody_waiting(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No memory for argon2, for example: the connection would wait for good."""
+
+    def failing(name: str, password: str, *, loopback: bool) -> object:
+        raise MemoryError
+
+    monkeypatch.setattr(server.broker.users, "check", failing)
+    remote = await server.knock()
+    known: dict[str, Any] = {"capabilities": {"authentication_failure_close": True}}
+    remote.send(frames.PROTOCOL_HEADER + log_in(**known))
+    assert (await remote.next("Connection.Close"))["reply_code"] == 403
+    assert "a password could not be checked" in caplog.text
+    assert "login refused for user 'guest': internal error" in caplog.text
+
+
+async def test_more_logins_than_may_wait(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(waiting_room, "MAX_BYTES", 0)
+    remote = await server.knock()
+    known: dict[str, Any] = {"capabilities": {"authentication_failure_close": True}}
+    remote.send(frames.PROTOCOL_HEADER + log_in(**known))
+    assert (await remote.next("Connection.Close"))["reply_code"] == 403
+    assert "too many logins wait for their passwords to be checked" in caplog.text
 
 
 async def test_another_protocol(server: Server) -> None:

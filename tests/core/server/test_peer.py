@@ -11,11 +11,12 @@ from tests.support.amqp import method, names, publish
 from warren.core import broker as broker_module
 from warren.core.broker import TURN_MESSAGES
 from warren.core.clock import ManualClock
+from warren.core.proto import connection as connection_module
 from warren.core.proto.connection import Connection, State
 from warren.core.server.listener import Listener
-from warren.core.server.peer import FULL_READ_BYTES, HIGH_WATER_BYTES, _is_loopback
+from warren.core.server.peer import FULL_READ_BYTES, HIGH_WATER_BYTES
 
-from .support import log_in, meet, meet_open
+from .support import log_in, meet, meet_open, until
 
 
 async def rounds(count: int = 5) -> None:
@@ -31,18 +32,6 @@ async def test_a_connection_knows_who_is_there(listener: Listener) -> None:
     assert peer in listener.peers
     assert transport.high_water_bytes == HIGH_WATER_BYTES
     assert not meet(listener, "192.0.2.1")[0].connection.peer_is_loopback
-
-
-@pytest.mark.parametrize(
-    ("address", "loopback"),
-    [
-        ("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("::ffff:127.0.0.1", True),
-        ("::ffff:192.0.2.1", False), ("192.0.2.1", False), ("2001:db8::1", False), ("", False),
-        ("fe80::1%eth0", False),
-    ],
-)  # fmt: skip
-def test_loopback(address: str, loopback: bool) -> None:
-    assert _is_loopback(address) is loopback
 
 
 async def test_what_comes_is_answered_in_the_same_call(listener: Listener) -> None:
@@ -65,6 +54,25 @@ async def test_the_time_is_taken_at_each_read(listener: Listener, clock: ManualC
     clock.advance(500)
     peer.data_received(frames.heartbeat())
     assert peer.connection.received_ms == clock.now_ms()
+
+
+async def test_an_internal_error_behind_a_login_too(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was sent together with the login is taken when the password was checked."""
+
+    def failing(channel: object, payload: bytes) -> None:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(connection_module, "receive_method", failing)
+    peer, transport = meet(listener)
+    peer.data_received(frames.PROTOCOL_HEADER + log_in() + method(1, "Basic.Qos"))
+    assert not transport.is_reading()
+    await until(lambda: peer.connection.state is State.CLOSING)
+    await rounds()
+    assert [reply["reply_code"] for reply in transport.replies()[-1:]] == [541]
+    assert transport.is_reading(), "for its close-ok"
+    assert "internal error" in caplog.text
 
 
 async def test_an_internal_error_ends_this_connection_alone(
@@ -96,6 +104,29 @@ async def test_what_a_turn_leaves_over_is_done_in_the_next_ones(listener: Listen
     assert listener.broker.counters.delivered < 2 * TURN_MESSAGES
     await rounds(100)
     assert listener.broker.counters.delivered == 2 * TURN_MESSAGES
+
+
+async def test_who_was_refused_in_silence_is_not_read(listener: Listener) -> None:
+    """What it goes on sending until it is dropped would be kept."""
+    peer, transport = meet(listener)
+    peer.connection.certified = "nobody"
+    peer.data_received(
+        frames.PROTOCOL_HEADER + method(0, "Connection.StartOk", mechanism="EXTERNAL", response="")
+    )
+    assert not transport.is_reading()
+    await rounds()
+    assert not transport.is_reading()
+
+
+async def test_a_new_secret_is_checked_while_the_connection_goes_on(listener: Listener) -> None:
+    peer, transport = meet_open(listener)
+    peer.data_received(
+        method(0, "Connection.UpdateSecret", new_secret="guest") + method(1, "Basic.Qos")
+    )
+    assert transport.is_reading()
+    assert names(transport.replies()) == ["Basic.QosOk"]
+    await rounds()
+    assert names(transport.replies()) == ["Connection.UpdateSecretOk"]
 
 
 # -- back-pressure

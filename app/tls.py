@@ -1,0 +1,32 @@
+"""The certificates that the settings ask for."""
+
+from __future__ import annotations
+
+from ..core.errors import ConfigError
+from ..core.server.certificate_name import CertificateName, common_name, distinguished_name
+from ..core.server.certificates import CertificateFiles, Certificates, Verify
+from .config import Settings
+
+
+def certificates(settings: Settings) -> Certificates | None:
+    """None if there are none. Raises `ConfigError` naming the file that can't be used."""
+    if not settings.tls_cert:
+        return None
+    hosts = {
+        name: CertificateFiles(files.cert, files.key) for name, files in settings.hosts().items()
+    }
+    default = CertificateFiles(settings.tls_cert, settings.tls_key)
+    try:
+        return Certificates(default, hosts, ca=settings.tls_ca)
+    except ConfigError as error:
+        raise ConfigError(f"tls: {error}") from error
+
+
+def verify(settings: Settings) -> Verify:
+    """What AMQPS clients are asked for: nothing without a CA to verify it with."""
+    return Verify(settings.tls_verify_clients) if settings.tls_ca else Verify.NONE
+
+
+def certificate_name(settings: Settings) -> CertificateName:
+    common = settings.tls_login_from == "common_name"
+    return common_name if common else distinguished_name

@@ -1,0 +1,120 @@
+"""AMQP over WebSocket on the HTTP port: which upgrades are taken, and the answer to them.
+
+Any path will do, as with LavinMQ, whose JavaScript client names no subprotocol and none means
+`amqp`. An upgrade needs no credentials, AMQP asks for them; what a browser sends for a page of
+somebody else's is refused by its Origin (RFC 6455 10.2), since with the user `guest` a page from
+anywhere could log in to a server on its visitor's machine.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from hashlib import sha1
+from typing import NamedTuple
+
+from ..core.server.listener import Listener
+from ..core.server.websocket import WebSocket
+from ..core.wire.proxy import Relayed
+from .nearness import Hosts, is_relayed
+from .origins import Origins
+from .problems import Problem
+
+SUBPROTOCOL = "amqp"
+VERSION = "13"
+_ACCEPT_KEY = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+"""Of RFC 6455 1.3."""
+_KEY_BYTES = 16
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+class Taken(NamedTuple):
+    """The answer to an upgrade, and who goes on behind it."""
+
+    answer: bytes
+    protocol: WebSocket
+
+
+class Upgrades:
+    """Takes connections of the HTTP listener over for AMQP."""
+
+    def __init__(self, listener: Listener, origins: Origins, hosts: Hosts) -> None:
+        self._listener = listener
+        self._origins = origins
+        self._hosts = hosts
+
+    def take(self, headers: Headers) -> Taken:
+        """Raises `Problem`: 400, 403 for a page of somebody else's, 426 for another version."""
+        version = _only(headers, b"sec-websocket-version")
+        if version != VERSION:
+            raise Problem(
+                426,
+                f"Sec-WebSocket-Version is '{version}', only {VERSION} is spoken",
+                headers={"Upgrade": "websocket", "Sec-WebSocket-Version": VERSION},
+            )
+        origin, host = _only(headers, b"origin"), _only(headers, b"host")
+        if origin and not self._origins.allow(origin, host):
+            raise Problem(
+                403,
+                f"a page of {origin} may not connect; the setting websocket_origins allows more",
+            )
+        if self._listener.stopping:
+            raise Problem(503, "the server stops")
+        lines = [
+            b"HTTP/1.1 101 Switching Protocols",
+            b"Upgrade: websocket",
+            b"Connection: Upgrade",
+            b"Sec-WebSocket-Accept: " + _accepted(_only(headers, b"sec-websocket-key")),
+        ]
+        if _subprotocol(headers):
+            lines.append(b"Sec-WebSocket-Protocol: " + SUBPROTOCOL.encode())
+        # Who is behind a proxy may be anybody, not somebody of this machine.
+        elsewhere = is_relayed(headers) or not self._hosts.include(host.encode("latin-1"))
+        protocol = WebSocket(self._listener, Relayed() if elsewhere else None)
+        return Taken(b"\r\n".join(lines) + b"\r\n\r\n", protocol)
+
+
+def is_offer(method: bytes, http_version: str, headers: Headers) -> bool:
+    """Whether an offer to upgrade is one that may be taken (RFC 6455 4.1)."""
+    tokens = {
+        token.strip().lower()
+        for name, value in headers
+        if name == b"upgrade"
+        for token in value.split(b",")
+    }
+    return method == b"GET" and http_version == "1.1" and b"websocket" in tokens
+
+
+def _subprotocol(headers: Headers) -> str:
+    """Empty if the client names none."""
+    named = [
+        token.strip()
+        for name, value in headers
+        if name == b"sec-websocket-protocol"
+        for token in value.decode("latin-1").split(",")
+    ]
+    if named and SUBPROTOCOL not in named:
+        raise Problem(
+            400, f"Sec-WebSocket-Protocol is '{', '.join(named)}', only {SUBPROTOCOL} is spoken"
+        )
+    return SUBPROTOCOL if named else ""
+
+
+def _accepted(key: str) -> bytes:
+    """What proves that the key was read by a WebSocket server (RFC 6455 4.2.2)."""
+    try:
+        fits = len(base64.b64decode(key, validate=True)) == _KEY_BYTES
+    except ValueError:  # not base64, not even ASCII
+        fits = False
+    if not fits:
+        raise Problem(400, f"Sec-WebSocket-Key has to be {_KEY_BYTES} bytes in base64")
+    return base64.b64encode(sha1(key.encode() + _ACCEPT_KEY).digest())
+
+
+def _only(headers: Headers, wanted: bytes) -> str:
+    """A field that may come once; empty if it does not."""
+    found = [value for name, value in headers if name == wanted]
+    if len(found) > 1:
+        raise Problem(400, f"the field {wanted.decode()} comes {len(found)} times")
+    return found[0].decode("latin-1") if found else ""

@@ -1,0 +1,146 @@
+"""AMQP in WebSocket messages: between a socket that was upgraded and a peer like any other.
+
+Towards the socket it is the protocol, towards the peer the transport, so back-pressure, alarms,
+heartbeats and limits are those of every peer. Pings are answered, and never piled up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+from ..wire.proxy import Relayed
+from ..wire.websocket import NORMAL, PONG, Ending, Inbound, close_frame, frame, messages
+from .peer import FULL_READ_BYTES, HIGH_WATER_BYTES, Peer
+
+if TYPE_CHECKING:
+    from .listener import Listener
+
+logger = logging.getLogger(__name__)
+
+
+class WebSocket(asyncio.Transport, asyncio.Protocol):
+    """One connection, from behind the upgrade on; `relayed` as for a `Peer`."""
+
+    def __init__(self, listener: Listener, relayed: Relayed | None = None) -> None:
+        super().__init__()
+        self._listener = listener
+        self._peer = Peer(listener, relayed)
+        self._inbound = Inbound()
+        self._socket: asyncio.Transport
+        self._closing = False
+        self._deaf = False
+        """The client said close, or broke a rule: what comes now is nobody's."""
+
+    # -- the socket's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._socket = cast(asyncio.Transport, transport)
+        self._peer.connection_made(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._deaf:
+            return
+        inbound = self._inbound
+        payload = inbound.receive(data)
+        if payload and not self._closing:
+            self._peer.data_received(payload)
+        if inbound.ping is not None:
+            self._answer_ping(inbound.ping)
+            inbound.ping = None
+        if inbound.ended is not None:
+            self._deaf = True
+            self._end_when_taken(inbound.ended)
+        elif inbound.unfinished or len(data) >= FULL_READ_BYTES:
+            self._pass_turn()
+
+    def _pass_turn(self) -> None:
+        if self._closing:
+            self._socket.close()  # it goes on as if it had not been told
+        else:
+            self._peer.rest()
+
+    def _answer_ping(self, ping: bytes) -> None:
+        """Only the last of many, and none for a client that does not read (RFC 6455 5.5.3)."""
+        if not self._closing and self._socket.get_write_buffer_size() < HIGH_WATER_BYTES:
+            self._socket.write(frame(PONG, ping))
+
+    def _end_when_taken(self, ending: Ending) -> None:
+        """What came before the end counts, also where it has to wait; as on a socket of TCP, whose
+        end is not seen before all else was read."""
+        connection = self._peer.connection
+        if self._closing or not (connection.unfinished or connection.blocked):
+            self._end(ending)
+
+    def _end(self, ending: Ending) -> None:
+        """The connection gives all back; `close` follows with the end of the turn."""
+        if self._closing:
+            self._socket.close()  # that was the answer to ours
+            return
+        if not ending.by_client:
+            logger.warning("connection %s: %s", self._peer.connection.name, ending.reason)
+        self._listener.broker.tick()
+        self._peer.connection.abandon()
+        self._listener.turn()
+        if not self._closing:
+            self.close()
+
+    def pause_writing(self) -> None:
+        self._peer.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._peer.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._peer.connection_lost(exc)
+
+    # -- the peer's side
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._socket.get_extra_info(name, default)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._socket.set_write_buffer_limits(high, low)
+
+    def get_write_buffer_size(self) -> int:
+        return self._socket.get_write_buffer_size()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """One message for each AMQP frame."""
+        self._socket.write(messages(bytes(data)))
+
+    def pause_reading(self) -> None:
+        self._socket.pause_reading()
+
+    def resume_reading(self) -> None:
+        """First what is left of the last read, then the socket."""
+        ended = self._inbound.ended
+        if self._inbound.unfinished:
+            self.data_received(b"")
+        elif ended is not None and not self._closing:
+            self._end_when_taken(ended)
+        if self._hears_more():
+            self._socket.resume_reading()
+
+    def _hears_more(self) -> bool:
+        return not (self._inbound.unfinished or self._peer.held or self.is_closing())
+
+    def is_closing(self) -> bool:
+        return self._closing or self._socket.is_closing()
+
+    def close(self) -> None:
+        """Says close, and ends when the client has said it too; the watch waits for that."""
+        if self._closing:
+            return
+        self._closing = True
+        ended = self._inbound.ended
+        if ended is None:
+            self._socket.write(close_frame(NORMAL))
+            self._socket.resume_reading()
+            return
+        self._socket.write(close_frame(ended.code, ended.reason))
+        self._socket.close()
+
+    def abort(self) -> None:
+        self._socket.abort()
