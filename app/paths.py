@@ -16,6 +16,7 @@ from .problems import Problem
 Letter = Literal["x", "q"]
 ALIAS = "/rabbithub"
 FACETS = frozenset({b"endpoint", b"subscribe"})
+API = b"api"
 FORBIDDEN = frozenset("\0\r\n")
 
 
@@ -36,6 +37,17 @@ class Target:
         """The canonical path, below the base path; the virtual host `/` is left out."""
         vhost = "" if self.vhost == "/" else "/" + quote(self.vhost, safe="")
         return f"{vhost}/{facet}/{self.letter}/{quote(self.name, safe='')}"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiPath:
+    """A path below `/api`, not decoded."""
+
+    segments: tuple[bytes, ...]
+
+    def parts(self) -> tuple[str, ...]:
+        """Raises `Problem` 400 as `decode` does."""
+        return tuple(map(decode, self.segments))
 
 
 class Prefixes:
@@ -65,6 +77,12 @@ def parse(raw_path: bytes) -> Target | None:
     if letter not in (b"x", b"q"):
         return None
     return Target(facet.decode(), vhost, cast(Letter, letter.decode()), decode(name))
+
+
+def parse_api(raw_path: bytes) -> ApiPath | None:
+    """None if the path is not below `/api`."""
+    root, *segments = raw_path.split(b"/")[1:]
+    return ApiPath(tuple(segments)) if root == API and segments else None
 
 
 def decode(segment: bytes) -> str:

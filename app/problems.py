@@ -14,6 +14,7 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from ..core.auth import AuthError, LastAdministrator, Unknown
 from ..core.errors import REPLY_NAMES, ChannelError, ProtocolError, WarrenError
 from ..hub.errors import HubError
 
@@ -83,6 +84,15 @@ def unauthenticated(detail: str) -> Problem:
     return Problem(401, detail, headers={"WWW-Authenticate": 'Basic realm="warren"'})
 
 
+def too_many_failures(wait_s: int) -> Problem:
+    """429: the password was not looked at."""
+    return Problem(
+        429,
+        f"too many failed logins of this user from this address, try again in {wait_s} s",
+        headers={"Retry-After": str(wait_s)},
+    )
+
+
 def busy(detail: str) -> Problem:
     """503: nothing was published, the same request may succeed soon."""
     return Problem(503, detail, headers={"Retry-After": "1"})
@@ -116,6 +126,8 @@ def problem_of(error: Exception) -> Problem:
         return Problem(error.status_code, error.detail, headers=error.headers)
     if isinstance(error, HubError):
         return _from_hub(error)
+    if isinstance(error, AuthError):
+        return Problem(_status_of(error), str(error))
     logger.error("a request failed unforeseen", exc_info=error)
     return Problem(500, "the server met an error it did not foresee; its log has it")
 
@@ -131,6 +143,12 @@ def _from_protocol(error: ProtocolError) -> Problem:
 def _from_hub(error: HubError) -> Problem:
     members = {"field": error.field, "value": error.value, "limit": error.limit}
     return Problem(error.status, str(error), title=error.title, members=members)
+
+
+def _status_of(error: AuthError) -> int:
+    if isinstance(error, LastAdministrator):
+        return 409
+    return 404 if isinstance(error, Unknown) else 400
 
 
 def _words(reply_code: int) -> str:

@@ -12,20 +12,33 @@ MAX_DEPTH = 32
 MAX_INTEGER_DIGITS = 20
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 # The last quote is optional, so that an unfinished string is read once, not from every quote in it.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def loads(body: bytes) -> Any:
-    """Raises `Problem` 400 for bad JSON, duplicate keys, NaN, and numbers or nesting too big."""
+    """Raises `Problem` 400 for bad JSON, duplicate keys, NaN, half characters, and numbers or
+    nesting too big."""
     try:
         _check_depth(body)
-        return json.loads(
+        found = json.loads(
             body.decode(),
             object_pairs_hook=_unique,
             parse_constant=_no_constant,
             parse_int=_integer,
         )
+        if _SURROGATE.search(body):
+            _check_text(found)
+        return found
     except ValueError as error:
         raise Problem(400, f"the body is not JSON: {error}") from error
+
+
+def _check_text(found: Any) -> None:
+    """Half of a character that is written as two can be kept nowhere, and told to nobody."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("a string has half of a surrogate pair") from error
 
 
 def _check_depth(body: bytes) -> None:

@@ -3,29 +3,53 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
+from ...core.auth import exported as hash_of
+from ...core.auth.hashes import ARGON2, SHA256
 from ...core.definitions.decode import decode
+from ...core.definitions.keys import is_fact
 from ...core.definitions.kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,
+    OperatorPolicyDefinition,
     PermissionDefinition,
+    PolicyDefinition,
     QueueDefinition,
+    TopicPermissionDefinition,
     UserDefinition,
+    UserLimitsDefinition,
     VhostDefinition,
+    VhostLimitsDefinition,
 )
 from ...core.proto.handshake import COMPATIBLE_VERSION
-from .document import ARGON2
+from ...core.queue.registry import INNER_MARK
+from .document import OPERATOR_POLICY, VHOST_LIMITS
 from .values import table_to_json
+
+_DESCRIBING = ("description", "tags", "default_queue_type")
+_Entered = (
+    BindingDefinition
+    | ExchangeDefinition
+    | OperatorPolicyDefinition
+    | PermissionDefinition
+    | PolicyDefinition
+    | QueueDefinition
+    | TopicPermissionDefinition
+    | UserDefinition
+    | VhostDefinition
+    | VhostLimitsDefinition
+)
 
 
 def exported(definitions: Mapping[bytes, bytes]) -> bytes:
-    """The file, UTF-8. Raises `ConfigError` for a definition that can't be decoded.
+    """The file, UTF-8, which RabbitMQ reads too.
 
-    Whether one refers to something that is missing is not asked, so that it can be mended.
+    Raises `ConfigError` for a definition that can't be decoded. Whether one refers to something
+    that is missing is not asked, so that it can be mended.
     """
     document: dict[str, Any] = {
         "rabbit_version": COMPATIBLE_VERSION,
@@ -36,21 +60,43 @@ def exported(definitions: Mapping[bytes, bytes]) -> bytes:
     sections = ("users", "vhosts", "permissions", "topic_permissions", "parameters",
                 "global_parameters", "policies", "queues", "exchanges", "bindings")  # fmt: skip
     document |= {section: [] for section in sections}
-    for key in definitions:
-        section, entry = _entry(decode(key, definitions[key]))
+    found = [decode(key, definitions[key]) for key in definitions if not is_fact(key)]
+    limits = {one.user: one.limits for one in found if isinstance(one, UserLimitsDefinition)}
+    for section, entry in _entries(found):
         document[section].append(entry)
+    for user in document["users"]:
+        user["limits"] = limits.get(user["name"], {})
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
-def _entry(found: Definition) -> tuple[str, dict[str, Any]]:
-    """Its section, and what stands there."""
+def _entries(definitions: Iterable[Definition]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The section of each, and what stands there. Inner queues come with their exchanges, limits
+    of users with the users."""
+    for found in definitions:
+        if isinstance(found, UserLimitsDefinition):
+            continue
+        if not isinstance(found, QueueDefinition) or INNER_MARK not in found.name:
+            yield _entry(found)
+
+
+def _entry(found: _Entered) -> tuple[str, dict[str, Any]]:
     match found:
         case VhostDefinition():
-            return "vhosts", {"name": found.name}
+            return "vhosts", _vhost(found)
         case UserDefinition():
             return "users", _user(found)
         case PermissionDefinition():
             return "permissions", found._asdict()
+        case TopicPermissionDefinition():
+            return "topic_permissions", found._asdict()
+        case PolicyDefinition():
+            return "policies", {"vhost": found.vhost, "name": found.name, **_policy(found)}
+        case OperatorPolicyDefinition():
+            return "parameters", _parameter(
+                OPERATOR_POLICY, found.vhost, found.name, _policy(found)
+            )
+        case VhostLimitsDefinition():
+            return "parameters", _parameter(VHOST_LIMITS, found.vhost, "limits", found.limits)
         case ExchangeDefinition():
             return "exchanges", _exchange(found)
         case QueueDefinition():
@@ -59,14 +105,36 @@ def _entry(found: Definition) -> tuple[str, dict[str, Any]]:
             return "bindings", _binding(found)
 
 
+def _vhost(found: VhostDefinition) -> dict[str, Any]:
+    """What describes it stands twice: older RabbitMQs read the one, newer ones the other."""
+    if not found.properties:
+        return {"name": found.name}
+    metadata = table_to_json(found.properties)
+    own = {name: metadata[name] for name in _DESCRIBING if name in metadata}
+    return {"name": found.name, **own, "metadata": metadata}
+
+
 def _user(found: UserDefinition) -> dict[str, Any]:
+    """RabbitMQ reads a hash of argon2 as none, and then nobody logs in by password."""
+    own, algorithm = hash_of(found.password_hash)
+    entry: dict[str, Any] = {"name": found.name, "password_hash": own}
+    if algorithm == ARGON2:
+        entry |= {"password_hash": "", "argon2_hash": own}
+    entry["hashing_algorithm"] = SHA256 if algorithm == ARGON2 else algorithm
+    return entry | {"tags": list(found.tags)}
+
+
+def _policy(found: PolicyDefinition | OperatorPolicyDefinition) -> dict[str, Any]:
     return {
-        "name": found.name,
-        "password_hash": found.password_hash,
-        "hashing_algorithm": ARGON2,
-        "tags": list(found.tags),
-        "limits": {},
+        "pattern": found.pattern,
+        "apply-to": found.apply_to,
+        "definition": table_to_json(found.definition),
+        "priority": found.priority,
     }
+
+
+def _parameter(component: str, vhost: str, name: str, value: Any) -> dict[str, Any]:
+    return {"component": component, "vhost": vhost, "name": name, "value": value}
 
 
 def _exchange(found: ExchangeDefinition) -> dict[str, Any]:

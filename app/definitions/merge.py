@@ -1,10 +1,11 @@
 """What a file makes of the definitions that are kept.
 
-Users, virtual hosts and permissions are replaced: what is not in the file goes, if the file has
-the section at all. Exchanges, queues and bindings are merged: those in the file are made, or
-become as it says, and all others stay, so that no file can take messages away. A queue that is
-there keeps its messages. With a virtual host go its exchanges, bindings and permissions, with a
-user its permissions; a virtual host that still has queues can't go.
+Users, virtual hosts, permissions of both sorts, policies and parameters (operator policies, limits
+of virtual hosts) are replaced: what is not in the file goes, if the file has the section at all.
+Exchanges, queues and bindings are merged: those in the file are made, or become as it says, and all
+others stay, so that no file can take messages away. A queue that is there keeps its messages. With
+a virtual host go its exchanges, bindings, policies and all that refers to it, with a user all that
+it may; a virtual host that still has queues can't go.
 """
 
 from __future__ import annotations
@@ -18,22 +19,30 @@ from msgspec import UNSET
 from ...core.auth import Users
 from ...core.broker import Broker
 from ...core.definitions.decode import BadDefinition, decode
+from ...core.definitions.keys import is_fact
 from ...core.definitions.kinds import (
     BindingDefinition,
     Definition,
+    OperatorPolicyDefinition,
     PermissionDefinition,
+    PolicyDefinition,
     QueueDefinition,
+    TopicPermissionDefinition,
     UserDefinition,
+    UserLimitsDefinition,
     VhostDefinition,
+    VhostLimitsDefinition,
     described,
 )
 from ...core.equivalence import comparable
 from ...core.errors import ConfigError
 from ...core.store.memory import MemoryStore
-from . import entries
+from . import entries, governance
+from .checks import at
 from .document import Document
 
 Found = TypeVar("Found", bound=Definition)
+Kinds = type[Definition] | tuple[type[Definition], ...]
 Placed = Iterable[tuple[str, Definition]]
 
 
@@ -44,13 +53,10 @@ def merged(current: Mapping[bytes, bytes], document: Document) -> dict[bytes, by
     be sound.
     """
     target = _Target(current)
-    if document.users is not UNSET:
-        target.replace(UserDefinition, entries.users(document.users))
-    if document.vhosts is not UNSET:
-        target.replace(VhostDefinition, entries.vhosts(document.vhosts))
-    target.drop_orphans()
-    if document.permissions is not UNSET:
-        target.replace(PermissionDefinition, entries.permissions(document.permissions))
+    _add_rights(target, document)
+    if document.policies is not UNSET:
+        target.replace(PolicyDefinition, governance.policies(document.policies))
+    _add_parameters(target, document)
     target.add(entries.exchanges(document.exchanges))
     target.add_queues(entries.queues(document.queues))
     target.add_bindings(entries.bindings(document.bindings))
@@ -58,25 +64,54 @@ def merged(current: Mapping[bytes, bytes], document: Document) -> dict[bytes, by
     return target.changes()
 
 
+def _add_rights(target: _Target, document: Document) -> None:
+    if document.users is not UNSET:
+        usual = governance.usual_hashing(document.rabbitmq_version or document.rabbit_version)
+        target.replace(UserDefinition, governance.users(document.users, usual))
+        target.replace(UserLimitsDefinition, governance.user_limits(document.users))
+    if document.vhosts is not UNSET:
+        target.replace(VhostDefinition, governance.vhosts(document.vhosts))
+    target.drop_orphans()
+    if document.permissions is not UNSET:
+        target.replace(PermissionDefinition, governance.permissions(document.permissions))
+    if document.topic_permissions is not UNSET:
+        found = governance.topic_permissions(document.topic_permissions)
+        target.replace(TopicPermissionDefinition, found)
+
+
+def _add_parameters(target: _Target, document: Document) -> None:
+    """Limits that stand beside their virtual host count where no parameter says another."""
+    placed = list(governance.parameters(document.parameters))
+    limited = {found.vhost for _, found in placed if isinstance(found, VhostLimitsDefinition)}
+    beside = governance.vhost_limits(document.vhosts)
+    placed += [(place, found) for place, found in beside if found.vhost not in limited]
+    if document.parameters is UNSET:
+        target.add(placed)
+    else:
+        target.replace((OperatorPolicyDefinition, VhostLimitsDefinition), placed)
+
+
 class _Target:
     """What is to be kept afterwards."""
 
     def __init__(self, current: Mapping[bytes, bytes]) -> None:
-        self._current = current
-        self._wanted = {key: decode(key, current[key]) for key in current}
+        self._current = {key: current[key] for key in current if not is_fact(key)}
+        self._wanted = {key: decode(key, current[key]) for key in self._current}
         self._places: dict[bytes, str] = {}
 
     def add(self, placed: Placed) -> None:
         """Raises `ConfigError` for what stands in the file twice."""
         for place, definition in placed:
-            with entries.at(place):
+            with at(place):
                 key = definition.key()
                 if key in self._places:
                     raise ConfigError(f"{described(definition)} stands in {self._places[key]} too")
+                definition.value()
             self._places[key] = place
             self._wanted[key] = definition
 
-    def replace(self, kind: type[Definition], placed: Placed) -> None:
+    def replace(self, kind: Kinds, placed: Placed) -> None:
+        """What is there of these kinds goes, unless it is among `placed`."""
         before = [key for key, found in self._wanted.items() if isinstance(found, kind)]
         self.add(placed)
         for key in before:
@@ -103,13 +138,12 @@ class _Target:
         vhosts = {found.name for found in self._of(VhostDefinition)}
         users = {found.name for found in self._of(UserDefinition)}
         for key, found in list(self._wanted.items()):
-            if isinstance(found, UserDefinition | VhostDefinition):
-                continue
-            if found.vhost not in vhosts:
+            vhost, user = getattr(found, "vhost", None), getattr(found, "user", None)
+            if vhost is not None and vhost not in vhosts:
                 if isinstance(found, QueueDefinition):
                     raise _still_used(found)
                 del self._wanted[key]
-            elif isinstance(found, PermissionDefinition) and found.user not in users:
+            elif user is not None and user not in users:
                 del self._wanted[key]
 
     def check(self) -> None:
@@ -147,6 +181,6 @@ def _new_id() -> int:
 
 def _still_used(queue: QueueDefinition) -> ConfigError:
     return ConfigError(
-        f"vhosts: '{queue.vhost}' is not among them and still has queue '{queue.name}', whose "
+        f"vhosts: '{queue.vhost}' is not among them and still has queue {queue.name!r}, whose "
         f"messages would be lost; leave it in, or delete its queues while the server runs"
     )

@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 from ...core.auth import User
 from ...core.errors import ChannelError, access_refused, not_found
-from ...core.model import FieldValue, Table
+from ...core.model import Table
+from ...core.rights import to_declare
 from ...hub.engine.port import ExchangeSpec, QueueInfo, QueueSpec
 from ...hub.requests import Resource
 from ..context import Context
@@ -85,8 +86,9 @@ async def _declare_exchange(
         raise access_refused("operation not permitted on the default exchange")
     words = {"amqp.exchange_type", "durable", "auto_delete", "internal"}
     given, arguments = _read_attributes(query, words)
-    _require_onward(user, target, target.name, arguments.get("alternate-exchange"))
     existing = await context.engine.exchange(target.vhost, target.name)
+    is_new = existing is None
+    to_declare(user, target.vhost, "exchange", target.name, arguments, is_new=is_new)
     spec = existing or ExchangeSpec(target.name)
     spec = replace(spec, **given, arguments={**spec.arguments, **arguments})
     try:
@@ -106,8 +108,8 @@ async def _declare_queue(
         raise Problem(400, f"'{target.name}' has the reserved prefix 'amq.'",
                       title="Invalid queue name")  # fmt: skip
     given, arguments = _read_attributes(query, {"durable", "auto_delete"})
-    _require_onward(user, target, name, arguments.get("x-dead-letter-exchange"))
     existing = await context.engine.queue(target.vhost, target.name) if target.name else None
+    to_declare(user, target.vhost, "queue", name, arguments, is_new=existing is None)
     spec = existing.spec if existing else QueueSpec(target.name)
     spec = replace(spec, **given, arguments={**spec.arguments, **arguments})
     try:
@@ -115,13 +117,6 @@ async def _declare_queue(
     except ChannelError as error:
         raise (conflict(error) if existing else error) from error
     return None if existing else replace(target, name=declared.spec.name)
-
-
-def _require_onward(user: User, target: Target, name: str, exchange: FieldValue) -> None:
-    """Whoever has messages sent on needs the rights to take them here and to put them there."""
-    if isinstance(exchange, str):
-        user.require(target.vhost, "read", target.kind, name)
-        user.require(target.vhost, "write", "exchange", exchange)
 
 
 def _read_attributes(query: Mapping[str, str], words: set[str]) -> tuple[dict[str, Any], Table]:

@@ -20,8 +20,8 @@ from ...core.auth import User
 from ...core.errors import precondition_failed
 from ...core.model import Properties
 from ...hub.engine.port import Engine, Outcome
-from ..access import require_vhost
-from ..authentication import Authenticator, from_loopback
+from ..access import has_topic, require_topic, require_vhost
+from ..authentication import Authenticator
 from ..body import read_body
 from ..paths import Target
 from ..problems import Problem, busy, low_on_disk, low_on_memory, problem_of
@@ -48,6 +48,8 @@ class Plan:
     routing_key: str
     properties: Properties
     mandatory: bool
+    has_topic: bool
+    """Else it depends on the type that the exchange has when it is published to."""
 
 
 class Publisher:
@@ -75,9 +77,12 @@ class Publisher:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, target: Target) -> None:
         try:
-            plan = await self._plan(scope, target)
+            plan = await self._permitted(scope, target)
             self._admit()
             body = await read_body(receive, self._max_body_bytes)
+            if plan.version != plan.user.version or not plan.has_topic:
+                # It may have taken minutes, and the right, or the user, may be gone.
+                plan = await self._permitted(scope, target)
             headers = await self._publish(plan, body)
         except ClientDisconnect:
             return
@@ -86,6 +91,14 @@ class Publisher:
             return
         await send({"type": "http.response.start", "status": 202, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
+
+    async def _permitted(self, scope: Scope, target: Target) -> Plan:
+        plan = await self._plan(scope, target)
+        if not plan.has_topic:
+            await require_topic(
+                self._engine, plan.user, "write", plan.vhost, plan.exchange, plan.routing_key
+            )
+        return plan
 
     async def _plan(self, scope: Scope, target: Target) -> Plan:
         authorization = None
@@ -96,10 +109,9 @@ class Publisher:
                 authorization = field[1]
             elif name in self._mapped or name.startswith(PROPERTY_PREFIX):
                 mapped.append(field)
-        loopback = from_loopback(scope)
-        user = authorization and self._authenticator.remembered(authorization, loopback)
+        user = authorization and self._authenticator.remembered(authorization, scope)
         if not user:
-            user = await self._authenticator.user(authorization, loopback)
+            user = await self._authenticator.user(authorization, scope)
         key = (user, scope["raw_path"], scope["query_string"], tuple(mapped))
         plan = self._plans.get(key)
         if plan is None or plan.version != user.version:
@@ -124,6 +136,8 @@ class Publisher:
             routing_key=wish.routing_key,
             properties=wish.properties,
             mandatory=wish.mandatory and not is_queue,
+            has_topic=is_queue
+            or has_topic(user, "write", target.vhost, target.name, wish.routing_key),
         )
 
     def _keep(self, key: Key, plan: Plan) -> None:

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from ...core.auth import User
 from ...hub.requests import Resource, SubscribeRequest
+from ..access import require_topic
 from ..body import read_body
 from ..context import Context
 from ..paths import Target
@@ -46,6 +47,7 @@ async def _post(context: Context, request: Request, target: Target, query: Form)
     match _first(form, "hub.mode"):
         case "subscribe":
             user.require(target.vhost, "read", target.kind, target.name)
+            await _check_topic(context, user, target, wish)
             _check_sink(context, user, wish, "subscribe")
             result = await context.hub.subscribe(wish)
         case "unsubscribe":
@@ -67,6 +69,14 @@ async def _delete(context: Context, request: Request, target: Target, query: For
         raise Problem(400, "hub.callback and hub.topic are required")
     await context.hub.remove(_resource(target), topic, callback)
     return JSONResponse({"consumers": [{"node": "warren", "status": "removed"}]})
+
+
+async def _check_topic(
+    context: Context, user: User, target: Target, wish: SubscribeRequest
+) -> None:
+    """A subscription of an exchange is a binding with the topic as its key."""
+    if target.letter == "x" and wish.topic is not None:
+        await require_topic(context.engine, user, "read", target.vhost, target.name, wish.topic)
 
 
 def _check_sink(context: Context, user: User, wish: SubscribeRequest, use: str) -> None:

@@ -14,8 +14,7 @@ from warren.app.asgi import Application
 from warren.app.authentication import Authenticator
 from warren.app.context import Context
 from warren.app.routes.publish import Publisher
-from warren.core import auth
-from warren.core.auth import Users
+from warren.core.auth import Users, hashes
 from warren.core.broker import Broker
 from warren.hub.engine.embedded import EmbeddedEngine
 from warren.hub.engine.port import BindingSpec, Delivery, ExchangeSpec, Message, QueueSpec
@@ -140,8 +139,8 @@ class World:
 
 @pytest.fixture(autouse=True)
 def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "ARGON2_MEMORY_KIB", 8)
-    monkeypatch.setattr(auth, "ARGON2_TIME_COST", 1)
+    monkeypatch.setattr(hashes, "ARGON2_MEMORY_KIB", 8)
+    monkeypatch.setattr(hashes, "ARGON2_TIME_COST", 1)
 
 
 @pytest.fixture
@@ -155,7 +154,7 @@ def world() -> Iterator[World]:
     broker.add_vhost("closed")
     engine = EmbeddedEngine(broker)
     context = Context(
-        engine, cast(Hub, hub), authenticator, broker.vhosts, "", "http://localhost:1"
+        engine, cast(Hub, hub), authenticator, broker.vhosts, "", "http://localhost:1", broker
     )
     yield World(broker, engine, hub, users, context)
     authenticator.close()

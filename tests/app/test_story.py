@@ -21,10 +21,13 @@ def http(warren: WarrenServer) -> Iterator[httpx.Client]:
         yield client
 
 
-def subscribe(http: httpx.Client, source: str, callback: str, topic: str, **more: str) -> int:
+def subscribe(
+    http: httpx.Client, source: str, callback: str, topic: str, vhost: str = "", **more: str
+) -> int:
     form = {"hub.mode": "subscribe", "hub.callback": callback, "hub.topic": topic}
     form |= {f"hub.{name}": value for name, value in more.items()}
-    return http.post(f"/subscribe/{source}", data=form).status_code
+    place = f"/{vhost}" if vhost else ""
+    return http.post(f"{place}/subscribe/{source}", data=form).status_code
 
 
 def queue_length(http: httpx.Client, queue: str) -> str:
@@ -98,3 +101,16 @@ def test_another_hub_verifies_with_the_token(http: httpx.Client, warren: WarrenS
     problem(httpx.get(sink, params={**question, "hub.mode": "unsubscribe"}), 400)
     problem(httpx.get(sink, params={**question, "hub.verify_token": token + "A"}), 400)
     problem(httpx.get(f"{sink}x", params=question), 400)
+
+
+def test_a_subscription_goes_with_its_vhost(http: httpx.Client, callback: Callback) -> None:
+    """Whoever makes another vhost of that name has not let it in."""
+    assert http.put("/api/vhosts/mine", json={}).status_code == 201
+    assert subscribe(http, "x/amq.fanout", callback.url, "", vhost="mine") == 204
+    assert http.delete("/api/vhosts/mine").status_code == 204
+    # One more, and the hub has done all that it was asked before.
+    assert subscribe(http, "x/amq.fanout", f"{callback.url}/other", "") == 204
+    assert http.put("/api/vhosts/mine", json={}).status_code == 201
+    wanted = {"hub.callback": callback.url, "hub.topic": ""}
+    gone = http.delete("/mine/subscribe/x/amq.fanout", params=wanted)
+    assert "no subscription" in problem(gone, 404)

@@ -14,6 +14,7 @@ from warren.app.strict_json import loads
         (b'{"a": [1, 2.5, true, null, "\\u00e9"]}', {"a": [1, 2.5, True, None, "é"]}),
         (b'"[[[[{{{{ \\" ]["', '[[[[{{{{ " ]['),
         (b"[" * 32 + b"]" * 32, None),
+        (b'"\\ud83d\\ude00 \\\\ud800"', "\U0001f600 \\ud800"),
         (b'{"a": {"b": 1}, "b": {"a": 1}}', {"a": {"b": 1}, "b": {"a": 1}}),
     ],
 )
@@ -42,6 +43,9 @@ def test_read(text: bytes, value: object) -> None:
         b'"\n"',
         b"'a'",
         b'"' + b'\\"' * 30_000,
+        b'"\\ud800"',
+        b'{"\\uDFFF": 1}',
+        b'["\\ude00\\ud83d"]',
     ],
 )
 def test_refused(text: bytes) -> None:

@@ -13,10 +13,15 @@ from warren.core.definitions.kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,
+    OperatorPolicyDefinition,
     PermissionDefinition,
+    PolicyDefinition,
     QueueDefinition,
+    TopicPermissionDefinition,
     UserDefinition,
+    UserLimitsDefinition,
     VhostDefinition,
+    VhostLimitsDefinition,
 )
 
 Kept = dict[bytes, bytes]
@@ -24,7 +29,7 @@ Kept = dict[bytes, bytes]
 QUEUE = QueueDefinition("/", "mail", 77, False, {"x-max-length": 5})
 ALL: list[Definition] = [
     VhostDefinition("/"),
-    VhostDefinition("spare"),
+    VhostDefinition("spare", {"description": "for later", "tags": ["a", "b"]}),
     UserDefinition("guest", GUEST_HASH, ("administrator",)),
     UserDefinition("tony", GUEST_HASH, ()),
     PermissionDefinition("guest", "/", ".*", ".*", ".*"),
@@ -37,6 +42,17 @@ ALL: list[Definition] = [
     BindingDefinition("/", "news", False, "mail", "eu.#", {}),
     BindingDefinition("/", "amq.fanout", True, "news", "", {"n": 5}),
     BindingDefinition("spare", "x", True, "amq.topic", "", {"x-match": "any", "h": None}),
+    TopicPermissionDefinition("tony", "/", "amq.topic", "^{username}", ".*"),
+    TopicPermissionDefinition("guest", "spare", "", "a", "b"),
+    PolicyDefinition(
+        "/", "short", "^mail", "queues", 3, {"max-length": 5, "overflow": "drop-head"}
+    ),
+    PolicyDefinition("spare", "short", "", "all", -1, {"message-ttl": 0}),
+    OperatorPolicyDefinition("/", "short", "^mail", "queues", 0, {"max-length": 4}),
+    OperatorPolicyDefinition("spare", "o", "", "all", 0, {"expires": 4}),
+    VhostLimitsDefinition("/", {"max-connections": -1, "max-queues": 9}),
+    VhostLimitsDefinition("spare", {"max-queues": 9}),
+    UserLimitsDefinition("tony", {"max-channels": 9}),
 ]
 
 

@@ -83,7 +83,7 @@ def test_export_shows_what_was_declared(stopped: WarrenServer) -> None:
     found = exported(stopped.data)
     (user,) = found["users"]
     assert (user["name"], user["tags"]) == ("guest", ["administrator"])
-    assert user["password_hash"].startswith("$argon2id$")
+    assert user["argon2_hash"].startswith("$argon2id$")
     assert [vhost["name"] for vhost in found["vhosts"]] == ["/"]
     assert [(queue["name"], queue["arguments"]) for queue in found["queues"]] == [
         ("mail", {"x-max-length": 10})

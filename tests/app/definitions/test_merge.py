@@ -12,30 +12,33 @@ from hypothesis import strategies as st
 from tests.core.definitions.support import NotingStore, restarted
 from tests.core.wire.support import TABLES
 from tests.support.users import GUEST_HASH
-from warren.core import auth
-from warren.core.auth import Users
+from warren.core.auth import Users, hashes
 from warren.core.definitions.decode import decode
+from warren.core.definitions.facts import DeliveryCounts, Facts
+from warren.core.definitions.keys import queue_key, user_key
 from warren.core.definitions.kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,
+    OperatorPolicyDefinition,
     PermissionDefinition,
+    PolicyDefinition,
     QueueDefinition,
+    TopicPermissionDefinition,
     UserDefinition,
     VhostDefinition,
-    permission_key,
-    queue_key,
-    user_key,
+    VhostLimitsDefinition,
 )
 from warren.core.errors import ConfigError
+from warren.core.queue.registry import INNER_MARK
 
-from .support import ALL, QUEUE, document, gone, imported, kept
+from .support import ALL, QUEUE, Kept, document, gone, imported, kept
 
 
 @pytest.fixture(autouse=True)
 def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "ARGON2_MEMORY_KIB", 8)
-    monkeypatch.setattr(auth, "ARGON2_TIME_COST", 1)
+    monkeypatch.setattr(hashes, "ARGON2_MEMORY_KIB", 8)
+    monkeypatch.setattr(hashes, "ARGON2_TIME_COST", 1)
 
 
 def test_the_file_has_every_section_of_rabbitmq() -> None:
@@ -43,12 +46,14 @@ def test_the_file_has_every_section_of_rabbitmq() -> None:
     assert found["rabbit_version"] == found["rabbitmq_version"] == "3.13.7"
     assert found["users"][0] == {
         "name": "guest",
-        "password_hash": GUEST_HASH,
-        "hashing_algorithm": "argon2",
+        "password_hash": "",
+        "argon2_hash": GUEST_HASH,
+        "hashing_algorithm": "rabbit_password_hashing_sha256",
         "tags": ["administrator"],
         "limits": {},
     }
-    assert found["vhosts"] == [{"name": "/"}, {"name": "spare"}]
+    described = {"description": "for later", "tags": ["a", "b"]}
+    assert found["vhosts"] == [{"name": "/"}, {"name": "spare", **described, "metadata": described}]
     assert found["permissions"][2] == {
         "user": "tony", "vhost": "/", "configure": "", "write": "^mail$", "read": "",
     }  # fmt: skip
@@ -64,8 +69,26 @@ def test_the_file_has_every_section_of_rabbitmq() -> None:
         "source": "news", "vhost": "/", "destination": "mail", "destination_type": "queue",
         "routing_key": "eu.#", "arguments": {},
     }  # fmt: skip
-    empty = ("policies", "parameters", "global_parameters", "topic_permissions")
-    assert all(found[section] == [] for section in empty)
+    assert found["users"][1]["limits"] == {"max-channels": 9}
+    assert found["topic_permissions"][0] == {
+        "user": "tony", "vhost": "/", "exchange": "amq.topic", "write": "^{username}", "read": ".*",
+    }  # fmt: skip
+    assert found["policies"][0] == {
+        "vhost": "/", "name": "short", "pattern": "^mail", "apply-to": "queues", "priority": 3,
+        "definition": {"max-length": 5, "overflow": "drop-head"},
+    }  # fmt: skip
+    assert found["parameters"][0] == {
+        "vhost": "/", "component": "operator_policy", "name": "short",
+        "value": {
+            "pattern": "^mail", "apply-to": "queues", "priority": 0,
+            "definition": {"max-length": 4},
+        },
+    }  # fmt: skip
+    assert found["parameters"][2] == {
+        "vhost": "/", "component": "vhost-limits", "name": "limits",
+        "value": {"max-connections": -1, "max-queues": 9},
+    }  # fmt: skip
+    assert found["global_parameters"] == []
 
 
 def test_what_was_exported_changes_nothing() -> None:
@@ -100,13 +123,13 @@ def test_names_and_arguments_of_all_kinds_come_through(arguments: Any, name: str
 
 def test_a_user_that_is_not_in_the_file_goes_with_its_permissions() -> None:
     file = {"users": [user for user in document(kept())["users"] if user["name"] != "tony"]}
-    assert gone(kept(), imported(kept(), file)) == {user_key("tony"), permission_key("tony", "/")}
+    assert gone(kept(), imported(kept(), file)) == {one.key() for one in ALL if "tony" in one}
 
 
 def test_a_password_in_clear_is_hashed() -> None:
     file = document(kept())
     file["users"] = [{"name": "root", "password": "secret", "tags": "administrator, monitoring"}]
-    file["permissions"] = []
+    file["permissions"] = file["topic_permissions"] = []
     found = imported(kept(), file)
     assert not [value for value in found.values() if b"secret" in value]
     user = decode(user_key("root"), found[user_key("root")])
@@ -132,7 +155,7 @@ def test_permissions_are_replaced() -> None:
 def test_with_a_vhost_go_its_exchanges_bindings_and_permissions() -> None:
     found = imported(kept(), {"vhosts": [{"name": "/"}, {"name": "new"}]})
     spare = {one.key() for one in ALL if "spare" in one}
-    assert len(spare) == 4
+    assert len(spare) == 8
     assert gone(kept(), found) == spare
     assert found.keys() - kept().keys() == {VhostDefinition("new").key()}
 
@@ -140,6 +163,118 @@ def test_with_a_vhost_go_its_exchanges_bindings_and_permissions() -> None:
 def test_a_section_that_is_missing_says_nothing() -> None:
     assert imported(kept(), {}) == kept()
     assert imported(kept(), {"queues": [], "exchanges": [], "bindings": []}) == kept()
+    users = document(kept())["users"]
+    assert imported(kept(), {"users": users, "vhosts": document(kept())["vhosts"]}) == kept()
+
+
+def definitions(found: Kept, kind: type[Definition]) -> list[Definition]:
+    return [one for one in (decode(key, found[key]) for key in found) if isinstance(one, kind)]
+
+
+def test_policies_and_parameters_are_replaced() -> None:
+    policy = document(kept())["policies"][0] | {"name": "new", "priority": 8}
+    found = imported(kept(), {"policies": [policy]})
+    (made,) = definitions(found, PolicyDefinition)
+    assert isinstance(made, PolicyDefinition)
+    assert (made.vhost, made.name, made.priority) == ("/", "new", 8)
+    assert len(found) == len(kept()) - 1
+    found = imported(kept(), {"parameters": []})
+    gone_kinds = (OperatorPolicyDefinition, VhostLimitsDefinition)
+    assert gone(kept(), found) == {one.key() for one in ALL if isinstance(one, gone_kinds)}
+    found = imported(kept(), {"topic_permissions": []})
+    assert definitions(found, TopicPermissionDefinition) == []
+
+
+def test_a_policy_needs_a_pattern_and_a_definition_only() -> None:
+    policy = {"vhost": "/", "name": "new", "pattern": "", "definition": {"max-length": 1}}
+    found = imported(kept(), {"policies": [policy]})
+    assert definitions(found, PolicyDefinition) == [
+        PolicyDefinition("/", "new", "", "all", 0, {"max-length": 1})
+    ]
+
+
+def test_rabbitmqctl_writes_objects_as_pairs() -> None:
+    file = document(kept())
+    value = file["parameters"][0]["value"]
+    value["definition"] = [list(pair) for pair in value["definition"].items()]
+    file["parameters"][2]["value"] = [["max-connections", -1], ["max-queues", 9]]
+    file["users"][1]["limits"] = [["max-channels", 9]]
+    assert imported(kept(), file) == kept()
+
+
+def test_limits_beside_a_vhost_count_where_no_parameter_says_another() -> None:
+    file = document(kept())
+    file["parameters"] = [one for one in file["parameters"] if one["vhost"] == "/"]
+    for vhost in file["vhosts"]:
+        vhost["limits"] = {"max-connections": 3}
+    assert definitions(imported(kept(), file), VhostLimitsDefinition) == [
+        VhostLimitsDefinition("/", {"max-connections": -1, "max-queues": 9}),
+        VhostLimitsDefinition("spare", {"max-connections": 3}),
+    ]
+    del file["parameters"]
+    assert definitions(imported(kept(), file), VhostLimitsDefinition) == [
+        VhostLimitsDefinition("/", {"max-connections": 3}),
+        VhostLimitsDefinition("spare", {"max-connections": 3}),
+    ]
+
+
+def test_what_describes_a_vhost_stands_beside_it_or_in_metadata() -> None:
+    wanted: dict[str, Any] = {
+        "description": "d", "tags": ["a", "b"], "default_queue_type": "quorum",
+    }  # fmt: skip
+    for vhost in (
+        {"name": "/", **wanted},
+        {"name": "/", "metadata": wanted},
+        {"name": "/", "description": "d", "tags": "a, b,", "metadata": {**wanted, "tags": "x"}},
+    ):
+        vhosts = [vhost, *document(kept())["vhosts"][1:]]
+        found = definitions(imported(kept(), {"vhosts": vhosts}), VhostDefinition)[0]
+        assert found == VhostDefinition("/", wanted)
+
+
+def test_a_hash_of_rabbitmq_is_taken_and_given_again() -> None:
+    user = {
+        "name": "tony", "tags": ["monitoring"],
+        "password_hash": "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR",
+        "hashing_algorithm": "rabbit_password_hashing_sha256", "limits": {"max-channels": 9},
+    }  # fmt: skip
+    found = imported(kept(), {"users": [document(kept())["users"][0], user]})
+    assert document(found)["users"][1] == user
+    del user["hashing_algorithm"]
+    assert imported(found, {"users": [document(kept())["users"][0], user]}) == found
+    users = restarted(NotingStore(found))[0].users
+    assert users.check("tony", "test12", loopback=True) is users.get("tony")
+
+
+def test_a_hash_of_argon2_may_stand_where_others_do() -> None:
+    file = document(kept())
+    for user in file["users"]:
+        user |= {"password_hash": user.pop("argon2_hash"), "hashing_algorithm": "argon2"}
+    assert imported(kept(), file) == kept()
+
+
+def test_an_empty_hash_lets_nobody_in() -> None:
+    user = {"name": "tony", "password_hash": "", "tags": ""}
+    found = imported(kept(), {"users": [document(kept())["users"][0], user]})
+    assert document(found)["users"][1]["password_hash"] == ""
+    users = restarted(NotingStore(found))[0].users
+    assert users.check("tony", "", loopback=True) is None
+
+
+def test_facts_about_messages_stay_and_are_in_no_file() -> None:
+    store = NotingStore(kept())
+    DeliveryCounts(Facts(store), QUEUE.id).keep(5, 3)
+    assert document(store.definitions) == document(kept())
+    after = imported(store.definitions, {"policies": []})
+    policies = {one.key() for one in ALL if isinstance(one, PolicyDefinition)}
+    assert gone(store.definitions, after) == policies
+
+
+def test_inner_queues_are_in_no_file_and_stay() -> None:
+    inner = QueueDefinition("/", f"delay{INNER_MARK}news", 99, False, {})
+    current = kept([*ALL, inner])
+    assert document(current) == document(kept())
+    assert imported(current, document(current)) == current
 
 
 # -- merged: exchanges, queues, bindings
@@ -181,9 +316,8 @@ def test_an_exchange_becomes_what_the_file_says() -> None:
 def test_what_rabbitmq_writes_and_nobody_relies_on_is_accepted() -> None:
     file = document(kept())
     file["vhosts"][0] |= {
-        "description": "Default virtual host", "tags": [], "limits": [],
-        "metadata": {"description": "Default virtual host", "tags": []},
-        "default_queue_type": "classic",
+        "description": "", "tags": [], "limits": [],
+        "metadata": {"description": "", "tags": ""}, "default_queue_type": "undefined",
     }  # fmt: skip
     file["queues"][0]["type"] = "classic"
     file["global_parameters"] = [{"name": "internal_cluster_id", "value": "rabbitmq-cluster-id-x"}]
@@ -222,25 +356,42 @@ BAD = [
     ({"users": None}, "users: Expected `array`, got `null`"),
     (edited("users", 0, name=5), "users[0].name: Expected `str`, got `int`"),
     (edited("users", 0, nmae="x"), "users[0]: Object contains unknown field `nmae`"),
-    (edited("users", 1, password_hash=None), "users[1]: user 'tony' needs either password_hash"),
+    (
+        edited("users", 1, argon2_hash=None, password_hash=None),
+        "users[1]: user 'tony' needs either password_hash, argon2_hash or password",
+    ),
     (edited("users", 1, password="x"), "users[1]: user 'tony' needs either password_hash"),
     (
-        edited("users", 1, hashing_algorithm="rabbit_password_hashing_sha256"),
-        "users[1]: the password_hash of user 'tony' is not of algorithm argon2",
+        edited("users", 1, argon2_hash=None, password_hash=GUEST_HASH),
+        "users[1]: a password hash of rabbit_password_hashing_sha256 is base64, this is not",
     ),
     (
-        edited("users", 1, hashing_algorithm=None, password_hash="kI3GCqW5JLMJa4iX1lo7X4D6XbYq"),
-        "users[1]: the password_hash of user 'tony' is not of algorithm argon2",
+        edited("users", 1, argon2_hash=None, password_hash="kI3GCqW5JLMJa4iX1lo7X4D6XbYq"),
+        "users[1]: a password hash of rabbit_password_hashing_sha256 has 36 octets, this has 21",
     ),
-    (edited("users", 1, password_hash="$argon2id$x"), "users[1]: user 'tony': the password hash"),
+    (
+        edited("users", 1, argon2_hash=None, password_hash="x", hashing_algorithm="rot13"),
+        "users[1]: hashing algorithm 'rot13' can't be checked; known are argon2, ",
+    ),
+    (edited("users", 1, argon2_hash="$argon2id$x"), "users[1]: the password hash is not an ar"),
+    (edited("users", 1, password_hash="x"), "users[1]: user 'tony' needs either password_hash, ar"),
     (edited("users", 1, name="guest"), "users[1]: user 'guest' stands in users[0] too"),
     (edited("users", 1, name=""), "users[1]: user '': a user's name or tag has 0 bytes"),
-    (edited("users", 1, limits={"max-channels": 1}), "users[1].limits is not supported"),
+    (edited("users", 1, limits={"max-lengths": 1}), "users[1].limits: limits of user 'tony': "),
+    (edited("users", 1, limits={"max-channels": "1"}), "users[1].limits: limits of user 'tony': "),
+    (edited("users", 1, limits={"max-channels": -2}), "users[1].limits: limits of user 'tony': "),
+    (edited("users", 1, limits=5), "users[1].limits: Expected `object | array`, got `int`"),
     (edited("users", 1, name="\ud800"), "users[1]: "),
     (edited("vhosts", 1, name=""), "vhosts[1]: the name of a vhost has 0 bytes"),
     (edited("vhosts", 1, tracing=True), "vhosts[1].tracing is not supported"),
-    (edited("vhosts", 1, limits=[{"max-queues": 1}]), "vhosts[1].limits is not supported"),
-    (edited("vhosts", 1, default_queue_type="quorum"), "vhosts[1].default_queue_type: "),
+    (edited("vhosts", 1, limits=[{"max-queues": 1}]), "vhosts[1].limits[0]: Expected `array`"),
+    (edited("vhosts", 1, default_queue_type=5), "vhosts[1].default_queue_type: "),
+    (edited("vhosts", 1, default_queue_type="odd"), "vhosts[1]: metadata: default_queue_type: Inv"),
+    (edited("vhosts", 1, tags=None, metadata={"tags": 5}), "vhosts[1]: metadata: tags: Expected"),
+    (
+        edited("vhosts", 1, metadata={"protected_from_deletion": "no"}),
+        "vhosts[1]: metadata: protected_from_deletion: Expected `bool`, got `str`",
+    ),
     (edited("permissions", 0, user="nobody"), "permissions[0]: permission of user 'nobody'"),
     (edited("permissions", 0, vhost="v"), "permissions[0]: permission of user 'guest' in"),
     (edited("permissions", 0, read="(a"), "permissions[0]: permission of user 'guest'"),
@@ -251,7 +402,12 @@ BAD = [
     (edited("exchanges", 0, durable=False), "exchanges[0]: exchange 'news' is not durable"),
     (edited("exchanges", 0, vhost="v"), "exchanges[0]: exchange 'news' in vhost 'v': there is no"),
     (edited("queues", 0, name="x" * 256), "queues[0]: the name of a queue has 256 bytes"),
-    (edited("queues", 0, type="quorum"), "queues[0].type: "),
+    (edited("queues", 0, type="odd"), "queues[0]: queue 'mail' in vhost '/': invalid arg 'x-queue"),
+    (edited("queues", 0, type=5), "queues[0].type: Expected `str | null`, got `int`"),
+    (
+        edited("queues", 0, type="quorum", arguments={"x-queue-type": "classic"}),
+        "queues[0]: type is 'quorum' and x-queue-type is 'classic'",
+    ),
     (edited("queues", 0, durable=False), "queues[0]: queue 'mail' is not durable"),
     (edited("queues", 0, arguments={"x-max-length": "5"}), "queues[0]: queue 'mail' in vhost '/'"),
     (edited("queues", 0, arguments={"a": {"$b": 1}}), "queues[0]: arguments: unknown tag '$b'"),
@@ -262,9 +418,33 @@ BAD = [
     (edited("bindings", 0, routing_key="x" * 256), "bindings[0]: a routing key has 256 bytes"),
     (edited("bindings", 2, source="amq.match", vhost="/", arguments={"x-match": "no"}),
      "bindings[2]: binding of exchange 'amq.topic' to exchange 'amq.match'"),
-    (added("policies", {"name": "p"}), "policies[0] is not supported"),
-    (added("parameters", {"name": "p"}), "parameters[0] is not supported"),
-    (added("topic_permissions", {}), "topic_permissions[0] is not supported"),
+    (edited("policies", 0, pattern="("), "policies[0]: policy 'short' in vhost '/': pattern: p"),
+    (edited("policies", 0, pattern=None), "policies[0]: Object missing required field `pattern`"),
+    (edited("policies", 0, definition={"max-len": 1}), "policies[0]: policy 'short' in vhost '/'"),
+    (edited("policies", 0, definition={}), "policies[0]: policy 'short' in vhost '/': its defin"),
+    (edited("policies", 0, definition=[["max-length"]]), "policies[0].definition[0]: Expected"),
+    (edited("policies", 0, priority=2**63), "policies[0]: 9223372036854775808 does not fit into"),
+    (edited("policies", 0, priority="1"), "policies[0].priority: Expected `int`, got `str`"),
+    (edited("policies", 0, vhost="v"), "policies[0]: policy 'short' in vhost 'v': there is no vh"),
+    (added("policies", document(kept())["policies"][1]), "policies[2]: policy 'short' in vhost '"),
+    (
+        edited("parameters", 0, value={"pattern": ""}),
+        "parameters[0]: value: Object missing required field `definition`",
+    ),
+    (edited("parameters", 0, value=[["pattern", ""]]), "parameters[0]: value: Expected `object`"),
+    (
+        edited("parameters", 0, value={"pattern": "", "definition": {"ha-mode": "all"}}),
+        "parameters[0]: operator policy 'short' in vhost '/': ha-mode: operator policies don't",
+    ),
+    (edited("parameters", 2, name="max"), "parameters[2]: name is 'max', limits of a vhost are"),
+    (edited("parameters", 2, value={"max-q": 1}), "parameters[2]: limits of vhost '/': vhost '/'"),
+    (
+        added("parameters", {"component": "shovel", "vhost": "/", "name": "s", "value": {}}),
+        "parameters[4], of component 'shovel', is not supported",
+    ),
+    (edited("topic_permissions", 0, write="("), "topic_permissions[0]: topic permission of user"),
+    (edited("topic_permissions", 0, user="x"), "topic_permissions[0]: topic permission of user"),
+    (edited("topic_permissions", 0, read=None), "topic_permissions[0]: Object missing required"),
     (added("global_parameters", {"name": "p"}), "global_parameters[0] is not supported"),
 ]  # fmt: skip
 

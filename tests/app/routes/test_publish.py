@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ from warren.app.authentication import Authenticator
 from warren.core.alarms import Bounds, Reading
 from warren.core.model import PROPERTY_NAMES, Properties
 from warren.core.store.memory import LateStore
+from warren.core.vhosts import delete_vhost
 from warren.hub.engine.embedded import EmbeddedEngine
 
 
@@ -467,6 +469,62 @@ class TestAccess:
         world.users.set_permissions("tony", "/", "", ".*", "")
         async with world.client(auth=("tony", "secret")) as tony:
             problem(await tony.post("/endpoint/q/in?amqp.user_id=guest"), 400)
+
+
+Change = Callable[[World], object]
+
+
+def _become_topic(world: World) -> None:
+    vhost = world.broker.vhosts["/"]
+    vhost.delete_exchange("tony.x")
+    vhost.declare_exchange(
+        "tony.x", "topic", durable=False, auto_delete=False, internal=False, arguments={}
+    )
+
+
+class TestChangesWhileTheBodyComes:
+    """A body of 16 MiB may take hours, and who sends it is allowed to no longer than others."""
+
+    CHANGES: tuple[tuple[Change, int], ...] = (
+        (lambda world: world.users.set_permissions("tony", "/", "", ".*", ""), 202),
+        (lambda world: world.users.set_permissions("tony", "/", "", "", ""), 403),
+        (lambda world: world.users.clear_permissions("tony", "/"), 403),
+        (lambda world: world.users.set_topic_permission("tony", "/", "tony.x", "^b", ""), 202),
+        (lambda world: world.users.remove("tony"), 401),
+        (lambda world: world.users.add("tony", "another"), 401),
+        (lambda world: delete_vhost(world.broker, "/"), 404),
+    )
+
+    async def _post(self, world: World, change: Change) -> httpx.Response:
+        async def chunks() -> Any:
+            yield b"x"
+            change(world)
+            yield b"y"
+
+        async with world.client(auth=("tony", "secret")) as http:
+            return await http.post("/endpoint/x/tony.x?hub.topic=a", content=chunks())
+
+    @pytest.fixture
+    async def mine(self, world: World) -> None:
+        await world.exchange("tony.x", "fanout")
+        await world.bind("tony.x", "in")
+
+    @pytest.mark.parametrize(("change", "status"), CHANGES)
+    async def test_of_users_and_rights(
+        self, world: World, mine: None, change: Change, status: int
+    ) -> None:
+        response = await self._post(world, change)
+        if status != 202:
+            problem(response, status)
+        assert response.status_code == status
+        if "/" in world.broker.vhosts:
+            assert len(await world.messages("in")) == (status == 202)
+
+    async def test_of_the_exchange(self, world: World, mine: None) -> None:
+        """Its type decides whether the key has to be permitted."""
+        world.users.set_topic_permission("tony", "/", "tony.x", "^b", "")
+        assert (await self._post(world, lambda _: None)).status_code == 202
+        assert "access to topic 'a'" in problem(await self._post(world, _become_topic), 403)
 
 
 async def test_repeats_ask_nobody(

@@ -1,0 +1,36 @@
+"""What all entries of a file are read with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...core.auth import AuthError
+from ...core.errors import ChannelError, ConfigError
+from ...core.model import Table
+from .document import Pairs
+from .values import table_from_json
+
+MAX_NAME_BYTES = 255
+"""A name travels as a short string (AMQP 0-9-1 4.2.5.3)."""
+
+
+@contextmanager
+def at(place: str) -> Iterator[None]:
+    """Names the place in every complaint about what stands there."""
+    try:
+        yield
+    except (AuthError, ChannelError, ConfigError, ValueError) as error:
+        raise ConfigError(f"{place}: {error}") from error
+
+
+def check_length(kind: str, name: str) -> None:
+    """Raises `ConfigError` for an empty name or one that is too long."""
+    size = len(name.encode())
+    if not 1 <= size <= MAX_NAME_BYTES:
+        raise ConfigError(f"the name of a {kind} has {size} bytes, 1 to {MAX_NAME_BYTES} can be")
+
+
+def table_of(found: Pairs) -> Table:
+    """Arguments of any kind. Raises `ValueError` if AMQP can't carry them."""
+    return table_from_json(dict(found))

@@ -1,0 +1,15 @@
+"""What a table of routes is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from starlette.responses import Response
+
+from .call import Call
+from .rights import Right
+
+Handler = Callable[[Call], Awaitable[Response]]
+Methods = Mapping[str, tuple[Handler, Right]]
+Routes = Mapping[str, Methods]
+"""By path below `/api`; a part `{}` is a name."""

@@ -1,0 +1,119 @@
+"""From a path and a method to the function that answers; errors in RabbitMQ's form.
+
+{"error": "bad_request", "reason": "what is wrong"}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from ....core.policy.keys import PolicyError
+from ...context import Context
+from ...paths import ApiPath
+from ...problems import Problem, problem_of
+from . import limits, permissions, policies, users, vhosts
+from .call import Call
+from .route import Methods, Routes
+
+TABLES: tuple[Routes, ...] = (
+    vhosts.ROUTES, users.ROUTES, permissions.ROUTES, policies.ROUTES, limits.ROUTES,
+)  # fmt: skip
+_WORDS = {
+    400: "bad_request",
+    401: "not_authorised",
+    403: "not_authorised",
+    404: "Object Not Found",
+    405: "method_not_allowed",
+    409: "conflict",
+    412: "precondition_failed",
+    413: "payload_too_large",
+    415: "unsupported_media_type",
+    429: "too_many_requests",
+    503: "service_unavailable",
+    507: "insufficient_storage",
+}
+_OF_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
+"""What a page of another site can make a browser post, with the credentials that it remembers."""
+
+
+class _Branch:
+    """Routes that begin alike."""
+
+    def __init__(self) -> None:
+        self.literal: dict[str, _Branch] = {}
+        self.name: _Branch | None = None
+        self.methods: Methods | None = None
+
+    def add(self, parts: list[str], methods: Methods) -> None:
+        branch = self
+        for part in parts:
+            if part == "{}":
+                branch.name = branch.name or _Branch()
+                branch = branch.name
+            else:
+                branch = branch.literal.setdefault(part, _Branch())
+        branch.methods = methods
+
+    def find(self, parts: Iterable[str]) -> tuple[Methods, tuple[str, ...]] | None:
+        """The methods of a path and the names in it; a literal goes before a name."""
+        branch, names = self, []
+        for part in parts:
+            onward = branch.literal.get(part)
+            if onward is None:
+                onward = branch.name
+                names.append(part)
+            if onward is None:
+                return None
+            branch = onward
+        return None if branch.methods is None else (branch.methods, tuple(names))
+
+
+_ROOT = _Branch()
+for _table in TABLES:
+    for _path, _methods in _table.items():
+        _ROOT.add(_path.split("/")[1:], _methods)
+
+
+async def api(context: Context, request: Request, path: ApiPath) -> Response:
+    """Never raises, but for a client that has hung up."""
+    try:
+        return await _answered(context, request, path)
+    except ClientDisconnect:
+        raise
+    except Exception as error:
+        return refusal(error)
+
+
+async def _answered(context: Context, request: Request, path: ApiPath) -> Response:
+    found = _ROOT.find(path.parts())
+    if found is None:
+        raise Problem(404, "there is no such path")
+    methods, names = found
+    allowed = ", ".join(sorted({*methods, "OPTIONS", *(["HEAD"] if "GET" in methods else [])}))
+    method = "GET" if request.method == "HEAD" else request.method
+    if method == "OPTIONS":
+        return Response(status_code=204, headers={"Allow": allowed})
+    if method not in methods:
+        raise Problem(405, f"{method} is not possible here", headers={"Allow": allowed})
+    handler, right = methods[method]
+    user = await context.user(request)
+    right.require(user)
+    if method == "POST":
+        _refuse_forms(request)
+    return await handler(Call(context, request, user, names, right))
+
+
+def _refuse_forms(request: Request) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type in _OF_FORMS:
+        raise Problem(415, f"the body is {media_type}, application/json is needed")
+
+
+def refusal(error: Exception) -> Response:
+    """The answer to a request that ended with this error."""
+    problem = Problem(400, str(error)) if isinstance(error, PolicyError) else problem_of(error)
+    body = {"error": _WORDS.get(problem.status, "internal_error"), "reason": problem.detail}
+    return JSONResponse(body, problem.status, headers=problem.headers)

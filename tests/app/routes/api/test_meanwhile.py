@@ -1,0 +1,60 @@
+"""What changes while the body of a request is on its way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+
+import httpx
+import pytest
+
+from tests.app.conftest import World
+from warren.core.vhosts import delete_vhost
+
+from .support import put, refused, tagged
+
+
+def slow_body(body: object, meanwhile: Callable[[], object]) -> AsyncIterator[bytes]:
+    raw = json.dumps(body).encode()
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield raw[:1]
+        meanwhile()
+        yield raw[1:]
+
+    return parts()
+
+
+@pytest.mark.parametrize("sort", ["policies", "operator-policies"])
+async def test_a_policy_for_a_vhost_that_goes(
+    world: World, http: httpx.AsyncClient, sort: str
+) -> None:
+    """Kept, its definition would stop the next start."""
+    await put(http, "/vhosts/gone")
+    body = slow_body(
+        {"pattern": "a", "definition": {"max-length": 1}},
+        lambda: delete_vhost(world.broker, "gone"),
+    )
+    answer = await http.put(f"/api/{sort}/gone/p", content=body)
+    assert refused(answer, 404) == "no vhost 'gone'"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/users/new", {"password": "x", "tags": ""}),
+        ("/permissions/%2F/guest", {"configure": "", "write": "", "read": ""}),
+        ("/vhosts/new", {"description": "d"}),
+        ("/policies/%2F/p", {"pattern": "a", "definition": {"max-length": 1}}),
+        ("/user-limits/guest/max-channels", {"value": 1}),
+    ],
+)
+async def test_a_user_who_loses_the_right(
+    world: World, http: httpx.AsyncClient, path: str, body: dict[str, object]
+) -> None:
+    credentials = tagged(world, "administrator")
+    content = slow_body(body, lambda: world.users.remove("someone"))
+    answer = await http.put("/api" + path, content=content, auth=credentials)
+    assert "user 'someone'" in refused(answer, 403)
+    assert world.users.get("new") is None
+    assert "new" not in world.broker.vhosts
