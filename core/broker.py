@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,9 +19,12 @@ from .alarms import Alarms
 from .auth import Users
 from .block import Block, Ledger, Run, Span
 from .clock import Clock, SystemClock
+from .consumer_timeout import ConsumerTimeouts
+from .definitions.facts import Facts
 from .definitions.keeper import UserKeeper
 from .definitions.restore import restore
 from .errors import ConnectionFault
+from .limits import Occupancy
 from .mover import Mover
 from .pager import Pager
 from .queue.queue import Queue
@@ -61,6 +65,10 @@ class Limits:
     channel_max: int = 2047
     heartbeat_s: int = 60
     max_message_bytes: int = 16 * 1024 * 1024
+    consumer_timeout_ms: int = 30 * 60 * 1000
+    """How long a delivery may wait for its ack, where queue and consumer don't say; 0: for good."""
+    strict_arguments: bool = False
+    """Whether unknown `x-` arguments are refused."""
 
 
 @dataclass(slots=True)
@@ -87,6 +95,7 @@ class Broker:
         self.users = users
         self.clock: Clock = clock or SystemClock()
         self.store: Store = store or MemoryStore()
+        self.facts = Facts(self.store)
         self.limits = limits or Limits()
         self.timers = Timers()
         self.counters = Counters()
@@ -96,11 +105,15 @@ class Broker:
         self.vhosts: dict[str, VirtualHost] = {}
         self.outgoing: list[Outgoing] = []
         self.connections: dict[Connection, None] = {}
+        self.occupancy = Occupancy()
         self.on_work: Callable[[], None] = lambda: None
         """Called when a turn is due though no bytes came in: the server makes one soon."""
+        self.on_vhost_deleted: Callable[[str], None] = lambda _: None
+        """Called with the name, for who keeps something about it elsewhere."""
         self.crowded = False
         """A publish of this turn went to a queue whose consumers can't keep up; whoever drives
         the turns slows that publisher and clears the mark."""
+        self.always_kept = 0
         self.disk_behind = False
         """As `crowded`: a publish found more waiting for the disk than may."""
         self._active: deque[Queue] = deque()
@@ -110,6 +123,8 @@ class Broker:
         self._store_timer: Timer | None = None
         self._turning = False
         self.vhosts["/"] = VirtualHost("/", self)
+        self.consumer_timeouts = ConsumerTimeouts(self)
+        self.consumer_timeouts.start()
         self.store.on_commit(self._committed)
 
     # -- what outlives the process
@@ -164,21 +179,28 @@ class Broker:
         """
         commit = 0
         runs = [(queue, Run(block, selection)) for queues, selection in shares for queue in queues]
-        if block.traits.persistent:
+        if block.traits.persistent or self.always_kept:
             commit = self._keep(block, runs)
         block.charge(self.memory)
+        if len(runs) > 1:
+            block.is_shared = True
         for queue, run in runs:
             queue.enqueue(run)
             if queue.ring is not None and queue.ready_count > CROWDED_MESSAGES:
-                self.crowded = True
+                self.crowded |= queue.crowds
         self.counters.published += block.count
         return commit
 
     def _keep(self, block: Block, runs: list[tuple[Queue, Run]]) -> int:
         durable = [(queue, run) for queue, run in runs if queue.durable]
+        if not block.traits.persistent:
+            durable = [(queue, run) for queue, run in durable if queue.keeps_all]
         if not durable:
             return 0
-        commit = self.store.append(block, durable)
+        offsets: Sequence[tuple[int, int]] = ()
+        if self.always_kept:
+            offsets = [(queue.id, queue.next_offset) for queue, _ in durable if queue.keeps_all]
+        commit = self.store.append(block, durable, offsets)
         self.alarms.spend_disk(block.size_bytes)
         if len(durable) < len(runs):
             # Those who are not durable may need it when the log has let go of it.
@@ -196,14 +218,28 @@ class Broker:
         for queue in queues:
             if queue.rules is not None and queue.rules.rejects:
                 queue.pump(PUMP_MESSAGES)
-        runs = [(queue, Run(block, None)) for queue in queues]
+        new = [queue for queue in queues if queue.seen is None or not queue.seen.has_seen(block)]
+        runs = [(queue, Run(block, None)) for queue in new]
         runs = [(queue, run) for queue, run in runs if not queue.refuses(run)]
-        commit = self._keep(block, runs) if block.traits.persistent else 0
+        commit = self._offer(block, runs)
+        if len(new) < len(queues) and block.traits.persistent:
+            # What was dropped is as lasting as what it repeats.
+            commit = max(commit, self.store.barrier())
+        self.counters.published += 1
+        return len(runs) == len(new), commit
+
+    def _offer(self, block: Block, runs: list[tuple[Queue, Run]]) -> int:
+        """Puts one message into the queues that take it; gives the commit number."""
+        remembering = [queue.seen for queue, _ in runs if queue.seen is not None]
+        with self.store.together() if remembering else nullcontext():
+            persistent = block.traits.persistent or self.always_kept
+            commit = self._keep(block, runs) if persistent else 0
+            for seen in remembering:
+                seen.remember(block)
         block.charge(self.memory)
         for queue, run in runs:
             queue.enqueue(run)
-        self.counters.published += 1
-        return len(runs) == len(queues), commit
+        return commit
 
     # -- surroundings of a queue
 
@@ -214,6 +250,9 @@ class Broker:
 
     def dead_letter(self, queue: Queue, span: Span, reason: str) -> None:
         self._mover.add(queue, span, reason)
+
+    def note_timeout(self, timeout_ms: int | None) -> None:
+        self.consumer_timeouts.note(timeout_ms)
 
     def drop_queue(self, queue: Queue) -> None:
         self.vhosts[queue.vhost].drop_queue(queue)

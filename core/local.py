@@ -88,12 +88,12 @@ class LocalDelivery:
 
     __slots__ = ("_consumer", "_session", "_span", "message")
 
-    def __init__(self, session: LocalSession, consumer: Consumer, span: Span) -> None:
+    def __init__(self, session: LocalSession, consumer: Consumer, span: Span, shown: Span) -> None:
         self._session = session
         self._consumer = consumer
         self._span = span
         # Made at once: the block may leave memory before the application looks.
-        self.message = _message(span)
+        self.message = _message(shown)
 
     @property
     def sequence(self) -> int:
@@ -152,6 +152,7 @@ class LocalSession:
             prefetch=prefetch,
             arguments=arguments,
         )
+        queue.check_consumer(self.consumer)
         queue.add_consumer(self.consumer)
         broker.on_work()
 
@@ -159,7 +160,8 @@ class LocalSession:
     def unacked_count(self) -> int:
         return len(self._outstanding)
 
-    def deliver(self, consumer: Consumer, span: Span) -> None:
+    def deliver(self, consumer: Consumer, span: Span, shown: Span | None = None) -> None:
+        seen = shown or span
         for position in range(span.low, span.high):
             if not self.writable:
                 # The application cancelled while it was handed the messages before.
@@ -167,7 +169,9 @@ class LocalSession:
                 consumer.queue.untake(rest)
                 return
             piece = Span(span.run, position, position + 1, span.redelivered)
-            delivery = LocalDelivery(self, consumer, piece)
+            at = seen.low + position - span.low
+            shape = Span(seen.run, at, at + 1, span.redelivered)
+            delivery = LocalDelivery(self, consumer, piece, shape)
             self._outstanding[delivery] = None
             consumer.unacked_count += 1
             self._broker.counters.delivered += 1

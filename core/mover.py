@@ -1,8 +1,8 @@
-"""Dead letters: messages that a queue lets go of move to its dead-letter exchange.
+"""Moves: messages that leave a queue for others, by way of an exchange.
 
-A dead letter is a new message with its history in the headers `x-death` and friends; only those
-headers are touched, all others stay byte for byte as they came. Rewriting one costs some 50 us,
-so a turn moves a bounded number and the rest waits in line.
+Dead letters (`letters.py`) and delayed messages that are due (`release.py`) are moved. Each becomes
+a new message; the copy and the end of the old one are kept together. It is looked at by itself, so
+a turn moves a bounded number and the rest waits in line.
 """
 
 from __future__ import annotations
@@ -10,124 +10,118 @@ from __future__ import annotations
 import logging
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+from weakref import WeakSet
 
-from .block import Span, WholeBlock, envelope, split_envelope
-from .queue.queue import Queue
-from .vhost import DEFAULT_EXCHANGE
-from .wire import properties as wire
-from .wire.death import add_death, would_cycle
+from .block import Block, Span
+from .letters import DeadLetters
+from .outbox import Copy, Outbox
+from .queue.delay import RELEASED
+from .release import Release
 
 if TYPE_CHECKING:
     from .broker import Broker
+    from .queue.queue import Queue
 
 logger = logging.getLogger(__name__)
 
-MOVES_PER_TURN = 20
+MOVES_PER_TURN = 100
 """About 2 ms: a turn follows every read, and all of them come before somebody's answer."""
+AHEAD_BLOCKS = 64
+AHEAD_BYTES = 1_048_576
+"""How much of what is not resident is asked for together, at most."""
+
+
+class Course(Protocol):
+    """Where messages of one queue go, and in what shape."""
+
+    def copy(self, block: Block, index: int) -> Copy | None:
+        """What becomes of one message; None if it goes nowhere."""
 
 
 class Mover:
-    """The line of spans on their way to a dead-letter exchange."""
+    """The line of spans on their way."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._line: deque[tuple[Queue, Span, str]] = deque()
-        self._waiting = False
+        self._outbox = Outbox(broker)
+        self._line: deque[tuple[Queue, Span, Course]] = deque()
+        self._coming: set[Block] = set()
+        self._unreadable: WeakSet[Block] = WeakSet()
 
     @property
     def busy(self) -> bool:
-        return bool(self._line) and not self._waiting
+        """Whether there is something to be done now, not only to wait for."""
+        return bool(self._line) and self._line[0][1].run.block not in self._coming
 
     def add(self, queue: Queue, span: Span, reason: str) -> None:
         """Takes over messages that are in no queue any more."""
-        rules = queue.rules
-        if rules is None or rules.dead_letter_exchange is None:
-            if queue.durable and not queue.deleted:
-                self._broker.store.settle(queue, span)
+        course: Course
+        if reason == RELEASED:
+            course = Release(self._broker, queue)
+        elif queue.rules is not None and queue.rules.dead_letter_exchange is not None:
+            course = DeadLetters(self._broker, queue, queue.rules, reason)
+        else:
+            queue.done_with(span)
             return
-        self._line.append((queue, span, reason))
+        self._line.append((queue, span, course))
 
     def run(self) -> None:
         """Moves at most `MOVES_PER_TURN` messages: copies and settlements are kept together."""
         with self._broker.store.together():
             self._run()
+            self._outbox.flush()
 
     def _run(self) -> None:
-        line = self._line
-        for _ in range(MOVES_PER_TURN):
-            if not self.busy:
+        line, left = self._line, MOVES_PER_TURN
+        while line and left:
+            queue, span, course = line[0]
+            block = span.run.block
+            if block in self._unreadable:
+                # The store has said so, and still has it.
+                line.popleft()
+                continue
+            if not block.resident:
+                self._fetch()
                 return
-            queue, span, reason = line[0]
-            if not span.run.block.resident:
-                self._waiting = True
-                self._broker.store.fetch(span.run.block, partial(self._arrived, span))
-                return
-            one = Span(span.run, span.low, span.low + 1)
-            span.low += 1
+            some = Span(span.run, span.low, min(span.high, span.low + left))
+            span.low = some.high
+            left -= some.count
             if span.low == span.high:
                 line.popleft()
-            self._move(queue, one, reason)
+            for position in range(some.low, some.high):
+                self._move(queue, block, span.run.index(position), course)
+            queue.done_with(some)
 
-    def _arrived(self, span: Span) -> None:
-        """What could not be read is left out; the store has said so, and still has it."""
-        self._waiting = False
-        if not span.run.block.resident:
-            self._line.popleft()
-        self._broker.on_work()
-
-    def _move(self, queue: Queue, one: Span, reason: str) -> None:
+    def _move(self, queue: Queue, block: Block, index: int, course: Course) -> None:
         """Moves one message. Whatever is wrong with it, it must not stop the broker's turn."""
         try:
-            self._publish(queue, one, reason)
+            copy = course.copy(block, index)
+            if copy is not None:
+                self._outbox.add(copy)
         except Exception:
             logger.exception(
-                "a dead letter (%s) of queue '%s' in vhost '%s' could not be moved and is dropped",
-                reason,
+                "a message of queue '%s' in vhost '%s' could not be moved on and is dropped",
                 queue.name,
                 queue.vhost,
             )
-        if queue.durable and not queue.deleted:
-            self._broker.store.settle(queue, one)
 
-    def _publish(self, queue: Queue, one: Span, reason: str) -> None:
-        rules = queue.rules
-        assert rules is not None
-        assert rules.dead_letter_exchange is not None
-        vhost = self._broker.vhosts[queue.vhost]
-        exchange = vhost.exchanges.get(rules.dead_letter_exchange)
-        if exchange is None and rules.dead_letter_exchange != DEFAULT_EXCHANGE:
-            return
-        block, index = one.run.block, one.run.index(one.low)
-        from_exchange, key = split_envelope(block.envelope(index))
-        own_key = rules.dead_letter_routing_key
-        raw, copies, headers = add_death(
-            block.properties(index),
-            queue=queue.name,
-            reason=reason,
-            exchange=from_exchange,
-            routing_key=key,
-            time_s=int(self._broker.clock.wall_s()),
-            keep_keys=own_key is None,
-        )
-        blind = block.blind_keys if own_key is None else ()
-        new_key = key if own_key is None else own_key
-        route = vhost.route(exchange, [new_key, *copies, *blind], headers, watched=False)
-        targets = [
-            target
-            for target in route.queues
-            if isinstance(target, Queue) and not would_cycle(headers, target.name, reason)
-        ]
-        if targets:
-            moved = WholeBlock(
-                envelope(rules.dead_letter_exchange, new_key),
-                raw,
-                block.body(index),
-                self._broker.store.reserve(1),
-                # The list was checked when it was published, and grew by what we added: it may
-                # be over a limit that is meant for publishers.
-                wire.intern_traits(block.traits.persistent, block.traits.priority, None, False),
-                self._broker.now_ms,
-                blind,
-            )
-            self._broker.offer(moved, targets)
+    def _fetch(self) -> None:
+        """Asks for the first block of the line and for those behind it that are on disk too."""
+        room = AHEAD_BYTES
+        for _, span, _ in islice(self._line, AHEAD_BLOCKS):
+            block = span.run.block
+            if block.resident or block in self._coming:
+                continue
+            self._coming.add(block)
+            self._broker.store.fetch(block, partial(self._arrived, block))
+            room -= block.size_bytes
+            if room <= 0:
+                return
+
+    def _arrived(self, block: Block) -> None:
+        self._coming.discard(block)
+        if not block.resident:
+            self._unreadable.add(block)
+        self._broker.on_work()

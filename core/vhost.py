@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import secrets
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from . import route as _types  # noqa: F401  (registers the exchange types)
+from .definitions.facts import exchange_owner
 from .definitions.keeper import Keeper
-from .equivalence import check_equivalent, resource
+from .equivalence import check_equivalent, inequivalent_argument, resource
 from .errors import access_refused, not_found, precondition_failed, resource_locked
+from .limits import VhostLimits
 from .model import FieldValue, Table
-from .queue.arguments import read_rules
+from .policy.policies import Policies
+from .queue.arguments import Declared, check_properties
+from .queue.deduplication import SeenIds
 from .queue.queue import Queue
-from .route.binding import Destination
+from .queue.registry import inner_name, make_queue
+from .queue.retained import RetainedQueue
+from .replay import Replay, replays_of
+from .route.binding import Binding, Destination
 from .route.exchange import Exchange
+from .route.persistence import Wanted, read_wanted
 from .route.registry import equivalent, make
 from .route.resolve import resolve
 from .route.route import Route
 
 if TYPE_CHECKING:
-    from .queue.queue import Surroundings
+    from .broker import Broker
 
 DEFAULT_EXCHANGE = ""
 REPLY_TO = "amq.rabbitmq.reply-to"
@@ -47,15 +56,21 @@ _LOCKED = (
 class VirtualHost:
     """Everything by name; the default exchange has none and reaches every queue by its name."""
 
-    def __init__(self, name: str, broker: Surroundings) -> None:
+    def __init__(self, name: str, broker: Broker) -> None:
         self.name = name
-        self.keeper = Keeper(broker.store, name)
+        self.keeper = Keeper(broker.store, name, broker.facts)
+        self.limits = VhostLimits(name, self.keeper)
+        self.properties: Table = {}
+        """What describes it: `description`, `tags` ..."""
         self._broker = broker
         self.queues: dict[str, Queue] = {}
         self.exchanges: dict[str, Exchange] = {}
+        self.inner_queues: dict[str, Queue] = {}
+        """Where exchanges keep messages; not among `queues`, for nobody can name them."""
         self.replies: dict[str, Queue] = {}
         """Reply queues of direct reply-to, by the opaque name that requests carry."""
         self._alternates: dict[str, dict[Exchange, None]] = {}
+        self.policies = Policies(self, broker)
         for exchange, type_name, internal in _PREDECLARED:
             self.add_exchange(
                 make(
@@ -105,12 +120,34 @@ class VirtualHost:
         self.refuse_default(name)
         made = make(
             type_name, name, durable=durable, auto_delete=auto_delete, internal=internal,
-            arguments=arguments, vhost=self.name,
+            arguments=arguments, vhost=self.name, strict=self._broker.limits.strict_arguments,
         )  # fmt: skip
         check_name("exchange", name, self.name)
-        self.keeper.keep_exchange(made)
-        self.add_exchange(made)
+        with self._broker.store.together():
+            self.keeper.keep_exchange(made)
+            self.add_exchange(made)
+            self.give_inner(made)
         return made
+
+    def give_inner(self, exchange: Exchange) -> None:
+        """Gives an exchange that keeps messages the queue for them: the one that was restored, or
+        a new one; and what it has seen to one that drops what comes again."""
+        if exchange.deduplication is not None and exchange.seen is None:
+            owner = exchange_owner(self.name, exchange.name) if exchange.durable else None
+            exchange.seen = SeenIds(exchange.deduplication, self._broker, owner)
+        kind = exchange.inner_kind or ("retained" if exchange.persistence else None)
+        if kind is None:
+            return
+        name = inner_name(kind, exchange.name)
+        queue = self.inner_queues.get(name)
+        if queue is None:
+            declared = Declared(name, self.name, durable=exchange.durable)
+            queue = make_queue(declared, self._broker, self._broker.store.reserve(1), arguments={})
+            self.keeper.keep_queue(queue)
+            self.inner_queues[name] = queue
+        exchange.inner = queue
+        if isinstance(queue, RetainedQueue) and exchange.persistence is not None:
+            queue.keep(exchange.persistence)
 
     def delete_exchange(self, name: str, *, if_unused: bool = False) -> None:
         """An absent exchange is no error. Raises `ChannelError` 403 or 406."""
@@ -138,6 +175,22 @@ class VirtualHost:
         if exchange.alternate is not None:
             self._alternates.setdefault(exchange.alternate, {})[exchange] = None
         self._alternate_changed(exchange.name)
+        self.policies.adopt(exchange)
+
+    def change_alternate(self, exchange: Exchange, alternate: str | None) -> None:
+        """A policy gives an exchange another alternate, or takes it away (None)."""
+        self._leave_alternate(exchange)
+        exchange.alternate = alternate
+        if alternate is not None:
+            self._alternates.setdefault(alternate, {})[exchange] = None
+        exchange.changed()
+
+    def _leave_alternate(self, exchange: Exchange) -> None:
+        if exchange.alternate is not None:
+            users = self._alternates[exchange.alternate]
+            users.pop(exchange, None)
+            if not users:
+                del self._alternates[exchange.alternate]
 
     def _remove_exchange(self, exchange: Exchange) -> None:
         """Takes an exchange away, and with it the auto-delete ones that lose their last binding.
@@ -148,11 +201,8 @@ class VirtualHost:
         while doomed:
             gone = doomed.pop()
             del self.exchanges[gone.name]
-            if gone.alternate is not None:
-                users = self._alternates[gone.alternate]
-                users.pop(gone, None)
-                if not users:
-                    del self._alternates[gone.alternate]
+            self._leave_alternate(gone)
+            self.policies.forget(gone)
             destinations = list(gone.destinations)
             gone.clear()
             for destination in destinations:
@@ -161,6 +211,8 @@ class VirtualHost:
                 source.unbind_all(gone)
                 if source.auto_delete and not source.binding_count:
                     doomed.append(source)
+            if isinstance(gone.inner, Queue):
+                self.drop_queue(gone.inner)
             self.keeper.end_exchange(gone)
             self._alternate_changed(gone.name)
 
@@ -194,10 +246,12 @@ class VirtualHost:
         auto_delete: bool = False,
         arguments: Table | None = None,
         owner: object | None = None,
+        server_named: str = "",
     ) -> Queue:
         """Makes it (and its name, if empty), or compares it with the one that exists.
 
-        `owner` is the connection that asks. Raises `ChannelError` 403, 405 or 406.
+        `owner` is the connection that asks; with an empty name `server_named` is taken, if it
+        came from `server_name`. Raises `ChannelError` 403, 405 or 406.
         """
         arguments = arguments or {}
         found = self.queues.get(name)
@@ -205,25 +259,20 @@ class VirtualHost:
             self._compare_queue(found, durable, exclusive, auto_delete, arguments, owner)
             found.used()
             return found
-        rules = read_rules(name, self.name, arguments)
-        if not name:
-            name = self._server_name()
-        else:
+        declared = Declared(name, self.name, durable, exclusive, auto_delete)
+        # Quorum queues and streams must have a name of their own, so that is asked first.
+        check_properties(declared, arguments)
+        if name:
             check_name("queue", name, self.name)
-        queue = Queue(
-            name,
-            self.name,
-            self._broker,
-            self._broker.store.reserve(1),
-            # An exclusive queue dies with its connection, so there is nothing to keep.
-            durable=durable and not exclusive,
-            auto_delete=auto_delete,
-            owner=owner if exclusive else None,
-            arguments=arguments,
-            rules=rules,
-        )
+        declared = replace(declared, name=name or server_named or self.server_name())
+        self.limits.check_queues(declared.name, len(self.queues))
+        queue = make_queue(
+            declared, self._broker, self._broker.store.reserve(1), owner=owner,
+            arguments=arguments, strict=self._broker.limits.strict_arguments,
+        )  # fmt: skip
         self.keeper.keep_queue(queue)
-        self.queues[name] = queue
+        self.queues[queue.name] = queue
+        self.policies.adopt(queue)
         return queue
 
     def delete_queue(
@@ -249,8 +298,10 @@ class VirtualHost:
         if queue.deleted:
             return 0
         queue.deleted = True
-        if self.queues.get(queue.name) is queue:
-            del self.queues[queue.name]
+        for queues in (self.queues, self.inner_queues):
+            if queues.get(queue.name) is queue:
+                del queues[queue.name]
+        self.policies.forget(queue)
         for exchange in list(queue.bound or ()):
             exchange.unbind_all(queue)
             self._auto_delete_exchange(exchange)
@@ -265,6 +316,19 @@ class VirtualHost:
                 queue.ring.remove(consumer)
                 consumer.session.cancelled(consumer)
         return ready
+
+    def clear(self) -> None:
+        """The virtual host goes: everything in it is dropped, bindings before their ends."""
+        self.policies.clear_all()
+        for queue in (*self.replies.values(), *self.queues.values()):
+            self.drop_queue(queue)
+        self.replies.clear()
+        for name in tuple(self.exchanges):
+            exchange = self.exchanges.get(name)
+            if exchange is not None:  # else it went with another one
+                self._remove_exchange(exchange)
+        for queue in tuple(self.inner_queues.values()):
+            self.drop_queue(queue)
 
     def make_reply_queue(self, name: str) -> Queue:
         """The private queue behind direct reply-to; only its name leads there."""
@@ -298,18 +362,79 @@ class VirtualHost:
         pairs += [(name, arguments.get(name), found.arguments.get(name)) for name in names]
         for argument, received, current in pairs:
             check_equivalent("queue", found.name, self.name, argument, received, current)
+        for name in arguments.keys() - found.arguments.keys():
+            # A void is no value, and yet it was given: it would have been refused at first.
+            raise inequivalent_argument("queue", found.name, self.name, name, None, None)
 
-    def _server_name(self) -> str:
+    def server_name(self) -> str:
         """22 characters of base64 hold 128 random bits: nobody guesses another one's queue."""
         return "amq.gen-" + urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
 
     # -- bindings
 
     def bind(
+        self,
+        source: Exchange,
+        destination: Destination,
+        routing_key: str,
+        arguments: Table,
+        done: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Repeats are no error. Raises `ChannelError` 406 for bad arguments, 403 for an exchange as
+        the destination of one that keeps messages.
+
+        `done` runs when the binding is in force: at once, or when the queue has got what it wants
+        of what the exchange has kept.
+        """
+        kept = source.persistence
+        if kept is not None and isinstance(destination, Exchange):
+            raise access_refused(
+                f"{resource('exchange', source.name, self.name)} keeps messages: it can't be the "
+                f"source of a binding to an exchange"
+            )
+        wanted = None if kept is None else read_wanted(arguments)
+        if kept is not None and kept.always:
+            wanted = wanted or Wanted(since=0)
+        is_new = not source.has_binding(destination, routing_key, arguments)
+        if wanted is None or not is_new or not isinstance(destination, Queue):
+            self.attach(source, destination, routing_key, arguments)
+            done()
+            return
+        source.check(routing_key, arguments)
+        self._replay(source, destination, routing_key, arguments, wanted, done)
+
+    def _replay(
+        self,
+        source: Exchange,
+        queue: Queue,
+        routing_key: str,
+        arguments: Table,
+        wanted: Wanted,
+        done: Callable[[], None],
+    ) -> None:
+        binding = Binding(queue, routing_key, arguments)
+        if source.keeper is not None:
+            source.keeper.binding_key(source, binding)
+        for replay in replays_of(source, queue):
+            if replay.binding == binding:
+                replay.told.append(done)
+                return
+
+        def attach() -> None:
+            if self.exchanges.get(source.name) is source and not queue.deleted:
+                self.attach(source, queue, routing_key, arguments)
+
+        replay = Replay(self._broker, source, binding, wanted, attach)
+        replay.told.append(done)
+        replay.start()
+
+    def attach(
         self, source: Exchange, destination: Destination, routing_key: str, arguments: Table
     ) -> None:
-        """Repeats are no error. Raises `ChannelError` 406 for bad arguments."""
-        source.bind(destination, routing_key, arguments)
+        """As `bind`, without what was kept."""
+        if source.bind(destination, routing_key, arguments):
+            for replay in replays_of(source, destination):
+                replay.bound(Binding(destination, routing_key, arguments))
         if isinstance(destination, Queue):
             if destination.bound is None:
                 destination.bound = {}
@@ -318,7 +443,13 @@ class VirtualHost:
     def unbind(
         self, source: Exchange, destination: Destination, routing_key: str, arguments: Table
     ) -> None:
-        """There need not be such a binding."""
+        """There need not be such a binding; one that is not in force yet is taken back."""
+        binding = Binding(destination, routing_key, arguments)
+        for replay in replays_of(source, destination):
+            if replay.binding == binding:
+                replay.end(in_force=False)
+            else:
+                replay.unbound(binding)
         if source.unbind(destination, routing_key, arguments):
             if destination not in source.destinations:
                 self._unbound(destination, source)

@@ -1,19 +1,22 @@
 """What a publish method frame says, resolved: channel, exchange, rights, route.
 
 An address is remembered as long as its route lives. It is `special` when each of its messages
-has to be looked at: a header decides the route, a mandatory message has none, a queue may
-refuse, a transaction keeps it until its commit.
+has to be looked at: each is routed by itself (by a header, or by chance), a mandatory message has
+no route, a queue may refuse, a transaction keeps it until its commit, its key is not permitted.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from ..queue.deduplication import SeenIds
+from ..rights import at_topics
 from ..route.exchange import Exchange
 from ..route.route import Route
 from ..wire.tables import syntax_error
 
 if TYPE_CHECKING:
+    from ..auth import TopicRights
     from ..queue.queue import Queue
     from .channel import Channel
     from .publish import Publisher
@@ -25,11 +28,14 @@ UNDECODABLE = "exchange or routing key of a publish can't be decoded"
 
 
 class Address:
-    """`exchange` is None for the default exchange; `number` is the publisher's channel."""
+    """`exchange` is None for the default exchange; `number` is the publisher's channel.
+
+    With `each_message` the route holds for no message and `queues` are not to be used.
+    """
 
     __slots__ = (
-        "confirming", "envelope", "exchange", "immediate",
-        "mandatory", "number", "publisher", "queues", "route", "routing_key", "special",
+        "confirming", "each_message", "envelope", "exchange", "immediate",
+        "mandatory", "number", "publisher", "queues", "route", "routing_key", "special", "topics",
         "transaction",
     )  # fmt: skip
 
@@ -43,6 +49,7 @@ class Address:
         flags: int,
         route: Route,
         transaction: Transaction | None = None,
+        topics: TopicRights | None = None,
     ) -> None:
         self.publisher = publisher
         self.number = number
@@ -54,6 +61,7 @@ class Address:
         self.immediate = bool(flags & IMMEDIATE)
         self.route = route
         self.transaction = transaction
+        self.topics = topics
         self._lead_to(route)
 
     def aim_at(self, envelope: bytes, key: bytes) -> None:
@@ -69,15 +77,24 @@ class Address:
             )
             self._lead_to(route)
 
+    @property
+    def seen(self) -> SeenIds | None:
+        """What the exchange has seen, if it drops messages that come again."""
+        seen = None if self.exchange is None else self.exchange.seen
+        return seen if isinstance(seen, SeenIds) else None
+
     def _lead_to(self, route: Route) -> None:
         # Exchanges among the destinations have been followed: queues are what is left.
         self.queues = queues = cast("tuple[Queue, ...]", route.queues)
-        self.special = self.immediate or (self.mandatory and not queues) or route.uses_headers
-        if self.transaction is not None:
+        self.each_message = route.uses_headers or route.each_message
+        self.special = self.immediate or (self.mandatory and not queues) or self.each_message
+        if self.transaction is not None or self.seen is not None:
             self.special = True
             return
+        if self.topics is not None and not self.topics.allow("write", self.routing_key):
+            self.special = True
         for queue in queues:
-            if queue.rules is not None and queue.rules.rejects:
+            if queue.rules is not None and (queue.rules.rejects or queue.marks):
                 self.special = True
 
 
@@ -103,7 +120,16 @@ def read_address(channel: Channel, payload: bytes, *, watched: bool) -> Address:
         payload[-1],
         route,
         channel.transaction,
+        _topics(channel, exchange),
     )
+
+
+def _topics(channel: Channel, exchange: Exchange | None) -> TopicRights | None:
+    """What keys are held against when a message is looked at, as its order of checks has it."""
+    if exchange is None:
+        return None
+    user, vhost = channel.connection.user, channel.vhost.name
+    return at_topics(user, vhost, exchange.name, exchange.type_name, exchange.arguments)
 
 
 def split_publish(payload: bytes) -> tuple[str, str]:

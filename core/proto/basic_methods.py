@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from pamqp import commands
 
-from ..equivalence import resource, type_name
+from ..equivalence import resource, shown, type_name
 from ..errors import ConnectionFault, access_refused, precondition_failed
 from ..model import Table
+from ..queue.arguments import MAX_TTL_MS
 from ..queue.queue import Queue
 from ..vhost import REPLY_PREFIX, REPLY_TO
 from ..wire.deliver import content_frames
@@ -47,6 +48,13 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
     queue = vhost.queue(name, channel.connection)
     if queue.exclusive_consumer is not None or (method.exclusive and queue.consumer_count):
         raise access_refused(f"{resource('queue', name, vhost.name)} in exclusive use")
+    if method.exclusive and queue.rules is not None and queue.rules.single_active:
+        # Two ways of being alone: who waits for the active one would never learn that it is.
+        raise access_refused(f"{resource('queue', name, vhost.name)} in exclusive use")
+    if channel.prefetch and queue.kind == "quorum":
+        raise ConnectionFault(
+            540, f"{resource('queue', name, vhost.name)} does not support global qos"
+        )
     arguments: Table = method.arguments or {}
     consumer = ChannelConsumer(
         tag,
@@ -57,7 +65,10 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
         priority=read_priority(arguments),
         prefetch=channel.default_prefetch,
         arguments=arguments,
+        timeout_ms=read_timeout(arguments),
     )
+    channel.broker.note_timeout(consumer.timeout_ms)
+    queue.check_consumer(consumer)
     _start(channel, consumer, method.nowait)
 
 
@@ -77,6 +88,19 @@ def _consume_replies(channel: Channel, tag: str, method: commands.Basic.Consume)
     name = REPLY_PREFIX + urlsafe_b64encode(secrets.token_bytes(18)).decode()
     channel.reply_queue = channel.vhost.make_reply_queue(name)
     _start(channel, ChannelConsumer(tag, channel.reply_queue, channel, no_ack=True), method.nowait)
+
+
+def read_timeout(arguments: Table) -> int | None:
+    """A consumer's `x-consumer-timeout` in milliseconds. Raises `ChannelError` 406."""
+    value = arguments.get("x-consumer-timeout")
+    if value is None and "x-consumer-timeout" not in arguments:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_TTL_MS:
+        raise precondition_failed(
+            f"invalid x-consumer-timeout '{shown(value)}': milliseconds from 0 (none) to "
+            f"{MAX_TTL_MS} are needed"
+        )
+    return value
 
 
 def read_priority(arguments: Table) -> int:
@@ -113,6 +137,7 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
     name = queue_name(channel, method.queue)
     channel.connection.user.require(vhost.name, "read", "queue", name)
     queue = vhost.queue(name, channel.connection)
+    queue.check_get()
     queue.used()
     channel.broker.settle(queue)
     queue.get(lambda: _answer_get(channel, queue, method.no_ack))
@@ -124,12 +149,14 @@ def _answer_get(channel: Channel, queue: Queue, no_ack: bool) -> None:
         return
     span = queue.take(1)
     if span is None:
-        if queue.waiting:
+        # It may wait for messages that have expired meanwhile: an empty one has nothing to give.
+        if queue.ready_count:
             queue.get(lambda: _answer_get(channel, queue, no_ack))
         else:
             channel.send(60, 72, b"\x00")
         return
-    block, index = span.run.block, span.run.index(span.low)
+    shown = queue.shown(span)
+    block, index = shown.run.block, shown.run.index(shown.low)
     tag = channel.next_tag
     channel.next_tag = tag + 1
     channel.send(
@@ -150,6 +177,7 @@ def _answer_get(channel: Channel, queue: Queue, no_ack: bool) -> None:
         queue.settle(span)
     else:
         channel.unacked.add(tag, None, queue, span)
+        channel.got_count += 1
 
 
 def ack(channel: Channel, method: commands.Basic.Ack) -> None:
@@ -161,7 +189,7 @@ def nack(channel: Channel, method: commands.Basic.Nack) -> None:
 
 
 def reject(channel: Channel, method: commands.Basic.Reject) -> None:
-    channel.refuse(method.delivery_tag or 0, False, method.requeue)
+    channel.refuse(method.delivery_tag or 0, False, method.requeue, failed=True)
 
 
 def recover(channel: Channel, method: commands.Basic.Recover) -> None:

@@ -6,6 +6,7 @@ everything but close and close-ok, and has given back its unacked messages at on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..block import Span
@@ -17,11 +18,13 @@ from ..wire.deliver import DeliverFramer, content_frames
 from ..wire.frames import method_frame, short_string
 from .confirms import Confirms
 from .content import Content
-from .transaction import Transaction, acknowledge, give_back, reject
+from .replies import Replies
+from .transaction import Transaction, acknowledge, fail, give_back, reject
 
 if TYPE_CHECKING:
     from ..auth import User
     from ..broker import Broker
+    from ..consumer_timeout import Marks
     from ..vhost import VirtualHost
     from .connection import Connection
 
@@ -39,8 +42,8 @@ class Channel:
 
     __slots__ = (
         "answers_wait", "confirms", "connection", "consumers", "content", "default_prefetch",
-        "flow_stopped", "last_queue", "next_tag", "number", "open", "prefetch", "reply_queue",
-        "transaction", "unacked",
+        "flow_stopped", "got_count", "last_queue", "marks", "next_tag", "number", "open",
+        "prefetch", "replies", "reply_queue", "transaction", "unacked",
     )  # fmt: skip
 
     def __init__(self, connection: Connection, number: int) -> None:
@@ -57,9 +60,15 @@ class Channel:
         self.content: Content | None = None
         self.confirms: Confirms | None = None
         self.transaction: Transaction | None = None
+        self.replies: Replies | None = None
+        """Those that wait, once there has been one."""
         self.consumers: dict[str, ChannelConsumer] = {}
         self.reply_queue: Queue | None = None
         self.unacked = Unacked()
+        self.got_count = 0
+        """Of the unacked, those that came by get: no prefetch limits them."""
+        self.marks: Marks | None = None
+        """How old its unacked deliveries are, once somebody has looked."""
 
     @property
     def broker(self) -> Broker:
@@ -109,26 +118,36 @@ class Channel:
         self.write(method_frame(self.number, class_id, method_id, arguments))
 
     def write(self, data: bytes | bytearray) -> None:
-        """Says something that must not come before the commit-ok of an earlier tx.commit."""
-        if self.transaction is None or not self.transaction.replies.hold(data):
+        """Says something that must not come before an answer that is due earlier."""
+        if self.replies is None or not self.replies.hold(data):
             self.connection.write(data)
+
+    def promise(self, class_id: int, method_id: int) -> Callable[[], None]:
+        """Says it when what this gives is called; answers that follow wait for it."""
+        if self.replies is None:
+            self.replies = Replies(self)
+        return self.replies.promise(method_frame(self.number, class_id, method_id))
 
     # -- as a session
 
     @property
     def unacked_count(self) -> int:
         transaction = self.transaction
-        return self.unacked.count + (0 if transaction is None else transaction.settled)
+        return (
+            self.unacked.count
+            - self.got_count
+            + (0 if transaction is None else transaction.settled)
+        )
 
     @property
     def writable(self) -> bool:
         return self.connection.writable and not self.flow_stopped and not self.answers_wait
 
-    def deliver(self, consumer: Consumer, span: Span) -> None:
+    def deliver(self, consumer: Consumer, span: Span, shown: Span | None = None) -> None:
         assert isinstance(consumer, ChannelConsumer)
         tag = self.next_tag
         count = span.high - span.low
-        self.connection.write(consumer.framer.frames(span, tag))
+        self.connection.write(consumer.framer.frames(shown or span, tag))
         self.next_tag = tag + count
         self.broker.counters.delivered += count
         if consumer.no_ack:
@@ -175,10 +194,10 @@ class Channel:
             piece.queue.settle(piece.span)
         self.credit_back(pieces)
 
-    def refuse(self, tag: int, multiple: bool, requeue: bool) -> None:
-        """Nack and reject: back to their place, or dead letters."""
+    def refuse(self, tag: int, multiple: bool, requeue: bool, *, failed: bool = False) -> None:
+        """Nack and reject (`failed`): back to their place, or dead letters."""
         pieces = self.take(tag, tag, multiple)
-        settlement = give_back if requeue else reject
+        settlement = (fail if failed else give_back) if requeue else reject
         if self.transaction is not None:
             self.transaction.settle(settlement, pieces)
             return
@@ -195,11 +214,11 @@ class Channel:
             gone = consumer is None or consumer.tag not in self.consumers
             here = piece.span.run.block.resident
             if requeue or gone or not here or not self.writable:
-                piece.queue.requeue(piece.span)
+                piece.queue.requeue(piece.span, failed=False)
             else:
                 assert consumer is not None
-                span = piece.span
-                self.deliver(consumer, Span(span.run, span.low, span.high, True))
+                span = Span(piece.span.run, piece.span.low, piece.span.high, True)
+                self.deliver(consumer, span, piece.queue.shown(span))
         self.reopen_consumers()
 
     def credit_back(self, pieces: list[Piece]) -> None:
@@ -214,8 +233,11 @@ class Channel:
 
     def _uncount(self, pieces: list[Piece]) -> None:
         for piece in pieces:
-            if piece.consumer is not None:
-                piece.consumer.unacked_count -= piece.span.high - piece.span.low
+            count = piece.span.high - piece.span.low
+            if piece.consumer is None:
+                self.got_count -= count
+            else:
+                piece.consumer.unacked_count -= count
 
     # -- confirms
 
@@ -234,8 +256,10 @@ class Channel:
         """Sends an unroutable message back, whole (AMQP 0-9-1 1.8.3.9)."""
         block = returned.run.block
         arguments = code.to_bytes(2, "big") + short_string(text) + block.envelope(0)
-        self.send(60, 50, arguments)
-        self.write(content_frames(block, 0, self.number, self.connection.frame_max))
+        # In a transaction behind its commit-ok; else nothing passes it, above all no confirm.
+        write = self.connection.write if self.transaction is None else self.write
+        write(method_frame(self.number, 60, 50, arguments))
+        write(content_frames(block, 0, self.number, self.connection.frame_max))
 
     # -- the end
 
@@ -244,6 +268,8 @@ class Channel:
         self.open = False
         if self.transaction is not None:
             self.transaction.end()
+        if self.replies is not None:
+            self.replies.end()
         self.end_content()
         consumers, self.consumers = self.consumers, {}
         pieces = self.unacked.take_all()

@@ -68,7 +68,10 @@ class State(Enum):
 
 
 class Connection(Output):
-    """State of one client; `peer_is_loopback` decides whether `guest` may log in."""
+    """State of one client; `peer_is_loopback` decides whether `guest` may log in.
+
+    `certified` is the user's name in a certificate that was verified, if there is one.
+    """
 
     def __init__(
         self,
@@ -76,18 +79,22 @@ class Connection(Output):
         transport: Transport,
         *,
         name: str = "",
+        address: str = "",
         peer_is_loopback: bool = True,
+        certified: str | None = None,
         fast: bool = True,
     ) -> None:
         super().__init__(broker, transport)
         self.name = name
+        self.address = address
         self.peer_is_loopback = peer_is_loopback
+        self.certified = certified
         self.state = State.HANDSHAKE
         self.user: User = User("")
         self.client_properties: Table = {}
         self.tells_cancels = False
         self.tells_blocks = False
-        self.vhost: VirtualHost = broker.vhosts["/"]
+        self.vhost: VirtualHost
         self.frame_max = _PRE_TUNE_FRAME_MAX
         self.channel_max = broker.limits.channel_max
         self.heartbeat_s = 0
@@ -113,6 +120,7 @@ class Connection(Output):
         """Whole frames of the last read are still to be taken: `receive(b"")` in a later turn."""
         self._behind = 0
         """The end of the frame at hand: where to go on if it ends the connection; 0 if unknown."""
+        self._secret_waits = False
         broker.connections[self] = None
 
     # -- input
@@ -203,6 +211,7 @@ class Connection(Output):
         while self.state is not State.CLOSED:
             if self.handshake is not None:
                 if self.handshake.paused:
+                    self.handshake.check_kept(size - at)
                     return at
             elif (
                 self._fast and self.state is State.OPEN and not self.contents_begun and not alarmed
@@ -427,6 +436,7 @@ class Connection(Output):
             )
         if number > self.channel_max:
             raise ConnectionFault(504, f"channel {number} is above channel_max {self.channel_max}")
+        self.broker.occupancy.check_channels(self.user)
         channel = self.channels[number] = Channel(self, number)
         channel.send(20, 11, b"\0\0\0\0")
 
@@ -479,14 +489,22 @@ class Connection(Output):
         return self.state is State.CLOSED
 
     def update_secret(self, secret: str | bytes) -> None:
-        """Takes the user's new password, or ends with 530 if it is not the user's."""
+        """Takes the user's new password, or ends with 530 if it is not the user's.
+
+        It is checked elsewhere while the connection goes on. Raises `ConnectionFault` 504 for a
+        second one before the first was answered, which no client sends: each costs a check.
+        """
+        if self._secret_waits:
+            raise ConnectionFault(504, "update-secret before the one before it was answered")
+        self._secret_waits = True
         password = secret if isinstance(secret, str) else secret.decode(errors="replace")
         self.transport.authenticate(self.user.name, password, self._secret_checked)
 
     def _secret_checked(self, user: User | None) -> None:
+        self._secret_waits = False
         if self.state is not State.OPEN:
             return
-        if user is None:
+        if user is not self.user:
             self.culprit = (10, 70)
             self.fail(ConnectionFault(530, f"new secret refused for user '{self.user.name}'"))
         else:
@@ -497,6 +515,12 @@ class Connection(Output):
         self._release()
         self.write(method_frame(0, 10, 51))
         self.finish()
+
+    def abandon(self) -> None:
+        """The client has left by its transport's own words, or broke a rule of those."""
+        if not self.is_closed:
+            self._release()
+            self.finish()
 
     def finish(self) -> None:
         """Nothing more will be said or heard."""
@@ -532,7 +556,8 @@ class Connection(Output):
             # What comes now is only looked through for its end, which must be heard.
             self.broker.alarms.forget(self)
             self._go_on()
-        self.user.unwatch(self.forget_addresses)
+        self.user.unwatch(self._user_changed)
+        self.broker.occupancy.leave(self)
         for channel in self.channels.values():
             if channel.open:
                 channel.release()
@@ -547,9 +572,20 @@ class Connection(Output):
         self._intake.flush()
         self._intake.forget()
 
+    def _user_changed(self) -> None:
+        """At once: what is remembered holds no more, and who was removed is sent away."""
+        self.forget_addresses()
+        if self.user.removed:
+            self.force(f"user '{self.user.name}' is deleted")
+
+    def force(self, reason: str) -> None:
+        """Closes the connection for somebody else's reason (320)."""
+        self.fail(ConnectionFault(320, reason))
+        self.broker.on_work()
+
     def logged_in(self, user: User) -> None:
         self.user = user
-        user.watch(self.forget_addresses)
+        user.watch(self._user_changed)
 
     def opened(self, vhost: VirtualHost) -> None:
         """The handshake is over."""

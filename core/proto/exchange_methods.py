@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pamqp import commands
 
 from ..model import Table
-from ..route.exchange import ALTERNATE_EXCHANGE
+from ..rights import to_bind, to_declare
+from ..route.registry import check_type
 from ..vhost import DEFAULT_EXCHANGE
 
 if TYPE_CHECKING:
@@ -18,15 +19,14 @@ def declare(channel: Channel, method: commands.Exchange.Declare) -> None:
     vhost, user, name = channel.vhost, channel.connection.user, method.exchange
     if method.passive:
         vhost.refuse_default(name)
+        user.require_any(vhost.name, "exchange", name)
         vhost.exchange(name)
     else:
         arguments: Table = method.arguments or {}
+        check_type(method.exchange_type)
         vhost.refuse_default(name)
-        user.require(vhost.name, "configure", "exchange", name)
-        alternate = arguments.get(ALTERNATE_EXCHANGE)
-        if isinstance(alternate, str):
-            user.require(vhost.name, "read", "exchange", name)
-            user.require(vhost.name, "write", "exchange", alternate)
+        is_new = name not in vhost.exchanges
+        to_declare(user, vhost.name, "exchange", name, arguments, is_new=is_new)
         vhost.declare_exchange(
             name,
             method.exchange_type,
@@ -76,5 +76,4 @@ def _check_ends(
     for name in (method.source, method.destination):
         if name == DEFAULT_EXCHANGE:
             vhost.refuse_default(name)
-    user.require(vhost.name, "write", "exchange", method.destination)
-    user.require(vhost.name, "read", "exchange", method.source)
+    to_bind(user, vhost, method.source, "exchange", method.destination, method.routing_key)

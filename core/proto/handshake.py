@@ -6,6 +6,7 @@ the negotiated limits.
 
 from __future__ import annotations
 
+import logging
 from enum import Enum, auto
 from functools import cache
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from pamqp import base, commands
 
 from .. import VERSION
-from ..auth import User
+from ..auth import GUEST, User
 from ..errors import ConnectionFault
 from ..wire.frames import PROTOCOL_HEADER, method_frame
 from ..wire.tables import decode_table, encode_table
@@ -21,10 +22,16 @@ from ..wire.tables import decode_table, encode_table
 if TYPE_CHECKING:
     from .connection import Connection
 
+logger = logging.getLogger(__name__)
+
 HEADERS = (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09")
 FRAME_MIN_SIZE = 4_096
 LOGIN_DELAY_S = 3.0
 """A client that can't read a refusal is kept waiting before it is dropped: slows guessing."""
+KEPT_MAX_BYTES = 16_384
+MECHANISMS = "PLAIN AMQPLAIN"
+EXTERNAL = "EXTERNAL"
+"""Offered to those whose certificate was verified and has a name in it, and to nobody else."""
 
 COMPATIBLE_PRODUCT = "RabbitMQ"
 COMPATIBLE_VERSION = "3.13.7"
@@ -71,6 +78,16 @@ class Handshake:
         """While a password is checked nothing more is read."""
         return self._stage is Stage.AUTHENTICATING
 
+    def check_kept(self, size: int) -> None:
+        """What came behind a login is kept until the password was checked.
+
+        Raises `ConnectionFault` 501 for more than one who is not known yet may leave here.
+        """
+        if size > KEPT_MAX_BYTES:
+            raise ConnectionFault(
+                501, f"{size} bytes before the login was answered, at most {KEPT_MAX_BYTES}"
+            )
+
     def receive_header(self, data: bytes) -> int:
         """Gives the octets used up, 0 while the header is not complete.
 
@@ -84,7 +101,8 @@ class Handshake:
         if len(head) < 8:
             return 0
         self._stage = Stage.START_OK
-        self._connection.write(method_frame(0, 10, 10, _start_arguments()))
+        external = self._connection.certified is not None
+        self._connection.write(method_frame(0, 10, 10, _start_arguments(external)))
         return 8
 
     def receive(self, method: base.Frame) -> None:
@@ -108,12 +126,28 @@ class Handshake:
             connection.tells_cancels = capabilities.get("consumer_cancel_notify") is True
             connection.tells_blocks = capabilities.get("connection.blocked") is True
         self._mechanism = method.mechanism
-        name, password = read_credentials(method.mechanism, method.response)
-        if connection.broker.users.known(name, password, loopback=connection.peer_is_loopback):
-            self._answer(connection.broker.users.get(name))
+        if method.mechanism == EXTERNAL and connection.certified is not None:
+            # The response is not looked at, as RabbitMQ does: who it is stands in the certificate.
+            self._answer(self._certified_user(connection.certified))
             return
+        name, password = read_credentials(method.mechanism, method.response)
+        users = connection.broker.users
+        if not users.throttle.wait_s(name, connection.address):
+            user = users.known(name, password, loopback=connection.peer_is_loopback)
+            if user is not None:
+                self._answer(user)
+                return
         self._stage = Stage.AUTHENTICATING
         connection.transport.authenticate(name, password, self._authenticated)
+
+    def _certified_user(self, name: str) -> User | None:
+        """There need not be one of that name; and `guest` is no name for others (see `Users`)."""
+        connection = self._connection
+        user = connection.broker.users.get(name)
+        if user is None or (name == GUEST and not connection.peer_is_loopback):
+            logger.warning("connection %s: certificate of %.300r refused", connection.name, name)
+            return None
+        return user
 
     def _authenticated(self, user: User | None) -> None:
         """The answer comes in a later turn; what was sent meanwhile is taken now."""
@@ -178,6 +212,7 @@ class Handshake:
             raise ConnectionFault(
                 530, f"access to vhost '{name}' refused for user '{connection.user.name}'"
             )
+        connection.broker.occupancy.enter(connection, vhost)
         connection.opened(vhost)
         connection.write(method_frame(0, 10, 41, b"\x00"))
 
@@ -191,7 +226,7 @@ def read_credentials(mechanism: str, response: str | bytes) -> tuple[str, str]:
     raw = response.encode() if isinstance(response, str) else bytes(response)
     if mechanism == "PLAIN":
         parts = raw.split(b"\0")
-        if len(parts) != 3:
+        if len(parts) != 3 or parts[0]:  # nobody logs in on behalf of another (RFC 4616 2)
             raise ConnectionFault(502, "PLAIN response is not of the form NUL user NUL password")
         try:
             return parts[1].decode(), parts[2].decode()
@@ -217,7 +252,7 @@ def _negotiate(name: str, asked: int, offered: int) -> int:
 
 
 @cache
-def _start_arguments() -> bytes:
+def _start_arguments(external: bool) -> bytes:
     properties = encode_table(
         {
             "product": COMPATIBLE_PRODUCT,
@@ -229,7 +264,7 @@ def _start_arguments() -> bytes:
             "capabilities": dict.fromkeys(CAPABILITIES, True),
         }
     )
-    mechanisms = b"PLAIN AMQPLAIN"
+    mechanisms = f"{MECHANISMS} {EXTERNAL}".encode() if external else MECHANISMS.encode()
     locales = b"en_US"
     return b"".join(
         (

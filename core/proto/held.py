@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from array import array
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..block import ScatteredBlock, WholeBlock
+from ..marking import marked
 from ..wire.frames import BASIC, BODY, frame, header_frame, method_frame
 from .intake import in_order
 from .publish import HeldPublish, hand_over
@@ -41,16 +42,18 @@ class HeldOne:
         """As `Broker.offer`."""
         held = self._publish
         broker = held.address.publisher.broker
+        queues = _living(held.address, held.queues)
+        if any(queue.marks for queue in queues):
+            queues = _again(held)
         block = WholeBlock(
             held.envelope,
-            held.properties,
+            marked(queues, held.properties),
             held.body,
             broker.store.reserve(1),
             held.traits,
             broker.now_ms,
             held.blind,
         )
-        queues = _living(held.address, held.queues)
         return hand_over(held.address, block, queues, held.keys, held.headers)
 
 
@@ -124,15 +127,26 @@ def is_plain(publish: HeldPublish) -> bool:
     address = publish.address
     if address.immediate or publish.blind or (address.mandatory and not publish.queues):
         return False
+    if address.seen is not None:
+        return False
     if len(publish.body) + len(publish.properties) > _PLAIN_MAX_BYTES:
         return False
-    return not any(queue.rules is not None and queue.rules.rejects for queue in publish.queues)
+    return not any(
+        queue.rules is not None and (queue.rules.rejects or queue.marks) for queue in publish.queues
+    )
 
 
 def held_bytes(publish: HeldPublish, plain: bool) -> int:
     """About what it takes in memory."""
     beside = _BATCHED_BYTES if plain else _ALONE_BYTES
     return len(publish.body) + len(publish.properties) + beside
+
+
+def _again(held: HeldPublish) -> tuple[Queue, ...]:
+    """Where it goes by now: a binding that has got all that was kept before must get it too."""
+    vhost = held.address.publisher.vhost
+    route = vhost.route(held.address.exchange, held.keys, held.headers, watched=False)
+    return cast("tuple[Queue, ...]", route.queues)
 
 
 def _living(address: Address, queues: tuple[Queue, ...]) -> tuple[Queue, ...]:

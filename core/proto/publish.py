@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Protocol, cast
 from ..block import Block, Run, Span, WholeBlock
 from ..equivalence import type_name
 from ..errors import precondition_failed
-from ..model import Table
+from ..marking import marked
+from ..model import MessageHeaders, Table
+from ..queue.retained import RetainedQueue
 from ..vhost import REPLY_TO
 from ..wire import properties as wire
 from ..wire.properties import Traits
@@ -78,20 +80,34 @@ def publish_one(address: Address, traits: Traits, properties: bytes, body: bytes
     """Publishes one message and notes its confirm; in a transaction, it is kept for the commit.
 
     Raises:
-        ChannelError: 406 for a bad expiration, user-id or CC, in the order of RabbitMQ.
+        ChannelError: 406 for a bad expiration, 403 for a key against the topic permissions, 406
+            for a bad user-id or CC, in the order of RabbitMQ.
     """
     publisher = address.publisher
     headers: Table = {}
     blind: list[str] = []
     keys: list[str] = [address.routing_key]
-    if traits.inspected or address.route.uses_headers:
+    topics = address.topics
+    if topics is not None:
+        if traits.expiration is not None:
+            _check_expiration(traits.expiration)
+        topics.require("write", address.routing_key)
+    # For an immediate one, an alternate may look at headers that its own exchange does not.
+    if traits.inspected or address.each_message or address.immediate:
         properties, headers = _inspect(publisher, traits, properties)
         blind = _extra_keys(headers, "BCC")
         keys += [*_extra_keys(headers, "CC"), *blind]
+        if topics is not None:
+            for key in keys[1:]:
+                topics.require("write", key)
     queues, route = address.queues, address.route
-    if route.uses_headers or route.dead or (len(keys) > 1 and route.uses_key):
+    if address.each_message or route.dead or (len(keys) > 1 and route.uses_key):
         route = publisher.vhost.route(address.exchange, keys, headers, watched=False)
         queues = cast("tuple[Queue, ...]", route.queues)
+    if address.special:
+        for seen in (address.seen, *(queue.seen for queue in queues)):
+            if seen is not None:
+                seen.check(properties)
     if address.transaction is not None:
         address.transaction.hold(
             HeldPublish(
@@ -100,6 +116,8 @@ def publish_one(address: Address, traits: Traits, properties: bytes, body: bytes
             )
         )  # fmt: skip
         return
+    if not address.immediate:  # Nobody knows yet whether that is kept.
+        properties = marked(queues, properties)
     broker = publisher.broker
     block = WholeBlock(
         address.envelope,
@@ -121,11 +139,27 @@ def hand_over(
     address: Address, block: Block, queues: tuple[Queue, ...], keys: list[str], headers: Table
 ) -> tuple[bool, int]:
     """Puts the message into its queues, or sends it back; the answer is `Broker.offer`'s."""
+    seen, store = address.seen, address.publisher.broker.store
+    if seen is None:
+        return _hand_over(address, block, queues, keys, headers)
+    if seen.has_seen(block):
+        # It is as lasting as the one that it repeats.
+        return True, store.barrier() if block.traits.persistent else 0
+    with store.together():
+        accepted, commit = _hand_over(address, block, queues, keys, headers)
+        if accepted and queues:
+            seen.remember(block)
+    return accepted, commit
+
+
+def _hand_over(
+    address: Address, block: Block, queues: tuple[Queue, ...], keys: list[str], headers: Table
+) -> tuple[bool, int]:
     publisher = address.publisher
     returned = Span(Run(block, None), 0, 1)
     if not queues and address.mandatory:
         publisher.send_return(NO_ROUTE, "NO_ROUTE", returned)
-    elif queues and address.immediate:
+    elif address.immediate:
         queues = _ready_queues(address, queues, keys, headers)
         if not queues:
             publisher.send_return(NO_CONSUMERS, "NO_CONSUMERS", returned)
@@ -139,20 +173,24 @@ def _ready_queues(
     vhost = address.publisher.vhost
     exchange = address.exchange
     passed = set()
+    kept: tuple[Queue, ...] = ()
     while True:
         for queue in queues:
             address.publisher.broker.settle(queue)
         ready = tuple(queue for queue in queues if queue.has_ready_consumer)
+        kept += tuple(queue for queue in queues if isinstance(queue, RetainedQueue))
         passed.add(exchange)
         name = None if exchange is None else exchange.alternate
         exchange = None if name is None else vhost.exchanges.get(name)
         if ready or exchange is None or exchange in passed:
-            return ready
+            return ready and ready + kept
         route = vhost.route(exchange, keys, headers, watched=False)
         queues = cast("tuple[Queue, ...]", route.queues)
 
 
-def _inspect(publisher: Publisher, traits: Traits, properties: bytes) -> tuple[bytes, Table]:
+def _inspect(
+    publisher: Publisher, traits: Traits, properties: bytes
+) -> tuple[bytes, MessageHeaders]:
     """Checks what may be refused; gives the list to store and the headers as they came."""
     parts = wire.split(properties)
     if traits.expiration is not None:
@@ -172,7 +210,7 @@ def _inspect(publisher: Publisher, traits: Traits, properties: bytes) -> tuple[b
             raise precondition_failed("fast reply consumer does not exist")
         name = publisher.reply_name.encode()
         parts[wire.REPLY_TO] = bytes((len(name),)) + name
-    return wire.join(parts), headers
+    return wire.join(parts), MessageHeaders(headers, properties)
 
 
 def _check_expiration(text: str) -> None:

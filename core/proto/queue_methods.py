@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from pamqp import commands
 
+from ..default_type import with_default_type
 from ..errors import access_refused, not_found
 from ..model import Table
 from ..queue.queue import Queue
+from ..rights import to_bind, to_declare
 from ..vhost import REPLY_PREFIX, REPLY_TO
 from ..wire.frames import short_string
 
@@ -32,14 +34,17 @@ def _declare(channel: Channel, method: commands.Queue.Declare) -> Queue:
     vhost, connection, name = channel.vhost, channel.connection, method.queue
     user = connection.user
     arguments: Table = method.arguments or {}
+    if vhost.properties:
+        arguments = with_default_type(
+            vhost, name, arguments,
+            durable=method.durable, exclusive=method.exclusive, auto_delete=method.auto_delete,
+        )  # fmt: skip
     if name.startswith("amq."):
         raise access_refused(f"queue name '{name}' contains reserved prefix 'amq.*'")
-    if name:
-        user.require(vhost.name, "configure", "queue", name)
-    exchange = arguments.get("x-dead-letter-exchange")
-    if isinstance(exchange, str) and name:
-        user.require(vhost.name, "read", "queue", name)
-        user.require(vhost.name, "write", "exchange", exchange)
+    server_named = "" if name else vhost.server_name()
+    to_declare(
+        user, vhost.name, "queue", name or server_named, arguments, is_new=name not in vhost.queues
+    )
     queue = vhost.declare_queue(
         name,
         durable=method.durable,
@@ -47,6 +52,7 @@ def _declare(channel: Channel, method: commands.Queue.Declare) -> Queue:
         auto_delete=method.auto_delete,
         arguments=arguments,
         owner=connection,
+        server_named=server_named,
     )
     if queue.owner is connection:
         connection.exclusive_queues[queue] = None
@@ -54,7 +60,9 @@ def _declare(channel: Channel, method: commands.Queue.Declare) -> Queue:
 
 
 def _declare_passive(channel: Channel, method: commands.Queue.Declare) -> Queue:
-    queue = channel.vhost.queue(queue_name(channel, method.queue), channel.connection)
+    name = queue_name(channel, method.queue)
+    channel.connection.user.require_any(channel.vhost.name, "queue", name)
+    queue = channel.vhost.queue(name, channel.connection)
     queue.used()
     return queue
 
@@ -77,10 +85,15 @@ def bind(channel: Channel, method: commands.Queue.Bind) -> None:
     key = method.routing_key or ""
     if not method.queue and not key:
         key = channel.last_queue
-    queue = vhost.queue(_may_bind(channel, method.queue, method.exchange), channel.connection)
-    vhost.bind(vhost.exchange(method.exchange), queue, key, method.arguments or {})
-    if not method.nowait:
-        channel.send(50, 21)
+    name = _may_bind(channel, method.queue, method.exchange, key)
+    queue = vhost.queue(name, channel.connection)
+    exchange = vhost.exchange(method.exchange)
+    bound = _not_told if method.nowait else channel.promise(50, 21)
+    vhost.bind(exchange, queue, key, method.arguments or {}, bound)
+
+
+def _not_told() -> None:
+    """A client that does not wait."""
 
 
 def unbind(channel: Channel, method: commands.Queue.Unbind) -> None:
@@ -89,7 +102,7 @@ def unbind(channel: Channel, method: commands.Queue.Unbind) -> None:
     key = method.routing_key or ""
     if not method.queue and not key:
         key = channel.last_queue
-    name = _may_bind(channel, method.queue, method.exchange)
+    name = _may_bind(channel, method.queue, method.exchange, key)
     exchange = vhost.exchanges.get(method.exchange)
     if exchange is not None and name in vhost.queues:
         queue = vhost.queue(name, channel.connection)
@@ -97,13 +110,12 @@ def unbind(channel: Channel, method: commands.Queue.Unbind) -> None:
     channel.send(50, 51)
 
 
-def _may_bind(channel: Channel, name: str, exchange: str) -> str:
+def _may_bind(channel: Channel, name: str, exchange: str, key: str) -> str:
     """Gives the queue's name. Raises `ChannelError` 403."""
     vhost, user = channel.vhost, channel.connection.user
     name = queue_name(channel, name)
     vhost.refuse_default(exchange)
-    user.require(vhost.name, "write", "queue", name)
-    user.require(vhost.name, "read", "exchange", exchange)
+    to_bind(user, vhost, exchange, "queue", name, key)
     return name
 
 
@@ -111,6 +123,7 @@ def purge(channel: Channel, method: commands.Queue.Purge) -> None:
     name = queue_name(channel, method.queue)
     channel.connection.user.require(channel.vhost.name, "read", "queue", name)
     queue = channel.vhost.queue(name, channel.connection)
+    queue.check_purge()
     channel.broker.settle(queue)
     purged = queue.purge()
     if not method.nowait:

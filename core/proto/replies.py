@@ -1,12 +1,13 @@
-"""What a channel says behind a tx.commit that waits for the disk.
+"""What a channel says behind a tx.commit that waits for the disk, or a binding for old messages.
 
-Clients match answers to methods by their order (AMQP 0-9-1 2.2.2), so none may pass a commit-ok
-that is due before it. Deliveries may, as long as no answer waits; then they stand behind it too.
+Clients match answers to methods by their order (AMQP 0-9-1 2.2.2), so none may pass another that
+is due before it. Deliveries may, as long as no answer waits; then they stand behind it too.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..errors import ChannelError, precondition_failed
@@ -18,11 +19,23 @@ if TYPE_CHECKING:
 _TX, _COMMIT, _COMMIT_OK = 90, 20, 21
 _ENTRY_BYTES = 128
 """About what a place in the line takes beside its bytes."""
-_Entry = tuple[int, bool] | bytes | bytearray
+
+
+class _Promise:
+    """An answer that is not `due` yet."""
+
+    __slots__ = ("data", "due")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.due = False
+
+
+_Entry = tuple[int, bool] | _Promise | bytes | bytearray
 
 
 class Replies:
-    """The line: commits, each with its number and whether all of it was taken, and bytes."""
+    """The line: commits, each with its number and whether all of it was taken, promises, bytes."""
 
     __slots__ = ("_channel", "_held_bytes", "_line", "_listens")
 
@@ -36,6 +49,17 @@ class Replies:
         """The answer to tx.commit stands in line, until the store has committed `number`."""
         self._append((number, complete))
         self._go_on()
+
+    def promise(self, data: bytes) -> Callable[[], None]:
+        """This answer stands in line until what it gives is called."""
+        promise = _Promise(data)
+        self._append(promise)
+
+        def keep() -> None:
+            promise.due = True
+            self._go_on()
+
+        return keep
 
     def hold(self, data: bytes | bytearray) -> bool:
         """Takes an answer that has to wait; False if it can be written at once."""
@@ -64,7 +88,11 @@ class Replies:
         store, channel, line = self._channel.broker.store, self._channel, self._line
         while line:
             entry = line[0]
-            if not isinstance(entry, tuple):
+            if isinstance(entry, _Promise):
+                if not entry.due:
+                    return
+                channel.connection.write(entry.data)
+            elif not isinstance(entry, tuple):
                 channel.connection.write(entry)
             elif entry[0] > max(store.committed, store.refused):
                 self._listen()
@@ -91,7 +119,7 @@ class Replies:
 
 
 def _size(entry: _Entry) -> int:
-    return _ENTRY_BYTES + (0 if isinstance(entry, tuple) else len(entry))
+    return _ENTRY_BYTES + (len(entry) if isinstance(entry, bytes | bytearray) else 0)
 
 
 def _error(lost: bool, complete: bool) -> ChannelError | None:

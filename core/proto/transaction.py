@@ -34,7 +34,11 @@ def acknowledge(piece: Piece) -> None:
 
 
 def give_back(piece: Piece) -> None:
-    piece.queue.requeue(piece.span)
+    piece.queue.requeue(piece.span, failed=False)
+
+
+def fail(piece: Piece) -> None:
+    piece.queue.requeue(piece.span, failed=True)
 
 
 def reject(piece: Piece) -> None:
@@ -55,7 +59,7 @@ class Transaction:
         self._settlements: list[tuple[Settlement, list[Piece]]] = []
         self._bytes = 0
         self.settled = 0
-        self.replies = Replies(channel)
+        self.replies = channel.replies = channel.replies or Replies(channel)
 
     def hold(self, publish: HeldPublish) -> None:
         """Raises `ChannelError` 406 for more than a transaction may hold."""

@@ -9,7 +9,7 @@ import pytest
 from tests.support.amqp import Client, Reply, bodies, make_broker, method, publish, take_turns
 from warren.core.block import Span
 from warren.core.clock import ManualClock
-from warren.core.mover import MOVES_PER_TURN
+from warren.core.mover import AHEAD_BLOCKS, MOVES_PER_TURN
 from warren.core.store.memory import LateStore
 from warren.core.store.port import QueueIdentity
 
@@ -199,6 +199,92 @@ def test_dead_letters_of_a_deleted_queue_still_move(client: Client) -> None:
     assert client.messages("dead") == 1
 
 
+def test_letters_keep_their_order_whatever_they_are(client: Client) -> None:
+    """Large ones and those with blind copies travel alone, the others together."""
+    declare(client, dead_letter_routing_key=None, dead_letter_exchange="amq.fanout")
+    client.call("Queue.Bind", queue="dead", exchange="amq.fanout")
+    kinds: list[tuple[bytes, dict[str, Any]]] = [
+        (b"small", {}), (bytes(70_000), {}), (b"blind", {"headers": {"BCC": ["none"]}}),
+        (b"", {"priority": 3}), (b"other", {"app_id": "a"}),
+    ]  # fmt: skip
+    sent = []
+    for number in range(40):
+        body, properties = kinds[number * 7 % 5]
+        sent.append(b"%d " % number + body)
+        client.publish(sent[-1], properties, routing_key="q")
+    client.consume("q")
+    client.send("Basic.Nack", delivery_tag=40, multiple=True)
+    found = client.consume("dead", "d", no_ack=True)
+    assert [letter.body for letter in found] == sent
+    kept = [letter.properties.app_id for letter in found if letter.properties]
+    assert kept.count("a") == 8
+
+
+def test_letters_of_one_read_go_to_their_own_queues(client: Client) -> None:
+    for queue in ("even", "odd"):
+        client.declare(queue)
+        client.call("Queue.Bind", queue=queue, exchange="amq.direct", routing_key=queue)
+    declare(client, dead_letter_exchange="amq.direct", dead_letter_routing_key=None)
+    for key in ("even", "odd"):
+        client.call("Queue.Bind", queue="q", exchange="amq.topic", routing_key=key)
+    row = (
+        publish(1, b"%d" % number, exchange="amq.topic", routing_key=("even", "odd")[number % 2])
+        for number in range(30)
+    )
+    client.feed(b"".join(row))
+    client.consume("q")
+    client.send("Basic.Nack", delivery_tag=30, multiple=True)
+    for place, queue in enumerate(("even", "odd")):
+        found = client.consume(queue, queue, no_ack=True)
+        assert bodies(found) == [b"%d" % number for number in range(place, 30, 2)]
+        assert {letter.headers["x-death"][0]["routing-keys"][0] for letter in found} == {queue}
+
+
+def test_alike_letters_have_their_own_time(client: Client, clock: ManualClock) -> None:
+    declare(client)
+    for _ in range(2):
+        client.publish(b"x", routing_key="q")
+        reject(client)
+        clock.advance(1_000)
+    times = [got(client).headers["x-death"][0]["time"].timestamp() for _ in range(2)]
+    assert times[1] - times[0] == 1
+
+
+def test_the_rules_at_its_death_count(client: Client, clock: ManualClock) -> None:
+    """A policy may change them while letters wait for their turn."""
+    declare(client, max_length=0)
+    queue = client.broker.vhosts["/"].queues["q"]
+    stream = b"".join(publish(1, b"x", routing_key="q") for _ in range(3 * MOVES_PER_TURN))
+    client.broker.tick()
+    client.connection.receive(stream)
+    client.broker.turn()
+    queue.apply(None)
+    take_turns(client.broker)
+    assert client.messages("dead") == 3 * MOVES_PER_TURN
+
+
+def test_letters_of_a_virtual_host_that_is_gone(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    declare(client)
+    client.publish(b"x", routing_key="q")
+    tag = client.call("Basic.Get", queue="q")["delivery_tag"]
+    gone = client.broker.vhosts.pop("/")
+    client.receive(method(1, "Basic.Reject", delivery_tag=tag))
+    assert gone.queues["dead"].ready_count == 0
+    assert caplog.records == [], "nothing is wrong with that"
+
+
+def test_a_queue_that_refuses_letters(client: Client) -> None:
+    """As RabbitMQ's default strategy has it (at-most-once), the letter is dropped."""
+    client.declare("full", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
+    declare(client, dead_letter_routing_key="full")
+    for _ in range(3):
+        client.publish(b"x", routing_key="q")
+        reject(client)
+    assert (client.messages("full"), client.messages("q")) == (1, 0)
+
+
 # -- what a publisher may have written itself
 
 
@@ -289,3 +375,57 @@ def test_a_moved_message_lasts_where_it_goes() -> None:
     (letter,) = client.come()
     assert letter.properties is not None
     assert (letter.body, letter.properties.delivery_mode) == (b"x", 2)
+
+
+def test_letters_that_left_memory_are_read_together() -> None:
+    store = LateStore()
+    store.paging = False
+    client = Client(make_broker(store))
+    client.declare("dead", durable=True)
+    client.declare("q", durable=True, arguments={
+        "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead",
+    })  # fmt: skip
+    count = 2 * AHEAD_BLOCKS
+    for number in range(count):
+        client.publish(b"%d" % number, {"delivery_mode": 2}, routing_key="q")
+    client.consume("q")
+    store.page_out()
+    client.send("Basic.Nack", delivery_tag=count, multiple=True)
+    assert client.messages("dead") == 0
+    assert store.reads == AHEAD_BLOCKS
+    store.arrive()
+    take_turns(client.broker)
+    assert client.messages("dead") == AHEAD_BLOCKS
+    store.arrive()
+    take_turns(client.broker)
+    assert bodies(client.consume("dead", "d")) == [b"%d" % number for number in range(count)]
+
+
+class LosingStore(LateStore):
+    """Of what left memory, what is at odd places can't be read any more."""
+
+    def arrive(self) -> int:
+        reads, self._reads = self._reads, []
+        for place, (block, ready) in enumerate(reads):
+            if place % 2 == 0 and not block.resident:
+                block.restore(self._written[block])
+            ready()
+        return len(reads)
+
+
+def test_a_letter_that_cannot_be_read_does_not_hold_the_others() -> None:
+    store = LosingStore()
+    store.paging = False
+    client = Client(make_broker(store))
+    client.declare("dead", durable=True)
+    client.declare("q", durable=True, arguments={
+        "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead",
+    })  # fmt: skip
+    for number in range(10):
+        client.publish(b"%d" % number, {"delivery_mode": 2}, routing_key="q")
+    client.consume("q")
+    store.page_out()
+    client.send("Basic.Nack", delivery_tag=10, multiple=True)
+    store.arrive()
+    take_turns(client.broker)
+    assert bodies(client.consume("dead", "d")) == [b"%d" % number for number in range(0, 10, 2)]

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from tests.support.amqp import Client, Reply, make_broker, method, publish, read
 from warren.core.clock import ManualClock
 from warren.core.proto.connection import State
 from warren.core.proto.intake import ADDRESSES_MAX
+from warren.core.route import at_random
 from warren.core.store.memory import LateStore
 
 READER_CHANNEL = 5
@@ -43,8 +45,16 @@ UNIQUE = "another key for each message"
 ADDRESSES = (
     ("", "acked"), ("", "acked"), ("", "read"), ("", "kept"), ("", "nobody"), ("amq.fanout", ""),
     ("amq.topic", "eu.fr"), ("amq.topic", UNIQUE), ("amq.headers", ""), ("", "durable"),
-    ("", "short"),
+    ("", "short"), ("by-key", "eu.fr"), ("by-key", UNIQUE), ("by-id", UNIQUE), ("parts", UNIQUE),
+    ("any", UNIQUE), ("amq.topic", "by.id"),
 )  # fmt: skip
+EXCHANGES: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("by-key", "x-consistent-hash", {}),
+    ("by-id", "x-consistent-hash", {"hash-property": "message_id"}),
+    ("parts", "x-modulus-hash", {}),
+    ("any", "x-random", {"alternate-exchange": "by-key"}),
+)
+"""Those that choose one queue; `any` chooses its last binding here."""
 FAULTS = (
     publish(1, b"x", exchange="absent"),
     publish(1, b"x", {"user_id": "somebody"}, routing_key="acked"),
@@ -128,6 +138,15 @@ class Side:
             self.publisher.call("Queue.Bind", queue=queue, exchange="amq.topic", routing_key="eu.#")
         self.publisher.call(
             "Queue.Bind", queue="kept", exchange="amq.headers", arguments={"kind": "a"}
+        )
+        for name, kind, arguments in EXCHANGES:
+            self.publisher.call(
+                "Exchange.Declare", exchange=name, exchange_type=kind, arguments=arguments
+            )
+            for queue, weight in (("acked", "10"), ("read", "20"), ("kept", "10")):
+                self.publisher.call("Queue.Bind", queue=queue, exchange=name, routing_key=weight)
+        self.publisher.call(
+            "Exchange.Bind", destination="by-id", source="amq.topic", routing_key="by.*"
         )
         self.publisher.feed(open_channel(2))
         self.publisher.send("Confirm.Select")
@@ -285,6 +304,8 @@ OTHERS = st.sampled_from(
         method(1, "Queue.Purge", queue="short"),
         publish(1, b"?", {"reply_to": "amq.rabbitmq.reply-to"}, routing_key="acked"),
         method(1, "Queue.Unbind", queue="read", exchange="amq.topic", routing_key="eu.#"),
+        method(1, "Queue.Unbind", queue="acked", exchange="by-key", routing_key="10"),
+        method(1, "Queue.Unbind", queue="kept", exchange="any", routing_key="10"),
         method(1, "Queue.Bind", queue="read", exchange="amq.topic", routing_key="eu.#"),
         method(1, "Confirm.Select"),
         method(2, "Confirm.Select"),
@@ -351,6 +372,18 @@ def readable(out: bytes) -> list[Reply]:
     return [
         Reply(reply.channel, reply.name, reply.fields, None, reply.body[:40]) for reply in read(out)
     ]
+
+
+class NoChance(Random):
+    """Both sides have to choose alike, however often each asks."""
+
+    def random(self) -> float:
+        return 0.99
+
+
+@pytest.fixture(autouse=True)
+def _chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_random, "chance", NoChance())
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ class Session:
     def __init__(self) -> None:
         self.ended: list[Consumer] = []
 
-    def deliver(self, consumer: Consumer, span: Span) -> None:
+    def deliver(self, consumer: Consumer, span: Span, shown: Span | None = None) -> None:
         consumer.queue.settle(span)
 
     def cancelled(self, consumer: Consumer) -> None:

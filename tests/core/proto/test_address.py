@@ -78,6 +78,9 @@ def test_confirming_is_the_channels(client: Client) -> None:
         ({"routing_key": "limited"}, True),
         ({"routing_key": "dropping"}, False),
         ({"exchange": "amq.topic", "routing_key": "us"}, False),
+        ({"exchange": "any"}, True),
+        ({"exchange": "by-key"}, False),
+        ({"exchange": "by-id"}, True),
     ],
 )
 def test_which_messages_are_looked_at(
@@ -85,7 +88,24 @@ def test_which_messages_are_looked_at(
 ) -> None:
     client.declare("limited", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     client.declare("dropping", arguments={"x-max-length": 1})
+    for exchange, kind, arguments in (
+        ("any", "x-random", {}),
+        ("by-key", "x-consistent-hash", {}),
+        ("by-id", "x-consistent-hash", {"hash-property": "message_id"}),
+    ):
+        client.call("Exchange.Declare", exchange=exchange, exchange_type=kind, arguments=arguments)
+        client.call("Queue.Bind", queue="q", exchange=exchange, routing_key="1")
     assert resolve(client, **fields).special is special
+
+
+def test_another_key_may_lead_to_an_exchange_that_looks_at_each_message(client: Client) -> None:
+    client.call("Exchange.Bind", destination="amq.headers", source="amq.topic", routing_key="by.#")
+    address = resolve(client, exchange="amq.topic", routing_key="eu.fr")
+    assert (address.special, address.each_message) == (False, False)
+    address.aim_at(b"\x09amq.topic\x04by.x", b"by.x")
+    assert (address.special, address.each_message) == (True, True)
+    address.aim_at(b"\x09amq.topic\x05eu.de", b"eu.de")
+    assert (address.special, address.each_message) == (False, False)
 
 
 # -- how long it holds

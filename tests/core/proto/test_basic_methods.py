@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.frames import FRAME_MIN
-from tests.support.amqp import Client, Reply, bodies, make_broker, method, names, publish
+from tests.support.amqp import (
+    Client,
+    Reply,
+    bodies,
+    make_broker,
+    method,
+    names,
+    publish,
+    take_turns,
+)
+from warren.core.clock import ManualClock
+from warren.core.store.memory import LateStore
 
 
 @pytest.fixture
@@ -54,6 +65,24 @@ def test_both_limits_hold(client: Client) -> None:
     fill(client, 10)
     assert len(client.consume("q", "a")) == 3
     assert len(client.consume("q", "b")) == 1
+
+
+def test_a_limit_of_the_channel_is_not_for_quorum_queues(client: Client) -> None:
+    """As long as there is one; those of consumers are, and get asks for none."""
+    client.declare("safe", durable=True, arguments={"x-queue-type": "quorum"})
+    client.call("Basic.Qos", prefetch_count=5)
+    client.consume("safe", "own")
+    client.call("Basic.Qos", prefetch_count=5, global_=True)
+    assert client.call("Basic.Get", queue="safe").name == "Basic.GetEmpty"
+    client.call("Basic.Qos", global_=True)
+    client.consume("safe", "no limit")
+    client.call("Basic.Qos", prefetch_count=5, global_=True)
+    client.consume("q", "classic")
+    close = client.call("Basic.Consume", queue="safe", no_ack=True)
+    assert (close.name, close["reply_code"]) == ("Connection.Close", 540)
+    assert close["reply_text"] == (
+        "NOT_IMPLEMENTED - queue 'safe' in vhost '/' does not support global qos"
+    )
 
 
 def test_without_acks_qos_does_not_count(client: Client) -> None:
@@ -246,6 +275,25 @@ def test_get_counts_what_is_left(client: Client) -> None:
 
 def test_get_of_nothing(client: Client) -> None:
     assert client.call("Basic.Get", queue="q").name == "Basic.GetEmpty"
+
+
+def test_get_of_a_queue_that_waits_for_what_has_expired() -> None:
+    """A read is under way for nothing: the queue is empty, and says so."""
+    store, clock = LateStore(), ManualClock()
+    broker = make_broker(store, clock)
+    store.on_commit(broker._committed)
+    first, second = Client(broker), Client(broker)
+    first.declare("q", durable=True, arguments={"x-message-ttl": 50})
+    first.publish(b"x", {"delivery_mode": 2}, routing_key="q")
+    store.commit()
+    store.page_out()
+    assert not first.send("Basic.Get", queue="q"), "it has to be read first"
+    clock.advance(60)
+    take_turns(broker)
+    assert names(second.send("Basic.Get", queue="q")) == ["Basic.GetEmpty"]
+    store.arrive()
+    take_turns(broker)
+    assert names(first.come()) == ["Basic.GetEmpty"]
 
 
 def test_get_without_ack(client: Client) -> None:

@@ -11,7 +11,12 @@ from tests.support.amqp import MemoryTransport, Reply, make_broker, method, name
 from warren.core.broker import Broker, Limits
 from warren.core.errors import ConnectionFault
 from warren.core.proto.connection import Connection, State
-from warren.core.proto.handshake import CAPABILITIES, LOGIN_DELAY_S, read_credentials
+from warren.core.proto.handshake import (
+    CAPABILITIES,
+    KEPT_MAX_BYTES,
+    LOGIN_DELAY_S,
+    read_credentials,
+)
 
 REFUSAL_WANTED = {"capabilities": {"authentication_failure_close": True}}
 
@@ -19,10 +24,22 @@ REFUSAL_WANTED = {"capabilities": {"authentication_failure_close": True}}
 class Knock:
     """A client at the door."""
 
-    def __init__(self, broker: Broker | None = None, *, peer_is_loopback: bool = True) -> None:
+    def __init__(
+        self,
+        broker: Broker | None = None,
+        *,
+        peer_is_loopback: bool = True,
+        certified: str | None = None,
+    ) -> None:
         self.broker = broker or make_broker()
         self.transport = MemoryTransport()
-        self.connection = Connection(self.broker, self.transport, peer_is_loopback=peer_is_loopback)
+        self.connection = Connection(
+            self.broker,
+            self.transport,
+            address="192.0.2.7",
+            peer_is_loopback=peer_is_loopback,
+            certified=certified,
+        )
 
     def say(self, data: bytes) -> list[Reply]:
         self.broker.tick()
@@ -122,6 +139,18 @@ def test_verified_moments_ago_needs_no_check() -> None:
     assert knock.transport.logins == []
 
 
+def test_verified_moments_ago_is_checked_while_guesses_are_counted() -> None:
+    """Or whoever guesses could go on guessing what was right a moment ago."""
+    knock = Knock()
+    users = knock.broker.users
+    users.check("guest", "guest", loopback=True)
+    for _ in range(5):
+        users.throttle.failed("guest", "192.0.2.7")
+    knock.start()
+    assert knock.say(start_ok("\0guest\0guest")) == []
+    assert len(knock.transport.logins) == 1
+
+
 def test_amqplain() -> None:
     knock = Knock()
     knock.start()
@@ -137,6 +166,18 @@ def test_what_is_sent_during_the_check_is_taken_after_it() -> None:
     assert knock.say(sent) == []
     knock.transport.logins[0][2](knock.broker.users.get("guest"))
     assert names(knock.hear()) == ["Connection.Tune", "Connection.OpenOk"]
+
+
+def test_much_of_it_is_not_kept_for_somebody_unknown() -> None:
+    knock = Knock()
+    knock.start()
+    login, room = start_ok("\0guest\0x"), KEPT_MAX_BYTES
+    assert knock.say(login + bytes(room)) == []
+    code, text = knock.close(knock.say(bytes(1)))
+    assert (code, text) == (
+        501, f"FRAME_ERROR - {room + 1} bytes before the login was answered, at most {room}"
+    )  # fmt: skip
+    assert knock.connection.buffered_bytes < room
 
 
 def test_refused_with_a_close_for_clients_that_can_read_it() -> None:
@@ -165,7 +206,9 @@ def test_an_answer_after_the_end_is_ignored() -> None:
     assert knock.hear() == []
 
 
-@pytest.mark.parametrize("response", ["guest", "\0guest", "\0a\0b\0c", b"\0\xff\0x"])
+@pytest.mark.parametrize(
+    "response", ["guest", "\0guest", "\0a\0b\0c", b"\0\xff\0x", "guest\0guest\0x"]
+)
 def test_plain_of_another_form(response: str | bytes) -> None:
     knock = Knock()
     knock.start()
@@ -187,6 +230,52 @@ def test_unknown_mechanism() -> None:
     code, text = knock.close(knock.say(start_ok("", "EXTERNAL")))
     assert code == 503
     assert "EXTERNAL" in text
+
+
+# -- certificates
+
+
+def test_external_is_for_those_with_a_certificate() -> None:
+    assert Knock(certified="guest").start()["mechanisms"].split() == [
+        "PLAIN", "AMQPLAIN", "EXTERNAL",
+    ]  # fmt: skip
+    knock = Knock()
+    assert "EXTERNAL" not in knock.start()["mechanisms"]
+    assert knock.close(knock.say(start_ok("", "EXTERNAL")))[0] == 503
+
+
+@pytest.mark.parametrize("response", ["", "another", "\0another\0x"])
+def test_external_takes_the_name_of_the_certificate(response: str) -> None:
+    knock = Knock(certified="guest")
+    knock.start()
+    assert names(knock.say(start_ok(response, "EXTERNAL"))) == ["Connection.Tune"]
+    assert knock.transport.logins == []
+    assert knock.connection.user is knock.broker.users.get("guest")
+
+
+@pytest.mark.parametrize(("certified", "near"), [("nobody", True), ("", True), ("guest", False)])
+def test_external_refused(certified: str, near: bool, caplog: pytest.LogCaptureFixture) -> None:
+    knock = Knock(certified=certified, peer_is_loopback=near)
+    knock.start()
+    sent = start_ok("", "EXTERNAL", client_properties=REFUSAL_WANTED)
+    assert knock.close(knock.say(sent)) == (
+        403,
+        "ACCESS_REFUSED - Login was refused using authentication mechanism EXTERNAL. "
+        "For details see the broker logfile.",
+    )
+    assert f"certificate of {certified!r} refused" in caplog.text
+
+
+def test_external_refused_in_silence() -> None:
+    knock = Knock(certified="nobody")
+    knock.start()
+    assert knock.say(start_ok("", "EXTERNAL")) == []
+    assert knock.transport.drops_after_s == [LOGIN_DELAY_S]
+
+
+def test_a_certificate_does_not_hinder_a_password() -> None:
+    knock = Knock(certified="nobody")
+    assert names(knock.log_in()) == ["Connection.Tune"]
 
 
 # -- tune

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
+from typing import Any
+
 import pytest
 
 from tests.conformance.frames import FRAME_MIN
 from tests.support.amqp import Client, Reply, make_broker, names, publish
 from warren.core.broker import Limits
+from warren.core.route import at_random
 
 
 @pytest.fixture(params=[True, False], ids=["fast", "cold"])
@@ -225,6 +230,106 @@ def test_headers_decide(client: Client) -> None:
     )
     client.feed(stream)
     assert counts(client) == [4, 2, 0]
+
+
+def test_headers_decide_behind_one_of_more_keys_than_are_remembered(client: Client) -> None:
+    """The first of the keys that share an address leads to no headers exchange."""
+    client.call("Exchange.Bind", destination="amq.headers", source="amq.topic", routing_key="b.#")
+    client.call("Queue.Bind", queue="q", exchange="amq.headers", arguments={"kind": "a"})
+    keys = (publish(1, b"", exchange="amq.topic", routing_key=f"a.{n}") for n in range(1100))
+    client.feed(b"".join(keys))
+    for kind in "ab":
+        properties = {"headers": {"kind": kind}}
+        client.publish(kind.encode(), properties, exchange="amq.topic", routing_key="b.new")
+    assert counts(client) == [1, 0, 0]
+    assert got(client, "q").body == b"a"
+
+
+def test_headers_decide_at_the_alternate_of_an_immediate_message(client: Client) -> None:
+    declare_exchange(client, "x", "fanout", {"alternate-exchange": "amq.headers"})
+    client.call("Queue.Bind", queue="q", exchange="x")
+    client.call("Queue.Bind", queue="other", exchange="amq.headers", arguments={"kind": "a"})
+    client.consume("other")
+    fields: dict[str, Any] = {"exchange": "x", "immediate": True}
+    assert names(client.publish(b"x", {"headers": {"kind": "a"}}, **fields)) == ["Basic.Deliver"]
+    assert names(client.publish(b"x", {"headers": {"kind": "b"}}, **fields)) == ["Basic.Return"]
+
+
+# -- exchanges that decide for each message
+
+
+def declare_exchange(
+    client: Client, name: str, kind: str, arguments: dict[str, Any] | None = None
+) -> None:
+    client.call("Exchange.Declare", exchange=name, exchange_type=kind, arguments=arguments)
+
+
+@pytest.fixture
+def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_random, "chance", Random(3))
+
+
+@pytest.mark.usefixtures("_seeded")
+@pytest.mark.parametrize("transaction", [False, True])
+def test_each_of_many_alike_messages_is_routed_by_itself(client: Client, transaction: bool) -> None:
+    declare_exchange(client, "x", "x-random")
+    for queue in ("q", "other", "blind"):
+        client.call("Queue.Bind", queue=queue, exchange="x")
+    if transaction:
+        client.call("Tx.Select")
+    client.feed(publish(1, b"x", exchange="x", routing_key="k") * 3000)
+    if transaction:
+        assert counts(client) == [0, 0, 0]
+        client.call("Tx.Commit")
+    assert sum(counts(client)) == 3000
+    assert counts(client) == [pytest.approx(1000, rel=0.1)] * 3
+
+
+@pytest.mark.usefixtures("_seeded")
+def test_a_random_choice_may_lead_to_a_headers_exchange(client: Client) -> None:
+    """Whatever was chosen when the address was read."""
+    declare_exchange(client, "x", "x-random")
+    client.call("Queue.Bind", queue="q", exchange="x")
+    client.call("Exchange.Bind", destination="amq.headers", source="x")
+    client.call("Queue.Bind", queue="other", exchange="amq.headers", arguments={"kind": "a"})
+    client.feed(publish(1, b"x", {"headers": {"kind": "a"}}, exchange="x") * 400)
+    assert sum(counts(client)) == 400
+    assert counts(client) == [pytest.approx(200, rel=0.2)] * 2 + [0]
+
+
+@pytest.mark.parametrize("name", ["message_id", "correlation_id"])
+def test_a_property_decides(client: Client, name: str) -> None:
+    declare_exchange(client, "x", "x-consistent-hash", {"hash-property": name})
+    for queue in ("q", "other"):
+        client.call("Queue.Bind", queue=queue, exchange="x", routing_key="1")
+    for number in range(50):
+        stream = publish(1, b"x", {name: f"id-{number}"}, exchange="x", routing_key=str(number))
+        before = counts(client)
+        client.feed(stream * 20)
+        grown = [now - then for now, then in zip(counts(client), before, strict=True)]
+        assert sorted(grown) == [0, 0, 20]
+    assert all(count > 200 for count in counts(client)[:2])
+
+
+def test_a_property_decides_for_dead_letters_too(client: Client) -> None:
+    declare_exchange(client, "x", "x-consistent-hash", {"hash-property": "message_id"})
+    for queue in ("other", "blind"):
+        client.call("Queue.Bind", queue=queue, exchange="x", routing_key="1")
+    client.declare("dying", arguments={"x-dead-letter-exchange": "x", "x-message-ttl": 0})
+    for number in range(40):
+        properties = {"message_id": f"id-{number}"}
+        client.publish(b"x", properties, exchange="x")
+        before = counts(client)
+        client.publish(b"x", properties, routing_key="dying")
+        assert sum(counts(client)) == sum(before) + 1
+    bodies = {
+        queue: [got(client, queue) for _ in range(client.messages(queue))]
+        for queue in ("other", "blind")
+    }
+    for replies in bodies.values():
+        ids = Counter(reply.properties.message_id for reply in replies if reply.properties)
+        assert len(ids) > 10
+        assert set(ids.values()) == {2}
 
 
 # -- direct reply-to

@@ -50,9 +50,14 @@ class Store(LateStore):
         self.groups.append(self._group)
         self._group = None
 
-    def append(self, block: Block, runs: Sequence[tuple[QueueIdentity, Run]]) -> int:
+    def append(
+        self,
+        block: Block,
+        runs: Sequence[tuple[QueueIdentity, Run]],
+        offsets: Sequence[tuple[int, int]] = (),
+    ) -> int:
         self._note(f"append {block.count}")
-        return super().append(block, runs)
+        return super().append(block, runs, offsets)
 
     def settle(self, queue: QueueIdentity, span: Span) -> None:
         self._note(f"settle {span.count}")
