@@ -62,7 +62,8 @@ class Book:
     async def put(self, wanted: Subscription) -> None:
         """Adds the subscription, or renews the one of the same identity.
 
-        Raises `ChannelError` when the engine refuses; nothing is left then.
+        Raises `ChannelError` when the engine refuses; nothing is left then. After a
+        `StorageFailed` a row may be left, which the next put or start takes up.
         """
         async with self._lock(wanted.identity):
             live = self.find(wanted.identity)
@@ -81,6 +82,18 @@ class Book:
             self._remove(live)
             await self._attacher.detach(live)
             await repository.delete(live.subscription.id)
+
+    async def end_in(self, vhost: str) -> None:
+        """Ends all subscriptions that have to do with a virtual host."""
+        for live in self.all():
+            if not live.subscription.concerns(vhost):
+                continue
+            subscription_id = live.subscription.id
+            log.info("subscription %s ends with the vhost '%s'", subscription_id, vhost)
+            try:
+                await self.end(live)
+            except WarrenError as error:
+                log.error("subscription %s can't be ended: %s", subscription_id, error)
 
     async def watch_leases(self) -> None:
         """Ends each subscription at the end of its lease; runs until cancelled."""
@@ -106,15 +119,15 @@ class Book:
 
     async def _add(self, wanted: Subscription) -> None:
         repository = await self._storage.repository()
-        await repository.add(wanted)
+        wanted = await repository.add(wanted)
         live = Live(replace(wanted, status=Status.ACTIVE))
         try:
             await self._attacher.prepare(wanted)
+            await repository.mark(wanted.id, Status.ACTIVE)
         except Exception:
             await self._attacher.detach(live)
             await repository.delete(wanted.id)
             raise
-        await repository.mark(wanted.id, Status.ACTIVE)
         self._enter(live)
         await self._attacher.resume(live)
 

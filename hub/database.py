@@ -7,49 +7,51 @@ import importlib
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, event, inspect, make_url, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import (
-    AsyncEngine,
-    AsyncSession,
-    async_sessionmaker,
-    create_async_engine,
-)
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
 from ..core.errors import ConfigError
-from .errors import StorageFailed
+from . import sqlite
+from .database_url import read_url
+from .errors import DatabaseUnavailable, StorageFailed
+from .migrate import revision_of, upgrade
 from .schema import HEAD
 
 if TYPE_CHECKING:
-    from alembic.config import Config
+    from .postgresql import Server
 
-MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
-BUSY_TIMEOUT_MS = 10_000
+TAKE_AGAIN_S = 1.0
+OUTAGES = (DatabaseUnavailable, PoolTimeout, OSError)
 
 log = logging.getLogger(__name__)
 
 
 class Database:
-    """SQLite commits are durable when they return: write-ahead log, synchronous=FULL."""
+    """A commit is durable when it returns; the tables are this Warren's alone meanwhile."""
 
     def __init__(self, url: str) -> None:
-        self.engine = _make_engine(url)
+        self.engine, self._server = _make_engine(url)
+        self._outages = (*OUTAGES, *(self._server.outages if self._server else ()))
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
+        self._keeper: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Migrates if need be; raises `ConfigError` for a schema newer than this program."""
-        async with self.engine.connect() as connection:
-            revision = await connection.run_sync(_revision)
-        if revision == HEAD:
-            return
-        if revision is not None and revision > HEAD:
-            raise ConfigError(f"the hub's database has schema {revision}, newer than {HEAD}")
-        await asyncio.to_thread(importlib.import_module, "alembic.command")
-        async with self.engine.begin() as connection:
-            await connection.run_sync(upgrade)
+        """Migrates if need be.
+
+        Raises `ConfigError` for a schema newer than this program, and for a database that
+        can't be reached, is another Warren's, or refuses the migration.
+        """
+        try:
+            await self._migrate()
+        except self._outages as error:
+            raise ConfigError(f"database: {_words(error)}") from error
+        except DBAPIError as error:
+            raise ConfigError(f"the hub's database: {_reason(error)}") from error
+        if self._server is not None:
+            self._keeper = asyncio.create_task(self._keep(self._server))
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[AsyncSession]:
@@ -60,68 +62,64 @@ class Database:
         try:
             async with self._sessions.begin() as session:
                 yield session
+        except self._outages as error:
+            log.error("the hub's database can't be reached: %s", _words(error))
+            raise StorageFailed("can't be reached now", field="database") from error
         except DBAPIError as error:
+            if error.connection_invalidated:
+                log.error("the hub's database has closed the connection: %s", _reason(error))
+                raise StorageFailed("has closed the connection", field="database") from error
             log.exception("the hub's database failed")
-            raise StorageFailed(str(error.orig), field="database") from error
+            raise StorageFailed(_reason(error), field="database") from error
 
     async def close(self) -> None:
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
         await self.engine.dispose()
 
+    async def _migrate(self) -> None:
+        async with self.engine.connect() as connection:
+            revision = await connection.run_sync(revision_of)
+        if revision == HEAD:
+            return
+        if revision is not None and revision > HEAD:
+            raise ConfigError(f"the hub's database has schema {revision}, newer than {HEAD}")
+        await asyncio.to_thread(importlib.import_module, "alembic.command")
+        async with self.engine.begin() as connection:
+            await connection.run_sync(upgrade)
 
-def upgrade(connection: Connection, revision: str = "head") -> None:
-    """Runs the migrations up to a revision, inside the connection's transaction."""
-    from alembic import command
-
-    command.upgrade(_config(connection), revision)
-
-
-def downgrade(connection: Connection, revision: str) -> None:
-    """Takes the migrations after a revision back, inside the connection's transaction."""
-    from alembic import command
-
-    command.downgrade(_config(connection), revision)
-
-
-def _config(connection: Connection) -> Config:
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    return config
-
-
-def _revision(connection: Connection) -> str | None:
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    revision = connection.scalar(text("SELECT version_num FROM alembic_version"))
-    return None if revision is None else str(revision)
+    async def _keep(self, server: Server) -> None:
+        """Takes a lost database again as soon as it is there, before another Warren can."""
+        told = ""
+        while True:
+            await server.lost.wait()
+            server.lost.clear()
+            try:
+                async with self.engine.connect():
+                    log.warning("the hub's database is connected again")
+                    told = ""
+            except (*self._outages, DBAPIError) as error:
+                if told != (told := _words(error)):
+                    log.error("the hub's database is lost: %s", told)
+                server.lost.set()
+                await asyncio.sleep(TAKE_AGAIN_S)
 
 
-def _make_engine(url: str) -> AsyncEngine:
-    if make_url(url).get_backend_name() != "sqlite":
-        return create_async_engine(url)
-    # One connection: SQLite has one writer, and waiting in the pool is fair.
-    engine = create_async_engine(url, pool_size=1, max_overflow=0)
-    event.listen(engine.sync_engine, "connect", _prepare_sqlite)
-    event.listen(engine.sync_engine, "begin", _begin_sqlite)
-    return engine
+def _make_engine(url: str) -> tuple[AsyncEngine, Server | None]:
+    if url.startswith("sqlite"):
+        return sqlite.make_engine(url), None
+    from .postgresql import Server
+
+    server = Server(read_url(url))
+    return server.make_engine(), server
 
 
-def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # The driver begins no transaction before DDL; `_begin_sqlite` does, so that a migration
-    # happens whole or not at all.
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    for pragma in (
-        "journal_mode=WAL",
-        "synchronous=FULL",
-        "foreign_keys=ON",
-        f"busy_timeout={BUSY_TIMEOUT_MS}",
-    ):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
+def _words(error: BaseException) -> str:
+    """The first line: what follows may show the values of a row."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN")
+def _reason(error: DBAPIError) -> str:
+    """What the driver itself says."""
+    return _words(error if error.orig is None else error.orig.__cause__ or error.orig)

@@ -67,7 +67,14 @@ class NotSubscribed(HubError):
 
 
 class StorageFailed(HubError):
-    """The database did not take a change; nothing of the request has happened."""
+    """The database did not take a change; nothing of the request has happened.
+
+    Where the connection was lost under a commit nobody can tell; asking again does no harm.
+    """
 
     status = 503
     title = "Storage failed"
+
+
+class DatabaseUnavailable(WarrenError):
+    """No session with the database: for the operator, whose log or start it ends up in."""

@@ -14,6 +14,7 @@ MAX_TOPIC_BYTES = 255  # an AMQP short string
 MAX_VERIFY_TOKEN_BYTES = 1_024  # it is sent in a URL, which has its own limits
 _VERIFY_MODES = ("sync", "async")
 _MAX_LEASE_DIGITS = 18
+_HAS_NUL = "must not contain NUL"  # PostgreSQL stores none in a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,8 @@ def _read_secret(secret: str | None) -> str | None:
     if size > MAX_SECRET_BYTES:
         limit = f"{MAX_SECRET_BYTES} bytes"
         raise BadRequest(f"is {size} bytes long", field="hub.secret", limit=limit)
+    if "\0" in secret:
+        raise BadRequest(_HAS_NUL, field="hub.secret")
     return secret
 
 
@@ -103,4 +106,6 @@ def _limited(field: str, value: str, limit: int) -> str:
     if size > limit:
         reason = f"is {size} bytes long"
         raise BadRequest(reason, field=field, value=value, limit=f"{limit} bytes")
+    if "\0" in value:
+        raise BadRequest(_HAS_NUL, field=field, value=value)
     return value

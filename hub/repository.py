@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 from sqlalchemy import delete, select, update
@@ -17,9 +18,18 @@ class Repository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, subscription: Subscription) -> None:
+    async def add(self, subscription: Subscription) -> Subscription:
+        """Stores it, and gives what is stored.
+
+        Where a failure has left a row of the same identity it takes that one's place, id and
+        with it queue included, so that neither stays behind.
+        """
         async with self._database.begin() as session:
-            session.add(_to_row(subscription))
+            same = SubscriptionRow.identity == subscription.identity
+            left = await session.scalar(select(SubscriptionRow.id).where(same))
+            stored = subscription if left is None else replace(subscription, id=left)
+            await session.merge(_to_row(stored))
+        return stored
 
     async def renew(self, subscription: Subscription) -> None:
         """Stores the lease, secret and owner of a repeated subscribe."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from ..core.errors import ConfigError
+
 HEAD = "0001"
 """The newest revision in `migrations/versions`; a test compares."""
 
@@ -13,9 +15,19 @@ DATABASE_NAME = "hub.sqlite3"
 
 
 def has_subscriptions(path: Path) -> bool:
-    """Whether the SQLite file holds any; a file that is not there, or empty, does not."""
+    """Whether the SQLite file holds any; a file that is not there, or empty, does not.
+
+    Raises `ConfigError` for a file that can't be read.
+    """
     if not path.exists():
         return False
+    try:
+        return _has_rows(path)
+    except sqlite3.Error as error:
+        raise ConfigError(f"the hub's database {path} can't be read: {error}") from error
+
+
+def _has_rows(path: Path) -> bool:
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     try:
         tables = connection.execute("SELECT name FROM sqlite_master WHERE name='subscriptions'")

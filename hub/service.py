@@ -15,14 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from ..core.clock import Clock, SystemClock
-from ..core.errors import WarrenError, access_refused
+from ..core.errors import ConfigError, WarrenError, access_refused
 from .attach import Attacher
 from .book import Book
 from .deliver.courier import Courier
 from .deliver.parking import Parking
 from .deliver.relay import Relay
 from .engine.port import Engine
-from .errors import BadRequest, CallbackRefused, NotSubscribed, SourceMissing, TokenRefused
+from .errors import (
+    BadRequest,
+    CallbackRefused,
+    NotSubscribed,
+    SourceMissing,
+    StorageFailed,
+    TokenRefused,
+)
 from .guard import Guard
 from .intent import Intent, read_intent
 from .lazy import Lazy
@@ -69,8 +76,14 @@ class Hub:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
-        """Resumes what is stored; returns when deliveries can flow."""
-        await self._book.load()
+        """Resumes what is stored; returns when deliveries can flow.
+
+        Raises `ConfigError` for a database that can't be used.
+        """
+        try:
+            await self._book.load()
+        except StorageFailed as error:
+            raise ConfigError(f"the hub's {error}") from error
         self._own(self._book.watch_leases())
         self._own(self._attacher.watch())
 
@@ -118,6 +131,11 @@ class Hub:
         live = self._find(source, topic, callback)
         await asyncio.shield(self._own(self._book.end(live)))
         return live.subscription
+
+    def forget_vhost(self, vhost: str) -> None:
+        """A virtual host was deleted, and with it whatever anybody was allowed there: one that is
+        made later under its name must not be read by subscriptions to this one."""
+        self._own(self._book.end_in(vhost))
 
     def subscriptions(self) -> list[Subscription]:
         return [live.subscription for live in self._book.all()]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Storage:
-    """SQLite in the data directory, or the database of the URL."""
+    """SQLite in the data directory, or the PostgreSQL of the URL, which is opened at the start."""
 
     def __init__(self, data_directory: Path, database_url: str | None) -> None:
         self._path = data_directory / DATABASE_NAME
@@ -27,6 +27,7 @@ class Storage:
         return self._url is None and not has_subscriptions(self._path)
 
     async def repository(self) -> Repository:
+        """Raises `ConfigError` where the database can't be opened."""
         return await self._repository.get()
 
     async def close(self) -> None:
@@ -35,12 +36,17 @@ class Storage:
 
     async def _open(self) -> Repository:
         # In a thread: the broker must not stand still for half a second of imports.
-        await asyncio.to_thread(importlib.import_module, f"{__package__}.repository")
+        for module in ("repository", *(["postgresql"] if self._url else [])):
+            await asyncio.to_thread(importlib.import_module, f"{__package__}.{module}")
         from .database import Database
         from .repository import Repository
 
         database = Database(self._url or self._make_file())
-        await database.open()
+        try:
+            await database.open()
+        except BaseException:
+            await database.close()
+            raise
         return Repository(database)
 
     def _make_file(self) -> str:

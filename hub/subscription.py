@@ -37,6 +37,10 @@ class Subscription:
     sink: Resource | None = None
     status: Status = Status.PENDING
 
+    def concerns(self, vhost: str) -> bool:
+        """Whether it takes from a virtual host, or gives to one."""
+        return vhost == self.source.vhost or (self.sink is not None and vhost == self.sink.vhost)
+
     @property
     def identity(self) -> str:
         return identity_of(self.source, self.topic, self.callback)

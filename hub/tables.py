@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Float, Integer, String, Text
+from sqlalchemy import BigInteger, Float, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
@@ -23,7 +23,7 @@ class SubscriptionRow(Base):
     source_name: Mapped[str] = mapped_column(Text)
     topic: Mapped[str] = mapped_column(Text)
     callback: Mapped[str] = mapped_column(Text)
-    lease_seconds: Mapped[int] = mapped_column(Integer)
+    lease_seconds: Mapped[int] = mapped_column(BigInteger)
     expires_at: Mapped[float] = mapped_column(Float)
     owner: Mapped[str] = mapped_column(Text)
     secret: Mapped[str | None] = mapped_column(Text)

@@ -1,4 +1,4 @@
-"""Runs the steps on the connection that the hub hands over (`hub.database.upgrade`)."""
+"""Runs the steps on the connection that the hub hands over (`hub.migrate.upgrade`)."""
 
 from __future__ import annotations
 

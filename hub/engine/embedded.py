@@ -89,7 +89,15 @@ class EmbeddedEngine:
 
     async def bind(self, vhost: str, binding: BindingSpec) -> None:
         host, source, destination = self._ends(vhost, binding)
-        host.bind(source, destination, binding.routing_key, binding.arguments)
+        bound: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done() -> None:
+            if not bound.done():
+                bound.set_result(None)
+
+        host.bind(source, destination, binding.routing_key, binding.arguments, done)
+        self._broker.on_work()
+        await bound
 
     async def unbind(self, vhost: str, binding: BindingSpec) -> None:
         host, source, destination = self._ends(vhost, binding)

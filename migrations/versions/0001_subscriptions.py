@@ -22,7 +22,7 @@ def upgrade() -> None:
         sa.Column("source_name", sa.Text, nullable=False),
         sa.Column("topic", sa.Text, nullable=False),
         sa.Column("callback", sa.Text, nullable=False),
-        sa.Column("lease_seconds", sa.Integer, nullable=False),
+        sa.Column("lease_seconds", sa.BigInteger, nullable=False),
         sa.Column("expires_at", sa.Float, nullable=False),
         sa.Column("owner", sa.Text, nullable=False),
         sa.Column("secret", sa.Text),

@@ -17,15 +17,34 @@ from .support import House
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+def database_url() -> str | None:
+    """SQLite in the data directory; modules that try both databases say `either_database`."""
+    return None
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either_database(request: pytest.FixtureRequest) -> str | None:
+    if request.param == "sqlite":
+        return None
+    url: str = request.getfixturevalue("postgresql_url")
+    return url
+
+
+@pytest.fixture
+def broker() -> Broker:
+    """The one behind the engine."""
+    return Broker(guest_users())
+
+
+@pytest.fixture
+async def house(tmp_path: Path, database_url: str | None, broker: Broker) -> AsyncIterator[House]:
     """An engine with the topic exchange `news` and the queue `in`, and a started hub."""
-    broker = Broker(guest_users())
     listener = Listener(broker)
     await listener.start([])
     engine = EmbeddedEngine(broker)
     await engine.declare_exchange("/", ExchangeSpec("news", "topic"))
     await engine.declare_queue("/", QueueSpec("in"))
-    house = House(engine, tmp_path)
+    house = House(engine, tmp_path, database_url=database_url)
     await house.start()
     yield house
     await house.stop()

@@ -31,16 +31,29 @@ def request(
 class House:
     """An engine that outlives its hubs, so that restarts can be tested."""
 
-    def __init__(self, engine: Engine, directory: Path, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        directory: Path,
+        clock: Clock | None = None,
+        database_url: str | None = None,
+    ) -> None:
         self.engine = engine
         self.directory = directory
+        self.database_url = database_url
         self.clock = clock
         self.hub = self.make_hub()
 
     def make_hub(self, **changed: Any) -> Hub:
         given = {"allow_loopback": True, "base_urls": (BASE_URL,), "source_poll_s": 0.05}
         settings = HubSettings(**{**given, **changed})
-        return Hub(self.engine, settings, self.directory, clock=self.clock)
+        return Hub(
+            self.engine,
+            settings,
+            self.directory,
+            database_url=self.database_url,
+            clock=self.clock,
+        )
 
     async def start(self) -> None:
         await self.hub.start()

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.support.http import Callback
+from warren.core.broker import Broker
 from warren.core.clock import ManualClock
+from warren.core.errors import ConfigError
+from warren.core.vhosts import delete_vhost
 from warren.hub.engine.port import ExchangeSpec, QueueSpec
+from warren.hub.errors import StorageFailed
+from warren.hub.repository import Repository
+from warren.hub.requests import Resource
 from warren.hub.storage import Storage
 from warren.hub.subscription import Status, Subscription
 
-from .support import INBOX, NEWS, House, deliveries, request, until
+from .support import BASE_URL, INBOX, NEWS, House, deliveries, request, until
+
+
+@pytest.fixture
+def database_url(either_database: str | None) -> str | None:
+    return either_database
 
 
 async def test_subscriptions_outlive_a_restart(house: House, callback: Callback) -> None:
@@ -34,7 +47,7 @@ async def test_what_a_crash_left_half_done_is_undone(house: House, callback: Cal
     await house.hub.subscribe(request(NEWS, callback.url))
     [whole] = house.hub.subscriptions()
     await house.stop()
-    storage = Storage(house.directory, None)
+    storage = Storage(house.directory, house.database_url)
     repository = await storage.repository()
     for status in (Status.PENDING, Status.ENDING):
         half = replace(whole, id=status.value, callback=status.value, status=status)
@@ -50,7 +63,7 @@ async def test_what_a_crash_left_half_done_is_undone(house: House, callback: Cal
     assert await house.depth(whole.queue) == 0
     for left in ("pending", "ending", "u"):
         assert await house.depth(f"hub.sub.{left}") is None
-    assert await stored(house.directory) == [whole]
+    assert await stored(house) == [whole]
 
 
 async def test_a_lease_ends_while_the_hub_runs(house: House, callback: Callback) -> None:
@@ -65,7 +78,7 @@ async def test_a_lease_ends_while_the_hub_runs(house: House, callback: Callback)
     await house.hub._book.expire()
     assert house.hub.subscriptions() == []
     assert await house.depth(subscription.queue) is None
-    assert await stored(house.directory) == []
+    assert await stored(house) == []
 
 
 async def test_the_end_of_a_lease_is_noticed(house: House, callback: Callback) -> None:
@@ -122,6 +135,40 @@ async def test_a_queue_that_is_deleted_under_its_subscriber(
     assert len(await deliveries(callback, 1)) == 1
 
 
+async def test_subscriptions_end_with_their_vhost(
+    house: House, broker: Broker, callback: Callback
+) -> None:
+    """Whoever makes another one of that name has not let them in."""
+    news, inbox = Resource("mine", "x", "amq.topic"), Resource("mine", "q", "in")
+    broker.on_vhost_deleted = house.hub.forget_vhost
+    broker.add_vhost("mine")
+    await house.engine.declare_queue("mine", QueueSpec("in"))
+    for source in (news, inbox, NEWS):
+        await house.hub.subscribe(request(source, callback.url))
+    delete_vhost(broker, "mine")
+    [left] = [one for one in house.hub.subscriptions() if one.source == NEWS]
+
+    async def over() -> bool:
+        return await stored(house) == [left]
+
+    await until(over, "the end of two subscriptions")
+    assert house.hub.subscriptions() == [left]
+    broker.add_vhost("mine")
+    await house.hub._attacher.retry_waiting()
+    assert broker.vhosts["mine"].queues == {}
+
+
+async def test_subscriptions_end_with_the_vhost_of_their_sink(house: House, broker: Broker) -> None:
+    broker.on_vhost_deleted = house.hub.forget_vhost
+    broker.add_vhost("mine")
+    sink = Resource("mine", "x", "amq.topic")
+    token = house.hub.generate_token(sink, "subscribe")
+    url = f"{BASE_URL}/mine/endpoint/x/amq.topic"
+    await house.hub.subscribe(request(INBOX, url, verify_token=token))
+    delete_vhost(broker, "mine")
+    await until(lambda: house.hub.subscriptions() == [], "the end of the subscription")
+
+
 async def test_the_same_subscribe_many_times_at_once_is_one(
     house: House, callback: Callback
 ) -> None:
@@ -134,9 +181,49 @@ async def test_the_same_subscribe_many_times_at_once_is_one(
     assert [one.body for one in got] == [b"once", b"twice"]
 
 
-async def stored(directory: Path) -> list[Subscription]:
-    storage = Storage(directory, None)
-    try:
-        return await (await storage.repository()).all()
-    finally:
-        await storage.close()
+@pytest.mark.parametrize("failing", ["mark", "delete"])
+async def test_a_subscribe_that_the_database_failed_can_be_asked_again(
+    house: House, callback: Callback, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    async def fail(*_: Any) -> None:
+        raise StorageFailed("is gone", field="database")
+
+    if failing == "delete":  # the end of an earlier one, which leaves its row
+        await house.hub.subscribe(request(NEWS, callback.url))
+    with monkeypatch.context() as patch:
+        for method in (failing, "delete"):
+            patch.setattr(Repository, method, fail)
+        asked = (
+            house.hub.subscribe(request(NEWS, callback.url))
+            if failing == "mark"
+            else house.hub.remove(NEWS, "#", callback.url)
+        )
+        with pytest.raises(StorageFailed):
+            await asked
+    assert house.hub.subscriptions() == []
+    [left] = await stored(house)
+    assert await house.depth(left.queue) is None
+
+    await house.hub.subscribe(request(NEWS, callback.url))
+    assert await stored(house) == house.hub.subscriptions()
+    await house.publish("k", b"again")
+    assert [one.body for one in await deliveries(callback, 1)] == [b"again"]
+
+
+async def test_a_start_that_the_database_fails_is_told(
+    house: House, callback: Callback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: Repository) -> None:
+        raise StorageFailed("is gone", field="database")
+
+    await house.hub.subscribe(request(NEWS, callback.url))
+    with monkeypatch.context() as patch:
+        patch.setattr(Repository, "all", fail)
+        with pytest.raises(ConfigError, match="the hub's database: is gone"):
+            await house.restart()
+    await house.restart()
+    assert len(house.hub.subscriptions()) == 1
+
+
+async def stored(house: House) -> list[Subscription]:
+    return await (await house.hub._storage.repository()).all()

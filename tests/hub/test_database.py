@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -10,11 +9,12 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
 from warren.core.errors import ConfigError
-from warren.hub.database import MIGRATIONS, Database, downgrade
+from warren.hub.database import Database
 from warren.hub.errors import StorageFailed
+from warren.hub.migrate import MIGRATIONS, downgrade
 from warren.hub.repository import Repository
 from warren.hub.requests import Resource
 from warren.hub.schema import DATABASE_NAME, HEAD, has_subscriptions
@@ -32,12 +32,18 @@ def url(path: Path) -> str:
     return f"sqlite+aiosqlite:///{path}"
 
 
+@pytest.fixture
+def either(path: Path, either_database: str | None) -> str:
+    """The URL of an empty database, of each kind in turn."""
+    return either_database or url(path)
+
+
 def test_the_newest_revision_is_the_one_the_program_knows() -> None:
     assert ScriptDirectory(str(MIGRATIONS)).get_current_head() == HEAD
 
 
-async def test_the_migrations_make_the_tables_of_the_models(path: Path) -> None:
-    database = Database(url(path))
+async def test_the_migrations_make_the_tables_of_the_models(either: str) -> None:
+    database = Database(either)
     await database.open()
     async with database.engine.connect() as connection:
         assert await connection.run_sync(_differences) == []
@@ -48,26 +54,40 @@ def _differences(connection: Connection) -> list[object]:
     return list(compare_metadata(MigrationContext.configure(connection), Base.metadata))
 
 
-async def test_migrations_go_back(path: Path) -> None:
-    database = Database(url(path))
+async def tables(database: Database) -> set[str]:
+    async with database.engine.connect() as connection:
+        return set(await connection.run_sync(lambda sync: inspect(sync).get_table_names()))
+
+
+async def test_migrations_go_back(either: str) -> None:
+    database = Database(either)
     await database.open()
     async with database.engine.begin() as connection:
         await connection.run_sync(downgrade, "base")
+    assert await tables(database) == {"alembic_version"}
     await database.close()
-    tables = sqlite3.connect(path).execute("SELECT name FROM sqlite_master").fetchall()
-    assert "subscriptions" not in {name for (name,) in tables}
 
 
-async def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
-    database = Database(url(path))
+async def test_a_migration_that_fails_leaves_nothing(either: str) -> None:
+    database = Database(either)
+    async with database.engine.begin() as connection:
+        await connection.exec_driver_sql("CREATE TABLE subscriptions (other text)")
+    with pytest.raises(ConfigError, match="already exists"):
+        await database.open()
+    assert await tables(database) == {"subscriptions"}
+    await database.close()
+
+
+async def test_a_newer_schema_is_refused_and_left_alone(either: str) -> None:
+    database = Database(either)
     await database.open()
+    async with database.engine.begin() as connection:
+        await connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     await database.close()
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.close()
-    database = Database(url(path))
+    database = Database(either)
     with pytest.raises(ConfigError, match="9999"):
         await database.open()
+    assert await tables(database) == {"alembic_version", "subscriptions"}
     await database.close()
 
 
@@ -90,6 +110,12 @@ async def test_the_file_is_the_owners_alone(tmp_path: Path, path: Path) -> None:
     assert storage.is_empty() and not has_subscriptions(path)
 
 
+def test_a_file_that_is_no_database_is_told(tmp_path: Path, path: Path) -> None:
+    path.write_bytes(b"no database" * 1000)
+    with pytest.raises(ConfigError, match="not a database"):
+        Storage(tmp_path, None).is_empty()
+
+
 def test_a_hub_with_nothing_stored_starts_without_the_slow_imports(tmp_path: Path) -> None:
     program = f"""
 import asyncio, pathlib, sys
@@ -102,7 +128,8 @@ async def main():
     await hub.stop()
 
 asyncio.run(main())
-print([name for name in ("sqlalchemy", "alembic", "aiohttp", "httpx") if name in sys.modules])
+SLOW = ("sqlalchemy", "alembic", "asyncpg", "aiohttp", "httpx")
+print([name for name in SLOW if name in sys.modules])
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
@@ -110,8 +137,10 @@ print([name for name in ("sqlalchemy", "alembic", "aiohttp", "httpx") if name in
     assert done.stdout.strip() == "[]"
 
 
-async def test_a_current_schema_is_opened_without_alembic(tmp_path: Path) -> None:
-    storage = Storage(tmp_path, None)
+async def test_a_current_schema_is_opened_without_alembic(
+    tmp_path: Path, either_database: str | None
+) -> None:
+    storage = Storage(tmp_path, either_database)
     await storage.repository()
     await storage.close()
     program = f"""
@@ -119,17 +148,19 @@ import asyncio, pathlib, sys
 from warren.hub.storage import Storage
 
 async def main():
-    storage = Storage(pathlib.Path({str(tmp_path)!r}), None)
+    storage = Storage(pathlib.Path({str(tmp_path)!r}), {either_database!r})
+    assert storage.is_empty() is {either_database is None}
     await storage.repository()
     await storage.close()
 
 asyncio.run(main())
-print("alembic" in sys.modules)
+print([name for name in ("alembic", "asyncpg") if name in sys.modules])
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
     )
-    assert done.stdout.strip() == "False"
+    expected = [] if either_database is None else ["asyncpg"]
+    assert done.stdout.strip() == str(expected)
 
 
 async def test_a_database_that_takes_nothing_more(path: Path) -> None:

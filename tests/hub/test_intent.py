@@ -75,3 +75,12 @@ def test_an_empty_secret_is_none() -> None:
 )
 def test_the_callbacks_own_query_is_kept(url: str, whole: str) -> None:
     assert append_query(url, ("hub.topic", "x&y \u00e9")) == whole
+
+
+@pytest.mark.parametrize("field", ["topic", "secret"])
+def test_what_a_database_does_not_store_is_refused(field: str) -> None:
+    asked = {"topic": "#", field: "sec\0ret"}
+    with pytest.raises(BadRequest, match="NUL") as caught:
+        read_intent(request(NEWS, "http://a.b/", **asked), SETTINGS)
+    assert caught.value.field == f"hub.{field}"
+    assert field == "topic" or "ret" not in f"{caught.value.reason}{caught.value.value}"

@@ -10,6 +10,7 @@ import pytest
 from tests.support.amqp import Client, make_broker
 from warren.core.broker import Broker, Limits
 from warren.core.errors import ChannelError
+from warren.core.model import Table
 from warren.core.server.listener import Listener
 from warren.core.store.memory import LateStore
 from warren.hub.engine.embedded import EmbeddedEngine
@@ -211,6 +212,33 @@ async def test_a_disk_that_takes_no_more() -> None:
     store.refuse()
     async with asyncio.timeout(WAIT_S):
         assert await publish is Outcome.NOT_KEPT
+    await house.listener.stop()
+
+
+async def test_a_binding_waits_for_what_the_exchange_has_kept() -> None:
+    store = LateStore()
+    house = House(store)
+    await house.listener.start([])
+    await house.engine.declare_queue("/", QueueSpec("q"))
+    kept: Table = {"x-persist-messages": 5}
+    await house.engine.declare_exchange("/", ExchangeSpec("x", "fanout", arguments=kept))
+    publish = asyncio.ensure_future(
+        house.engine.publish("/", "x", "", Properties(delivery_mode=2), b"x")
+    )
+    await asyncio.sleep(0)
+    store.commit()
+    async with asyncio.timeout(WAIT_S):
+        assert await publish is Outcome.ROUTED
+    spec = BindingSpec("x", "q", arguments={"x-from": 0})
+    bind = asyncio.ensure_future(house.engine.bind("/", spec))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not bind.done()
+    assert store.arrive() == 1
+    async with asyncio.timeout(WAIT_S):
+        await bind
+    found = await house.engine.queue("/", "q")
+    assert found is not None and found.messages_ready == 1
     await house.listener.stop()
 
 

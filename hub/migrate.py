@@ -1,0 +1,44 @@
+"""Alembic's steps on a connection, whole or not at all: inside its transaction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, inspect, text
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
+
+
+def upgrade(connection: Connection, revision: str = "head") -> None:
+    """Runs the migrations up to a revision."""
+    from alembic import command
+
+    command.upgrade(_config(connection), revision)
+
+
+def downgrade(connection: Connection, revision: str) -> None:
+    """Takes the migrations after a revision back."""
+    from alembic import command
+
+    command.downgrade(_config(connection), revision)
+
+
+def revision_of(connection: Connection) -> str | None:
+    """The schema's revision, None for an empty database; told without importing alembic."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    revision = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return None if revision is None else str(revision)
+
+
+def _config(connection: Connection) -> Config:
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config

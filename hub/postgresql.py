@@ -1,0 +1,121 @@
+"""PostgreSQL as the hub uses it: one session, which holds the database for this Warren alone.
+
+Whoever resumes the subscriptions of a database delivers them, so two Warrens on one would
+deliver twice. Each session takes an advisory lock before anything else, and the pool holds one
+session: nothing is read, migrated or written without the lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import asyncpg
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from .database_url import DatabaseUrl
+from .errors import DatabaseUnavailable
+
+CONNECT_TIMEOUT_S = 10.0
+ANSWER_TIMEOUT_S = 10.0
+LOCK_WAIT_S = 3
+"""The session of a Warren that has just been killed is still there for a moment."""
+LOCK = 0x57617272
+ENCODING = "UTF8"
+
+_SESSION = {
+    # A commit is on disk when it returns, whatever the server's or the user's default is.
+    "synchronous_commit": "on",
+    "lock_timeout": f"{LOCK_WAIT_S}s",
+    # An idle session must keep its lock, and a server must notice when its peer is gone.
+    "idle_session_timeout": "0",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+}
+# Older servers don't know all of these; remote_apply waits for even more than `on`.
+_SET = """
+SELECT set_config(name, value, false)
+FROM unnest($1::text[], $2::text[]) AS wanted (name, value) JOIN pg_settings USING (name)
+WHERE NOT (name = 'synchronous_commit' AND setting = 'remote_apply')
+"""
+# By schema, since two Warrens may share a database if each has a search_path of its own.
+_LOCK = "SELECT pg_advisory_lock($1, hashtext(coalesce(current_schema(), '')))"
+_FAILURES = (
+    OSError,
+    ValueError,
+    TypeError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
+
+log = logging.getLogger(__name__)
+
+
+class Server:
+    """Makes sessions; `lost` is set when one has ended, for whatever reason."""
+
+    outages = (asyncpg.InternalClientError,)
+    """What the driver raises, and SQLAlchemy lets pass, when a session ends under an operation."""
+
+    def __init__(self, url: DatabaseUrl) -> None:
+        self._url = url
+        self.lost = asyncio.Event()
+
+    def make_engine(self) -> AsyncEngine:
+        return create_async_engine(
+            "postgresql+asyncpg://",
+            async_creator=self.connect,
+            pool_size=1,
+            max_overflow=0,
+            pool_timeout=ANSWER_TIMEOUT_S,
+            pool_pre_ping=True,
+            hide_parameters=True,
+        )
+
+    async def connect(self) -> asyncpg.Connection:
+        """A session that has the lock; raises `DatabaseUnavailable`, never with the password."""
+        try:
+            session = await asyncpg.connect(
+                self._url.dsn,
+                timeout=CONNECT_TIMEOUT_S,
+                command_timeout=ANSWER_TIMEOUT_S,
+                target_session_attrs="read-write",
+                server_settings={"application_name": "warren"},
+            )
+        except _FAILURES as error:
+            raise DatabaseUnavailable(f"{self._url}: {self._reason(error)}") from None
+        try:
+            await self._prepare(session)
+        except BaseException:
+            session.terminate()
+            raise
+        session.add_termination_listener(self._ended)
+        return session
+
+    async def _prepare(self, session: asyncpg.Connection) -> None:
+        encoding = session.get_settings().server_encoding
+        if encoding != ENCODING:
+            raise DatabaseUnavailable(f"{self._url}: its encoding is {encoding}, not {ENCODING}")
+        try:
+            await session.execute(_SET, list(_SESSION), list(_SESSION.values()))
+            await session.execute(_LOCK, LOCK)
+            if await session.fetchval("SHOW fsync") == "off":
+                log.warning("%s has fsync off: a crash may lose subscriptions", self._url)
+        except asyncpg.LockNotAvailableError:
+            raise DatabaseUnavailable(f"{self._url}: in use by another Warren") from None
+        except _FAILURES as error:
+            raise DatabaseUnavailable(f"{self._url}: {self._reason(error)}") from None
+
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return f"no answer within {CONNECT_TIMEOUT_S:g} s"
+        if isinstance(error, (ValueError, TypeError)) and not isinstance(error, OSError):
+            # What is wrong with the URL may be a piece of the password, taken for something else.
+            return "the driver can't read the URL's parameters"
+        return " ".join(str(error).split()) or type(error).__name__
+
+    def _ended(self, _session: Any) -> None:
+        self.lost.set()
