@@ -7,8 +7,10 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
+from tests.support import postgresql as postgresql_support
 from tests.support import rabbitmq as rabbitmq_support
 from tests.support.http import Callback
+from tests.support.postgresql import PostgreSQLServer
 from tests.support.rabbitmq import RabbitMQServer
 from tests.support.server import WarrenServer
 
@@ -27,6 +29,23 @@ def rabbitmq() -> Iterator[RabbitMQServer]:
         pytest.skip(reason)
     with RabbitMQServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQLServer]:
+    """One PostgreSQL for the whole run; a test that kills it starts it again."""
+    if reason := postgresql_support.missing():
+        pytest.skip(reason)
+    with PostgreSQLServer() as server:
+        yield server
+
+
+@pytest.fixture
+def postgresql_url(postgresql: PostgreSQLServer) -> Iterator[str]:
+    """An empty database of the test's own."""
+    url = postgresql.create()
+    yield url
+    postgresql.drop(url)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 
@@ -12,12 +13,18 @@ from celery import Celery, Task
 from celery.exceptions import Reject
 from kombu import Queue
 
-WORK, DEAD, FRAGILE = "celery-work", "celery-dead", "celery-fragile"
+WORK, DEAD, FRAGILE, RANKED = "celery-work", "celery-dead", "celery-fragile", "celery-ranked"
 DEAD_LETTERS = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": DEAD}
+_turns = itertools.count()
 
 
 def add(x: int, y: int) -> int:
     return x + y
+
+
+def turn() -> int:
+    """Which of its calls in this process it is."""
+    return next(_turns)
 
 
 def fail() -> None:
@@ -58,9 +65,9 @@ def make(broker_url: str) -> Celery:
         worker_prefetch_multiplier=1,
         task_track_started=True,
         task_default_queue=WORK,
-        task_queues=[Queue(WORK, queue_arguments=DEAD_LETTERS)],
+        task_queues=[Queue(WORK, queue_arguments=DEAD_LETTERS), Queue(RANKED, max_priority=10)],
     )
-    for plain in (add, fail):
+    for plain in (add, turn, fail):
         app.task(plain, name=plain.__name__)
     app.task(flaky, name="flaky", bind=True, max_retries=3, default_retry_delay=0.05)
     app.task(give_up, name="give_up", acks_late=True)

@@ -7,7 +7,10 @@ further than RabbitMQ 3.10 on purpose.
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pika
@@ -16,6 +19,8 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from .support import Broker, fresh
 
+NODE = Path(__file__).with_name("node")
+INSTALL_LIMIT_S = 60
 OPTION = "--against"
 Connect = Callable[..., pika.BlockingConnection]
 
@@ -99,3 +104,19 @@ def queue(channel: BlockingChannel) -> str:
     name = fresh("queue")
     channel.queue_declare(name, exclusive=True)
     return name
+
+
+@pytest.fixture(scope="session")
+def node_folder() -> Path:
+    """Where the JavaScript clients are, installed as package-lock.json says."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        pytest.skip("node and npm are not installed")
+    lock, stamp = NODE / "package-lock.json", NODE / "node_modules" / ".installed"
+    if not stamp.exists() or stamp.stat().st_mtime < lock.stat().st_mtime:
+        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        done = subprocess.run(
+            command, cwd=NODE, capture_output=True, text=True, timeout=INSTALL_LIMIT_S
+        )
+        assert done.returncode == 0, done.stderr
+        stamp.touch()
+    return NODE

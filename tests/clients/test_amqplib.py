@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,31 +15,12 @@ HERE = Path(__file__).with_name("node")
 RUN_LIMIT_S = 60
 NAMES = re.findall(r"^  async '(.+)'\(", (HERE / "scenarios.js").read_text(), re.MULTILINE)
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("node") is None or shutil.which("npm") is None,
-    reason="node and npm are not installed",
-)
-
-
-@pytest.fixture(scope="session")
-def installed() -> Path:
-    """Installs what package-lock.json says, unless it is there already."""
-    lock, stamp = HERE / "package-lock.json", HERE / "node_modules" / ".installed"
-    if not stamp.exists() or stamp.stat().st_mtime < lock.stat().st_mtime:
-        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        done = subprocess.run(
-            command, cwd=HERE, capture_output=True, text=True, timeout=RUN_LIMIT_S
-        )
-        assert done.returncode == 0, done.stderr
-        stamp.touch()
-    return HERE
-
 
 @pytest.fixture(scope="module")
-def report(broker: Broker, installed: Path) -> dict[str, str]:
+def report(broker: Broker, node_folder: Path) -> dict[str, str]:
     """What each scenario said: passed, or its error."""
     done = subprocess.run(
-        ["node", "run.js", broker.url], cwd=installed, capture_output=True, text=True,
+        ["node", "run.js", broker.url], cwd=node_folder, capture_output=True, text=True,
         timeout=RUN_LIMIT_S,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

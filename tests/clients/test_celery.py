@@ -16,7 +16,7 @@ from celery.events.receiver import EventReceiver
 from pika.adapters.blocking_connection import BlockingChannel
 
 from ..support.process import kill, terminate, wait_until
-from .celery_app import DEAD, FRAGILE, WORK, make
+from .celery_app import DEAD, FRAGILE, RANKED, WORK, make
 from .support import WAIT_S, Broker, get
 
 ROOT = Path(__file__).parents[2]
@@ -151,6 +151,18 @@ def test_the_task_of_a_killed_worker_goes_to_another(app: Celery, tmp_path: Path
         kill(doomed)
     app.control.add_consumer(FRAGILE, destination=[WORKER], reply=False)
     assert result.get(timeout=WAIT_S) == WORKER
+
+
+def test_tasks_with_a_priority_go_first(app: Celery) -> None:
+    """All wait before the worker begins with their queue."""
+    priorities = [1, 9, None, 5, 9]
+    results = [
+        app.tasks["turn"].apply_async(queue=RANKED, priority=priority) for priority in priorities
+    ]
+    app.control.add_consumer(RANKED, destination=[WORKER], reply=False)
+    turns = [result.get(timeout=WAIT_S) for result in results]
+    assert sorted(range(5), key=turns.__getitem__) == [1, 4, 3, 0, 2]
+    app.control.cancel_consumer(RANKED, destination=[WORKER], reply=False)
 
 
 def test_tasks_for_tomorrow_do_not_block_those_of_today(app: Celery) -> None:

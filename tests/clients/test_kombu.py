@@ -168,6 +168,34 @@ def test_queues_of_kombu_keep_their_arguments(connection: Connection) -> None:
     assert deaths == ["maxlen", "expired", "expired"]
 
 
+def test_priorities(connection: Connection) -> None:
+    """`max_priority` of the queue, `priority` of the message."""
+    queue = Queue(fresh("queue"), exclusive=True, max_priority=10)(connection.channel())
+    queue.declare()
+    producer = Producer(connection.channel())
+    for number, priority in enumerate([1, None, 9, 5, 12]):
+        producer.publish(number, routing_key=queue.name, priority=priority)
+    collector = Collector(connection, queue, no_ack=True)
+    drain(connection, lambda: queue.queue_declare(passive=True).message_count == 5, "5 messages")
+    collector.consumer.consume()
+    assert collector.wait(5) == [4, 2, 3, 0, 1]
+
+
+def test_single_active_consumer(connection: Connection) -> None:
+    arguments = {"x-single-active-consumer": True}
+    queue = Queue(fresh("queue"), durable=False, auto_delete=True, queue_arguments=arguments)
+    first, second = (Collector(connection, queue, no_ack=True) for _ in range(2))
+    for collector in (first, second):
+        collector.consumer.consume()
+    producer = Producer(connection.channel())
+    for number in range(3):
+        producer.publish(number, routing_key=queue.name)
+    assert first.wait(3) == [0, 1, 2]
+    first.consumer.cancel()
+    producer.publish(3, routing_key=queue.name)
+    assert second.wait(1) == [3]
+
+
 def test_exchanges_bound_to_exchanges(connection: Connection) -> None:
     outer = Exchange(fresh("outer"), "topic", durable=False, auto_delete=True)
     inner = Exchange(fresh("inner"), "fanout", durable=False, auto_delete=True)

@@ -8,6 +8,7 @@ two differ, to see that what they expect is right.
 from __future__ import annotations
 
 import itertools
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -17,6 +18,7 @@ from tests.support.server import WarrenServer
 
 from . import raw
 
+_run = secrets.token_hex(2)
 _numbers = itertools.count(1)
 
 
@@ -95,5 +97,5 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.fixture
 def name() -> str:
-    """A name that no other test uses."""
-    return f"t{next(_numbers)}"
+    """A name that no other test uses, nor another run on the same broker."""
+    return f"t{_run}-{next(_numbers)}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from pamqp import commands
@@ -68,6 +69,8 @@ def field_value(value: object) -> bytes:
             return b"A" + long_string(b"".join(map(field_value, value)))
         case None:
             return b"V"
+        case datetime():
+            return b"T" + struct.pack(">Q", int(value.timestamp()))
     raise TypeError(f"no field value: {value!r}")
 
 

@@ -442,6 +442,56 @@ def test_27_derived_name_too_long(
     channel.refused(404)
 
 
+@pytest.mark.parametrize("ttl", [-1, "5", 1 << 40])
+def test_28_time_to_live_out_of_range(channel: Channel, name: str, ttl: object) -> None:
+    """One channel closes, no queue is made, and the value is not made to fit."""
+    channel.send("Queue.Declare", queue=name, arguments={"x-message-ttl": ttl})
+    text = channel.refused(406, culprit="Queue.Declare")
+    assert text.startswith(
+        f"PRECONDITION_FAILED - invalid arg 'x-message-ttl' for queue '{name}' in vhost '/'"
+    )
+    channel.open()
+    channel.send("Queue.Declare", queue=name, passive=True)
+    channel.refused(404)
+
+
+@pytest.mark.parametrize("stray", ["x-ha-policy", "x-anything", "anything", "x-"])
+def test_29_unknown_argument(channel: Channel, name: str, stray: str) -> None:
+    """Old clients send strays; beside one, a known one out of range is refused still."""
+    channel.declare(name, arguments={stray: "all"})
+    channel.put(name, b"a")
+    assert channel.drain(name) == [b"a"]
+    channel.send("Queue.Declare", queue=f"{name}.2", arguments={stray: "all", "x-max-length": -1})
+    assert "'x-max-length'" in channel.refused(406, culprit="Queue.Declare")
+
+
+def test_30_circle_of_alternate_exchanges(channel: Channel, name: str) -> None:
+    names = [f"{name}.{letter}" for letter in "abc"]
+    for exchange, alternate in zip(names, names[1:] + names[:1], strict=True):
+        arguments = {"alternate-exchange": alternate}
+        channel.call(
+            "Exchange.Declare", exchange=exchange, exchange_type="direct", arguments=arguments
+        )
+    channel.publish(b"a", exchange=names[0], routing_key=name, mandatory=True)
+    assert channel.content("Basic.Return").method.reply_code == 312
+
+
+def test_30_circle_of_dead_letters(channel: Channel, name: str) -> None:
+    """Three queues that expire into each other; the clock is one more, whose letters come later."""
+    ring = [f"{name}.{letter}" for letter in "abc"]
+    pairs = [*zip(ring, ring[1:] + ring[:1], strict=True), (f"{name}.clock", f"{name}.end")]
+    for queue, target in pairs:
+        letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": target}
+        ttl = 10 if queue in ring else 200
+        channel.declare(queue, arguments=letters | {"x-message-ttl": ttl})
+    channel.declare(f"{name}.end")
+    channel.consume(f"{name}.end", no_ack=True)
+    channel.put(ring[0], b"a")
+    channel.put(f"{name}.clock", b"tick")
+    assert channel.content().body == b"tick"
+    assert sum(channel.ready(queue) for queue in ring) == 0
+
+
 def test_31_mandatory_unroutable(channel: Channel, name: str) -> None:
     channel.call("Confirm.Select")
     channel.publish(b"a", routing_key=name, mandatory=True)

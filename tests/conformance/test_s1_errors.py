@@ -155,6 +155,24 @@ def test_connection_error_closes_one_connection_only(
     assert other.get(other.declare().queue) is None
 
 
+@pytest.mark.parametrize("frame_max", [4096, 131_072])
+def test_frame_max_has_a_slack_of_eight_octets(
+    connect: Callable[..., Client], other: Channel, name: str, frame_max: int
+) -> None:
+    """Some clients count the payload only; one octet more is too much for all."""
+    other.declare(name)
+    channel = connect(frame_max=frame_max).channel()
+    channel.send("Basic.Publish", routing_key=name)
+    channel.client.send(
+        frames.frame(frames.HEADER, 1, frames.content_header(frame_max))
+        + frames.frame(frames.BODY, 1, b"x" * frame_max)
+    )
+    channel.ready(name)
+    assert other.taken(name).body == b"x" * frame_max
+    channel.client.send(frames.frame(frames.BODY, 1, b"x" * (frame_max + 1)))
+    channel.client.closed(501)
+
+
 def test_method_within_content_is_unexpected(channel: Channel, name: str) -> None:
     """The header frame of a publish is due; a method of the same channel comes instead."""
     channel.send("Basic.Publish", routing_key=name)

@@ -80,6 +80,13 @@ def test_capabilities_are_all_true(dial: Dial) -> None:
     assert all(capabilities[name] is True for name in CAPABILITIES)
 
 
+def test_clients_find_the_product_that_they_look_for(dial: Dial) -> None:
+    """kombu raises a prefetch under a running consumer for `RabbitMQ` from 3.3 on only."""
+    properties = dial().start().server_properties
+    assert properties["product"] == "RabbitMQ"
+    assert [int(part) for part in properties["version"].split(".")] >= [3, 3]
+
+
 # Login
 
 
@@ -358,6 +365,12 @@ def test_update_secret(client: Client) -> None:
     client.send_method("Connection.UpdateSecret", new_secret="guest", reason="rotation")
     client.expect("Connection.UpdateSecretOk")
     client.channel()
+
+
+@pytest.mark.differs("takes any secret for users of its own")
+def test_update_secret_that_is_wrong(client: Client) -> None:
+    client.send_method("Connection.UpdateSecret", new_secret="wrong", reason="rotation")
+    client.closed(530, culprit="Connection.UpdateSecret")
 
 
 def test_many_connections_at_once(connect: Connect) -> None:

@@ -195,3 +195,127 @@ def test_overflow_reject_publish_dead_letters_the_new(
     channel.put(name, b"a", b"b")
     assert other.content().body == b"b"
     assert channel.drain(name) == [b"a"]
+
+
+OVERFLOWS = ("drop-head", "reject-publish", "reject-publish-dlx")
+
+
+def answers(channel: Channel, name: str, *bodies: bytes) -> list[str]:
+    """What a publisher that waits for each answer is told."""
+    told = []
+    for body in bodies:
+        channel.publish(body, routing_key=name)
+        told.append(channel.client.receive(channel.number).name.removeprefix("Basic."))
+    return told
+
+
+@pytest.mark.parametrize("limit", [{"x-max-length": 2}, {"x-max-length-bytes": 7}])
+@pytest.mark.parametrize("overflow", OVERFLOWS)
+def test_each_way_to_overflow(
+    channel: Channel, other: Channel, name: str, overflow: str, limit: Fields
+) -> None:
+    """Who is told what, what stays and what becomes a dead letter."""
+    dead = f"{name}.dead"
+    other.declare(dead)
+    letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead}
+    channel.declare(name, arguments=limit | letters | {"x-overflow": overflow})
+    channel.call("Confirm.Select")
+    told = answers(channel, name, b"333", b"4444", b"55555")
+    channel.call("Confirm.Select")
+    left = other.drain(name)
+    if overflow == "drop-head":
+        gone = [b"333"] if "x-max-length" in limit else [b"333", b"4444"]
+        assert (told, left) == (["Ack"] * 3, [b"4444", b"55555"][len(gone) - 1 :])
+    else:
+        gone = [b"55555"] if overflow.endswith("dlx") else []
+        assert (told, left) == (["Ack", "Ack", "Nack"], [b"333", b"4444"])
+    channel.publish(b"last", routing_key=dead)
+    channel.expect("Basic.Ack")
+    assert other.drain(dead) == [*gone, b"last"]
+
+
+@pytest.mark.parametrize("overflow", OVERFLOWS)
+def test_only_bodies_count_as_bytes(channel: Channel, name: str, overflow: str) -> None:
+    """Neither properties nor routing keys do."""
+    channel.declare(name, arguments={"x-max-length-bytes": 2, "x-overflow": overflow})
+    for body in (b"a", b"b", b""):
+        channel.publish(body, {"headers": {"h": "x" * 100}, "app_id": "y"}, routing_key=name)
+    assert channel.drain(name) == [b"a", b"b", b""]
+
+
+@pytest.mark.parametrize("overflow", OVERFLOWS)
+def test_what_comes_back_to_a_full_queue(channel: Channel, name: str, overflow: str) -> None:
+    """It may be the oldest that has to go, but nothing that was confirmed is refused."""
+    channel.declare(name, arguments={"x-max-length": 1, "x-overflow": overflow})
+    channel.put(name, b"held")
+    held = channel.taken(name, no_ack=False)
+    channel.put(name, b"next")
+    channel.send("Basic.Nack", delivery_tag=held.method.delivery_tag, requeue=True)
+    left = [b"next"] if overflow == "drop-head" else [b"held", b"next"]
+    assert channel.drain(name) == left
+
+
+@pytest.mark.parametrize("overflow", OVERFLOWS)
+def test_a_consumer_makes_room(channel: Channel, other: Channel, name: str, overflow: str) -> None:
+    channel.declare(name, arguments={"x-max-length": 1, "x-overflow": overflow})
+    other.consume(name, no_ack=True)
+    channel.call("Confirm.Select")
+    bodies = [b"%d" % number for number in range(20)]
+    assert answers(channel, name, *bodies) == ["Ack"] * 20
+    assert other.bodies(20) == bodies
+
+
+def test_one_queue_refuses_and_the_others_keep_theirs(channel: Channel, name: str) -> None:
+    channel.declare(f"{name}.full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    channel.declare(f"{name}.other")
+    channel.call("Exchange.Declare", exchange=name, exchange_type="fanout")
+    for queue in ("full", "other"):
+        channel.call("Queue.Bind", queue=f"{name}.{queue}", exchange=name)
+    channel.call("Confirm.Select")
+    channel.publish(b"a", exchange=name)
+    channel.expect("Basic.Nack")
+    assert channel.drain(f"{name}.other") == [b"a"]
+
+
+# Time and consumers
+
+
+def test_nothing_expired_reaches_a_slow_consumer(
+    channel: Channel, other: Channel, name: str
+) -> None:
+    """Its queue has a consumer all the time, and is never empty."""
+    dead = queue_with_graveyard(channel, name, x_message_ttl=50)
+    channel.call("Basic.Qos", prefetch_count=1)
+    other.consume(dead, no_ack=True)
+    channel.consume(name)
+    for number in range(5):
+        other.publish(b"%d" % number, routing_key=name)
+    first = channel.content()
+    assert other.bodies(4) == [b"1", b"2", b"3", b"4"]
+    channel.send("Basic.Ack", delivery_tag=first.method.delivery_tag)
+    other.publish(b"new", routing_key=name)
+    assert channel.content().body == b"new"
+
+
+@pytest.mark.differs("drops it, though somebody is ready")
+def test_a_requeued_one_with_ttl_zero_reaches_a_ready_consumer(channel: Channel, name: str) -> None:
+    channel.declare(name, arguments={"x-message-ttl": 0})
+    channel.consume(name)
+    channel.publish(b"a", routing_key=name)
+    for redelivered in (False, True, True):
+        message = channel.content()
+        assert (message.body, message.method.redelivered) == (b"a", redelivered)
+        channel.send("Basic.Nack", delivery_tag=message.method.delivery_tag, requeue=True)
+
+
+def test_a_requeued_one_with_ttl_zero_expires_if_nobody_is_ready(
+    channel: Channel, other: Channel, name: str
+) -> None:
+    dead = queue_with_graveyard(channel, name, x_message_ttl=0)
+    other.consume(dead, no_ack=True)
+    tag = channel.consume(name)
+    channel.publish(b"a", routing_key=name)
+    held = channel.content()
+    channel.call("Basic.Cancel", consumer_tag=tag)
+    channel.send("Basic.Nack", delivery_tag=held.method.delivery_tag, requeue=True)
+    assert other.content().body == b"a"

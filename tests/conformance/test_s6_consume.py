@@ -6,7 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from .raw import Channel, Client
+from tests.support.process import wait_until
+
+from . import frames
+from .raw import TIMEOUT_S, Channel, Client
 
 Connect = Callable[..., Client]
 
@@ -94,6 +97,23 @@ def test_exclusive_consumer(
     other.consume(name, exclusive=second)
 
 
+@pytest.mark.parametrize("end", ["channel", "connection", "socket"])
+def test_exclusive_consumer_that_is_gone(
+    connect: Connect, other: Channel, name: str, end: str
+) -> None:
+    channel = connect().channel()
+    channel.declare(name)
+    channel.consume(name, exclusive=True)
+    if end == "channel":
+        channel.close()
+    elif end == "connection":
+        channel.client.close()
+    else:
+        channel.client.socket.close()
+        wait_until(lambda: other.declare(name).consumer_count == 0, TIMEOUT_S, "its end")
+    other.consume(name, exclusive=True)
+
+
 def test_cancel_unknown_tag(channel: Channel) -> None:
     assert channel.call("Basic.Cancel", consumer_tag="no one").consumer_tag == "no one"
 
@@ -167,6 +187,17 @@ def test_consumer_priority(channel: Channel, name: str) -> None:
     for number in range(2):
         channel.publish(b"%d" % number, routing_key=name)
     assert [tags[channel.content().method.consumer_tag] for _ in range(2)] == [5, 5]
+
+
+@pytest.mark.parametrize(
+    "high", [b"b\x05", b"s\x00\x05", b"I\x00\x00\x00\x05", b"l" + bytes(7) + b"\x05"]
+)
+def test_consumer_priority_of_any_integer_type(channel: Channel, name: str, high: bytes) -> None:
+    channel.declare(name)
+    channel.consume(name, no_ack=True, arguments={"x-priority": 4})
+    tag = channel.consume(name, no_ack=True, arguments={"x-priority": frames.Raw(high)})
+    channel.publish(b"a", routing_key=name)
+    assert channel.content().method.consumer_tag == tag
 
 
 @pytest.mark.parametrize("priority", ["high", 1.5, True])
@@ -264,3 +295,15 @@ def test_raising_the_channel_s_prefetch_lets_more_through(channel: Channel, name
     channel.send("Basic.Qos", prefetch_count=0, global_=True)
     assert channel.client.receive(1).name == "Basic.QosOk"
     assert channel.bodies(4) == bodies[1:]
+
+
+def test_what_was_got_counts_for_no_prefetch(channel: Channel, name: str) -> None:
+    channel.declare(name)
+    for body in (b"a", b"b", b"c", b"d"):
+        channel.publish(body, routing_key=name)
+    channel.call("Basic.Qos", prefetch_count=2, global_=True)
+    got = channel.taken(name, no_ack=False)
+    channel.consume(name)
+    assert [channel.content().body for _ in range(2)] == [b"b", b"c"]
+    channel.send("Basic.Ack", delivery_tag=got.method.delivery_tag)
+    assert channel.ready(name) == 1

@@ -119,6 +119,16 @@ def test_immediate_without_a_ready_consumer(channel: Channel, name: str) -> None
 
 
 @pytest.mark.differs("refuses immediate with 540")
+def test_immediate_without_any_queue(channel: Channel, name: str) -> None:
+    channel.publish(b"a", routing_key=name, immediate=True)
+    message = channel.content("Basic.Return")
+    assert (message.method.reply_code, message.method.reply_text) == (313, "NO_CONSUMERS")
+    channel.publish(b"b", routing_key=name, immediate=True, mandatory=True)
+    message = channel.content("Basic.Return")
+    assert (message.method.reply_code, message.method.reply_text) == (312, "NO_ROUTE")
+
+
+@pytest.mark.differs("refuses immediate with 540")
 def test_immediate_with_a_ready_consumer(channel: Channel, name: str) -> None:
     channel.declare(name)
     channel.consume(name, no_ack=True)
@@ -187,6 +197,32 @@ def test_largest_body(channel: Channel, name: str) -> None:
     )
     channel.open()
     assert channel.ready(name) == 0
+
+
+ABSENT, TRACE = "no such exchange", "amq.rabbitmq.trace"
+BAD_EXPIRATION, BAD_USER, BAD_COPIES = (
+    {"expiration": "soon"}, {"user_id": "somebody"}, {"headers": {"CC": "no array"}},
+)  # fmt: skip
+TOO_LARGE = 1 << 30
+IN_ORDER: list[tuple[str, int, Fields, int, str]] = [
+    (ABSENT, TOO_LARGE, BAD_EXPIRATION, 406, "message size"),
+    (ABSENT, 0, BAD_EXPIRATION | BAD_USER, 404, "no exchange"),
+    (TRACE, 0, BAD_EXPIRATION | BAD_USER, 403, "cannot publish to internal exchange"),
+    ("", 0, BAD_EXPIRATION | BAD_USER | BAD_COPIES, 406, "invalid expiration 'soon'"),
+    ("", 0, BAD_USER | BAD_COPIES, 406, "user_id property set to 'somebody'"),
+]
+
+
+@pytest.mark.differs("has another limit, and looks at the user before the expiration")
+@pytest.mark.parametrize(("exchange", "size", "properties", "code", "text"), IN_ORDER)
+def test_the_first_fault_is_told(
+    channel: Channel, exchange: str, size: int, properties: Fields, code: int, text: str
+) -> None:
+    """Size, right, exchange, internal, expiration, user, route; the size by the header alone."""
+    channel.send("Basic.Publish", exchange=exchange)
+    header = frames.content_header(size, properties)
+    channel.client.send(frames.frame(frames.HEADER, channel.number, header))
+    assert f" - {text}" in channel.refused(code, culprit="Basic.Publish")
 
 
 def test_user_id(channel: Channel, name: str) -> None:

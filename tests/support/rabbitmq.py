@@ -36,7 +36,7 @@ def missing() -> str | None:
 
 
 class RabbitMQServer:
-    """Starts RabbitMQ with no plugins on entry; stops it and its port mapper on exit.
+    """Starts RabbitMQ with these plugins on entry; stops it and its port mapper on exit.
 
     The port mapper (epmd) runs as a child of its own, in the foreground, because one that
     Erlang starts by itself detaches and outlives everything.
@@ -44,7 +44,8 @@ class RabbitMQServer:
 
     host = "127.0.0.1"
 
-    def __init__(self) -> None:
+    def __init__(self, *plugins: str) -> None:
+        self._plugins = plugins
         self.port = free_port()
         self._epmd_port = free_port()
         self._temporary = tempfile.TemporaryDirectory(prefix="warren-rabbitmq-")
@@ -67,7 +68,7 @@ class RabbitMQServer:
     def _env(self) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if "RABBITMQ" not in name}
         home = self._directory
-        (home / "enabled_plugins").write_text("[].\n")
+        (home / "enabled_plugins").write_text(f"[{','.join(self._plugins)}].\n")
         (home / "env.conf").touch()
         (home / "rabbitmq.conf").write_text("log.console = true\nlog.file = false\n")
         return clean | {
@@ -121,6 +122,19 @@ class RabbitMQServer:
         )
         if self._gone():
             raise RuntimeError(f"RabbitMQ did not start:\n{self.output()}")
+
+    def ctl(self, *arguments: str) -> str:
+        """What `rabbitmqctl` prints; raises `RuntimeError` with its complaint."""
+        script, env = find_server(), self._env()
+        assert script is not None, missing()
+        tool = script.with_name("rabbitmqctl")
+        done = subprocess.run(
+            [tool, "--node", env["RABBITMQ_NODENAME"], *arguments],
+            env=env, cwd=self._directory, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise RuntimeError(f"rabbitmqctl {' '.join(arguments)}:\n{done.stdout}{done.stderr}")
+        return done.stdout
 
     def stop(self) -> None:
         """Stops the broker first, then the port mapper, and removes the directory."""

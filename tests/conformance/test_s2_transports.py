@@ -1,0 +1,402 @@
+"""amqp.md section 2, transports: AMQPS with SNI and client certificates, EXTERNAL, WebSocket on the
+HTTP port, PROXY headers of listed proxies. Every row of the handshake holds on each of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pika
+import pika.exceptions
+import pytest
+
+from tests.support.certificates import Authority, common_names, subject
+from tests.support.ports import free_port
+from tests.support.process import wait_until
+from tests.support.proxy import v1
+from tests.support.server import WarrenServer
+
+from . import frames, raw
+from .raw import Disconnected
+from .transports import ProxiedClient, TlsClient, WebSocketClient
+
+REFUSED_LOGIN = (
+    "ACCESS_REFUSED - Login was refused using authentication mechanism {}. "
+    "For details see the broker logfile."
+)
+FROM_AFAR = v1("TCP4 192.0.2.7 198.51.100.1 50000 5672")
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def amqps_port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def warren(authority: Authority, amqps_port: int) -> Iterator[WarrenServer]:
+    """AMQPS beside AMQP and HTTP, another certificate for one.example.org."""
+    cert, key = authority.issue("localhost", "127.0.0.1")
+    other = ":".join(authority.issue("one.example.org"))
+    options = {
+        "amqps-port": str(amqps_port), "tls-cert": cert, "tls-key": key,
+        "tls-ca": authority.file, "tls-hosts": f"one.example.org={other}",
+    }  # fmt: skip
+    with WarrenServer(args=[f"--{name}={value}" for name, value in options.items()]) as server:
+        yield server
+        assert "Traceback" not in server.output()
+
+
+@pytest.fixture(scope="module")
+def proxied() -> Iterator[WarrenServer]:
+    """Everybody on this machine is a proxy."""
+    with WarrenServer(args=["--proxy-protocol-from=127.0.0.0/8, ::1"]) as server:
+        yield server
+        assert "Traceback" not in server.output()
+
+
+Make = Callable[..., raw.Client]
+
+
+@pytest.fixture(scope="module")
+def makers(
+    warren: WarrenServer, proxied: WarrenServer, authority: Authority, amqps_port: int
+) -> dict[str, Make]:
+    """Make connections on which no AMQP was said yet."""
+    return {
+        "tls": lambda: TlsClient(amqps_port, context=authority.client_context()),
+        "websocket": lambda: WebSocketClient(warren.http_port),
+        "proxy": lambda: ProxiedClient(proxied.amqp_port),
+    }
+
+
+@pytest.fixture(params=["tls", "websocket", "proxy"])
+def reach(request: pytest.FixtureRequest, makers: dict[str, Make]) -> Iterator[Make]:
+    """Makes connections over one transport; they are dropped after the test."""
+    with ExitStack() as opened:
+        yield lambda: opened.enter_context(makers[request.param]())
+
+
+@pytest.fixture
+def secured(authority: Authority, amqps_port: int) -> Iterator[Make]:
+    """Connections with TLS; `user` is the name in the client's certificate."""
+    with ExitStack() as opened:
+        yield lambda user=None, host="localhost": opened.enter_context(
+            TlsClient(amqps_port, context=authority.client_context(user), host=host)
+        )
+
+
+def enter(client: raw.Client) -> raw.Channel:
+    client.start()
+    client.log_in()
+    client.tune()
+    client.open()
+    return client.channel()
+
+
+def turned_away(port: int, context: ssl.SSLContext) -> None:
+    """With TLS 1.3 a client learns at its first read what the server thinks of its certificate."""
+
+    def start() -> None:
+        with TlsClient(port, context=context) as client:
+            client.start()
+
+    with pytest.raises((ssl.SSLError, Disconnected)):
+        start()
+
+
+# Every transport
+
+
+def test_messages_go_both_ways(reach: Make, name: str) -> None:
+    channel, body = enter(reach()), bytes(range(256)) * 2_000
+    channel.declare(name, exclusive=True)
+    channel.consume(name)
+    for size in (0, 1, len(body)):
+        channel.publish(body[:size], routing_key=name)
+    assert channel.bodies(3) == [b"", body[:1], body]
+
+
+def test_handshake_byte_by_byte(reach: Make) -> None:
+    client = reach()
+    for octet in frames.PROTOCOL_HEADER:
+        client.send(bytes((octet,)))
+    client.expect("Connection.Start")
+
+
+def test_close(reach: Make, name: str) -> None:
+    client = reach()
+    enter(client).declare(name, exclusive=True)
+    client.close()
+    client.ended()
+
+
+def test_other_header_is_answered_with_the_right_one(reach: Make) -> None:
+    client = reach()
+    client.send(b"AMQP\x00\x01\x00\x00")
+    assert client.read_bytes(8) == frames.PROTOCOL_HEADER
+    client.ended()
+
+
+def test_frame_that_is_too_large_before_tune(reach: Make) -> None:
+    client = reach()
+    client.start()
+    client.send(frames.frame(frames.METHOD, 0, bytes(9_000)))
+    client.closed(501)
+
+
+def test_bad_end_octet(reach: Make) -> None:
+    client = reach()
+    enter(client)
+    client.send(frames.heartbeat()[:-1] + b"\x00")
+    client.closed(501)
+
+
+def test_silence_ends_the_connection(makers: dict[str, Make]) -> None:
+    with ExitStack() as opened:
+        clients = [opened.enter_context(make()) for make in makers.values()]
+        for client in clients:
+            client.start()
+            client.log_in()
+            client.tune(heartbeat=1)
+            client.open()
+        for client in clients:
+            client.hung_up()
+
+
+def test_a_reader_that_is_slow_holds_up_nobody(reach: Make, name: str) -> None:
+    """What it does not read is bounded; all of it arrives when it does."""
+    slow, body = reach(), b"x" * 60_000
+    channel = enter(slow)
+    channel.declare(name)
+    channel.consume(name, no_ack=True)
+    publisher = enter(reach())
+    publisher.call("Confirm.Select")
+    for _ in range(100):
+        publisher.publish(body, routing_key=name)
+    while publisher.expect("Basic.Ack").delivery_tag < 100:
+        pass
+    assert all(found == body for found in channel.bodies(100))
+    publisher.call("Queue.Delete", queue=name)
+
+
+def test_half_a_handshake_is_cut(
+    makers: dict[str, Make], proxied: WarrenServer, amqps_port: int
+) -> None:
+    """After 10 s, wherever it stops: in AMQP, in TLS, in a proxy's header. All wait together."""
+    with ExitStack() as opened:
+        in_amqp = [opened.enter_context(make()) for make in makers.values()]
+        in_tls = opened.enter_context(raw.Client(amqps_port))
+        in_header = opened.enter_context(raw.Client(proxied.amqp_port))
+        for client in in_amqp:
+            client.start()
+        in_tls.send(b"\x16\x03\x01")
+        in_header.send(FROM_AFAR[:10])
+        for client in (*in_amqp, in_tls, in_header):
+            client.socket.settimeout(20)
+            client.hung_up()
+
+
+# AMQPS
+
+
+def test_sni(secured: Make) -> None:
+    for host in ("localhost", "one.example.org"):
+        tls = secured(host=host).socket
+        assert isinstance(tls, ssl.SSLSocket)
+        certificate = tls.getpeercert()
+        assert certificate is not None
+        assert host in common_names(dict(certificate))
+
+
+def test_plain_amqp_on_the_port_of_tls(amqps_port: int) -> None:
+    with raw.Client(amqps_port) as client:
+        client.send(frames.PROTOCOL_HEADER)
+        client.hung_up()
+
+
+def test_certificate_of_somebody_else(
+    amqps_port: int, authority: Authority, tmp_path: Path
+) -> None:
+    context = authority.client_context()
+    context.load_cert_chain(*Authority(tmp_path).issue("a@example.org", name="guest"))
+    turned_away(amqps_port, context)
+
+
+# EXTERNAL
+
+
+def test_external_is_offered_to_those_with_a_certificate(secured: Make, reach: Make) -> None:
+    assert secured("guest").start().mechanisms.split() == ["PLAIN", "AMQPLAIN", "EXTERNAL"]
+    assert secured().start().mechanisms.split() == ["PLAIN", "AMQPLAIN"]
+    assert reach().start().mechanisms.split() == ["PLAIN", "AMQPLAIN"]
+
+
+@pytest.mark.parametrize("response", [b"", b"somebody else"])
+def test_external(secured: Make, response: bytes) -> None:
+    """The response is not looked at: the name is the certificate's."""
+    client = secured("guest")
+    client.start()
+    client.log_in(mechanism="EXTERNAL", response=response)
+    client.tune()
+    client.open()
+
+
+def test_external_for_nobody(secured: Make) -> None:
+    client = secured("nobody")
+    client.start()
+    client.log_in(mechanism="EXTERNAL", response=b"")
+    client.closed(403, REFUSED_LOGIN.format("EXTERNAL"), culprit="Connection.StartOk")
+
+
+def test_external_without_a_certificate(secured: Make) -> None:
+    client = secured()
+    client.start()
+    client.log_in(mechanism="EXTERNAL", response=b"")
+    client.closed(503, culprit="Connection.StartOk")
+
+
+def test_password_beside_a_certificate(secured: Make) -> None:
+    enter(secured("nobody"))
+
+
+def test_pika_with_external(authority: Authority, amqps_port: int) -> None:
+    options = pika.SSLOptions(authority.client_context("guest"), "localhost")
+    connection = pika.BlockingConnection(
+        pika.ConnectionParameters(
+            "localhost", amqps_port, ssl_options=options,
+            credentials=pika.credentials.ExternalCredentials(),
+        )
+    )  # fmt: skip
+    connection.channel().basic_publish("amq.topic", "a", b"x")
+    connection.close()
+
+
+def test_name_of_the_whole_subject_and_clients_that_must_have_one(authority: Authority) -> None:
+    """Another way to run it: the user is named as the subject, and nobody comes without."""
+    cert, key = authority.issue("localhost", file="distinguished")
+    anders = authority.issue("anders@example.org", name="anders")
+    known = authority.client_context()
+    known.load_cert_chain(*anders)
+    port = free_port()
+    args = [
+        f"--amqps-port={port}", f"--tls-cert={cert}", f"--tls-key={key}",
+        f"--tls-ca={authority.file}", "--tls-verify-clients=required",
+        "--tls-login-from=distinguished_name", "--amqp-port=none",
+        f"--default-user={subject(anders[0])}",
+    ]  # fmt: skip
+    with WarrenServer(args=args) as server:
+        assert f"listening on amqp://127.0.0.1:{server.amqp_port}" not in server.output()
+        with TlsClient(port, context=known) as client:
+            client.start()
+            client.log_in(mechanism="EXTERNAL", response=b"")
+            client.tune()
+            client.open()
+        turned_away(port, authority.client_context())
+
+
+def test_certificates_are_read_again_at_sighup(authority: Authority) -> None:
+    cert, key = authority.issue("localhost", "before.example.org", file="renewed")
+    port = free_port()
+
+    def served() -> list[str]:
+        with TlsClient(port, context=authority.client_context()) as client:
+            assert isinstance(client.socket, ssl.SSLSocket)
+            return common_names(dict(client.socket.getpeercert() or {}))
+
+    args = [f"--amqps-port={port}", f"--tls-cert={cert}", f"--tls-key={key}"]
+    with WarrenServer(args=args) as server:
+        with TlsClient(port, context=authority.client_context()) as client:
+            channel = enter(client)
+            assert "before.example.org" in served()
+            authority.issue("localhost", "after.example.org", file="renewed")
+            os.kill(server.pid, signal.SIGHUP)
+            wait_until(lambda: "after.example.org" in served(), 10, "the other certificate")
+            channel.declare()
+        Path(cert).write_text("torn")
+        os.kill(server.pid, signal.SIGHUP)
+        wait_until(lambda: "stay as they were" in server.output(), 10, "the complaint")
+        assert "after.example.org" in served()
+
+
+# WebSocket
+
+
+def test_one_frame_a_message(warren: WarrenServer, name: str) -> None:
+    """`WebSocketClient` looks at each message."""
+    with WebSocketClient(warren.http_port) as client:
+        channel = enter(client)
+        channel.declare(name, exclusive=True)
+        channel.put(name, *(b"%d" % number for number in range(300)))
+        channel.consume(name)
+        assert channel.bodies(300) == [b"%d" % number for number in range(300)]
+
+
+def test_the_websocket_is_closed_behind_the_connection(warren: WarrenServer) -> None:
+    with WebSocketClient(warren.http_port) as client:
+        enter(client)
+        client.close()
+        client.ended()
+        assert client.close_code == 1000
+
+
+# HTTP, where a proxy or a page of somebody else's can be on this machine
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("X-Forwarded-For", "127.0.0.1"), ("Forwarded", "for=127.0.0.1"), ("Via", "1.1 here"),
+        ("Origin", "http://evil.example"), ("Host", "evil.example"),
+    ],
+)  # fmt: skip
+def test_guest_from_afar_over_http(warren: WarrenServer, field: str, value: str) -> None:
+    """No more than five: the sixth would not be looked at."""
+
+    def asked(**fields: str) -> httpx.Response:
+        url = f"{warren.http_url}/api/whoami"
+        return httpx.get(url, auth=("guest", "guest"), headers=fields)
+
+    assert asked().json() == {"name": "guest", "tags": ["administrator"]}
+    refused = asked(**{field: value})
+    assert refused.status_code == 401
+    assert "evil" not in refused.text
+    assert asked(Origin=warren.http_url).status_code == 200
+
+
+# PROXY protocol
+
+
+def test_guest_from_afar_by_way_of_a_proxy(proxied: WarrenServer) -> None:
+    with ProxiedClient(proxied.amqp_port, header=FROM_AFAR) as client:
+        client.start()
+        client.log_in()
+        client.closed(403, REFUSED_LOGIN.format("PLAIN"))
+    assert "192.0.2.7:50000 -> 198.51.100.1:5672" in proxied.output()
+
+
+def test_a_proxy_has_to_send_its_header(proxied: WarrenServer) -> None:
+    with raw.Client(proxied.amqp_port) as client:
+        client.send(frames.PROTOCOL_HEADER)
+        with pytest.raises(Disconnected):
+            client.read_bytes(1)
+
+
+def test_nobody_else_may(warren: WarrenServer) -> None:
+    with ProxiedClient(warren.amqp_port) as client:
+        assert client.read_bytes(8) == frames.PROTOCOL_HEADER
+        client.ended()
+
+
+def test_pika_is_refused_from_afar(proxied: WarrenServer) -> None:
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        pika.BlockingConnection(pika.ConnectionParameters("localhost", proxied.amqp_port))

@@ -1,0 +1,171 @@
+"""Logging in with passwords of all sorts, throttling, and limits (amqp.md section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.definitions import server_with
+from tests.support.server import WarrenServer
+
+from . import raw
+from .raw import Client
+
+pytestmark = pytest.mark.differs("has users of its own")
+
+HASHES = {  # what RabbitMQ 3.10.8 made of the password `secret`
+    "sha256": "AooJzju8/26DNt7JG8KqzbTFtDL7hFOsSj4/uutyxYMdgAC3",
+    "sha512": "ZWTDCt9Me6CjKJHGqaiq1fnRHN8/trxJ2VZD5JdfLUw1lybtQ8fbBq6jjrRwER/KN8nkcAfkTY/"
+    "RmQAHiwu6YWuyAfI=",
+    "md5": "/WNKzYzflEglYWJ1oeRPrUjwaHk=",
+}
+OTHERS = ("tony", "evan", "nina", "limited")
+ALL = {"configure": ".*", "write": ".*", "read": ".*"}
+FILE: dict[str, Any] = {
+    "vhosts": [{"name": "/"}, {"name": "v", "limits": {"max-connections": 2, "max-queues": 1}}],
+    "users": [
+        {"name": "guest", "password": "guest", "tags": "administrator"},
+        {"name": "nopass", "password_hash": ""},
+        *(
+            {"name": name, "password_hash": found,
+             "hashing_algorithm": f"rabbit_password_hashing_{name}"}
+            for name, found in HASHES.items()
+        ),
+        *({"name": name, "password": "secret"} for name in OTHERS[:-1]),
+        {"name": "limited", "password": "secret",
+         "limits": {"max-connections": 1, "max-channels": 2}},
+    ],
+    "permissions": [
+        {"user": user, "vhost": vhost, **ALL}
+        for user in ("guest", "nopass", *HASHES, *OTHERS)
+        for vhost in ("/", "v")
+    ],
+}  # fmt: skip
+REFUSED = (
+    "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN. For details see "
+    "the broker logfile."
+)
+
+
+@pytest.fixture(scope="module")
+def warren(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarrenServer]:
+    with server_with(tmp_path_factory.mktemp("users") / "data", FILE) as server:
+        yield server
+        assert "Traceback" not in server.output()
+
+
+Dial = Callable[[], Client]
+Connect = Callable[..., Client]
+
+
+def refused(dial: Dial, user: str, password: str) -> None:
+    client = dial()
+    client.start()
+    client.log_in(user, password)
+    client.closed(403, REFUSED)
+
+
+@pytest.mark.parametrize("name", HASHES)
+def test_passwords_that_rabbitmq_hashed(connect: Connect, dial: Dial, name: str) -> None:
+    refused(dial, name, "wrong")
+    for _ in range(2):
+        connect(user=name, password="secret").channel()
+
+
+@pytest.mark.parametrize("password", ["", "secret"])
+def test_an_empty_hash_is_no_password(dial: Dial, password: str) -> None:
+    refused(dial, "nopass", password)
+
+
+def test_the_sixth_login_is_not_looked_at(
+    warren: WarrenServer, connect: Connect, dial: Dial
+) -> None:
+    """reliability.md section 4: the answer is the same, and AMQP and HTTP count together."""
+    connect(user="tony", password="secret")
+    path = f"{warren.http_url}/endpoint/x/amq.topic"
+    assert httpx.get(path, auth=("tony", "secret")).status_code == 200
+    for number in range(3):
+        refused(dial, "tony", f"wrong{number}")
+    for _ in range(2):
+        assert httpx.get(path, auth=("tony", "wrong")).status_code == 401
+    refused(dial, "tony", "secret")
+    refused(dial, "tony", "wrong")
+    answer = httpx.get(path, auth=("tony", "secret"))
+    assert answer.status_code == 429
+    assert 0 < int(answer.headers["retry-after"]) <= 60
+    assert httpx.get(path, auth=("evan", "secret")).status_code == 200
+    connect(user="evan", password="secret")
+
+
+def test_nobody_learns_which_users_there_are(dial: Dial) -> None:
+    for _ in range(7):
+        refused(dial, "nobody", "secret")
+
+
+def test_new_secrets_are_tried_as_often_as_passwords(connect: Connect, dial: Dial) -> None:
+    for number in range(5):
+        client = connect(user="nina", password="secret")
+        client.send_method("Connection.UpdateSecret", new_secret=f"wrong{number}", reason="")
+        client.closed(530, "NOT_ALLOWED - new secret refused for user 'nina'")
+        if number < 4:
+            connect(user="nina", password="secret").close()
+    refused(dial, "nina", "secret")
+
+
+# -- limits
+
+
+def not_opened(dial: Dial, user: str, vhost: str, text: str) -> None:
+    client = dial()
+    client.start()
+    client.log_in(user, "secret")
+    client.tune()
+    client.send_method("Connection.Open", virtual_host=vhost)
+    client.closed(530, f"NOT_ALLOWED - {text}", "Connection.Open")
+
+
+def test_connections_in_a_vhost(connect: Connect, dial: Dial) -> None:
+    first = connect(user="evan", password="secret", vhost="v")
+    connect(user="limited", password="secret", vhost="v").close()
+    connect(user="evan", password="secret", vhost="v")
+    text = "access to vhost 'v' refused for user 'evan': connection limit (2) is reached"
+    not_opened(dial, "evan", "v", text)
+    connect(user="evan", password="secret")
+    first.close()
+    connect(user="evan", password="secret", vhost="v").close()
+
+
+def test_connections_and_channels_of_a_user(connect: Connect, dial: Dial) -> None:
+    client: raw.Client = connect(user="limited", password="secret")
+    text = "connection refused for user 'limited': user connection limit (1) is reached"
+    not_opened(dial, "limited", "/", text)
+    client.channel(1)
+    client.channel(2)
+    client.send_method("Channel.Open", 3)
+    client.closed(
+        530,
+        "NOT_ALLOWED - number of channels opened for user 'limited' has reached the maximum "
+        "allowed user limit of (2)",
+        "Channel.Open",
+    )
+    connect(user="limited", password="secret").close()
+
+
+def test_queues_in_a_vhost(connect: Connect) -> None:
+    client = connect(user="evan", password="secret", vhost="v")
+    channel = client.channel()
+    channel.declare("one", exclusive=True)
+    channel.declare("one", exclusive=True)
+    channel.send("Queue.Declare", queue="two")
+    channel.refused(
+        406,
+        "PRECONDITION_FAILED - cannot declare queue 'two': queue limit in vhost 'v' (1) is reached",
+        "Queue.Declare",
+    )
+    channel.open()
+    channel.call("Queue.Delete", queue="one")
+    channel.declare("two", exclusive=True)
+    client.close()

@@ -1,0 +1,29 @@
+"""Users, rights and the like for a server that is about to start."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .server import WarrenServer, warren_command
+
+IMPORT_TIMEOUT_S = 20.0
+
+
+@contextmanager
+def server_with(data: Path, file: dict[str, Any]) -> Iterator[WarrenServer]:
+    """A server that has been told these definitions (RabbitMQ's form) while it stood still."""
+    with WarrenServer(data=data) as server:  # the first start makes the store
+        server.stop()
+        subprocess.run(
+            [*warren_command(), "definitions", "import", "--data", str(data), "-"],
+            input=json.dumps(file).encode(),
+            check=True,
+            timeout=IMPORT_TIMEOUT_S,
+        )
+        server.start()
+        yield server
