@@ -9,6 +9,7 @@ from tests.bench import frames
 from tests.bench.client import Client
 from tests.conformance import frames as tables
 
+from . import repeating
 from .clients import connected
 from .consumers import Consumer, Style, in_ranges, odd_ones, rejecting, returning
 from .journal import CONFIRMED, Route
@@ -22,13 +23,26 @@ COPIES = ("fan.1", "fan.2", "fan.3")
 POSTED, COMMITTED = "posted", "committed"
 DELAY, LATE, HOARD = "delay", "late", "hoard"
 DELAY_MS = 300
+URGENT, SAFE, HELD = "urgent", "safe", "held"
+ONCE = "once"
+HOLD = "crash.hold"
+SHARED, SHARES = "crash.shared", ("share.1", "share.2")
 ARGUMENTS: dict[str, dict[str, str | int]] = {
     WORK: {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": DEAD},
     DELAY: {
         "x-dead-letter-exchange": "", "x-dead-letter-routing-key": LATE,
         "x-message-ttl": DELAY_MS,
     },
+    URGENT: {"x-max-priority": 5},
+    SAFE: {"x-queue-type": "quorum", "x-delivery-limit": -1},
+    ONCE: repeating.ARGUMENTS,
 }  # fmt: skip
+IMPORTANT = b"\x18\x00\x02\x04"
+"""Persistent, with a priority."""
+DELAYED = tables.table({"x-delayed-type": "direct"})[4:]
+KEYS = ("key.5", "key.0")
+"""One for each of the two shares, as their names are hashed."""
+HELD_BACK = b"\x30\x00" + tables.table({"x-delay": DELAY_MS}) + b"\x02"
 
 BATCHES = (Habit(1, 50), Habit(20, 100), Habit(200, 2_000), Habit(2_000, 10_000))
 SINGLES = (Habit(1, 1, 0.001), Habit(1, 5, 0.001))
@@ -46,8 +60,8 @@ class Publishing:
     size: int
     habits: Sequence[Habit] = ()
     kind: type[Publisher] = ConfirmPublisher
-    transient: Sequence[int] = ()
-    """Which of the targets get messages that are not persistent."""
+    properties: Sequence[bytes] = (frames.PERSISTENT,)
+    """Of the messages to each target, the last for all that follow."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +90,24 @@ PUBLISHERS = (
     Publishing("large", [Route(LARGE)], [("", LARGE)], 200_000, RARE),
     Publishing(
         "passing", [Route(LEFT, 2, (0,), may_vanish=True), Route(RIGHT, 2, (1,))],
-        [("", LEFT), ("", RIGHT)], 40, SINGLES, transient=(0,),
+        [("", LEFT), ("", RIGHT)], 40, SINGLES,
+        properties=(frames.TRANSIENT, frames.PERSISTENT),
+    ),
+    Publishing(
+        "urgent", [Route(URGENT)], [("", URGENT), ("", URGENT)], 40, BATCHES[:3],
+        properties=(frames.PERSISTENT, IMPORTANT),
+    ),
+    Publishing("safe", [Route(SAFE)], [("", SAFE)], 30, BATCHES[:3]),
+    Publishing(
+        "held", [Route(HELD, moved=True)], [(HOLD, HELD)], 50, SINGLES, properties=(HELD_BACK,)
+    ),
+    Publishing(
+        "shared", [Route(SHARES[0], 2, (0,)), Route(SHARES[1], 2, (1,))],
+        [(SHARED, KEYS[0]), (SHARED, KEYS[1])], 30, BATCHES[:3],
+    ),
+    Publishing(
+        "repeating", [Route(ONCE)], [("", ONCE)], 60, (Habit(1, 1), Habit(300, 300)),
+        repeating.RepeatingPublisher,
     ),
     Publishing("hoard", [Route(HOARD)], [("", HOARD)], 100, BATCHES),
     Publishing("delayed", [Route(LATE, moved=True)], [("", DELAY)], 60, BATCHES[:2]),
@@ -102,6 +133,12 @@ CONSUMERS = (
     Consuming(HOARD, in_ranges, prefetches=(5_000,), naps=0.95, strict=True),
     Consuming(LATE, in_ranges, prefetches=(0, 100)),
     Consuming(COMMITTED, in_ranges, strict=True, transacted=True),
+    Consuming(URGENT, in_ranges, prefetches=(0, 500), naps=0.3, order=False),
+    Consuming(SAFE, returning, prefetches=(200,), naps=0.3),
+    Consuming(HELD, in_ranges, order=False),
+    Consuming(ONCE, in_ranges, strict=True),
+    Consuming(SHARES[0], in_ranges, strict=True),
+    Consuming(SHARES[1], in_ranges, strict=True),
 )
 
 
@@ -132,7 +169,7 @@ def _publisher(site: Site, plan: Publishing) -> Publisher:
     journal = site.checker.publisher(plan.name, plan.routes)
     forms = [
         Form(journal.publisher, exchange, key, plan.size,
-             frames.TRANSIENT if index in plan.transient else frames.PERSISTENT)
+             plan.properties[min(index, len(plan.properties) - 1)])
         for index, (exchange, key) in enumerate(plan.targets)
     ]  # fmt: skip
     site.fillers[journal.publisher] = forms[0].filler
@@ -151,6 +188,11 @@ def _declare(site: Site) -> None:
             _declare_queue(client, queue, ARGUMENTS.get(queue, {}))
         for queue in COPIES:
             client.bind(queue, FAN, "")
+        client.declare_exchange(HOLD, "x-delayed-message", durable=True, arguments=DELAYED)
+        client.bind(HELD, HOLD, HELD)
+        client.declare_exchange(SHARED, "x-consistent-hash", durable=True)
+        for queue in SHARES:
+            client.bind(queue, SHARED, "10")
         _publish_one(site, client)
 
 
