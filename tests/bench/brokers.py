@@ -108,7 +108,7 @@ class _Rabbit(RabbitMQServer):
 @contextlib.contextmanager
 def rabbit() -> Iterator[Broker]:
     begun = time.monotonic()
-    with _Rabbit() as server:
+    with _Rabbit("rabbitmq_consistent_hash_exchange") as server:
         start_s = time.monotonic() - begun
         address = Address(server.host, server.port)
         broker = Broker("RabbitMQ", address, meter=Meter(server.pid), data=server.data)

@@ -99,17 +99,22 @@ class Client:
         self.socket.sendall(frames.method(self.channel, class_id, method_id, arguments))
         return self.expect(class_id, method_id + 1)
 
-    def declare_exchange(self, name: str, kind: str, *, durable: bool = False) -> None:
+    def declare_exchange(
+        self, name: str, kind: str, *, durable: bool = False, arguments: bytes = b""
+    ) -> None:
         flags = bytes((2 if durable else 0,))
         head = b"\x00\x00" + frames.short(name) + frames.short(kind)
-        self.call(EXCHANGE, 10, head + flags + frames.long(b""))
+        self.call(EXCHANGE, 10, head + flags + frames.long(arguments))
 
     def delete_exchange(self, name: str) -> None:
         self.call(EXCHANGE, 20, b"\x00\x00" + frames.short(name) + b"\x00")
 
-    def declare_queue(self, name: str, *, durable: bool = False, passive: bool = False) -> int:
+    def declare_queue(
+        self, name: str, *, durable: bool = False, passive: bool = False, arguments: bytes = b""
+    ) -> int:
         """Gives the number of ready messages."""
-        answer = self.call(QUEUE, 10, declare_arguments(name, durable=durable, passive=passive))
+        wanted = declare_arguments(name, durable=durable, passive=passive, arguments=arguments)
+        answer = self.call(QUEUE, 10, wanted)
         messages: int = struct.unpack_from(">I", answer, 1 + answer[0])[0]
         return messages
 
@@ -152,9 +157,11 @@ class Client:
         self.socket.close()
 
 
-def declare_arguments(name: str, *, durable: bool = False, passive: bool = False) -> bytes:
+def declare_arguments(
+    name: str, *, durable: bool = False, passive: bool = False, arguments: bytes = b""
+) -> bytes:
     flags = bytes((passive | durable << 1,))
-    return b"\x00\x00" + frames.short(name) + flags + frames.long(b"")
+    return b"\x00\x00" + frames.short(name) + flags + frames.long(arguments)
 
 
 def bind_arguments(queue: str, exchange: str, key: str) -> bytes:

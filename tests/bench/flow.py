@@ -40,6 +40,8 @@ class Flow:
     exchanges: tuple[Exchange, ...] = ()
     copies: int = 1
     durable: bool = False
+    arguments: bytes = b""
+    """Those of the queues, as the entries of a table."""
 
 
 @dataclass
@@ -119,7 +121,7 @@ class Standing:
     def __enter__(self) -> None:
         client, flow = Client(self._broker.address), self._flow
         for queue in flow.queues:
-            client.declare_queue(queue, durable=flow.durable)
+            client.declare_queue(queue, durable=flow.durable, arguments=flow.arguments)
         for exchange in flow.exchanges:
             client.declare_exchange(exchange.name, exchange.kind, durable=flow.durable)
             for queue, key in exchange.bindings:

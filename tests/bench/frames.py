@@ -16,6 +16,12 @@ BASIC_PUBLISH, BASIC_DELIVER, BASIC_ACK, BASIC_NACK = 40, 60, 80, 120
 NO_PROPERTIES = b"\x00\x00"
 TRANSIENT = b"\x10\x00\x01"
 PERSISTENT = b"\x10\x00\x02"
+WITH_OFFSET = b"\x30\x00" + b"\x00\x00\x00\x19\x0fx-stream-offsetl" + bytes(8) + b"\x02"
+"""What a persistent message has become when a stream delivers it."""
+QUORUM = b"\x0cx-queue-typeS\x00\x00\x00\x06quorum"
+STREAM = b"\x0cx-queue-typeS\x00\x00\x00\x06stream"
+PRIORITIES = b"\x0ex-max-priorityI\x00\x00\x00\x0a"
+"""Arguments of queues."""
 
 _HEAD = struct.Struct(">BHI")
 _METHOD_HEAD = struct.Struct(">HH")

@@ -6,6 +6,7 @@ from ..scenario import Scenario
 from . import (
     backlog,
     confirm,
+    consistent_hash,
     disk_size,
     durable,
     fairness,
@@ -27,6 +28,7 @@ ALL: tuple[Scenario, ...] = (
     *throughput.SCENARIOS,
     *latency.SCENARIOS,
     *honest.SCENARIOS,
+    *consistent_hash.SCENARIOS,
     *confirm.SCENARIOS,
     *unconfirmed.SCENARIOS,
     *durable.SCENARIOS,

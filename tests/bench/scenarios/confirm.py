@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from ..brokers import Broker
@@ -9,7 +10,16 @@ from ..consumer import Subscription
 from ..disk import DiskSync, FileBytes
 from ..figures import Figures, Goal
 from ..flow import Flow, Outcome, Running, Standing, calls_per_1000, figures
-from ..frames import PERSISTENT, TRANSIENT, Message, Stream
+from ..frames import (
+    PERSISTENT,
+    PRIORITIES,
+    QUORUM,
+    STREAM,
+    TRANSIENT,
+    WITH_OFFSET,
+    Message,
+    Stream,
+)
 from ..measure import percentile
 from ..producer import Load
 from ..scenario import Scenario, Settings
@@ -25,13 +35,24 @@ HUNDRED_AT_LEAST = 50_000
 
 
 def confirmed_flow(
-    settings: Settings, body: bytes = SMALL, window: int = WINDOW, *, durable: bool = True
+    settings: Settings,
+    body: bytes = SMALL,
+    window: int = WINDOW,
+    *,
+    durable: bool = True,
+    arguments: bytes = b"",
 ) -> Flow:
     message = Message("", QUEUES[0], body, PERSISTENT if durable else TRANSIENT)
     load = Load(settings.seconds, window=window)
-    consumer = Subscription(QUEUES[0], message, PREFETCH, min(ACK_EVERY, window))
+    # A stream adds an offset to each delivery.
+    is_stream = arguments == STREAM
+    shown = replace(message, properties=WITH_OFFSET) if is_stream else message
+    consumer = Subscription(
+        QUEUES[0], shown, PREFETCH, min(ACK_EVERY, window), same_body=not is_stream
+    )
     stream = partial(Stream.repeat, message)
-    return Flow(QUEUES[:1], ((stream, load),), (consumer,), durable=durable)
+    flow = Flow(QUEUES[:1], ((stream, load),), (consumer,), durable=durable)
+    return replace(flow, arguments=arguments)
 
 
 def _measure(broker: Broker, flow: Flow, written: FileBytes | None) -> Figures:
@@ -44,15 +65,16 @@ def _measure(broker: Broker, flow: Flow, written: FileBytes | None) -> Figures:
     times_s = outcome.sent[0].confirm_times_s
     line.p50_ms, line.p99_ms = (percentile(times_s, one) * 1e3 for one in (50, 99))
     if written:
-        line.written = _written(written, flow.consumers[0].message, outcome)
+        (make_stream, _), shown = flow.producers[0], flow.consumers[0].message
+        line.written = _written(written, shown, make_stream().size, outcome)
     return line
 
 
-def _written(written: FileBytes, message: Message, outcome: Outcome) -> float:
-    """Bytes given to write() for files, per byte of published frames."""
-    delivered = outcome.published * len(message.delivered(1, "c"))
+def _written(written: FileBytes, shown: Message, size: int, outcome: Outcome) -> float:
+    """Bytes given to write() for files, per byte of published frames; `size` is one message's."""
+    delivered = outcome.published * len(shown.delivered(1, "c"))
     to_clients = delivered + outcome.sent[0].confirm_bytes
-    return written.written(to_clients) / (outcome.published * len(message.published()))
+    return written.written(to_clients) / (outcome.published * size)
 
 
 def transient(broker: Broker, settings: Settings) -> Figures:
@@ -65,13 +87,18 @@ def transient(broker: Broker, settings: Settings) -> Figures:
 
 
 def persistent(
-    broker: Broker, settings: Settings, *, body: bytes = SMALL, window: int = WINDOW
+    broker: Broker,
+    settings: Settings,
+    *,
+    body: bytes = SMALL,
+    window: int = WINDOW,
+    arguments: bytes = b"",
 ) -> Figures:
     """p50 and p99 are the times from a quarter of the window to its last confirm.
 
     The disk's own sync is that of as many bytes as a quarter of the window has.
     """
-    flow = confirmed_flow(settings, body, window)
+    flow = confirmed_flow(settings, body, window, arguments=arguments)
     size = len(flow.consumers[0].message.published())
     with Standing(broker, flow):
         disk = DiskSync(broker, max(1, window // 4) * size)
@@ -104,4 +131,7 @@ SCENARIOS = (
     Scenario("confirm-persistent-ack-1k", partial(persistent, body=KIB), 100_000),
     Scenario("confirm-persistent-100", partial(persistent, window=100)),
     Scenario("confirm-persistent-1", partial(persistent, window=1)),
+    Scenario("quorum-confirm-ack", partial(persistent, arguments=QUORUM)),
+    Scenario("priority-confirm-ack", partial(persistent, arguments=PRIORITIES)),
+    Scenario("stream-confirm-read", partial(persistent, arguments=STREAM)),
 )

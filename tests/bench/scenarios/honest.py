@@ -25,7 +25,7 @@ TASK_BODY = b'[[3, 4], {}, {"callbacks": null, "errbacks": null, "chain": null, 
 AHEAD = 2_000
 
 
-def _keys(count: int) -> Stream:
+def key_stream(count: int) -> Stream:
     """Publishes of `count` routing keys of one width."""
     messages = (Message(EXCHANGE, f"key.{number:07}", SMALL) for number in range(count))
     return Stream.join([message.published() for message in messages])
@@ -36,7 +36,7 @@ def many_keys(settings: Settings, *, count: int, kind: str, binding: str) -> Flo
     keys = tuple(f"key.{number:07}" for number in range(count)) if not binding else (binding,)
     return Flow(
         QUEUES[:1],
-        ((partial(_keys, count), Load(settings.seconds)),),
+        ((partial(key_stream, count), Load(settings.seconds)),),
         (Subscription(QUEUES[0], Message(EXCHANGE, "key.0000000", SMALL), same_body=False),),
         (Exchange(EXCHANGE, kind, tuple((QUEUES[0], key) for key in keys)),),
     )
