@@ -37,7 +37,7 @@ def test_pipelined_requests_do_not_pile_up(warren: WarrenServer) -> None:
 def test_pipelined_requests_are_answered_in_order(warren: WarrenServer) -> None:
     asked = ["amq.direct", "amq.topic", "nothing"] * 100
     requests = [
-        f"GET /endpoint/x/{name} HTTP/1.1\r\nHost: x\r\n"
+        f"GET /endpoint/x/{name} HTTP/1.1\r\nHost: localhost\r\n"
         f"Authorization: {BASIC}\r\nAccept: application/json\r\n"
         for name in asked
     ]
@@ -55,7 +55,7 @@ def test_uploads_that_stop_half_way_keep_nobody_waiting(warren: WarrenServer) ->
     httpx.put(f"{warren.http_url}/endpoint/q/uploads", auth=AUTH)
     files = open_files(warren)
     head = (
-        b"POST /endpoint/q/uploads HTTP/1.1\r\nHost: x\r\n"
+        b"POST /endpoint/q/uploads HTTP/1.1\r\nHost: localhost\r\n"
         b"Authorization: %b\r\nContent-Length: 100000\r\n\r\nhalf" % BASIC.encode()
     )
     connections = [dial(warren) for _ in range(200)]
