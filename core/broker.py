@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from .alarms import Alarms
-from .auth import Users
+from .auth import Kind, Users
 from .block import Block, Ledger, Run, Span
 from .clock import Clock, SystemClock
 from .consumer_timeout import ConsumerTimeouts
@@ -110,6 +110,9 @@ class Broker:
         """Called when a turn is due though no bytes came in: the server makes one soon."""
         self.on_vhost_deleted: Callable[[str], None] = lambda _: None
         """Called with the name, for who keeps something about it elsewhere."""
+        self.on_deleted: Callable[[str, Kind, str], None] = lambda *_: None
+        """Called with virtual host, kind and name of each exchange and queue that goes, for who
+        wants it to be bound again when there is another one."""
         self.crowded = False
         """A publish of this turn went to a queue whose consumers can't keep up; whoever drives
         the turns slows that publisher and clears the mark."""
@@ -209,18 +212,25 @@ class Broker:
             self.disk_behind = True
         return commit
 
-    def offer(self, block: Block, queues: Sequence[Queue]) -> tuple[bool, int]:
+    def offer(
+        self, block: Block, queues: Sequence[Queue], *, is_sure: bool = False
+    ) -> tuple[bool, int]:
         """As `publish` for one message and queues that may refuse it.
 
         Gives whether all took it, and the commit number. A queue that refuses (overflow
-        `reject-publish`) keeps nothing; the others keep theirs.
+        `reject-publish`) keeps nothing; the others keep theirs. One that `is_sure` is not
+        refused, nor dropped as a repetition: it was accepted before.
         """
         for queue in queues:
             if queue.rules is not None and queue.rules.rejects:
                 queue.pump(PUMP_MESSAGES)
-        new = [queue for queue in queues if queue.seen is None or not queue.seen.has_seen(block)]
+        new = [
+            queue
+            for queue in queues
+            if is_sure or queue.seen is None or not queue.seen.has_seen(block)
+        ]
         runs = [(queue, Run(block, None)) for queue in new]
-        runs = [(queue, run) for queue, run in runs if not queue.refuses(run)]
+        runs = [(queue, run) for queue, run in runs if is_sure or not queue.refuses(run)]
         commit = self._offer(block, runs)
         if len(new) < len(queues) and block.traits.persistent:
             # What was dropped is as lasting as what it repeats.

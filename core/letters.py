@@ -45,7 +45,7 @@ class _Shape(NamedTuple):
 class DeadLetters:
     """Letters of one queue and cause, to the exchange that the queue had when they died."""
 
-    __slots__ = ("_broker", "_exchange", "_key", "_queue", "_reason", "_shape")
+    __slots__ = ("_broker", "_exchange", "_is_sure", "_key", "_queue", "_reason", "_shape")
 
     def __init__(self, broker: Broker, queue: Queue, rules: Rules, reason: str) -> None:
         assert rules.dead_letter_exchange is not None
@@ -53,6 +53,7 @@ class DeadLetters:
         self._queue = queue
         self._exchange = rules.dead_letter_exchange
         self._key = rules.dead_letter_routing_key
+        self._is_sure = rules.at_least_once
         self._reason = reason
         self._shape: _Shape | None = None
 
@@ -68,7 +69,15 @@ class DeadLetters:
             return None
         blind = block.blind_keys if self._key is None else ()
         body = block.body(index)
-        return Copy(shape.envelope, shape.letter.properties, body, shape.traits, blind, queues)
+        return Copy(
+            shape.envelope,
+            shape.letter.properties,
+            body,
+            shape.traits,
+            blind,
+            queues,
+            self._is_sure,
+        )
 
     def _shaped(self, block: Block, index: int) -> _Shape:
         time_s = int(self._broker.clock.wall_s())

@@ -86,12 +86,13 @@ class LocalPublish:
 class LocalDelivery:
     """A message handed to an application; settled exactly once, by `ack` or `nack`."""
 
-    __slots__ = ("_consumer", "_session", "_span", "message")
+    __slots__ = ("_consumer", "_released", "_session", "_span", "message")
 
     def __init__(self, session: LocalSession, consumer: Consumer, span: Span, shown: Span) -> None:
         self._session = session
         self._consumer = consumer
         self._span = span
+        self._released = False
         # Made at once: the block may leave memory before the application looks.
         self.message = _message(shown)
 
@@ -102,7 +103,7 @@ class LocalDelivery:
     def ack(self) -> None:
         if self._session.settled(self):
             self._consumer.queue.settle(self._span)
-            self._session.credit_back(self._consumer)
+            self.release()
 
     def nack(self, *, requeue: bool) -> None:
         if self._session.settled(self):
@@ -110,6 +111,12 @@ class LocalDelivery:
                 self._consumer.queue.requeue(self._span)
             else:
                 self._consumer.queue.reject(self._span)
+            self.release()
+
+    def release(self) -> None:
+        """Gives its place in the prefetch to the next message; it stays to be settled."""
+        if not self._released:
+            self._released = True
             self._session.credit_back(self._consumer)
 
     def give_back(self) -> None:
@@ -180,11 +187,12 @@ class LocalSession:
     def cancelled(self, consumer: Consumer) -> None:
         self._on_cancel()
 
-    def cancel(self) -> None:
-        """Takes no more; what is outstanding stays valid."""
+    def cancel(self, *, comes_back: bool = False) -> None:
+        """Takes no more; what is outstanding stays valid. With `comes_back` another session is to
+        follow, and an auto-delete queue waits for it."""
         self.writable = False
         self._broker.tick()
-        self.consumer.queue.remove_consumer(self.consumer)
+        self.consumer.queue.remove_consumer(self.consumer, comes_back=comes_back)
 
     def close(self) -> None:
         """Takes no more and gives back what is outstanding."""

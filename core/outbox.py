@@ -34,6 +34,8 @@ class Copy(NamedTuple):
     traits: Traits
     blind_keys: tuple[str, ...]
     queues: tuple[Queue, ...]
+    is_sure: bool = False
+    """Whether its queues take it although they would refuse a publish."""
 
     @property
     def is_plain(self) -> bool:
@@ -122,4 +124,4 @@ class Outbox:
             self._broker.now_ms,
             copy.blind_keys,
         )
-        self._broker.offer(block, copy.queues)
+        self._broker.offer(block, copy.queues, is_sure=copy.is_sure)

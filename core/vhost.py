@@ -215,6 +215,7 @@ class VirtualHost:
                 self.drop_queue(gone.inner)
             self.keeper.end_exchange(gone)
             self._alternate_changed(gone.name)
+            self._broker.on_deleted(self.name, "exchange", gone.name)
 
     def _alternate_changed(self, name: str) -> None:
         for user in self._alternates.get(name, ()):
@@ -315,6 +316,7 @@ class VirtualHost:
             for consumer in list(queue.ring.members):
                 queue.ring.remove(consumer)
                 consumer.session.cancelled(consumer)
+        self._broker.on_deleted(self.name, "queue", queue.name)
         return ready
 
     def clear(self) -> None:

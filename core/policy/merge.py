@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..model import FieldValue, Table
-from ..queue.arguments import RETRY_MAX_MS, RETRY_MIN_MS, read_age_ms
+from ..queue.arguments import AT_LEAST_ONCE, RETRY_MAX_MS, RETRY_MIN_MS, read_age_ms
 from ..queue.rules import PLAIN, RetryDelay, Rules
 
 Combine = Callable[[Any, Any], Any]
@@ -68,6 +68,7 @@ _FIELDS = (
     _Field("overflow", "overflow"),
     _Field("dead-letter-exchange", "dead_letter_exchange"),
     _Field("dead-letter-routing-key", "dead_letter_routing_key"),
+    _Field("dead-letter-strategy", "at_least_once", lambda value: value == AT_LEAST_ONCE),
     _Field("delivery-limit", "delivery_limit"),
     _Field("consumer-timeout", "consumer_timeout_ms"),
     _Field("max-age", "max_age_ms", read_age_ms),

@@ -29,6 +29,8 @@ SEGMENT_BYTES_MAX = 3_000_000_000
 RETRY_MIN_MS, RETRY_MAX_MS = 1_000, 60_000
 _LENGTH_MAX = 2**63 - 1
 _OVERFLOWS = ("drop-head", "reject-publish", "reject-publish-dlx")
+AT_LEAST_ONCE = "at-least-once"
+_STRATEGIES = ("at-most-once", AT_LEAST_ONCE)
 _RETRY_KINDS = ("disabled", "all", "failed", "returned")
 _AGE = re.compile(r"([0-9]{1,12})([YMDhms])")
 _AGE_UNIT_S = {"Y": 31_536_000, "M": 2_592_000, "D": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -140,6 +142,7 @@ def _rules(reader: _Arguments, *, quorum: bool) -> Rules:
         overflow=reader.choice("x-overflow", overflows) or "drop-head",
         dead_letter_exchange=reader.text("x-dead-letter-exchange"),
         dead_letter_routing_key=reader.text("x-dead-letter-routing-key"),
+        at_least_once=reader.choice("x-dead-letter-strategy", _STRATEGIES) == AT_LEAST_ONCE,
         max_priority=QUORUM_PRIORITY if quorum else reader.integer("x-max-priority", 0, 255),
         single_active=reader.boolean("x-single-active-consumer"),
         delivery_limit=QUORUM_DELIVERY_LIMIT if quorum and limit is None else limit,
@@ -151,7 +154,6 @@ def _rules(reader: _Arguments, *, quorum: bool) -> Rules:
     reader.integer("x-queue-version", 1, 2)
     reader.integer("x-max-in-memory-length", 0, _LENGTH_MAX)
     reader.integer("x-max-in-memory-bytes", 0, _LENGTH_MAX)
-    reader.choice("x-dead-letter-strategy", ("at-most-once", "at-least-once"))
     if rules.dead_letter_routing_key is not None and rules.dead_letter_exchange is None:
         raise reader.invalid(
             "x-dead-letter-routing-key", "needs an x-dead-letter-exchange beside it"

@@ -426,21 +426,22 @@ class Queue(Watched):
             self.exclusive_consumer = consumer
         self._broker.wake(self)
 
-    def remove_consumer(self, consumer: Consumer) -> None:
-        """Its unacked messages stay valid; the last one takes an auto-delete queue with it."""
+    def remove_consumer(self, consumer: Consumer, *, comes_back: bool = False) -> None:
+        """Its unacked messages stay valid. The last one takes an auto-delete queue with it, unless
+        it only pauses and `comes_back`."""
         if self.ring is None or consumer not in self.ring.members:
             return
         self.ring.remove(consumer)
-        self.left_by(consumer)
+        self.left_by(consumer, comes_back=comes_back)
 
-    def left_by(self, consumer: Consumer) -> None:
+    def left_by(self, consumer: Consumer, *, comes_back: bool = False) -> None:
         """What follows when a consumer has been taken out of the ring."""
         if self.exclusive_consumer is consumer:
             self.exclusive_consumer = None
         self.used()
         if self.ring is not None and not self.ring.members and not self.deleted:
             self.ring = None
-            if self.auto_delete:
+            if self.auto_delete and not comes_back:
                 self._broker.drop_queue(self)
         elif self.ring is not None:
             self._broker.wake(self)  # Somebody else may be the single active one.

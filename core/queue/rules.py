@@ -39,6 +39,8 @@ class Rules:
     overflow: str = "drop-head"
     dead_letter_exchange: str | None = None
     dead_letter_routing_key: str | None = None
+    at_least_once: bool = False
+    """Whether queues take its dead letters although they would refuse a publish."""
     max_priority: int | None = None
     single_active: bool = False
     delivery_limit: int | None = None

@@ -301,6 +301,15 @@ def test_the_end_of_the_queue_is_told_once(broker: Broker, queue: Queue) -> None
     assert application.ended == 1
 
 
+def test_an_auto_delete_queue_waits_for_who_comes_back(broker: Broker) -> None:
+    vhost = broker.vhosts["/"]
+    queue = vhost.declare_queue("pausing", auto_delete=True)
+    Application(queue).session.cancel(comes_back=True)
+    assert vhost.queues["pausing"] is queue
+    Application(queue).session.cancel()
+    assert "pausing" not in vhost.queues
+
+
 def test_the_last_one_takes_an_auto_delete_queue_along(broker: Broker) -> None:
     vhost = broker.vhosts["/"]
     application = Application(vhost.declare_queue("gone", auto_delete=True))

@@ -9,7 +9,9 @@ import pytest
 from tests.support.amqp import Client, Reply, bodies, make_broker, method, publish, take_turns
 from warren.core.block import Span
 from warren.core.clock import ManualClock
+from warren.core.deduplication import HEADER
 from warren.core.mover import AHEAD_BLOCKS, MOVES_PER_TURN
+from warren.core.policy.merge import effective_rules
 from warren.core.store.memory import LateStore
 from warren.core.store.port import QueueIdentity
 
@@ -283,6 +285,28 @@ def test_a_queue_that_refuses_letters(client: Client) -> None:
         client.publish(b"x", routing_key="q")
         reject(client)
     assert (client.messages("full"), client.messages("q")) == (1, 0)
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+@pytest.mark.parametrize("by_policy", [False, True])
+def test_letters_that_are_not_to_be_lost(client: Client, size: int, by_policy: bool) -> None:
+    """At-least-once: a full queue takes them, and deduplication does not count them twice."""
+    client.declare(
+        "full",
+        arguments={
+            "x-max-length": 1, "x-overflow": "reject-publish", "x-message-deduplication": True,
+        },
+    )  # fmt: skip
+    strategy = {} if by_policy else {"dead_letter_strategy": "at-least-once"}
+    declare(client, dead_letter_routing_key="full", **strategy)
+    if by_policy:
+        queue = client.broker.vhosts["/"].queues["q"]
+        definition = {"dead-letter-strategy": "at-least-once"}
+        queue.apply(effective_rules(queue.rules, queue.arguments, definition))
+    for _ in range(3):
+        client.publish(bytes(size), {"headers": {HEADER: "same"}}, routing_key="q")
+        reject(client)
+    assert (client.messages("full"), client.messages("q")) == (3, 0)
 
 
 # -- what a publisher may have written itself

@@ -27,7 +27,7 @@ def refusal(arguments: Table) -> str:
         {"x-queue-type": "classic"},
         {"x-queue-mode": "lazy", "x-queue-version": 2},
         {"x-overflow": "drop-head"},
-        {"x-dead-letter-strategy": "at-least-once"},
+        {"x-dead-letter-strategy": "at-most-once"},
         {"x-queue-leader-locator": "client-local"},
         {"x-unheard-of": 1, "no-x": True},
         {"x-single-active-consumer": False},
@@ -46,9 +46,10 @@ def test_all_rules() -> None:
         "x-overflow": "reject-publish",
         "x-dead-letter-exchange": "dead",
         "x-dead-letter-routing-key": "letters",
+        "x-dead-letter-strategy": "at-least-once",
     }
     rules = read_rules(NEWS, arguments)
-    assert rules == Rules(1000, 2000, 3, 4, "reject-publish", "dead", "letters")
+    assert rules == Rules(1000, 2000, 3, 4, "reject-publish", "dead", "letters", at_least_once=True)
     assert (rules.limited, rules.rejects) == (True, True)
 
 
