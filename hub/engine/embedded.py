@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from weakref import WeakValueDictionary
 
 from ...core.auth import User
 from ...core.broker import Broker
 from ...core.errors import ChannelError, precondition_failed
 from ...core.local import LocalDelivery, LocalPublish, LocalSession
+from ...core.local_batch import LocalBatch
 from ...core.model import Properties, Table
 from ...core.queue.queue import Queue
 from ...core.route.exchange import Exchange
 from ...core.vhost import VirtualHost
-from .port import BindingSpec, Delivery, ExchangeSpec, Outcome, QueueInfo, QueueSpec
+from ..requests import Kind
+from .port import (
+    BatchOutcome,
+    BindingSpec,
+    Delivery,
+    ExchangeSpec,
+    Outcome,
+    Portion,
+    QueueInfo,
+    QueueSpec,
+)
+from .scan import Scan
+
+PORTIONS_AT_ONCE = 500
+_LETTERS: dict[str, Kind] = {"exchange": "x", "queue": "q"}
+"""Of a batch, between two rounds of the loop: each may cost as much as a publish by itself."""
 
 
 class EmbeddedEngine:
@@ -23,6 +40,7 @@ class EmbeddedEngine:
         self._broker = broker
         self._user = User("", tags=("impersonator",))
         self._cancels: set[asyncio.Future[None]] = set()
+        self._scans: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def _vhost(self, name: str) -> VirtualHost:
         vhost = self._broker.vhosts.get(name)
@@ -113,6 +131,14 @@ class EmbeddedEngine:
             return host, source, host.queue(binding.destination, self)
         return host, source, host.exchange(binding.destination)
 
+    async def route_count(self, vhost: str, exchange: str, routing_key: str) -> int:
+        host = self._vhost(vhost)
+        source = host.exchange(exchange) if exchange else None
+        return len(host.route(source, (routing_key,), None, watched=False).queues)
+
+    def watch_deleted(self, deleted: Callable[[str, Kind, str], None]) -> None:
+        self._broker.on_deleted = lambda vhost, kind, name: deleted(vhost, _LETTERS[kind], name)
+
     # -- messages
 
     async def publish(
@@ -126,23 +152,46 @@ class EmbeddedEngine:
         queue: str | None = None,
     ) -> Outcome:
         host = self._vhost(vhost)
-        limit = self._broker.limits.max_message_bytes
-        if len(body) > limit:
-            raise precondition_failed(
-                f"message size {len(body)} is larger than configured max size {limit}"
-            )
+        self._check_size(len(body))
         target = None if queue is None else host.queue(queue, self)
         done = LocalPublish(self._broker, host, self._user).run(
             exchange, routing_key, properties, body, target
         )
-        store = self._broker.store
-        while done.commit > store.committed:
-            if done.commit <= store.refused:
-                return Outcome.NOT_KEPT
-            await self._next_commit()
+        if not await self._is_kept(done.commit):
+            return Outcome.NOT_KEPT
         if done.rejected:
             return Outcome.REJECTED
         return Outcome.UNROUTED if done.unrouted else Outcome.ROUTED
+
+    async def publish_batch(
+        self, vhost: str, exchange: str, portions: Sequence[Portion], *, queue: str | None = None
+    ) -> BatchOutcome:
+        host = self._vhost(vhost)
+        self._check_size(max((len(body) for one in portions for body in one.bodies), default=0))
+        batch = LocalBatch(self._broker, host, self._user)
+        for place, one in enumerate(portions):
+            if place % PORTIONS_AT_ONCE == PORTIONS_AT_ONCE - 1:
+                await asyncio.sleep(0)
+            target = None if queue is None else host.queue(queue, self)
+            batch.run_all(exchange, one.routing_key, one.properties, one.bodies, target)
+        is_kept = await self._is_kept(batch.commit)
+        return BatchOutcome(batch.unrouted_count, batch.rejected_count, is_kept)
+
+    def _check_size(self, size: int) -> None:
+        limit = self._broker.limits.max_message_bytes
+        if size > limit:
+            raise precondition_failed(
+                f"message size {size} is larger than configured max size {limit}"
+            )
+
+    async def _is_kept(self, commit: int) -> bool:
+        """Returns when the commit is durable, or false when the disk has refused it."""
+        store = self._broker.store
+        while commit > store.committed:
+            if commit <= store.refused:
+                return False
+            await self._next_commit()
+        return True
 
     def _next_commit(self) -> asyncio.Future[None]:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -181,6 +230,18 @@ class EmbeddedEngine:
         )
         return LocalConsumption(session)
 
+    async def scan(
+        self,
+        vhost: str,
+        queue: str,
+        look: Callable[[Sequence[Delivery]], Awaitable[bool]],
+        *,
+        limit: int,
+    ) -> bool:
+        async with self._scans.setdefault((vhost, queue), asyncio.Lock()):
+            found = self._vhost(vhost).queue(queue, self)
+            return await Scan(self._broker, found).run(look, limit)
+
 
 class LocalConsumption:
     """A running consumer of the embedded engine."""
@@ -189,6 +250,9 @@ class LocalConsumption:
         self._session = session
 
     async def cancel(self) -> None:
+        self._session.cancel(comes_back=True)
+
+    async def end(self) -> None:
         self._session.cancel()
 
     async def close(self) -> None:

@@ -7,16 +7,17 @@ come) a RabbitMQ cluster. Every call may wait for a network, so all are coroutin
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
 from ...core.model import Message, Properties, Table
+from ..requests import Kind
 
 __all__ = [
-    "BindingSpec", "Consumption", "Delivery", "Engine", "ExchangeSpec", "Message", "Outcome",
-    "Properties", "QueueInfo", "QueueSpec",
+    "BatchOutcome", "BindingSpec", "Consumption", "Delivery", "Engine", "ExchangeSpec", "Message",
+    "Outcome", "Portion", "Properties", "QueueInfo", "QueueSpec",
 ]  # fmt: skip
 
 
@@ -69,6 +70,25 @@ class Outcome(Enum):
     """Nacked, because the disk takes no more."""
 
 
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    """What became of the messages of a batch, once the engine has confirmed them."""
+
+    unrouted: int = 0
+    rejected: int = 0
+    is_kept: bool = True
+    """False if the disk took none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Neighbours in a batch that differ in nothing but their bodies."""
+
+    routing_key: str
+    properties: Properties
+    bodies: Sequence[bytes]
+
+
 class Delivery(Protocol):
     """A message handed to a consumer; exactly one of `ack`, `nack` is called, once."""
 
@@ -81,12 +101,23 @@ class Delivery(Protocol):
     def ack(self) -> None: ...
     def nack(self, *, requeue: bool) -> None: ...
 
+    def release(self) -> None:
+        """Lets the next message come before this one is settled; at most once matters.
+
+        Whoever waits for something beside the target, as for a batch of outcomes to be durable,
+        need not hold up what is behind.
+        """
+
 
 class Consumption(Protocol):
     """A running consumer."""
 
     async def cancel(self) -> None:
-        """Stops deliveries; those not settled yet stay valid."""
+        """Stops deliveries; those not settled yet stay valid. An auto-delete queue stays too: who
+        pauses is still somebody who wants its messages."""
+
+    async def end(self) -> None:
+        """The same for good: the last consumer takes an auto-delete queue with it."""
 
 
 class Engine(Protocol):
@@ -106,6 +137,13 @@ class Engine(Protocol):
     async def bind(self, vhost: str, binding: BindingSpec) -> None: ...
     async def unbind(self, vhost: str, binding: BindingSpec) -> None: ...
 
+    async def route_count(self, vhost: str, exchange: str, routing_key: str) -> int:
+        """How many queues a message with this key and no headers would go to."""
+
+    def watch_deleted(self, deleted: Callable[[str, Kind, str], None]) -> None:
+        """Calls `deleted(vhost, kind, name)` soon after an exchange (x) or queue (q) has gone,
+        with its bindings; an engine that is not told of it looks now and then."""
+
     async def publish(
         self,
         vhost: str,
@@ -122,6 +160,16 @@ class Engine(Protocol):
         key; `exchange` is then "".
         """
 
+    async def publish_batch(
+        self,
+        vhost: str,
+        exchange: str,
+        portions: Sequence[Portion],
+        *,
+        queue: str | None = None,
+    ) -> BatchOutcome:
+        """Publishes all bodies in order, as `publish` would, and waits for their confirms."""
+
     async def consume(
         self,
         vhost: str,
@@ -133,3 +181,19 @@ class Engine(Protocol):
         arguments: Table | None = None,
     ) -> Consumption:
         """`on_delivery` must not block; `on_cancel` is called when the queue goes away."""
+
+    async def scan(
+        self,
+        vhost: str,
+        queue: str,
+        look: Callable[[Sequence[Delivery]], Awaitable[bool]],
+        *,
+        limit: int,
+    ) -> bool:
+        """Shows the messages that are ready now, or the `limit` oldest, a piece at a time.
+
+        What `look` acks of a piece leaves the queue. All else goes back to its place when the
+        scan is over, also when that is the end of the process; until then others don't get it.
+        `look` gives False to end the scan. Gives whether all of them were shown. A second scan
+        of the same queue waits for the first. Raises `ChannelError` 404 without the queue.
+        """

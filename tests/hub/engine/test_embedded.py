@@ -140,6 +140,17 @@ async def test_bindings(house: House, queue: str) -> None:
     assert await house.publish(exchange="amq.topic", key="k") is Outcome.UNROUTED
 
 
+async def test_counting_routes(house: House, queue: str) -> None:
+    await house.engine.declare_exchange("/", ExchangeSpec("e", "direct"))
+    await house.engine.declare_queue("/", QueueSpec("other"))
+    for bound, key in ((queue, "a"), ("other", "a"), (queue, "b")):
+        await house.engine.bind("/", BindingSpec("e", bound, routing_key=key))
+    counts = [await house.engine.route_count("/", "e", key) for key in ("a", "b", "c")]
+    assert counts == [2, 1, 0]
+    assert await house.engine.route_count("/", "", queue) == 1
+    assert await code_of(house.engine.route_count("/", "none", "a")) == 404
+
+
 async def test_ends_that_are_not_there(house: House, queue: str) -> None:
     bind = house.engine.bind
     assert await code_of(bind("/", BindingSpec("none", queue))) == 404

@@ -1,0 +1,167 @@
+"""Looking through a queue of the core: messages are taken, shown, and put back where they were.
+
+Putting back is no redelivery: flags and delivery counts stay as they were.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from ...core.block import Block, Span, split_envelope
+from ...core.broker import Broker
+from ...core.model import Message
+from ...core.queue.queue import Queue
+from ...core.wire import properties as wire
+from .port import Delivery
+
+PIECE_MESSAGES = 100
+PIECE_BYTES = 1024 * 1024
+SLICE = 2_000
+"""So many are put back, in some 5 ms, before others have their turn."""
+HELD_BYTES = 8 * 1024 * 1024
+"""Of messages looked at and kept; what is more and on disk leaves memory."""
+
+
+class Seen:
+    """A message that is shown, to be acked while it is."""
+
+    __slots__ = ("_message", "_queue", "is_settled", "span")
+
+    def __init__(self, queue: Queue, span: Span) -> None:
+        self._queue = queue
+        self._message: Message | None = None
+        self.is_settled = False
+        self.span = span
+
+    @property
+    def message(self) -> Message:
+        if self._message is None:
+            run = self.span.run
+            block, index = run.block, run.index(self.span.low)
+            exchange, key = split_envelope(block.envelope(index))
+            properties = wire.decode(block.properties(index))
+            body = block.body(index)
+            self._message = Message(exchange, key, properties, body, self.span.redelivered)
+        return self._message
+
+    @property
+    def sequence(self) -> int:
+        return self.span.sequence
+
+    def ack(self) -> None:
+        if not self.is_settled:
+            self.is_settled = True
+            self._queue.settle(self.span)
+
+    def nack(self, *, requeue: bool) -> None:
+        if not requeue and not self.is_settled:
+            self.is_settled = True
+            self._queue.reject(self.span)
+
+    def release(self) -> None:
+        """The next ones come anyway."""
+
+
+class Scan:
+    """One look through a queue; made anew for each."""
+
+    def __init__(self, broker: Broker, queue: Queue) -> None:
+        self._broker = broker
+        self._queue = queue
+        self._kept: list[Span] = []
+        self._held_bytes = 0
+        self._block: Block | None = None
+        """The one that was shown last, of which there may be more."""
+
+    async def run(self, look: Callable[[Sequence[Delivery]], Awaitable[bool]], limit: int) -> bool:
+        """Whether all was shown that was ready at the beginning."""
+        self._queue.check_get()
+        self._queue.used()
+        self._broker.settle(self._queue)
+        there = self._queue.ready_count
+        left = min(limit, there)
+        try:
+            while left > 0:
+                piece = await self._take(min(left, PIECE_MESSAGES))
+                if not piece:
+                    return True
+                left -= len(piece)
+                if not await self._show(piece, look):
+                    return False
+                await asyncio.sleep(0)  # others have their turn
+            return there <= limit
+        finally:
+            await self._put_back()
+
+    async def _take(self, limit: int) -> list[Seen]:
+        piece: list[Seen] = []
+        size = 0
+        self._broker.tick()
+        while len(piece) < limit and size < PIECE_BYTES:
+            span = self._queue.take(limit - len(piece))
+            if span is None:
+                if piece or not self._queue.ready_count:
+                    break
+                await self._arrival()
+                continue
+            size += span.body_bytes()
+            piece += (
+                Seen(self._queue, Span(span.run, at, at + 1, span.redelivered))
+                for at in range(span.low, span.high)
+            )
+        return piece
+
+    async def _arrival(self) -> None:
+        """Returns when the next message is in memory."""
+        arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.get(lambda: None if arrived.done() else arrived.set_result(None))
+        await arrived
+        self._broker.tick()
+
+    async def _show(
+        self, piece: list[Seen], look: Callable[[Sequence[Delivery]], Awaitable[bool]]
+    ) -> bool:
+        try:
+            return await look(piece)
+        finally:
+            self._broker.tick()
+            for seen in piece:
+                if not seen.is_settled:
+                    seen.is_settled = True  # nothing more can become of it here
+                    self._keep(seen.span)
+            self._lighten(piece)
+            self._broker.on_work()
+
+    def _keep(self, span: Span) -> None:
+        last = self._kept[-1] if self._kept else None
+        if (
+            last is not None
+            and (last.run, last.high, last.redelivered) == (span.run, span.low, span.redelivered)
+        ):  # fmt: skip
+            last.high = span.high
+        else:
+            self._kept.append(Span(span.run, span.low, span.high, span.redelivered))
+
+    def _lighten(self, piece: list[Seen]) -> None:
+        for seen in piece:
+            block, before = seen.span.run.block, self._block
+            if before is not None and before is not block:
+                self._held_bytes += before.size_bytes
+                if self._held_bytes > HELD_BYTES and before.resident and before.place is not None:
+                    self._broker.store.evict(before)
+            self._block = block
+
+    async def _put_back(self) -> None:
+        kept = self._kept
+        try:
+            while kept:
+                # The newest first: each then goes to the front of those that were returned.
+                for _ in range(min(len(kept), SLICE)):
+                    self._queue.untake(kept.pop())
+                if not self._queue.is_read:  # a consumer would get the newest first
+                    await asyncio.sleep(0)
+        finally:
+            while kept:  # cancelled meanwhile
+                self._queue.untake(kept.pop())
+            self._broker.on_work()

@@ -1,0 +1,309 @@
+"""Looking through a queue: nothing is lost, nothing moves, whatever comes in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+import pytest
+
+from tests.support.amqp import Client, make_broker, publish
+from warren.core.errors import ChannelError
+from warren.core.model import Table
+from warren.core.server.listener import Listener
+from warren.core.store.memory import LateStore, MemoryStore
+from warren.hub.engine import scan as scan_module
+from warren.hub.engine.embedded import EmbeddedEngine
+from warren.hub.engine.port import Delivery, Properties, QueueSpec
+
+from ..support import until
+
+Look = Callable[[Sequence[Delivery]], Awaitable[bool]]
+WAIT_S = 10.0
+
+
+class House:
+    """An engine with the queue `q`."""
+
+    def __init__(self, store: MemoryStore | None = None) -> None:
+        self.broker = make_broker(store)
+        self.listener = Listener(self.broker)
+        self.engine = EmbeddedEngine(self.broker)
+
+    async def start(self) -> None:
+        await self.listener.start([])
+        await self.engine.declare_queue("/", QueueSpec("q"))
+
+    async def publish(self, *bodies: bytes) -> None:
+        for body in bodies:
+            await self.engine.publish("/", "", "q", Properties(headers={"n": 1}), body)
+
+    async def scan(self, look: Look, limit: int = 1000) -> bool:
+        async with asyncio.timeout(WAIT_S):
+            return await self.engine.scan("/", "q", look, limit=limit)
+
+    def rest(self) -> list[tuple[bytes, bool]]:
+        """Gets what is in the queue: bodies, and whether they were delivered before."""
+        client = Client(self.broker)
+        found = []
+        while (reply := client.call("Basic.Get", queue="q", no_ack=True)).name == "Basic.GetOk":
+            found.append((reply.body, reply.fields["redelivered"]))
+        return found
+
+
+class Looker:
+    """Acks some bodies, or stops at one, and remembers what it was shown."""
+
+    def __init__(self, *acked: bytes, stops_at: bytes | None = None) -> None:
+        self.acked = acked
+        self.stops_at = stops_at
+        self.pieces: list[list[bytes]] = []
+
+    @property
+    def shown(self) -> list[bytes]:
+        return [body for piece in self.pieces for body in piece]
+
+    async def __call__(self, piece: Sequence[Delivery]) -> bool:
+        self.pieces.append([one.message.body for one in piece])
+        for one in piece:
+            if one.message.body in self.acked:
+                one.ack()
+        return self.stops_at not in self.pieces[-1]
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[House]:
+    house = House()
+    await house.start()
+    yield house
+    await house.listener.stop()
+
+
+async def test_what_is_kept_stays_as_it_was(house: House) -> None:
+    bodies = [b"%d" % number for number in range(250)]
+    await house.publish(*bodies)
+    look = Looker()
+    assert await house.scan(look)
+    assert look.shown == bodies
+    assert len(look.pieces) == 3
+    await house.publish(b"later")
+    assert house.rest() == [(body, False) for body in [*bodies, b"later"]]
+
+
+async def test_what_is_acked_is_gone(house: House) -> None:
+    await house.publish(b"1", b"2", b"3", b"4", b"5")
+    assert await house.scan(Looker(b"1", b"3", b"5"))
+    again = Looker()
+    assert await house.scan(again)
+    assert again.shown == [b"2", b"4"]
+    assert house.rest() == [(b"2", False), (b"4", False)]
+
+
+async def test_batches_of_amqp_clients_are_cut_up(house: House) -> None:
+    """Their messages share a block."""
+    frames = (publish(1, b"%d" % number, routing_key="q") for number in range(10))
+    Client(house.broker).feed(b"".join(frames))
+    assert await house.scan(Looker(b"0", b"4", b"5", b"9"))
+    assert [int(body) for body, _ in house.rest()] == [1, 2, 3, 6, 7, 8]
+
+
+async def test_the_limit_and_the_end(house: House) -> None:
+    await house.publish(b"1", b"2", b"3")
+    assert not await house.scan(look := Looker(), limit=2)
+    assert look.shown == [b"1", b"2"]
+    assert await house.scan(Looker(), limit=3)
+    assert not await house.scan(Looker(b"1", stops_at=b"1"))
+    assert [body for body, _ in house.rest()] == [b"2", b"3"]
+    assert await house.scan(Looker())
+
+
+async def test_a_look_that_fails_loses_nothing(house: House) -> None:
+    await house.publish(b"1", b"2", b"3")
+
+    async def look(piece: Sequence[Delivery]) -> bool:
+        piece[1].ack()
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        await house.scan(look)
+    assert [body for body, _ in house.rest()] == [b"1", b"3"]
+
+
+async def test_an_ack_after_the_look_is_too_late(house: House) -> None:
+    await house.publish(b"1")
+    kept: list[Delivery] = []
+
+    async def look(piece: Sequence[Delivery]) -> bool:
+        kept.extend(piece)
+        return True
+
+    await house.scan(look)
+    kept[0].ack()
+    assert house.rest() == [(b"1", False)]
+
+
+async def test_a_rejected_one_is_a_dead_letter(house: House) -> None:
+    await house.engine.delete_queue("/", "q")
+    to_other: Table = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "other"}
+    await house.engine.declare_queue("/", QueueSpec("q", arguments=to_other))
+    await house.engine.declare_queue("/", QueueSpec("other"))
+    await house.publish(b"1", b"2")
+
+    async def look(piece: Sequence[Delivery]) -> bool:
+        piece[0].nack(requeue=False)
+        piece[1].nack(requeue=True)
+        return True
+
+    await house.scan(look)
+
+    async def is_moved() -> bool:
+        info = await house.engine.queue("/", "other")
+        return info is not None and info.messages_ready == 1
+
+    await until(is_moved, "dead letter")
+    assert house.rest() == [(b"2", False)]
+
+
+async def test_others_go_on_and_a_second_scan_waits(house: House) -> None:
+    await house.publish(*(b"%d" % number for number in range(300)))
+    seen: list[str] = []
+
+    async def scan(name: str) -> None:
+        async def look(piece: Sequence[Delivery]) -> bool:
+            seen.append(name)
+            await house.publish(b"new")
+            return True
+
+        await house.scan(look, limit=300)
+
+    await asyncio.gather(scan("first"), scan("second"))
+    assert seen == ["first"] * 3 + ["second"] * 3
+    assert [body for body, _ in house.rest()[300:]] == [b"new"] * 6
+
+
+async def test_delivery_limits_do_not_count_it(house: House) -> None:
+    await house.engine.delete_queue("/", "q")
+    arguments: Table = {"x-queue-type": "quorum", "x-delivery-limit": 1}
+    await house.engine.declare_queue("/", QueueSpec("q", arguments=arguments))
+    await house.publish(b"1")
+    for _ in range(5):
+        assert await house.scan(look := Looker())
+        assert look.shown == [b"1"]
+
+
+async def test_a_queue_that_is_deleted_meanwhile(house: House) -> None:
+    await house.publish(b"1", b"2")
+
+    async def look(piece: Sequence[Delivery]) -> bool:
+        await house.engine.delete_queue("/", "q")
+        piece[0].ack()
+        return True
+
+    assert await house.scan(look)
+    with pytest.raises(ChannelError):
+        await house.scan(Looker())
+
+
+async def test_messages_that_are_not_in_memory() -> None:
+    store = LateStore()
+    house = House(store)
+    await house.start()
+    for body in (b"1", b"2", b"3"):
+        published = asyncio.ensure_future(
+            house.engine.publish("/", "", "q", Properties(delivery_mode=2), body)
+        )
+        await asyncio.sleep(0)
+        store.commit()
+        await published
+    scan = asyncio.ensure_future(house.scan(look := Looker(b"2")))
+    while not scan.done():
+        store.arrive()
+        store.commit()
+        await asyncio.sleep(0)
+    assert look.shown == [b"1", b"2", b"3"]
+    info = await house.engine.queue("/", "q")
+    assert info is not None and info.messages_ready == 2
+    await house.listener.stop()
+
+
+async def test_a_long_look_does_not_fill_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan_module, "HELD_BYTES", 20_000)
+    monkeypatch.setattr(scan_module, "PIECE_BYTES", 5_000)
+    store = LateStore()
+    store.paging = False
+    house = House(store)
+    await house.start()
+    for _ in range(20):
+        published = asyncio.ensure_future(
+            house.engine.publish("/", "", "q", Properties(delivery_mode=2), bytes(5_000))
+        )
+        await asyncio.sleep(0)
+        store.commit()
+        await published
+    for block in store._written:
+        block.place = object()
+    resident = []
+
+    async def look(piece: Sequence[Delivery]) -> bool:
+        resident.append(sum(block.resident for block in store._written))
+        return True
+
+    scan = asyncio.ensure_future(house.scan(look))
+    while not scan.done():
+        store.commit()
+        await asyncio.sleep(0)
+    assert min(resident) < 10
+    await house.listener.stop()
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+async def test_many_are_put_back_in_slices(
+    house: House, monkeypatch: pytest.MonkeyPatch, is_read: bool
+) -> None:
+    monkeypatch.setattr(scan_module, "SLICE", 10)
+    bodies = [b"%d" % number for number in range(25)]
+    await house.publish(*bodies)
+    got: list[Delivery] = []
+
+    async def gone() -> None:
+        raise AssertionError
+
+    async def look(piece: Sequence[Delivery]) -> bool:
+        if is_read:
+            await house.engine.consume("/", "q", prefetch=0, on_delivery=got.append, on_cancel=gone)
+        return True
+
+    async def stir() -> None:
+        """Others' work, which makes the broker hand out whatever it can."""
+        while True:
+            house.broker.on_work()
+            await asyncio.sleep(0)
+
+    stirring = asyncio.ensure_future(stir())
+    assert await house.scan(look)
+    stirring.cancel()
+    if is_read:
+        await until(lambda: len(got) == 25, "all messages")
+        assert [one.message.body for one in got] == bodies
+    else:
+        assert house.rest() == [(body, False) for body in bodies]
+
+
+async def test_a_cancelled_scan_puts_everything_back(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan_module, "SLICE", 1)
+    bodies = [b"%d" % number for number in range(25)]
+    await house.publish(*bodies)
+    scan: asyncio.Task[bool] = asyncio.ensure_future(house.scan(Looker()))
+    queue = house.broker.vhosts["/"].queues["q"]
+    counts = [queue.ready_count]
+    async with asyncio.timeout(WAIT_S):
+        while not counts[-1] or counts[-1] == 25:  # taken, then put back one by one
+            await asyncio.sleep(0)
+            counts.append(queue.ready_count)
+    assert 0 in counts
+    scan.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await scan
+    assert house.rest() == [(body, False) for body in bodies]
