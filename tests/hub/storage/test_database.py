@@ -12,15 +12,16 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
 from warren.core.errors import ConfigError
-from warren.hub.database import Database
 from warren.hub.errors import StorageFailed
-from warren.hub.migrate import MIGRATIONS, downgrade
-from warren.hub.repository import Repository
+from warren.hub.keys.seal import Sealer
 from warren.hub.requests import Resource
-from warren.hub.schema import DATABASE_NAME, HEAD, has_subscriptions
-from warren.hub.storage import Storage
-from warren.hub.subscription import Subscription
-from warren.hub.tables import Base
+from warren.hub.storage.database import Database
+from warren.hub.storage.migrate import MIGRATIONS, downgrade
+from warren.hub.storage.schema import DATABASE_NAME, HEAD, has_rows
+from warren.hub.storage.storage import Storage
+from warren.hub.storage.tables import Base
+from warren.hub.subscriptions.repository import Repository
+from warren.hub.subscriptions.subscription import Subscription
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ async def test_a_newer_schema_is_refused_and_left_alone(either: str) -> None:
     database = Database(either)
     with pytest.raises(ConfigError, match="9999"):
         await database.open()
-    assert await tables(database) == {"alembic_version", "subscriptions"}
+    assert await tables(database) == {"alembic_version", *Base.metadata.tables}
     await database.close()
 
 
@@ -101,29 +102,33 @@ async def test_commits_are_durable_in_a_write_ahead_log(path: Path) -> None:
     await database.close()
 
 
-async def test_the_file_is_the_owners_alone(tmp_path: Path, path: Path) -> None:
-    storage = Storage(tmp_path, None)
+async def test_the_file_is_the_owners_alone(tmp_path: Path, path: Path, sealer: Sealer) -> None:
+    storage = Storage(tmp_path, None, sealer)
     assert storage.is_empty()
     await storage.repository()
     await storage.close()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert storage.is_empty() and not has_subscriptions(path)
+    assert storage.is_empty() and not has_rows(path)
 
 
-def test_a_file_that_is_no_database_is_told(tmp_path: Path, path: Path) -> None:
+def test_a_file_that_is_no_database_is_told(tmp_path: Path, path: Path, sealer: Sealer) -> None:
     path.write_bytes(b"no database" * 1000)
     with pytest.raises(ConfigError, match="not a database"):
-        Storage(tmp_path, None).is_empty()
+        Storage(tmp_path, None, sealer).is_empty()
 
 
 def test_a_hub_with_nothing_stored_starts_without_the_slow_imports(tmp_path: Path) -> None:
     program = f"""
 import asyncio, pathlib, sys
+from warren.core.auth import Users
+from warren.core.broker import Broker
+from warren.hub.engine.embedded import EmbeddedEngine
 from warren.hub.service import Hub
 from warren.hub.settings import HubSettings
 
 async def main():
-    hub = Hub(None, HubSettings(), pathlib.Path({str(tmp_path)!r}))
+    engine = EmbeddedEngine(Broker(Users()))
+    hub = Hub(engine, HubSettings(), pathlib.Path({str(tmp_path)!r}))
     await hub.start()
     await hub.stop()
 
@@ -138,17 +143,19 @@ print([name for name in SLOW if name in sys.modules])
 
 
 async def test_a_current_schema_is_opened_without_alembic(
-    tmp_path: Path, either_database: str | None
+    tmp_path: Path, either_database: str | None, sealer: Sealer
 ) -> None:
-    storage = Storage(tmp_path, either_database)
+    storage = Storage(tmp_path, either_database, sealer)
     await storage.repository()
     await storage.close()
     program = f"""
 import asyncio, pathlib, sys
-from warren.hub.storage import Storage
+from warren.hub.keys.seal import Sealer
+from warren.hub.storage.storage import Storage
 
 async def main():
-    storage = Storage(pathlib.Path({str(tmp_path)!r}), {either_database!r})
+    directory = pathlib.Path({str(tmp_path)!r})
+    storage = Storage(directory, {either_database!r}, Sealer(directory / 'hub.key'))
     assert storage.is_empty() is {either_database is None}
     await storage.repository()
     await storage.close()
@@ -163,12 +170,12 @@ print([name for name in ("alembic", "asyncpg") if name in sys.modules])
     assert done.stdout.strip() == str(expected)
 
 
-async def test_a_database_that_takes_nothing_more(path: Path) -> None:
+async def test_a_database_that_takes_nothing_more(path: Path, sealer: Sealer) -> None:
     database = Database(url(path))
     await database.open()
     async with database.engine.connect() as connection:
         await connection.exec_driver_sql("PRAGMA max_page_count = 1")
-    repository = Repository(database)
+    repository = Repository(database, sealer)
     subscription = Subscription(
         id="1",
         source=Resource("/", "x", "news"),
@@ -182,4 +189,4 @@ async def test_a_database_that_takes_nothing_more(path: Path) -> None:
         await repository.add(subscription)
     assert caught.value.status == 503
     assert await repository.all() == []
-    await repository.close()
+    await database.close()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import os
 import stat
 from pathlib import Path
@@ -8,8 +9,8 @@ import pytest
 
 from warren.core.clock import ManualClock
 from warren.hub.errors import TokenRefused
+from warren.hub.keys.tokens import Grant, Tokens
 from warren.hub.requests import Resource
-from warren.hub.tokens import Grant, Tokens
 
 IN = Resource("/", "q", "caf\u00e9/in")
 
@@ -28,6 +29,13 @@ def test_a_token_tells_what_it_was_made_for(tokens: Tokens) -> None:
     assert tokens.read(tokens.issue("subscribe", IN)) == Grant("subscribe", IN)
 
 
+def test_nothing_of_it_can_be_read(tokens: Tokens) -> None:
+    token = tokens.issue("subscribe", IN).removeprefix("wrn1.")
+    raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    for text in (b"subscribe", b"caf"):
+        assert text not in raw
+
+
 def test_two_tokens_differ(tokens: Tokens) -> None:
     assert tokens.issue("subscribe", IN) != tokens.issue("subscribe", IN)
 
@@ -39,7 +47,9 @@ def test_every_changed_character_makes_it_somebody_elses(tokens: Tokens) -> None
         assert tokens.read(token[:place] + other + token[place + 1 :]) is None
 
 
-@pytest.mark.parametrize("text", ["", "wrn1.", "wrn1.AAAA", "wrn1.\u00e9", "other", "wrn1.!!!!"])
+@pytest.mark.parametrize(
+    "text", ["", "wrn1.", "wrn1.AAAA", "wrn1." + "A" * 100, "wrn1.\u00e9", "other", "wrn1.!!!!"]
+)
 def test_other_strings_are_somebody_elses(tokens: Tokens, text: str) -> None:
     assert tokens.read(text) is None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from ..core.errors import ConfigError
+from ...core.errors import ConfigError
 
 SCHEMES = ("postgresql", "postgresql+asyncpg", "postgres")
 FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"

@@ -6,16 +6,20 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from ..core.errors import ConfigError
+from ...core.errors import ConfigError
 
-HEAD = "0001"
+HEAD = "0006"
 """The newest revision in `migrations/versions`; a test compares."""
 
 DATABASE_NAME = "hub.sqlite3"
 
 
-def has_subscriptions(path: Path) -> bool:
-    """Whether the SQLite file holds any; a file that is not there, or empty, does not.
+TABLES = ("subscriptions", "verifications", "topics", "upstreams", "capabilities")
+"""What is worth opening the database for at the start; the log of attempts alone is not."""
+
+
+def has_rows(path: Path) -> bool:
+    """Whether the SQLite file holds anything to go on with; one that is not there does not.
 
     Raises `ConfigError` for a file that can't be read.
     """
@@ -30,9 +34,12 @@ def has_subscriptions(path: Path) -> bool:
 def _has_rows(path: Path) -> bool:
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     try:
-        tables = connection.execute("SELECT name FROM sqlite_master WHERE name='subscriptions'")
-        if tables.fetchone() is None:
-            return False
-        return connection.execute("SELECT 1 FROM subscriptions LIMIT 1").fetchone() is not None
+        found = connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
+        names = {name for (name,) in found}
+        return any(
+            connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
+            for table in TABLES
+            if table in names
+        )
     finally:
         connection.close()

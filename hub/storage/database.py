@@ -13,10 +13,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
-from ..core.errors import ConfigError
+from ...core.errors import ConfigError
+from ..errors import DatabaseUnavailable, StorageFailed
 from . import sqlite
 from .database_url import read_url
-from .errors import DatabaseUnavailable, StorageFailed
 from .migrate import revision_of, upgrade
 from .schema import HEAD
 
@@ -37,6 +37,7 @@ class Database:
         self._outages = (*OUTAGES, *(self._server.outages if self._server else ()))
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
         self._keeper: asyncio.Task[None] | None = None
+        self._told = ""
 
     async def open(self) -> None:
         """Migrates if need be.
@@ -63,14 +64,23 @@ class Database:
             async with self._sessions.begin() as session:
                 yield session
         except self._outages as error:
-            log.error("the hub's database can't be reached: %s", _words(error))
+            if self._is_news(_words(error)):
+                log.error("the hub's database can't be reached: %s", _words(error))
             raise StorageFailed("can't be reached now", field="database") from error
         except DBAPIError as error:
             if error.connection_invalidated:
-                log.error("the hub's database has closed the connection: %s", _reason(error))
+                if self._is_news(_reason(error)):
+                    log.error("the hub's database has closed the connection: %s", _reason(error))
                 raise StorageFailed("has closed the connection", field="database") from error
-            log.exception("the hub's database failed")
+            if self._is_news(_reason(error)):
+                log.exception("the hub's database failed")
             raise StorageFailed(_reason(error), field="database") from error
+        self._told = ""
+
+    def _is_news(self, reason: str) -> bool:
+        """Whether the last failure was another one: some try again each second."""
+        told, self._told = self._told, reason
+        return told != reason
 
     async def close(self) -> None:
         if self._keeper is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warren.core.errors import ConfigError
-from warren.hub.database_url import read_url
+from warren.hub.storage.database_url import read_url
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgresql+asyncpg", "postgres", "PostgreSQL"])

@@ -14,8 +14,8 @@ from typing import Any
 import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from ..errors import DatabaseUnavailable
 from .database_url import DatabaseUrl
-from .errors import DatabaseUnavailable
 
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 10.0

@@ -17,15 +17,17 @@ from sqlalchemy import text
 from tests.support.ports import free_port
 from tests.support.postgresql import PASSWORD, QUOTED_PASSWORD, PostgreSQLServer
 from warren.core.errors import ConfigError
-from warren.hub import database as database_module
-from warren.hub import postgresql as postgresql_module
-from warren.hub.database import Database
 from warren.hub.errors import StorageFailed
-from warren.hub.repository import Repository
-from warren.hub.storage import Storage
+from warren.hub.keys.seal import Sealer
+from warren.hub.storage import database as database_module
+from warren.hub.storage import postgresql as postgresql_module
+from warren.hub.storage.database import Database
+from warren.hub.storage.storage import Storage
+from warren.hub.subscriptions.options import Keys
+from warren.hub.subscriptions.repository import Repository
 
-from .support import until
-from .test_repository import PLAIN
+from ..subscriptions.test_repository import PLAIN
+from ..support import until
 
 
 @pytest.fixture(autouse=True)
@@ -96,22 +98,22 @@ async def test_commits_are_on_disk_whatever_the_default_is(
 
 
 async def test_another_schema_of_the_same_database_is_another_hub(
-    postgresql: PostgreSQLServer, postgresql_url: str, database: Database
+    postgresql: PostgreSQLServer, postgresql_url: str, database: Database, sealer: Sealer
 ) -> None:
     postgresql.sql("CREATE SCHEMA second", postgresql_url)
     async with opened(f"{postgresql_url}?search_path=second") as second:
-        await Repository(second).add(PLAIN)
-        assert await Repository(database).all() == []
+        await Repository(second, sealer).add(PLAIN)
+        assert await Repository(database, sealer).all() == []
 
 
 async def test_a_second_warren_is_refused_until_the_first_ends(
-    postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+    postgresql_url: str, monkeypatch: pytest.MonkeyPatch, sealer: Sealer
 ) -> None:
     async with opened(postgresql_url):
         monkeypatch.setitem(postgresql_module._SESSION, "lock_timeout", "50ms")
         assert "in use by another Warren" in await refusal(postgresql_url)
     async with opened(postgresql_url) as database:
-        assert await Repository(database).all() == []
+        assert await Repository(database, sealer).all() == []
 
 
 async def test_a_warren_waits_for_one_that_is_about_to_end(
@@ -128,19 +130,19 @@ async def test_a_warren_waits_for_one_that_is_about_to_end(
 
 
 async def test_a_start_that_fails_leaves_no_session(
-    postgresql: PostgreSQLServer, postgresql_url: str, tmp_path: Path
+    postgresql: PostgreSQLServer, postgresql_url: str, tmp_path: Path, sealer: Sealer
 ) -> None:
     async with opened(postgresql_url):
         postgresql.sql("UPDATE alembic_version SET version_num = '9999'", postgresql_url)
     with pytest.raises(ConfigError, match="9999"):
-        await Storage(tmp_path, postgresql_url).repository()
+        await Storage(tmp_path, postgresql_url, sealer).repository()
     await until(lambda: sessions(postgresql, postgresql_url) == [], "end of the session")
 
 
 async def test_an_ended_session_is_replaced_and_takes_the_lock(
-    postgresql: PostgreSQLServer, postgresql_url: str, database: Database
+    postgresql: PostgreSQLServer, postgresql_url: str, database: Database, sealer: Sealer
 ) -> None:
-    repository = Repository(database)
+    repository = Repository(database, sealer)
     await repository.add(PLAIN)
     [pid] = locks(postgresql, postgresql_url)
     postgresql.sql(f"SELECT pg_terminate_backend({pid})")
@@ -156,6 +158,7 @@ async def test_what_another_has_taken_meanwhile_is_not_written(
     database: Database,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    sealer: Sealer,
 ) -> None:
     monkeypatch.setitem(postgresql_module._SESSION, "lock_timeout", "5s")
     other = Database(postgresql_url)
@@ -166,13 +169,13 @@ async def test_what_another_has_taken_meanwhile_is_not_written(
     postgresql.sql(f"SELECT pg_terminate_backend({pid})")
     await opening
     with pytest.raises(StorageFailed) as caught:
-        await Repository(database).add(PLAIN)
+        await Repository(database, sealer).add(PLAIN)
     assert caught.value.status == 503
-    assert await Repository(other).all() == []
+    assert await Repository(other, sealer).all() == []
     assert "in use by another Warren" in caplog.text
     await other.close()
     await until(lambda: len(locks(postgresql, postgresql_url)) == 1, "lock again")
-    await Repository(database).add(PLAIN)
+    await Repository(database, sealer).add(PLAIN)
 
 
 async def test_a_server_that_is_killed_and_comes_back(
@@ -180,8 +183,9 @@ async def test_a_server_that_is_killed_and_comes_back(
     postgresql_url: str,
     database: Database,
     caplog: pytest.LogCaptureFixture,
+    sealer: Sealer,
 ) -> None:
-    repository = Repository(database)
+    repository = Repository(database, sealer)
     await repository.add(PLAIN)
     postgresql.kill()
     try:
@@ -200,12 +204,15 @@ async def test_a_server_that_is_killed_and_comes_back(
 
 
 async def test_a_server_that_does_not_answer(
-    postgresql: PostgreSQLServer, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+    postgresql: PostgreSQLServer,
+    postgresql_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    sealer: Sealer,
 ) -> None:
     monkeypatch.setattr(postgresql_module, "ANSWER_TIMEOUT_S", 0.5)
     monkeypatch.setattr(postgresql_module, "CONNECT_TIMEOUT_S", 0.5)
     async with opened(postgresql_url) as database:
-        repository = Repository(database)
+        repository = Repository(database, sealer)
         await repository.add(PLAIN)
         postgresql.pause()
         try:
@@ -224,13 +231,13 @@ async def test_a_server_that_does_not_answer(
 
 
 async def test_what_the_database_refuses_is_told_without_values(
-    database: Database, caplog: pytest.LogCaptureFixture
+    database: Database, caplog: pytest.LogCaptureFixture, sealer: Sealer
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    repository = Repository(database)
+    repository = Repository(database, sealer)
     for owner in ("secret\0", "secret\ud800"):
         with pytest.raises(StorageFailed) as caught:
-            await repository.add(replace(PLAIN, owner=owner, secret="s3cret"))
+            await repository.add(replace(PLAIN, owner=owner, keys=Keys(secret="s3cret")))
         assert caught.value.status == 503
     assert "s3cret" not in caplog.text
     assert await repository.all() == []

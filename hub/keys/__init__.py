@@ -1,0 +1,1 @@
+"""Secrets at rest, tokens, and the one key of both."""
