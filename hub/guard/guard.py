@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
-from .addresses import Address, is_in, is_public, parse_address
-from .errors import CallbackRefused
+from ..errors import CallbackRefused
+from ..settings import HubSettings
+from .addresses import Address, is_in, is_public, is_this_machine, parse_address
+from .lookups import Lookups
 from .own import DEFAULT_PORTS, is_own
-from .settings import HubSettings
 
 MAX_CALLBACK_LENGTH = 2_048  # what browsers and proxies carry; also bounds the table's rows
 _MAX_HOST_LENGTH = 253  # RFC 1035 2.3.4
 _FIELD = "hub.callback"
+_TOKEN = "hub.verify_token from hub.mode=generate_token at that address"
+_PUBLIC = "public addresses, and networks of the setting allow_networks"
+_LOOPBACK = "public addresses, and with the setting dev those of this machine"
+_NO_USER = "no user or password in a URL; those for a callback go into hub.basic_auth"
 _PRINTABLE = re.compile(r"[!-~]+")
 _BACKSLASH_LIKE = re.compile(r'[\\<>"`{}|^]')
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
@@ -45,12 +49,14 @@ class Guard:
     def __init__(self, settings: HubSettings) -> None:
         self._settings = settings
         self._own_ports = {_port_of(base) for base in settings.base_urls}
+        self._lookups = Lookups()
 
     def check(self, url: str) -> Endpoint:
         """What can be told without asking the network; also the address of a literal."""
         endpoint = read_callback(url)
         if is_own(url, self._settings.base_urls):
-            raise _refused(url, "is this hub's own address; a token binds it instead")
+            reason = "is this hub's own address; a token binds it instead"
+            raise _refused(url, reason, _TOKEN)
         if endpoint.literal is not None:
             self.vet(endpoint.host, endpoint.port, [endpoint.literal])
         elif not self._settings.allow_loopback:
@@ -59,15 +65,14 @@ class Guard:
 
     async def resolve(self, host: str, port: int) -> list[Address]:
         """All addresses of the host, every one vetted; never empty."""
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._settings.resolve_timeout_s):
-                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise _refused(host, f"does not resolve: {error}") from error
+                found = await asyncio.shield(self._lookups.of(host))
         except TimeoutError as error:
             raise _refused(host, "does not resolve in time") from error
-        addresses = [parse_address(str(entry[4][0])) for entry in found]
+        except (OSError, UnicodeError) as error:
+            raise _refused(host, f"does not resolve: {error}") from error
+        addresses = [parse_address(str(entry[-1][0])) for entry in found]
         self.vet(host, port, addresses)
         return addresses
 
@@ -78,16 +83,24 @@ class Guard:
                     raise _refused(host, "is this hub's own address")
                 continue
             self._check_port(host, port)
-            if not is_public(address) and not is_in(address, self._settings.allowed_networks):
-                raise _refused(host, f"has the address {address}, which is not public")
+            if not is_public(address) and not self._is_listed(address):
+                reason = f"has the address {address}, which is not public"
+                raise _refused(host, reason, _LOOPBACK if address.is_loopback else _PUBLIC)
+            if port in self._settings.own_ports and is_this_machine(address):
+                raise _refused(host, "is this hub's own address")
 
     def _is_free_loopback(self, address: Address) -> bool:
         return self._settings.allow_loopback and address.is_loopback
 
+    def _is_listed(self, address: Address) -> bool:
+        # A wide network may hold addresses that mean this machine in most systems.
+        is_outside = not (address.is_loopback or address.is_unspecified)
+        return is_outside and is_in(address, self._settings.allowed_networks)
+
     def _check_port(self, host: str, port: int) -> None:
         allowed = self._settings.callback_ports
-        if port not in allowed:
-            limit = "ports " + ", ".join(map(str, sorted(allowed)))
+        if allowed is not None and port not in allowed:
+            limit = "ports " + ", ".join(map(str, sorted(allowed))) + " (setting callback_ports)"
             raise _refused(f"{host}:{port}", f"port {port} is not allowed", limit)
 
 
@@ -100,9 +113,10 @@ def read_callback(url: str) -> Endpoint:
         raise _refused(url, "has characters that a URL must percent-encode")
     split = _split(url)
     if split.scheme not in DEFAULT_PORTS:
-        raise _refused(url, f"has the scheme '{split.scheme}'", "http, https")
+        reason = f"has the scheme '{split.scheme}'" if split.scheme else "has no scheme"
+        raise _refused(url, reason, "http, https")
     if "@" in split.netloc:
-        raise CallbackRefused("carries user information", field=_FIELD)
+        raise CallbackRefused("carries user information", field=_FIELD, limit=_NO_USER)
     if "#" in url:
         raise _refused(url, "has a fragment")
     host, literal = _read_host(url, split)

@@ -6,6 +6,7 @@ multicast, so the refused networks are written out (reliability.md 48-50).
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
@@ -48,3 +49,14 @@ def is_public(address: Address) -> bool:
 
 def is_in(address: Address, networks: Iterable[Network]) -> bool:
     return any(address in network for network in networks)
+
+
+def is_this_machine(address: Address) -> bool:
+    """Whether one of this machine's interfaces has the address: only then can it be bound."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(address), 0))
+        except OSError:
+            return False
+    return True

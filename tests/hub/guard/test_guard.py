@@ -1,17 +1,27 @@
-"""Reliability.md section 6, numbers 48-53, 55 and 56, and what lies around them."""
+"""Reliability.md section 6, numbers 48-56, and what lies around them.
+
+Over HTTP they are in `tests/conformance/test_bad_callbacks.py`.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from collections.abc import Callable
 from ipaddress import ip_network
 from typing import Any
 
 import pytest
 
-from warren.hub.addresses import is_public, parse_address
+from tests.support.http import Callback
 from warren.hub.errors import CallbackRefused
-from warren.hub.guard import MAX_CALLBACK_LENGTH, Guard
+from warren.hub.guard import guard as module
+from warren.hub.guard.addresses import is_public, is_this_machine, parse_address
+from warren.hub.guard.guard import MAX_CALLBACK_LENGTH, Guard
+from warren.hub.sender.aiohttp_client import AiohttpSender
+from warren.hub.sender.port import SendError
 from warren.hub.settings import HubSettings
+from warren.hub.verification.verify import Verifier
 
 OWN = ("http://hub.example.org", "http://127.0.0.1:15672/base")
 
@@ -189,20 +199,106 @@ def test_listed_networks_are_free_at_listed_ports() -> None:
             listed.check(url)
 
 
-async def test_a_name_needs_every_address_to_be_public(monkeypatch: pytest.MonkeyPatch) -> None:
-    import asyncio
+def test_loopback_is_in_no_listed_network() -> None:
+    everything = (ip_network("0.0.0.0/0"), ip_network("::/0"))
+    listed = guard(allowed_networks=everything)
+    listed.check("http://10.1.2.3/")
+    listed.check("http://[fc00::1]/")
+    for url in ("http://127.0.0.1/", "http://[::1]/", "http://0.0.0.0/", "http://[::]/"):
+        with pytest.raises(CallbackRefused, match="not public"):
+            listed.check(url)
 
-    def answer(*addresses: str) -> None:
+
+def test_55_any_port_is_a_setting() -> None:
+    free = guard(callback_ports=None)
+    free.check("http://example.org:6379/")
+    free.check("http://8.8.8.8:6379/")
+    for url in ("http://example.org:0/", "http://example.org:65536/", "http://10.0.0.1:6379/"):
+        with pytest.raises(CallbackRefused):
+            free.check(url)
+
+
+def test_56_any_address_of_this_machine_is_the_hub_at_its_ports(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "is_this_machine", lambda address: str(address) == "8.8.8.8")
+    listening = guard(own_ports=frozenset({8080}), callback_ports=frozenset({80, 8080}))
+    with pytest.raises(CallbackRefused, match="own address"):
+        listening.check("http://8.8.8.8:8080/")
+    listening.check("http://8.8.8.8/")
+    listening.check("http://8.8.4.4:8080/")
+
+
+def test_the_addresses_of_this_machine() -> None:
+    assert is_this_machine(parse_address("127.0.0.1"))
+    assert not is_this_machine(parse_address("192.0.2.1"))
+    assert not is_this_machine(parse_address("2001:db8::1"))
+
+
+@pytest.mark.parametrize(
+    ("url", "advice"),
+    [
+        ("http://10.0.0.1/", "allow_networks"),
+        ("http://127.0.0.1/", "setting dev"),
+        ("http://example.org:6379/", "ports 80, 443 (setting callback_ports)"),
+        ("http://user:pw@example.org/", "hub.basic_auth"),
+        ("http://hub.example.org/endpoint/q/in", "hub.mode=generate_token"),
+        ("example.org", "http, https"),
+    ],
+)
+def test_a_refusal_says_what_to_do(url: str, advice: str) -> None:
+    with pytest.raises(CallbackRefused) as raised:
+        guard().check(url)
+    assert advice in (raised.value.limit or "")
+    assert "pw" not in f"{raised.value} {raised.value.value}"
+
+
+Resolve = Callable[..., None]
+
+
+@pytest.fixture
+async def answer(monkeypatch: pytest.MonkeyPatch) -> Resolve:
+    """Has the resolver give these addresses, each list once and the last one for good."""
+
+    def answer(*lists: list[str]) -> None:
+        left = list(lists)
+
         async def getaddrinfo(*_args: object, **_named: object) -> list[Any]:
+            addresses = left.pop(0) if len(left) > 1 else left[0]
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 80)) for one in addresses]
 
         monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
 
-    answer("8.8.8.8", "1.1.1.1")
+    return answer
+
+
+async def test_53_every_address_of_a_name_has_to_be_public(answer: Resolve) -> None:
+    answer(["8.8.8.8", "1.1.1.1"])
     assert [str(one) for one in await guard().resolve("example.org", 80)] == ["8.8.8.8", "1.1.1.1"]
-    answer("8.8.8.8", "127.0.0.1")
+    for mixed in (["8.8.8.8", "127.0.0.1"], ["10.0.0.1", "8.8.8.8"], ["::ffff:127.0.0.1"]):
+        answer(mixed)
+        with pytest.raises(CallbackRefused, match="not public"):
+            await guard().resolve("example.org", 80)
+
+
+async def test_53_a_name_that_changes_its_mind_is_asked_once_for_each_dial(
+    answer: Resolve, callback: Callback
+) -> None:
+    """What was vetted is dialled; the second answer of a rebinding name reaches nobody."""
+    port = callback.port
+    settings = HubSettings(callback_ports=None, allowed_networks=(ip_network("192.0.2.0/24"),))
+    own = Guard(settings)
+    answer(["192.0.2.1"], ["127.0.0.1"])
+    assert [str(one) for one in await own.resolve("rebind.example", port)] == ["192.0.2.1"]
+    verifier = Verifier(settings, own)
     with pytest.raises(CallbackRefused, match="127.0.0.1"):
-        await guard().resolve("example.org", 80)
+        await verifier.tell(f"http://rebind.example:{port}/", f"http://rebind.example:{port}/")
+    await verifier.close()
+    sender = AiohttpSender(settings, own)
+    with pytest.raises(SendError, match="127.0.0.1"):
+        await sender.post(f"http://rebind.example:{port}/", {}, b"x")
+    await sender.close()
+    assert callback.requests == []
 
 
 async def test_a_name_that_does_not_resolve() -> None:

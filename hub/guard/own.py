@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from .requests import Kind, Resource
+from ..requests import Kind, Resource
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _ALIASES = ("", "/rabbithub")

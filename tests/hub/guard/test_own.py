@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.hub.own import endpoint_of, is_own
+from warren.hub.guard.own import endpoint_of, is_own
 from warren.hub.requests import Resource
 
 BASES = ("http://localhost:15672", "https://hub.example.org/base/")
