@@ -14,16 +14,17 @@ import pytest
 from tests.hub.support import until
 from tests.support.http import Answer, Callback
 from warren.hub.errors import CallbackRefused, VerificationFailed
-from warren.hub.guard import Guard
-from warren.hub.intent import Intent
+from warren.hub.guard.guard import Guard
 from warren.hub.settings import HubSettings
-from warren.hub.verify import TURNS_PER_ORIGIN, Verifier, question
+from warren.hub.subscriptions.intent import Intent
+from warren.hub.subscriptions.options import DEFAULTS
+from warren.hub.verification.verify import TURNS_PER_ORIGIN, Verifier, question
 
 
 def intent(callback: str, **given: Any) -> Intent:
-    values: dict[str, Any] = {"topic": "eu.#", "lease_seconds": 600, "is_sync": True}
-    values.update({"verify_token": None, "secret": None}, **given)
-    return Intent(callback=callback, **values)
+    values: dict[str, Any] = {"topic": "eu.#", "shown_topic": "eu.#", "lease_seconds": 600}
+    values.update({"is_sync": True, "verify_token": None, "secret": None, "basic_auth": None})
+    return Intent(callback=callback, **{**values, "options": DEFAULTS, **given})
 
 
 @contextlib.asynccontextmanager
@@ -59,6 +60,60 @@ async def test_the_secret_is_never_sent(callback: Callback) -> None:
     async with verifying() as verifier:
         await verifier.verify("subscribe", intent(callback.url, secret="s3cret"))
     assert "s3cret" not in callback.requests[0].raw_path
+
+
+async def test_credentials_for_the_callback_go_along(callback: Callback) -> None:
+    async with verifying() as verifier:
+        await verifier.verify("subscribe", intent(callback.url))
+        await verifier.verify("subscribe", intent(callback.url, basic_auth="bWU6eW91"))
+    assert [one.headers.get("Authorization") for one in callback.requests] == [
+        None,
+        "Basic bWU6eW91",
+    ]
+
+
+@pytest.mark.parametrize("rest", ["/a/./b//%7e%2F/../c?x=%27&y='&", "?token=%41", "", "/"])
+async def test_the_callback_is_asked_exactly_as_given(callback: Callback, rest: str) -> None:
+    base = callback.url.removesuffix("/callback")
+    async with verifying() as verifier:
+        await verifier.verify("subscribe", intent(base + rest))
+    path = callback.requests[0].raw_path
+    assert path.startswith(rest if rest.startswith("/") else f"/{rest}")
+
+
+async def test_a_long_topic_fits_behind_a_long_callback(callback: Callback) -> None:
+    long = callback.url + "?t=" + "x" * 1_900
+    async with verifying() as verifier:
+        await verifier.verify("subscribe", intent(long, shown_topic="y" * 2_000))
+    assert callback.requests[0].query["hub.topic"] == "y" * 2_000
+
+
+async def test_the_lease_counts_from_the_question(callback: Callback) -> None:
+    """The wait for a turn is no part of what is given."""
+    loop = asyncio.get_running_loop()
+    async with verifying(verify_concurrency=1) as verifier, AsyncExitStack() as held:
+        await held.enter_async_context(verifier.turns.take("http://elsewhere:80"))
+        began = loop.time()
+        task = asyncio.create_task(verifier.verify("subscribe", intent(callback.url)))
+        await asyncio.sleep(0.3)
+        await held.aclose()
+        took_s = await task
+    assert 0 < took_s <= loop.time() - began - 0.3
+
+
+async def test_who_is_patient_waits_for_a_turn_and_holds_up_nobody(callback: Callback) -> None:
+    few = verifying(verify_concurrency=1, verify_timeout_s=1.0)
+    async with few as verifier, AsyncExitStack() as held:
+        await held.enter_async_context(verifier.patient_turns.take("http://elsewhere:80"))
+        patient = verifier.verify("subscribe", intent(callback.url), is_patient=True)
+        task = asyncio.create_task(patient)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(task), 1.5)  # more than it has to answer
+        await verifier.verify("subscribe", intent(callback.url))
+        assert not task.done()
+        await held.aclose()
+        await task
+    assert len(callback.requests) == 2
 
 
 async def test_every_challenge_is_new(callback: Callback) -> None:

@@ -1,0 +1,1 @@
+"""Asking callbacks for their intent, and keeping what was promised to be asked."""
