@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from .errors import BadRequest
-from .requests import SubscribeRequest
-from .settings import HubSettings
+from ..deliver.signature import check_secret
+from ..errors import BadRequest
+from ..requests import Mode, SubscribeRequest
+from ..settings import HubSettings
+from .options import Options, read_basic_auth, read_options
 
 MAX_SECRET_BYTES = 199  # WebSub 5.1: less than 200 bytes
 MAX_TOPIC_BYTES = 255  # an AMQP short string
@@ -23,21 +25,33 @@ class Intent:
 
     callback: str
     topic: str
+    """The key to bind with."""
+    shown_topic: str
+    """What the callback knows the topic as: the URL at `/hub`, else the key."""
     lease_seconds: int
     is_sync: bool
     verify_token: str | None
     secret: str | None
+    basic_auth: str | None
+    options: Options
 
 
-def read_intent(request: SubscribeRequest, settings: HubSettings) -> Intent:
-    """Raises `BadRequest` for what is missing, unknown or too long."""
+def read_intent(mode: Mode, request: SubscribeRequest, settings: HubSettings) -> Intent:
+    """Raises `BadRequest` for what is missing, unknown or too long.
+
+    What has come to `/hub` is verified after the answer, whatever `hub.verify` says (WebSub 5.1.2).
+    """
+    topic = _limited("hub.topic", _required("hub.topic", request.topic), MAX_TOPIC_BYTES)
     return Intent(
         callback=_required("hub.callback", request.callback),
-        topic=_limited("hub.topic", _required("hub.topic", request.topic), MAX_TOPIC_BYTES),
-        lease_seconds=grant_lease(request.lease_seconds, settings),
-        is_sync=_read_verify(request.verify) == "sync",
+        topic=topic,
+        shown_topic=request.topic_url or topic,
+        lease_seconds=_lease_s(mode, request, settings),
+        is_sync=not request.topic_url and _read_verify(request.verify) == "sync",
         verify_token=_read_verify_token(request.verify_token),
         secret=_read_secret(request.secret),
+        basic_auth=read_basic_auth(request.given),
+        options=read_options(request.given),
     )
 
 
@@ -52,12 +66,32 @@ def grant_lease(asked: str | None, settings: HubSettings) -> int:
     return min(int(text), settings.max_lease_s)
 
 
+def read_lease(asked: str | None, settings: HubSettings) -> int:
+    """The rule of `/hub`: the default for none, and `BadRequest` for what is out of bounds."""
+    text = (asked or "").strip()
+    if not text:
+        return settings.hub_default_lease_s
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_LEASE_DIGITS
+    if not is_number or not 1 <= int(text) <= settings.hub_max_lease_s:
+        reason, limit = "is out of bounds", f"1 to {settings.hub_max_lease_s} seconds"
+        raise BadRequest(reason, field="hub.lease_seconds", value=text, limit=limit)
+    return int(text)
+
+
 def append_query(url: str, *parameters: tuple[str, str]) -> str:
     """The URL with parameters added after its own query, which stays as it is (WebSub 5.1)."""
     added = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters)
     if "?" not in url:
         return f"{url}?{added}"
     return url + added if url.endswith(("?", "&")) else f"{url}&{added}"
+
+
+def _lease_s(mode: Mode, request: SubscribeRequest, settings: HubSettings) -> int:
+    if not request.topic_url:
+        return grant_lease(request.lease_seconds, settings)
+    if mode == "unsubscribe":  # which ignores a lease (WebSub 5.1)
+        return settings.hub_default_lease_s
+    return read_lease(request.lease_seconds, settings)
 
 
 def _read_verify(values: tuple[str, ...]) -> str:
@@ -92,7 +126,7 @@ def _read_secret(secret: str | None) -> str | None:
         raise BadRequest(f"is {size} bytes long", field="hub.secret", limit=limit)
     if "\0" in secret:
         raise BadRequest(_HAS_NUL, field="hub.secret")
-    return secret
+    return check_secret(secret)
 
 
 def _required(field: str, value: str | None) -> str:

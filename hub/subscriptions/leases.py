@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import heapq
 
-from ..core.clock import Clock
+from ...core.clock import Clock
 from .subscription import Subscription
 
 

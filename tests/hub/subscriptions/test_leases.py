@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from warren.core.clock import ManualClock
-from warren.hub.leases import Leases
-from warren.hub.subscription import Subscription
+from warren.hub.subscriptions.leases import Leases
+from warren.hub.subscriptions.subscription import Subscription
 
-from .support import NEWS
+from ..support import NEWS
 
 
 def lease(name: str, clock: ManualClock, seconds: int) -> Subscription:

@@ -3,14 +3,15 @@ from __future__ import annotations
 import pytest
 
 from warren.hub.errors import BadRequest
-from warren.hub.intent import append_query, grant_lease, read_intent
 from warren.hub.settings import HubSettings
+from warren.hub.subscriptions.intent import append_query, grant_lease, read_intent, read_lease
 
-from .support import NEWS, request
+from ..support import NEWS, request
 
 SETTINGS = HubSettings()
 YEAR_S = 365 * 86_400
 MONTH_S = 30 * 86_400
+TEN_DAYS_S = 10 * 86_400
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,38 @@ def test_leases(asked: str | None, granted: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "granted"),
+    [(None, TEN_DAYS_S), ("", TEN_DAYS_S), ("1", 1), (" 600 ", 600), ("7776000", 7_776_000)],
+)
+def test_leases_at_hub(asked: str | None, granted: int) -> None:
+    assert read_lease(asked, SETTINGS) == granted
+
+
+@pytest.mark.parametrize(
+    "asked", ["0", "-1", "+5", "1.5", "soon", "\u0663", "7776001", "1000000000000", "9" * 100_000]
+)
+def test_a_lease_out_of_bounds_is_refused_at_hub(asked: str) -> None:
+    with pytest.raises(BadRequest) as caught:
+        read_lease(asked, SETTINGS)
+    assert caught.value.field == "hub.lease_seconds"
+    assert caught.value.limit == "1 to 7776000 seconds"
+
+
+def test_what_came_to_hub_is_read_by_its_rules() -> None:
+    asked = request(NEWS, "http://a.b/", topic_url="http://t.u/", verify=("carrier",))
+    intent = read_intent("subscribe", asked, SETTINGS)
+    assert (intent.is_sync, intent.lease_seconds) == (False, TEN_DAYS_S)
+    assert (intent.topic, intent.shown_topic) == ("#", "http://t.u/")
+
+
+def test_an_unsubscribe_at_hub_ignores_the_lease() -> None:
+    asked = request(NEWS, "http://a.b/", topic_url="http://t.u/", lease_seconds="0")
+    read_intent("unsubscribe", asked, SETTINGS)
+    with pytest.raises(BadRequest):
+        read_intent("subscribe", asked, SETTINGS)
+
+
+@pytest.mark.parametrize(
     ("verify", "is_sync"),
     [
         ((), True),
@@ -49,18 +82,23 @@ def test_leases(asked: str | None, granted: int) -> None:
     ],
 )
 def test_the_first_known_way_of_verification_counts(verify: tuple[str, ...], is_sync: bool) -> None:
-    assert read_intent(request(NEWS, "http://a.b/", verify=verify), SETTINGS).is_sync is is_sync
+    assert (
+        read_intent("subscribe", request(NEWS, "http://a.b/", verify=verify), SETTINGS).is_sync
+        is is_sync
+    )
 
 
 def test_a_secret_is_never_repeated_in_an_error() -> None:
     with pytest.raises(BadRequest) as caught:
-        read_intent(request(NEWS, "http://a.b/", secret="s3cret" * 50), SETTINGS)
+        read_intent("subscribe", request(NEWS, "http://a.b/", secret="s3cret" * 50), SETTINGS)
     assert caught.value.value is None and "s3cret" not in str(caught.value)
     assert caught.value.limit == "199 bytes"
 
 
 def test_an_empty_secret_is_none() -> None:
-    assert read_intent(request(NEWS, "http://a.b/", secret=""), SETTINGS).secret is None
+    assert (
+        read_intent("subscribe", request(NEWS, "http://a.b/", secret=""), SETTINGS).secret is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,6 +119,6 @@ def test_the_callbacks_own_query_is_kept(url: str, whole: str) -> None:
 def test_what_a_database_does_not_store_is_refused(field: str) -> None:
     asked = {"topic": "#", field: "sec\0ret"}
     with pytest.raises(BadRequest, match="NUL") as caught:
-        read_intent(request(NEWS, "http://a.b/", **asked), SETTINGS)
+        read_intent("subscribe", request(NEWS, "http://a.b/", **asked), SETTINGS)
     assert caught.value.field == f"hub.{field}"
     assert field == "topic" or "ret" not in f"{caught.value.reason}{caught.value.value}"

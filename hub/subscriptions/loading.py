@@ -1,0 +1,77 @@
+"""What a start does with the subscriptions that it finds stored.
+
+What was active or paused goes on. What a crash left half done is undone. What ended meanwhile,
+or may no longer be, ends now, and its callback is told, as is every callback that an earlier run
+did not get to tell.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ..rights import Rights, refusal
+from .attach import Attacher
+from .book import Book, ending
+from .denial import Denials
+from .endings import LEASE_OVER
+from .live import Live
+from .subscription import Status, Subscription
+
+if TYPE_CHECKING:
+    from .repository import Repository
+
+KEPT = frozenset((Status.ACTIVE, Status.PAUSED, Status.UNVERIFIED))
+
+log = logging.getLogger(__name__)
+
+
+class Loading:
+    """One start; `now` is wall time in seconds."""
+
+    def __init__(
+        self, book: Book, attacher: Attacher, denials: Denials, rights: Rights, now: float
+    ) -> None:
+        self._book = book
+        self._attacher = attacher
+        self._denials = denials
+        self._rights = rights
+        self._now = now
+
+    async def run(self, repository: Repository) -> None:
+        over: list[Subscription] = []
+        for subscription in await repository.all():
+            if subscription.status in KEPT:
+                reason = self._reason_to_end(subscription)
+                if reason is None:
+                    await self._go_on(subscription)
+                else:
+                    log.info("subscription %s ends: %s", subscription.id, reason)
+                    over.append(ending(subscription, reason))
+            else:
+                over.append(subscription)
+        await self._end(repository, over)
+        count = self._attacher.sources.waiting_count
+        if count:
+            log.warning("%d subscriptions wait for a source that is not there", count)
+
+    def _reason_to_end(self, subscription: Subscription) -> str | None:
+        if subscription.expires_at <= self._now:
+            return LEASE_OVER
+        return refusal(self._rights, subscription)
+
+    async def _go_on(self, subscription: Subscription) -> None:
+        live = Live(subscription)
+        self._book.shelf.enter(live)
+        await self._attacher.attach(live)
+
+    async def _end(self, repository: Repository, over: list[Subscription]) -> None:
+        """Marked before anything is taken back: what a crash leaves of it ends at the next start,
+        with the same words."""
+        await repository.mark_ending({one.id: one.reason for one in over})
+        for subscription in over:
+            await self._attacher.detach(Live(subscription))
+        await repository.delete_all([one.id for one in over if not one.reason])
+        for subscription in over:
+            if subscription.reason:
+                self._denials.announce(subscription, self._book.forget)

@@ -1,0 +1,174 @@
+"""Subscriptions in SQL. Every method is one committed transaction, durable when it returns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import groupby
+from typing import cast
+
+import msgspec
+from sqlalchemy import delete, select, update
+
+from ..keys.seal import Sealer, is_sealed
+from ..requests import Kind, Resource
+from ..storage.database import Database
+from ..storage.tables import SubscriptionRow
+from .options import DEFAULTS, NO_KEYS, Keys, Options
+from .subscription import Status, Subscription
+
+ROWS_AT_ONCE = 500  # in one statement: both databases bound its parameters
+
+
+class Repository:
+    def __init__(self, database: Database, sealer: Sealer) -> None:
+        self._database = database
+        self._sealer = sealer
+
+    async def add(self, subscription: Subscription) -> Subscription:
+        """Stores it, and gives what is stored.
+
+        Where a failure has left a row of the same identity it takes that one's place, id and
+        with it queue included, so that neither stays behind.
+        """
+        async with self._database.begin() as session:
+            same = SubscriptionRow.identity == subscription.identity
+            left = await session.scalar(select(SubscriptionRow.id).where(same))
+            stored = subscription if left is None else replace(subscription, id=left)
+            await session.merge(self._to_row(stored))
+        return stored
+
+    async def renew(self, subscription: Subscription) -> None:
+        """Stores what a repeated subscribe may change."""
+        values = {
+            "status": subscription.status.value,
+            "reason": subscription.reason,
+            "lease_seconds": subscription.lease_seconds,
+            "expires_at": subscription.expires_at,
+            "secret": self._seal(subscription),
+            "owner": subscription.owner,
+            "base_url": subscription.base_url,
+            "options": _options_text(subscription.options),
+            # At `/hub` another content, or another way to write the same URL.
+            "source_name": subscription.source.name,
+            "topic": subscription.topic,
+            "topic_url": subscription.topic_url,
+            "callback": subscription.callback,
+        }
+        await self._update(subscription.id, values)
+
+    async def mark(self, subscription_id: str, status: Status, reason: str = "") -> None:
+        await self._update(subscription_id, {"status": status.value, "reason": reason})
+
+    async def delete(self, subscription_id: str) -> None:
+        async with self._database.begin() as session:
+            row = SubscriptionRow.id == subscription_id
+            await session.execute(delete(SubscriptionRow).where(row))
+
+    async def mark_ending(self, reasons: Mapping[str, str]) -> None:
+        """Marks those of the ids as ending, each with its reason."""
+        by_reason = sorted(reasons.items(), key=lambda item: item[1])
+        for reason, items in groupby(by_reason, key=lambda item: item[1]):
+            values = {"status": Status.ENDING.value, "reason": reason}
+            for ids in _pieces([subscription_id for subscription_id, _ in items]):
+                async with self._database.begin() as session:
+                    rows = update(SubscriptionRow).where(SubscriptionRow.id.in_(ids))
+                    await session.execute(rows.values(**values))
+
+    async def delete_all(self, subscription_ids: Sequence[str]) -> None:
+        for ids in _pieces(subscription_ids):
+            async with self._database.begin() as session:
+                rows = delete(SubscriptionRow).where(SubscriptionRow.id.in_(ids))
+                await session.execute(rows)
+
+    async def all(self) -> list[Subscription]:
+        async with self._database.begin() as session:
+            rows = (await session.scalars(select(SubscriptionRow))).all()
+            return [self._from_row(row) for row in rows]
+
+    async def _update(self, subscription_id: str, values: Mapping[str, object]) -> None:
+        async with self._database.begin() as session:
+            row = SubscriptionRow.id == subscription_id
+            await session.execute(update(SubscriptionRow).where(row).values(**values))
+
+    def _seal(self, subscription: Subscription) -> str | None:
+        if subscription.keys == NO_KEYS:
+            return None
+        text = msgspec.json.encode(subscription.keys).decode()
+        return self._sealer.seal(text, subscription.id)
+
+    def _keys(self, row: SubscriptionRow) -> Keys:
+        if row.secret is None:
+            return NO_KEYS
+        if not is_sealed(row.secret):
+            return Keys(secret=row.secret)
+        return msgspec.json.decode(self._sealer.open(row.secret, row.id), type=Keys)
+
+    def _to_row(self, subscription: Subscription) -> SubscriptionRow:
+        sink = subscription.sink
+        return SubscriptionRow(
+            id=subscription.id,
+            identity=subscription.identity,
+            status=subscription.status.value,
+            source_vhost=subscription.source.vhost,
+            source_kind=subscription.source.kind,
+            source_name=subscription.source.name,
+            topic=subscription.topic,
+            callback=subscription.callback,
+            lease_seconds=subscription.lease_seconds,
+            expires_at=subscription.expires_at,
+            owner=subscription.owner,
+            secret=self._seal(subscription),
+            sink_vhost=sink and sink.vhost,
+            sink_kind=sink and sink.kind,
+            sink_name=sink and sink.name,
+            topic_url=subscription.topic_url,
+            base_url=subscription.base_url,
+            options=_options_text(subscription.options),
+            reason=subscription.reason,
+        )
+
+    def _from_row(self, row: SubscriptionRow) -> Subscription:
+        return Subscription(
+            id=row.id,
+            source=_resource(row.source_vhost, row.source_kind, row.source_name),
+            topic=sys.intern(row.topic),
+            callback=row.callback,
+            lease_seconds=row.lease_seconds,
+            expires_at=row.expires_at,
+            owner=sys.intern(row.owner),
+            keys=self._keys(row),
+            sink=_read_sink(row),
+            status=Status(row.status),
+            topic_url=sys.intern(row.topic_url),
+            base_url=sys.intern(row.base_url),
+            options=_read_options(row.options),
+            reason=row.reason,
+        )
+
+
+def _pieces(ids: Sequence[str]) -> list[Sequence[str]]:
+    return [ids[start : start + ROWS_AT_ONCE] for start in range(0, len(ids), ROWS_AT_ONCE)]
+
+
+@lru_cache(maxsize=1_000)
+def _resource(vhost: str, kind: str, name: str) -> Resource:
+    """One object for all subscriptions of a source: there may be ten thousand."""
+    return Resource(vhost, cast(Kind, kind), name)
+
+
+def _options_text(options: Options) -> str:
+    return "" if options == DEFAULTS else msgspec.json.encode(options).decode()
+
+
+@lru_cache(maxsize=1_000)
+def _read_options(text: str) -> Options:
+    return msgspec.json.decode(text, type=Options) if text else DEFAULTS
+
+
+def _read_sink(row: SubscriptionRow) -> Resource | None:
+    if row.sink_vhost is None or row.sink_kind is None or row.sink_name is None:
+        return None
+    return _resource(row.sink_vhost, row.sink_kind, row.sink_name)

@@ -1,0 +1,130 @@
+"""Sources that are gone: who waits for them, and how it is noticed that they are back.
+
+A queue or exchange that is deleted and declared again is the same one to those who follow it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from ...core.errors import ChannelError, resource_locked
+from ..engine.port import Engine
+from ..errors import BadRequest
+from ..requests import Kind, Resource
+from .live import Live
+from .subscription import Subscription
+
+log = logging.getLogger(__name__)
+
+
+class Sources:
+    """`attach` ties a subscription to its source once more; it raises while that can't be."""
+
+    def __init__(
+        self, engine: Engine, poll_s: float, attach: Callable[[Live], Awaitable[None]]
+    ) -> None:
+        self._engine = engine
+        self._poll_s = poll_s
+        self._attach = attach
+        self._waiting: dict[Live, None] = {}
+        self._has_waiting = asyncio.Event()
+        self._bound: dict[Resource, dict[Live, None]] = {}
+        engine.watch_deleted(self._deleted)
+
+    @property
+    def waiting_count(self) -> int:
+        """Subscriptions that wait for their source."""
+        return len(self._waiting)
+
+    @property
+    def bound_count(self) -> int:
+        """Sources and sinks whose end would be noticed."""
+        return len(self._bound)
+
+    async def exists(self, resource: Resource) -> bool:
+        if resource.kind == "x":
+            return await self._engine.exchange(resource.vhost, resource.name) is not None
+        return await self._engine.queue(resource.vhost, resource.name) is not None
+
+    async def require_consumable(self, source: Resource) -> None:
+        """Raises `ChannelError` 405 for a queue that is another connection's alone, `BadRequest`
+        for a stream: a message that failed could only come back to it as a new one, for all of its
+        readers, and there is no place to go on from after a pause."""
+        found = await self._engine.queue(source.vhost, source.name) if source.kind == "q" else None
+        if found is None:
+            return
+        if found.spec.exclusive:
+            raise resource_locked(f"{source} is exclusive to the connection that declared it")
+        if found.spec.arguments.get("x-queue-type") == "stream":
+            reason = "is a stream, which can't be subscribed to: subscribe to its exchange"
+            raise BadRequest(reason, field="resource", value=source.name)
+
+    def wait(self, live: Live) -> None:
+        """Its source is not there now."""
+        self._waiting[live] = None
+        self._has_waiting.set()
+
+    def follow(self, live: Live) -> None:
+        """It is bound: when what it is bound to goes, it waits."""
+        for resource in _ends(live.subscription):
+            self._bound.setdefault(resource, {})[live] = None
+
+    def forget(self, live: Live) -> None:
+        """It is over."""
+        self._waiting.pop(live, None)
+        for resource in _ends(live.subscription):
+            self.leave(live, resource)
+
+    def leave(self, live: Live, resource: Resource) -> None:
+        """It is bound there no longer."""
+        lives = self._bound.get(resource, {})
+        lives.pop(live, None)
+        if not lives:
+            self._bound.pop(resource, None)
+
+    async def watch(self) -> None:
+        """Attaches what waits, as sources come back; runs until cancelled."""
+        while True:
+            await self._has_waiting.wait()
+            await asyncio.sleep(self._poll_s)
+            await self.retry()
+
+    async def retry(self) -> None:
+        """Looks once for each source that is missed, however many wait for it."""
+        found: dict[Resource, bool] = {}
+        for live in list(self._waiting):
+            source = live.subscription.source
+            if source not in found:
+                found[source] = await self._is_back(source)
+            if found[source]:
+                await self._retry(live)
+        if not self._waiting:
+            self._has_waiting.clear()
+
+    async def _is_back(self, source: Resource) -> bool:
+        try:
+            return await self.exists(source)
+        except ChannelError:  # its virtual host is gone too
+            return False
+
+    async def _retry(self, live: Live) -> None:
+        try:
+            await self._attach(live)
+        except ChannelError as error:
+            log.debug("subscription %s still waits: %s", live.subscription.id, error)
+        else:
+            self._waiting.pop(live, None)
+
+    def _deleted(self, vhost: str, kind: Kind, name: str) -> None:
+        """Bindings are gone with it: another one of that name has to be bound anew."""
+        for live in self._bound.get(Resource(vhost, kind, name), ()):
+            self.wait(live)
+
+
+def _ends(subscription: Subscription) -> tuple[Resource, ...]:
+    """What bindings are made between, but for its own queue, whose consumer is told of its end."""
+    if subscription.is_binding and subscription.sink is not None:
+        return subscription.source, subscription.sink
+    return (subscription.source,) if subscription.owns_queue else ()

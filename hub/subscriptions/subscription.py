@@ -1,0 +1,104 @@
+"""A subscription as the hub works with it; `tables.py` is how it is stored."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..requests import Resource, SubscribeRequest
+from .options import DEFAULTS, NO_KEYS, Keys, Options
+from .websub import normal_url
+
+OWN_QUEUE_PREFIX = "hub.sub."
+
+
+class Status(StrEnum):
+    """What is to be done with a row: `PENDING` and `ENDING` are undone, the others kept."""
+
+    PENDING = "pending"
+    """Verified and stored, its queue maybe declared."""
+    ACTIVE = "active"
+    PAUSED = "paused"
+    """Its messages gather in its queue, nothing is delivered (RabbitHub: `inactive`)."""
+    UNVERIFIED = "unverified"
+    """Uploaded as `inactive`: nothing gathers for it until its callback has agreed."""
+    ENDING = "ending"
+    """Over, its queue maybe still there, and its callback maybe not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """`expires_at` is wall time in seconds; `sink` is set where a token bound a resource of
+    this hub instead of a callback.
+
+    `topic` is the key it is bound with. `topic_url` is set for what came to `/hub`: its callback
+    knows it by this URL and is posted to exactly as given (WebSub 5.1, 7). `base_url` is where
+    the subscriber reached the hub; deliveries name hub and topic below it. `reason` says why it
+    is paused or ending.
+    """
+
+    id: str
+    source: Resource
+    topic: str
+    callback: str
+    lease_seconds: int
+    expires_at: float
+    owner: str
+    keys: Keys = NO_KEYS
+    sink: Resource | None = None
+    status: Status = Status.PENDING
+    topic_url: str = ""
+    base_url: str = ""
+    options: Options = DEFAULTS
+    reason: str = ""
+
+    @property
+    def is_websub(self) -> bool:
+        return bool(self.topic_url)
+
+    def concerns(self, vhost: str) -> bool:
+        """Whether it takes from a virtual host, or gives to one."""
+        return vhost == self.source.vhost or (self.sink is not None and vhost == self.sink.vhost)
+
+    @property
+    def identity(self) -> str:
+        return identity_of(self.source, self.topic, self.callback, self.topic_url)
+
+    @property
+    def is_binding(self) -> bool:
+        """Whether a binding inside the broker is all there is to it."""
+        return (
+            self.sink is not None
+            and self.source.kind == "x"
+            and self.sink.vhost == self.source.vhost
+        )
+
+    @property
+    def owns_queue(self) -> bool:
+        """An exchange subscription has a queue of its own; a queue's share their source."""
+        return self.source.kind == "x" and not self.is_binding
+
+    @property
+    def queue(self) -> str:
+        """The queue that is consumed for it."""
+        return OWN_QUEUE_PREFIX + self.id if self.owns_queue else self.source.name
+
+
+def identity_of_request(request: SubscribeRequest) -> str:
+    """That of the subscription which it asks for."""
+    topic, callback = request.topic or "", request.callback or ""
+    return identity_of(request.source, topic, callback, request.topic_url)
+
+
+def identity_of(source: Resource, topic: str, callback: str, topic_url: str = "") -> str:
+    """Digest of what makes two subscribes the same one; callbacks are too long for an index.
+
+    RabbitHub's is source, topic and callback, WebSub's topic URL and callback, however they are
+    percent-encoded (WebSub 5.1).
+    """
+    if topic_url:
+        parts: tuple[str, ...] = ("websub", normal_url(topic_url), normal_url(callback))
+    else:
+        parts = (source.vhost, source.kind, source.name, topic, callback)
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()

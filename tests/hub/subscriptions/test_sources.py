@@ -1,0 +1,92 @@
+"""What becomes of subscriptions whose source or sink is deleted, and declared again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.http import Callback
+from warren.core.errors import ChannelError
+from warren.core.model import Table
+from warren.hub.engine.port import ExchangeSpec, QueueSpec
+from warren.hub.errors import BadRequest
+from warren.hub.requests import Resource
+from warren.hub.subscriptions.sources import Sources
+
+from ..support import BASE_URL, INBOX, NEWS, House, deliveries, request, until
+
+
+def sources_of(house: House) -> Sources:
+    return house.hub._attacher.sources
+
+
+async def test_an_exchange_that_is_deleted_under_its_subscriber(
+    house: House, callback: Callback
+) -> None:
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
+    await house.publish("k", b"before")
+    await house.engine.delete_exchange("/", "news")
+    assert sources_of(house).waiting_count == 1
+    await house.engine.declare_exchange("/", ExchangeSpec("news", "topic"))
+    await until(lambda: not sources_of(house).waiting_count, "resumed subscription")
+    await house.publish("k", b"after")
+    got = await deliveries(callback, 2)
+    assert [one.body for one in got] == [b"before", b"after"]
+
+
+@pytest.mark.parametrize("gone", ["news", "in"])
+async def test_a_binding_whose_source_or_sink_is_deleted_is_made_again(
+    house: House, gone: str
+) -> None:
+    token = house.hub.shortcuts.generate_token(INBOX, "subscribe")
+    bound = request(NEWS, f"{BASE_URL}/endpoint/q/in", verify_token=token)
+    await house.hub.subscriptions.subscribe(bound)
+    if gone == "news":
+        await house.engine.delete_exchange("/", "news")
+        await house.engine.declare_exchange("/", ExchangeSpec("news", "topic"))
+    else:
+        await house.engine.delete_queue("/", "in")
+        await house.engine.declare_queue("/", QueueSpec("in"))
+    await until(lambda: not sources_of(house).waiting_count, "resumed subscription")
+    await house.publish("k", b"after")
+    assert await house.depth("in") == 1
+
+
+async def test_nobody_waits_for_what_is_gone_when_it_is_over(
+    house: House, callback: Callback
+) -> None:
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
+    await house.hub.subscriptions.unsubscribe(request(NEWS, callback.url))
+    await house.engine.delete_exchange("/", "news")
+    assert sources_of(house).waiting_count == 0 and sources_of(house).bound_count == 0
+
+
+async def test_what_is_left_is_not_followed(house: House, callback: Callback) -> None:
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
+    [live] = house.hub.subscriptions.lives()
+    await house.engine.declare_exchange("/", ExchangeSpec("other", "topic"))
+    other = replace(live.subscription, source=Resource("/", "x", "other"))
+    house.hub._book.shelf.change(live, other)
+    await house.hub._attacher.attach(live)
+    await house.hub._attacher.leave(live, "news")
+    await house.publish("k", b"to the one before")
+    assert await house.depth(other.queue) == 0 and callback.deliveries == []
+    await house.engine.delete_exchange("/", "news")
+    assert sources_of(house).waiting_count == 0
+    await house.engine.delete_exchange("/", "other")
+    assert sources_of(house).waiting_count == 1
+
+
+async def test_queues_that_can_not_be_subscribed_to(house: House, callback: Callback) -> None:
+    """A message that failed would come back to a stream as a new one, for all of its readers."""
+    stream: Table = {"x-queue-type": "stream"}
+    await house.engine.declare_queue("/", QueueSpec("log", arguments=stream))
+    await house.engine.declare_queue("/", QueueSpec("alone", exclusive=True, durable=False))
+    subscribe = house.hub.subscriptions.subscribe
+    with pytest.raises(BadRequest, match="is a stream"):
+        await subscribe(request(Resource("/", "q", "log"), callback.url))
+    with pytest.raises(ChannelError) as refused:
+        await subscribe(request(Resource("/", "q", "alone"), callback.url))
+    assert refused.value.code == 405
+    assert callback.requests == []
