@@ -1,0 +1,163 @@
+"""The log of attempts: gathered, written in batches, and durable before a message is acked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ...core.clock import Clock
+from ...core.errors import WarrenError
+from ..lazy import Lazy
+from ..settings import HubSettings
+from ..storage.storage import Storage
+from ..tasks import Tasks
+from .attempt import Attempt, Kept, Wanted
+
+if TYPE_CHECKING:
+    from .table import AttemptTable
+
+GATHER_S = 0.1
+"""A transaction costs 2 ms however little is in it, and nobody but an ack waits for it."""
+MAX_BATCH = 2_000
+TRY_AGAIN_S = 1.0
+STOP_WITHIN_S = 1.0
+CLEAN_S = 60.0
+CLEAN_AFTER_ROWS = 50_000
+CLEAN_ROWS = 5_000  # some 10 ms
+CLEANING_AFTER_ROWS = CLEAN_ROWS // 2
+"""While there is something to drop: more goes than comes, so that it gets to an end."""
+
+log = logging.getLogger(__name__)
+
+
+class AttemptLog:
+    """The database is opened at the first attempt, unless something else is stored there."""
+
+    def __init__(self, storage: Storage, settings: HubSettings, clock: Clock) -> None:
+        self._storage = storage
+        self._settings = settings
+        self._clock = clock
+        self._table: Lazy[AttemptTable] = Lazy(self._open)
+        self._pending: deque[tuple[Attempt, Callable[[], None]]] = deque()
+        self._arrived = asyncio.Event()
+        self._tasks = Tasks()
+        self._writer: asyncio.Task[None] | None = None
+        self._is_stopping = False
+        self._is_failing = False
+        self._rows_to_clean = CLEAN_AFTER_ROWS
+        self._clean_at_s = 0.0
+
+    @property
+    def pending_count(self) -> int:
+        """Attempts that are not durable yet."""
+        return len(self._pending)
+
+    def record(self, attempt: Attempt, settled: Callable[[], None]) -> None:
+        """Calls `settled` once the attempt is durable: then its message may be settled."""
+        self._pending.append((attempt, settled))
+        self._arrived.set()
+        self._begin()
+
+    async def find(self, wanted: Wanted) -> list[Kept]:
+        """The newest first. Raises `StorageFailed`."""
+        return await (await self._table.get()).find(wanted)
+
+    async def last_failures(self) -> dict[str, Kept]:
+        """The last attempt of each subscription where that has failed, by its id.
+
+        Raises `StorageFailed`.
+        """
+        return await (await self._table.get()).last_failures()
+
+    async def start(self) -> None:
+        if not self._storage.is_empty():
+            self._begin()  # to drop what is too old
+
+    async def stop(self) -> None:
+        """Writes what is left, if that takes a second at most.
+
+        What stays unwritten is not settled, so its messages come again after the next start.
+        """
+        self._is_stopping = True
+        self._arrived.set()
+        if self._writer is not None:
+            await asyncio.wait({self._writer}, timeout=STOP_WITHIN_S)
+        await self._tasks.stop()
+        if self._pending:
+            log.warning("%d attempts were not written: they will be repeated", len(self._pending))
+
+    async def _open(self) -> AttemptTable:
+        database = await self._storage.database()
+        from .table import AttemptTable
+
+        return AttemptTable(database)
+
+    def _begin(self) -> None:
+        if self._writer is None and not self._is_stopping:
+            self._writer = self._tasks.own(self._write())
+
+    async def _write(self) -> None:
+        """Runs until `stop`, and through every failure of the database."""
+        while self._pending or not self._is_stopping:
+            try:
+                table = await self._table.get()
+                await self._write_batch(table)
+                await self._clean(table)
+            except Exception as error:  # no attempt is dropped, whatever is wrong
+                self._tell(error)
+                await asyncio.sleep(TRY_AGAIN_S)
+            else:
+                self._is_failing = False
+                await self._gather()
+
+    async def _gather(self) -> None:
+        """Returns when there is a batch to write, or something to clean up."""
+        if not self._pending and not self._is_stopping:
+            self._arrived.clear()
+            try:
+                async with asyncio.timeout_at(self._clean_at_s):
+                    await self._arrived.wait()
+            except TimeoutError:
+                return
+        if len(self._pending) < MAX_BATCH and not self._is_stopping:
+            await asyncio.sleep(GATHER_S)
+
+    async def _write_batch(self, table: AttemptTable) -> None:
+        batch = list(islice(self._pending, MAX_BATCH))
+        if not batch:
+            return
+        await table.add(attempt for attempt, _ in batch)
+        self._rows_to_clean -= len(batch)
+        for _, settled in batch:
+            self._pending.popleft()
+            try:
+                settled()
+            except Exception:
+                log.exception("a message could not be settled")
+
+    async def _clean(self, table: AttemptTable) -> None:
+        """One small step of it, where it is time for one."""
+        now_s = asyncio.get_running_loop().time()
+        if self._rows_to_clean > 0 and now_s < self._clean_at_s:
+            return
+        settings = self._settings
+        before_s = self._clock.wall_s() - settings.attempt_retention_s
+        dropped = await table.drop_oldest(before_s, settings.max_attempt_rows, CLEAN_ROWS)
+        self._rows_to_clean = CLEANING_AFTER_ROWS if dropped else CLEAN_AFTER_ROWS
+        # While there is more to drop, soon; others want the database's one connection too.
+        is_done = dropped < CLEANING_AFTER_ROWS
+        self._clean_at_s = now_s + (CLEAN_S if is_done else GATHER_S)
+
+    def _tell(self, error: Exception) -> None:
+        if not self._is_failing:
+            self._is_failing = True
+            count = len(self._pending)
+            is_known = isinstance(error, WarrenError)
+            log.warning(
+                "%d attempts wait to be written, and their acks: %s", count, error,
+                exc_info=None if is_known else error,
+            )  # fmt: skip

@@ -1,0 +1,124 @@
+"""Attempts in SQL; imported only where the database is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Row, Select, delete, exists, func, insert, or_, select
+from sqlalchemy.orm import aliased
+
+from ..storage.database import Database
+from ..storage.tables import FAILED, AttemptRow
+from .attempt import RESPONSE_CHARACTERS, Attempt, Kept, Outcome, Wanted
+
+WEBHOOK_ID_CHARACTERS = 255
+_INTEGER_MAX = 2**31 - 1
+_COLUMNS = [name for name in AttemptRow.__table__.columns.keys() if name != "id"]  # noqa: SIM118
+
+
+class AttemptTable:
+    """Every method is one transaction, and raises `StorageFailed`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        # Compiled once and given to the driver with tuples: 2.5 us a row against 5.6.
+        statement = insert(AttemptRow).compile(
+            dialect=database.engine.dialect, column_keys=_COLUMNS
+        )
+        self._insert = str(statement)
+
+    async def add(self, attempts: Iterable[Attempt]) -> None:
+        rows = [_to_row(attempt) for attempt in attempts]
+        async with self._database.begin() as session:
+            await (await session.connection()).exec_driver_sql(self._insert, rows)
+
+    async def find(self, wanted: Wanted) -> list[Kept]:
+        """The newest first."""
+        async with self._database.begin() as session:
+            return [_from_row(row) for row in await session.execute(_selection(wanted))]
+
+    async def last_failures(self) -> dict[str, Kept]:
+        """The last attempt of each subscription where that has failed, by its id."""
+        last = select(func.max(AttemptRow.id)).where(FAILED).group_by(AttemptRow.subscription_id)
+        later = aliased(AttemptRow)
+        is_over = exists().where(
+            later.subscription_id == AttemptRow.subscription_id, later.id > AttemptRow.id
+        )
+        found = select(AttemptRow.__table__).where(AttemptRow.id.in_(last), ~is_over)
+        async with self._database.begin() as session:
+            kept = [_from_row(row) for row in await session.execute(found)]
+        return {one.attempt.subscription_id: one for one in kept}
+
+    async def drop_oldest(self, before_s: float, keep_rows: int, limit: int) -> int:
+        """Drops attempts from before a time, and those that are too many, among the `limit`
+        oldest; gives how many. Ids have few gaps, so they stand for the count."""
+        oldest, newest = select(func.min(AttemptRow.id)), select(func.max(AttemptRow.id))
+        ends = select(oldest.scalar_subquery(), newest.scalar_subquery())
+        async with self._database.begin() as session:
+            low, high = (await session.execute(ends)).one()
+            if low is None:
+                return 0
+            is_due = or_(AttemptRow.at < before_s, AttemptRow.id <= high - keep_rows)
+            dropped = await session.execute(
+                delete(AttemptRow).where(AttemptRow.id < low + limit, is_due)
+            )
+            return int(dropped.rowcount)  # type: ignore[attr-defined]
+
+
+def _selection(wanted: Wanted) -> Select[Any]:
+    found = select(AttemptRow.__table__).order_by(AttemptRow.id.desc()).limit(wanted.limit)
+    if wanted.subscription_ids is not None:
+        found = found.where(
+            AttemptRow.subscription_id.in_(map(_webhook_id, wanted.subscription_ids))
+        )
+    if wanted.webhook_id is not None:
+        found = found.where(AttemptRow.webhook_id == _webhook_id(wanted.webhook_id))
+    if wanted.outcome is not None:
+        found = found.where(AttemptRow.outcome == wanted.outcome.value)
+        if wanted.outcome is not Outcome.DELIVERED:
+            found = found.where(FAILED)  # which the index of failures wants to hear
+    if wanted.before is not None:
+        found = found.where(AttemptRow.id < wanted.before)
+    return found
+
+
+def _to_row(attempt: Attempt) -> tuple[object, ...]:
+    """In the order of the columns. Publishers and targets choose some of it, and what a database
+    refuses would hold up all the others."""
+    return (
+        attempt.subscription_id,
+        _webhook_id(attempt.webhook_id),
+        min(attempt.number, _INTEGER_MAX),
+        attempt.at,
+        min(attempt.latency_ms, _INTEGER_MAX),
+        attempt.status,
+        attempt.outcome.value,
+        _storable(attempt.response, RESPONSE_CHARACTERS),
+    )
+
+
+def _webhook_id(text: str) -> str:
+    return _storable(text, WEBHOOK_ID_CHARACTERS)
+
+
+def _storable(text: str, characters: int) -> str:
+    """PostgreSQL takes no NUL, and neither database half a surrogate pair."""
+    text = text[:characters]
+    if not text.isascii():
+        text = text.encode(errors="replace").decode()
+    return text.replace("\0", "\ufffd") if "\0" in text else text
+
+
+def _from_row(row: Row[Any]) -> Kept:
+    attempt = Attempt(
+        subscription_id=row.subscription_id,
+        webhook_id=row.webhook_id,
+        number=row.number,
+        at=row.at,
+        latency_ms=row.latency_ms,
+        status=row.status,
+        outcome=Outcome(row.outcome),
+        response=row.response,
+    )
+    return Kept(row.id, attempt)

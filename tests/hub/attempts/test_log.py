@@ -1,0 +1,249 @@
+"""Attempts are durable before their messages are settled, whatever the database does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hub.support import until
+from tests.support.postgresql import PostgreSQLServer
+from warren.core.clock import ManualClock
+from warren.hub.attempts import log as log_module
+from warren.hub.attempts.attempt import Attempt, Wanted
+from warren.hub.attempts.log import AttemptLog
+from warren.hub.keys.seal import Sealer
+from warren.hub.settings import HubSettings
+from warren.hub.storage.schema import DATABASE_NAME
+from warren.hub.storage.storage import Storage
+
+from .support import attempt
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "GATHER_S", 0.01)
+    monkeypatch.setattr(log_module, "TRY_AGAIN_S", 0.05)
+
+
+class Office:
+    """A log, and the attempts that it has called settled, in order."""
+
+    def __init__(self, storage: Storage, **settings: Any) -> None:
+        self.storage = storage
+        self.clock = ManualClock()
+        self.log = AttemptLog(storage, HubSettings(**settings), self.clock)
+        self.settled: list[Attempt] = []
+
+    def record(self, **changed: Any) -> Attempt:
+        one = attempt(**changed)
+        self.log.record(one, lambda: self.settled.append(one))
+        return one
+
+    async def settle(self, count: int) -> None:
+        await until(lambda: len(self.settled) == count, f"{count} settled attempts")
+
+    async def written(self) -> list[Attempt]:
+        """The oldest first."""
+        found = await self.log.find(Wanted(limit=100_000))
+        return [kept.attempt for kept in reversed(found)]
+
+
+@pytest.fixture
+async def storage(
+    tmp_path: Path, either_database: str | None, sealer: Sealer
+) -> AsyncIterator[Storage]:
+    storage = Storage(tmp_path, either_database, sealer)
+    yield storage
+    await storage.close()
+
+
+@pytest.fixture
+async def office(storage: Storage) -> AsyncIterator[Office]:
+    office = Office(storage)
+    await office.log.start()
+    yield office
+    await office.log.stop()
+
+
+async def test_attempts_are_settled_in_order_once_they_are_written(office: Office) -> None:
+    recorded = [office.record(number=number) for number in range(1, 6)]
+    assert office.settled == [] and office.log.pending_count == 5
+    await office.settle(5)
+    assert office.settled == recorded == await office.written()
+    assert office.log.pending_count == 0
+    later = office.record(number=6)
+    await office.settle(6)
+    assert await office.written() == [*recorded, later]
+
+
+async def test_more_than_a_batch(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "MAX_BATCH", 7)
+    recorded = [office.record(number=number) for number in range(1, 51)]
+    await office.settle(50)
+    assert await office.written() == recorded
+
+
+async def test_stopping_writes_what_is_left(storage: Storage, tmp_path: Path) -> None:
+    office = Office(storage)
+    await office.log.start()
+    recorded = [office.record(number=number) for number in range(1, 4)]
+    await office.log.stop()
+    assert office.settled == recorded == await office.written()
+
+
+async def test_one_that_can_not_be_settled_holds_up_no_other(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("no such delivery")
+
+    office.log.record(attempt(), fail)
+    office.record()
+    await office.settle(1)
+    assert "a message could not be settled" in caplog.text
+
+
+async def test_a_failing_database_loses_nothing_and_settles_nothing(
+    tmp_path: Path, sealer: Sealer, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage = Storage(tmp_path, None, sealer)
+    office = Office(storage)
+    database = await storage.database()
+    async with database.engine.connect() as connection:
+        await connection.exec_driver_sql("PRAGMA max_page_count = 1")
+    recorded = [office.record(response="x" * 500) for _ in range(1_000)]
+    await until(lambda: "attempts wait to be written" in caplog.text, "warning")
+    recorded.append(office.record(number=2))
+    for _ in range(3):
+        await until(_again(office), "another try")
+    assert office.settled == [] and office.log.pending_count == 1_001
+    assert caplog.text.count("attempts wait to be written") == 1
+    assert caplog.text.count("the hub's database failed") == 1
+    async with database.engine.connect() as connection:
+        await connection.exec_driver_sql("PRAGMA max_page_count = 1000000")
+    await office.settle(1_001)
+    assert office.settled == recorded == await office.written()
+    await office.log.stop()
+    await storage.close()
+
+
+async def test_an_error_that_nobody_foresaw_drops_nothing(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorded = [office.record()]
+    await office.settle(1)
+    table = office.log._table.made
+    assert table is not None
+    add = table.add
+
+    async def fail(attempts: Any) -> None:
+        table.add = add  # type: ignore[method-assign]
+        raise RuntimeError("unforeseen")
+
+    table.add = fail  # type: ignore[method-assign]
+    recorded.append(office.record(number=2))
+    await office.settle(2)
+    assert await office.written() == recorded
+    assert "RuntimeError: unforeseen" in caplog.text
+
+
+def _again(office: Office) -> Any:
+    """Becomes true when the log has tried once more."""
+    table = office.log._table.made
+    assert table is not None
+    tries, add = 0, table.add
+
+    async def counted(attempts: Any) -> None:
+        nonlocal tries
+        tries += 1
+        await add(attempts)
+
+    table.add = counted  # type: ignore[method-assign]
+    return lambda: tries > 0
+
+
+async def test_a_database_that_stays_away_does_not_hold_up_the_end(
+    tmp_path: Path, sealer: Sealer, caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(log_module, "STOP_WITHIN_S", 0.1)
+    (tmp_path / DATABASE_NAME).mkdir()
+    office = Office(Storage(tmp_path, None, sealer))
+    office.record()
+    await until(lambda: "1 attempts wait to be written" in caplog.text, "warning")
+    await office.log.stop()
+    assert office.settled == []
+    assert "1 attempts were not written" in caplog.text
+
+
+async def test_an_outage_of_postgresql(
+    postgresql: PostgreSQLServer, postgresql_url: str, tmp_path: Path, sealer: Sealer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    storage = Storage(tmp_path, postgresql_url, sealer)
+    office = Office(storage)
+    first = office.record()
+    await office.settle(1)
+    postgresql.kill()
+    try:
+        second = office.record(number=2)
+        await until(lambda: "attempts wait to be written" in caplog.text, "warning")
+        assert office.settled == [first]
+    finally:
+        postgresql.start()
+    await office.settle(2)
+    assert await office.written() == [first, second]
+    await office.log.stop()
+    await storage.close()
+
+
+async def test_the_database_is_opened_by_the_first_attempt(tmp_path: Path, sealer: Sealer) -> None:
+    storage = Storage(tmp_path, None, sealer)
+    office = Office(storage)
+    await office.log.start()
+    await office.log.stop()
+    assert not (tmp_path / DATABASE_NAME).exists()
+    office = Office(storage)
+    await office.log.start()
+    office.record()
+    await office.settle(1)
+    await office.log.stop()
+    assert (tmp_path / DATABASE_NAME).exists()
+    await storage.close()
+
+
+@pytest.mark.parametrize("limit", [{"max_attempt_rows": 10}, {"attempt_retention_s": 100}])
+async def test_old_attempts_go_while_new_ones_come(
+    storage: Storage, limit: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, rows in [("CLEAN_AFTER", 10), ("CLEANING_AFTER", 10), ("CLEAN", 20)]:
+        monkeypatch.setattr(log_module, f"{name}_ROWS", rows)
+    office = Office(storage, **limit)
+    for number in range(100):
+        office.record(number=number, at=office.clock.wall_s() - (200 if number < 90 else 0))
+    await office.settle(100)
+
+    async def only_new_ones() -> bool:
+        return [one.number for one in await office.written()] == [*range(90, 100)]
+
+    await until(only_new_ones, "end of the old attempts")
+    await office.log.stop()
+
+
+async def test_old_attempts_go_while_none_come(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "CLEAN_S", 0.05)
+    office = Office(storage, attempt_retention_s=100)
+    office.record(at=office.clock.wall_s())
+    await office.settle(1)
+    office.clock.advance(101_000)
+
+    async def is_empty() -> bool:
+        return await office.written() == []
+
+    await until(is_empty, "end of the old attempt")
+    await office.log.stop()

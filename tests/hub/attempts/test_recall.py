@@ -1,0 +1,31 @@
+"""Errors are told also after a restart, until a delivery succeeds."""
+
+from __future__ import annotations
+
+from tests.hub.support import NEWS, House, deliveries, request, until
+from tests.support.http import Answer, Callback
+from warren.hub.attempts.attempt import Outcome, Wanted
+
+
+async def test_failures_outlive_a_restart(house: House, callback: Callback) -> None:
+    for name in ("fails", "works", "ended"):
+        await house.hub.subscriptions.subscribe(request(NEWS, f"{callback.url}/{name}", name))
+    callback.script(Answer(200))
+    await house.publish("works", b"x")
+    await deliveries(callback, 1)
+    callback.default = Answer(503)
+    for key in ("fails", "ended"):
+        await house.publish(key, b"x")
+
+    async def is_written() -> bool:
+        found = await house.hub.attempts.find(Wanted(outcome=Outcome.RETRIED))
+        return len({kept.attempt.subscription_id for kept in found}) == 2
+
+    await until(is_written, "two failures")
+    await house.hub.subscriptions.remove(NEWS, "ended", f"{callback.url}/ended")
+    await house.restart()
+    errors = {
+        live.subscription.topic: live.trouble and (live.error_count > 0, live.trouble.last_error)
+        for live in house.hub.subscriptions.lives()
+    }
+    assert errors == {"fails": (True, "status 503"), "works": None}

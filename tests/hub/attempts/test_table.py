@@ -1,0 +1,101 @@
+"""What is written is found again, in either database; what is old goes in small steps."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warren.hub.attempts.attempt import RESPONSE_CHARACTERS, Kept, Outcome, Wanted
+from warren.hub.attempts.table import WEBHOOK_ID_CHARACTERS, AttemptTable
+from warren.hub.keys.seal import Sealer
+from warren.hub.storage.storage import Storage
+
+from .support import attempt
+
+
+@pytest.fixture
+async def table(
+    tmp_path: Path, either_database: str | None, sealer: Sealer
+) -> AsyncIterator[AttemptTable]:
+    storage = Storage(tmp_path, either_database, sealer)
+    yield AttemptTable(await storage.database())
+    await storage.close()
+
+
+async def ids(table: AttemptTable, **wanted: Any) -> list[int]:
+    return [kept.id for kept in await table.find(Wanted(**wanted))]
+
+
+async def test_what_is_added_comes_back(table: AttemptTable) -> None:
+    delivered = attempt()
+    reason = "no answer within 15 s: ü \U0001f430"
+    failed = attempt(number=2, status=None, outcome=Outcome.RETRIED, response=reason)
+    await table.add([delivered, failed])
+    assert await table.find(Wanted()) == [Kept(2, failed), Kept(1, delivered)]
+
+
+async def test_nothing_that_others_choose_is_refused(table: AttemptTable) -> None:
+    """A row that a database refuses would hold up every other."""
+    id = "\0\ud800" + "x" * 10_000
+    await table.add([attempt(webhook_id=id, number=2**63, response="\0\udfffü" * 1_000)])
+    [kept] = await table.find(Wanted(webhook_id=id))
+    assert kept.attempt.webhook_id == "\ufffd?" + "x" * (WEBHOOK_ID_CHARACTERS - 2)
+    assert kept.attempt.number == 2**31 - 1
+    assert kept.attempt.response.startswith("\ufffd?ü")
+    assert len(kept.attempt.response) == RESPONSE_CHARACTERS
+
+
+async def test_finding(table: AttemptTable) -> None:
+    first, second = "1" * 32, "2" * 32
+    await table.add(
+        attempt(subscription_id=whose, webhook_id=f"msg_{number}", outcome=outcome)
+        for whose, number, outcome in [
+            (first, 1, Outcome.RETRIED),
+            (first, 1, Outcome.DELIVERED),
+            (second, 1, Outcome.DEAD),
+            (second, 2, Outcome.GONE),
+            (first, 3, Outcome.RETRIED),
+        ]
+    )
+    assert await ids(table) == [5, 4, 3, 2, 1]
+    assert await ids(table, subscription_ids=[first]) == [5, 2, 1]
+    assert await ids(table, subscription_ids=[first, second]) == [5, 4, 3, 2, 1]
+    assert await ids(table, subscription_ids=[]) == []
+    assert await ids(table, subscription_ids=["\0"]) == []  # which PostgreSQL would not look for
+    assert await ids(table, webhook_id="msg_1") == [3, 2, 1]
+    assert await ids(table, outcome=Outcome.DELIVERED) == [2]
+    assert await ids(table, outcome=Outcome.RETRIED) == [5, 1]
+    assert await ids(table, outcome=Outcome.RETRIED, subscription_ids=[first], before=5) == [1]
+    assert await ids(table, limit=2) == [5, 4]
+    assert await ids(table, limit=2, before=4) == [3, 2]
+    assert await ids(table, limit=2, before=2) == [1]
+
+
+async def test_whose_last_attempt_failed(table: AttemptTable) -> None:
+    first, second = (
+        attempt(subscription_id=whose * 32, status=status, outcome=Outcome.RETRIED)
+        for whose, status in [("1", 500), ("2", 502)]
+    )
+    await table.add([attempt(subscription_id="3" * 32), first, attempt(), second, first])
+    assert await table.last_failures() == {"1" * 32: Kept(5, first), "2" * 32: Kept(4, second)}
+    await table.add([attempt(subscription_id="2" * 32)])
+    assert await table.last_failures() == {"1" * 32: Kept(5, first)}
+
+
+async def test_the_oldest_go_by_age(table: AttemptTable) -> None:
+    await table.add(attempt(at=float(second)) for second in range(10))
+    assert await table.drop_oldest(4.0, keep_rows=100, limit=3) == 3
+    assert await table.drop_oldest(4.0, keep_rows=100, limit=3) == 1
+    assert await table.drop_oldest(4.0, keep_rows=100, limit=3) == 0
+    assert await ids(table) == [10, 9, 8, 7, 6, 5]
+
+
+async def test_the_oldest_go_by_number(table: AttemptTable) -> None:
+    assert await table.drop_oldest(0.0, keep_rows=1, limit=3) == 0
+    await table.add(attempt() for _ in range(10))
+    dropped = [await table.drop_oldest(0.0, keep_rows=4, limit=5) for _ in range(3)]
+    assert dropped == [5, 1, 0]
+    assert await ids(table) == [10, 9, 8, 7]
