@@ -1,0 +1,1 @@
+"""Dead letters: what could not be delivered for good."""
