@@ -1,76 +1,125 @@
 """Carries messages from subscriptions' queues to their callbacks.
 
-A consumer calls `offer`; the lanes give the job a slot; a task posts it and settles the
-message by the answer: 2xx acks, 410 ends the subscription, anything else parks the message for
-a later attempt or, when its attempts are spent, buries it. The message is acked only after the
-broker has confirmed the parked copy, so a crash in between repeats it and never loses it.
+A consumer calls `offer`; the message waits for its pace and for a slot, a task posts it, and
+`verdict.py` says by the answer what becomes of it. A message is acked only when its outcome is
+durable, and when it has failed only after the broker has confirmed the parked copy, so a crash
+in between repeats it, under the same `webhook-id`, and never loses it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 from ...core.clock import Clock
 from ...core.model import Message
+from ..attempts.log import AttemptLog
 from ..engine.port import Delivery
-from ..live import Live
-from ..retry import delay_s, retry_after_s
 from ..sender.port import Answer, Sender, SendError
 from ..settings import HubSettings
+from ..subscriptions.live import Live
 from .envelope import Envelope, read_envelope
+from .holds import Holds
 from .lanes import Job, Lanes
+from .ledger import Ledger
+from .order import StrictOrder
+from .pace import Pace
 from .parking import Parking
-from .post import make_post
+from .post import Plan
+from .surplus import Surplus
+from .verdict import OnGone, OnSpent, Verdicts
 
-GONE = 410
 HOLD_BACK_S = 1.0  # a broker that takes no parked message now is not asked faster than this
 
 log = logging.getLogger(__name__)
 
 
 class Courier:
-    """`on_gone` ends a subscription whose callback answered 410."""
+    """`on_gone` ends a subscription whose callback answered 410; `on_spent` is told of one that
+    has spent all attempts of a message without a success meanwhile, and why."""
 
     def __init__(
         self,
         sender: Callable[[], Awaitable[Sender]],
+        attempts: AttemptLog,
         parking: Parking,
+        order: StrictOrder,
+        holds: Holds,
         settings: HubSettings,
         clock: Clock,
-        on_gone: Callable[[Live], Awaitable[None]],
+        on_gone: OnGone,
+        on_spent: OnSpent,
     ) -> None:
         self._sender = sender
         self._parking = parking
+        self._order = order
+        self._holds = holds
         self._settings = settings
         self._clock = clock
-        self._on_gone = on_gone
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._sweep: asyncio.TimerHandle | None = None
+        self._waiting = 0
+        self._surplus = Surplus(holds)
         self._slow_after_ms = int(settings.slow_after_s * 1000)
         self._lanes = Lanes(
-            settings.fast_slots, settings.slow_slots, settings.max_in_flight, self._start
+            settings.quick_slots,
+            settings.new_slots,
+            settings.slow_slots,
+            settings.max_in_flight,
+            clock,
+            self._start,
+            lambda action: asyncio.get_running_loop().call_soon(action),
         )
+        self._pace = Pace(settings, self._enter)
+        ledger = Ledger(attempts, clock, self._lanes.hold, self._lanes.go_on)
+        self._verdicts = Verdicts(parking, order, holds, ledger, settings, clock, on_gone, on_spent)
 
     def offer(self, live: Live, delivery: Delivery) -> None:
-        self._lanes.enter(live, delivery, self._clock.now_ms())
+        if self._has_room_for(live, delivery):
+            self._waiting += 1
+            self._pace.enter(live, delivery)
+        else:
+            self._surplus.turn_away(live, delivery)
 
     async def drain(self, within_s: float) -> None:
         """Gives back what has not started, waits for the rest, then gives that back too."""
-        for job in self._lanes.take_waiting():
-            job.delivery.nack(requeue=True)
+        for delivery in self._take_waiting():
+            delivery.nack(requeue=True)
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=within_s)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._surplus.stop()
+        await self._verdicts.stop()
         if self._sweep is not None:
             self._sweep.cancel()
 
+    def _take_waiting(self) -> list[Delivery]:
+        paced = [delivery for _, delivery in self._pace.take_waiting()]
+        queued = [job.delivery for job in self._lanes.take_waiting()]
+        self._waiting = 0
+        return [*queued, *paced, *self._surplus.take_all()]
+
+    def _has_room_for(self, live: Live, delivery: Delivery) -> bool:
+        if live in self._surplus:
+            return False
+        if live.subscription.options.strict_order:
+            return self._order.take(live, delivery)
+        is_full = self._surplus.is_beyond(self._waiting)
+        return not is_full or live.is_probed or not self._verdicts.is_parallel(live)
+
+    def _enter(self, live: Live, delivery: Delivery) -> None:
+        if live.takes():
+            self._lanes.enter(live, delivery)
+        else:
+            self._waiting -= 1
+            self._order.done(live, delivery)
+            delivery.nack(requeue=True)
+
     def _start(self, job: Job) -> None:
+        self._waiting -= 1
         task = asyncio.create_task(self._run(job))
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
@@ -83,8 +132,7 @@ class Courier:
 
     def _part_slow(self) -> None:
         self._sweep = None
-        after_ms = int(self._settings.part_after_s * 1000)
-        self._lanes.part_slow(self._clock.now_ms(), after_ms)
+        self._lanes.part_slow(int(self._settings.part_after_s * 1000))
         if self._lanes.has_young and self._sweep is None:
             self._arm_sweep()
 
@@ -92,84 +140,67 @@ class Courier:
         try:
             await self._deliver(job)
         except asyncio.CancelledError:
-            job.delivery.nack(requeue=True)
+            self._give_back(job)
         except Exception as error:
             name = job.live.subscription.id
             log.warning("subscription %s holds a message back: %r", name, error)
             await self._hold_back(job)
         finally:
-            self._lanes.leave(job, self._clock.now_ms())
+            self._order.done(job.live, job.delivery)
+            self._lanes.leave(job)
 
     async def _hold_back(self, job: Job) -> None:
         try:
             await asyncio.sleep(HOLD_BACK_S)
         finally:
+            self._give_back(job)
+            self._holds.end_begun(job.live)
+
+    def _give_back(self, job: Job) -> None:
+        if not job.is_settled:
+            job.is_settled = True
             job.delivery.nack(requeue=True)
 
     async def _deliver(self, job: Job) -> None:
         live, delivery = job.live, job.delivery
-        if live.is_over:
-            delivery.nack(requeue=True)
+        if not live.takes():
+            self._give_back(job)
             return
-        message = delivery.message  # decoded anew each time it is asked for
+        message = delivery.message
         envelope = read_envelope(message, delivery.sequence)
-        if self._parking.is_early(envelope):
-            await self._parking.park_again(*self._home(live), message, envelope)
+        if envelope.not_before and self._parking.is_early(envelope):
+            subscription = live.subscription
+            home = subscription.source.vhost, subscription.queue
+            await self._parking.park_again(*home, message, envelope)
+            job.is_settled = True
             delivery.ack()
+            return
+        if live.subscription.options.strict_order and await self._must_wait(job, envelope):
             return
         answer = await self._attempt(job, message, envelope)
-        if isinstance(answer, Answer) and 200 <= answer.status < 300:
-            delivery.ack()
-        elif isinstance(answer, Answer) and answer.status == GONE:
-            await self._end(live, delivery)
-        else:
-            await self._fail(live, message, envelope, answer)
-            delivery.ack()
+        await self._verdicts.give(job, message, envelope, answer)
+
+    async def _must_wait(self, job: Job, envelope: Envelope) -> bool:
+        """Whether a strict order waits with this message, as after a restart."""
+        wait_s = self._order.wait_s(job.live, job.delivery, envelope)
+        if wait_s <= 0:
+            return False
+        await self._holds.begin(job.live)
+        self._give_back(job)
+        self._holds.end_in(job.live, wait_s)
+        return True
 
     async def _attempt(self, job: Job, message: Message, envelope: Envelope) -> Answer | SendError:
-        post = make_post(
-            job.live.subscription,
-            envelope,
-            message,
-            now_s=self._clock.wall_s(),
-            signature_method=self._settings.signature_method,
-        )
+        live = job.live
+        plan = live.plan
+        if plan is None or plan.subscription is not live.subscription:
+            plan = live.plan = Plan(live.subscription, self._settings.signature_method)
         sender = await self._sender()
+        post = plan.post(envelope, message, self._clock.wall_s())
         try:
             return await sender.post(post.url, post.headers, post.body)
         except SendError as error:
             return error
         finally:
             took_ms = self._clock.now_ms() - job.started_ms
-            job.live.is_slow = took_ms >= self._slow_after_ms
-
-    async def _end(self, live: Live, delivery: Delivery) -> None:
-        try:
-            await self._on_gone(live)
-        finally:
-            delivery.nack(requeue=True)  # a queue's other subscribers may take it
-
-    async def _fail(
-        self, live: Live, message: Message, envelope: Envelope, answer: Answer | SendError
-    ) -> None:
-        """Parks or buries the message; it may be acked afterwards."""
-        failed = replace(envelope, failures=envelope.failures + 1)
-        vhost, queue = self._home(live)
-        if failed.failures >= self._settings.max_attempts:
-            reason = f"{failed.failures} attempts, the last: {_describe(answer)}"
-            await self._parking.bury(vhost, message, failed, live.subscription.id, reason)
-        else:
-            wait_s = self._wait_s(failed.failures, answer)
-            await self._parking.park(vhost, queue, message, failed, wait_s)
-
-    def _wait_s(self, failures: int, answer: Answer | SendError) -> float:
-        asked = answer.retry_after if isinstance(answer, Answer) else None
-        after_s = retry_after_s(asked, self._clock.wall_s())
-        return delay_s(failures, random.random(), after_s)
-
-    def _home(self, live: Live) -> tuple[str, str]:
-        return live.subscription.source.vhost, live.subscription.queue
-
-
-def _describe(answer: Answer | SendError) -> str:
-    return f"status {answer.status}" if isinstance(answer, Answer) else str(answer)
+            live.is_slow = took_ms >= self._slow_after_ms

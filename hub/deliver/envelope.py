@@ -2,11 +2,13 @@
 
 A parked message is published anew and comes back through the default exchange, so its first
 exchange, key and id, its failures and the time before which it must wait travel in headers.
-Publishers can write those headers too: one of a wrong type counts as absent.
+Publishers can write those headers too: they count only where a message came over the default
+exchange, and one of a wrong type or size counts as absent.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from ...core.model import FieldValue, Message, Properties, Table
@@ -19,33 +21,52 @@ TOPIC = "x-hub-topic"
 EXCHANGE = "x-hub-exchange"
 FAILURES = "x-hub-failures"
 NOT_BEFORE_MS = "x-hub-not-before"
+FAILED_AT_MS = "x-hub-failed-at"
 HOPS = "x-hub-hops"
-_FIRST_DEATH = ("x-first-death-exchange", "x-first-death-queue", "x-first-death-reason")
+_DEATHS = ("x-first-death-", "x-last-death-")
+_DEATH_KEYS = ("exchange", "queue", "reason")
 _COPIES = {"CC": "x-hub-cc", "BCC": "x-hub-bcc"}
+# Standard Webhooks signs id.timestamp.body, so an id with a "." could stand for another one.
+_ID_TEXT = re.compile(r"[A-Za-z0-9_-]{1,255}")
+_MAX_COUNT = 2**48
+"""Of milliseconds, the year 10889. What is above it could not be counted on and stored again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each delivery, and that would cost 1 us
 class Envelope:
-    """`message_id` stays the same over retries; `not_before` is wall time in seconds."""
+    """`message_id` stays the same over retries; `not_before` and `failed_at`, the time of the
+    first failure, are wall time in seconds. `hops` are the hubs that it has passed."""
 
     message_id: str
     exchange: str
     routing_key: str
     failures: int = 0
     not_before: float = 0.0
+    failed_at: float = 0.0
+    hops: int = 0
+
+    def failed(self, at: float) -> Envelope:
+        """The same after one failure more."""
+        return replace(self, failures=self.failures + 1, failed_at=self.failed_at or at)
 
 
 def read_envelope(message: Message, sequence: int) -> Envelope:
     headers = message.properties.headers
     fresh_id = f"msg_{sequence}"
-    if not headers or (ID not in headers and TOPIC not in headers):
-        return Envelope(fresh_id, message.exchange, message.routing_key)
+    if message.exchange or not headers:
+        # All that is parked, replayed or posted to a queue comes over the default exchange. Else
+        # who may publish one key could show any, and take the id of a message that is to come.
+        hops = hops_of(message)
+        return Envelope(fresh_id, message.exchange, message.routing_key, hops=hops)
+    message_id = _text(headers, ID, fresh_id)
     return Envelope(
-        _text(headers, ID, fresh_id),
+        message_id if _ID_TEXT.fullmatch(message_id) else fresh_id,
         _text(headers, EXCHANGE, message.exchange),
         _text(headers, TOPIC, message.routing_key),
         _count(headers, FAILURES),
         _count(headers, NOT_BEFORE_MS) / 1000,
+        _count(headers, FAILED_AT_MS) / 1000,
+        _count(headers, HOPS),
     )
 
 
@@ -59,9 +80,10 @@ def parked_properties(message: Message, envelope: Envelope) -> Properties:
     headers: Table = {
         _COPIES.get(name, name): value for name, value in (message.properties.headers or {}).items()
     }
-    if str(headers.get("x-first-death-queue")).startswith(DELAY_PREFIX):
-        for name in _FIRST_DEATH:
-            headers.pop(name, None)
+    for death in _DEATHS:
+        if str(headers.get(f"{death}queue")).startswith(DELAY_PREFIX):
+            for key in _DEATH_KEYS:
+                headers.pop(death + key, None)
     deaths = _foreign_deaths(headers.pop("x-death", None))
     if deaths:
         headers["x-death"] = deaths
@@ -70,6 +92,8 @@ def parked_properties(message: Message, envelope: Envelope) -> Properties:
     headers[EXCHANGE] = envelope.exchange
     headers[FAILURES] = envelope.failures
     headers[NOT_BEFORE_MS] = int(envelope.not_before * 1000)
+    if envelope.failed_at:
+        headers[FAILED_AT_MS] = int(envelope.failed_at * 1000)
     return replace(message.properties, headers=headers, expiration=None)
 
 
@@ -94,4 +118,4 @@ def _text(headers: Table, name: str, default: str) -> str:
 
 def _count(headers: Table, name: str) -> int:
     value = headers.get(name)
-    return value if isinstance(value, int) and value > 0 else 0
+    return value if isinstance(value, int) and 0 < value <= _MAX_COUNT else 0

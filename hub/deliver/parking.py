@@ -4,6 +4,10 @@ Both are shared by all subscriptions of a virtual host and stand on what any AMQ
 `hub.retry.30s` is a fanout exchange and the queue bound to it, whose time to live is 30 s and
 whose dead letters go to the default exchange: published with the name of a queue as its key, a
 message comes back to that queue when the time is over (RabbitMQ's TTL and DLX guides).
+
+What is parked shares the fate of the queue that it comes back to. A queue that somebody published
+into keeps it when the subscription is over; the queue that an exchange's subscription had goes with
+it, with all that waited there, and what was parked for it is dropped when its time has come.
 """
 
 from __future__ import annotations
@@ -14,12 +18,13 @@ from ...core.clock import Clock
 from ...core.errors import ChannelError
 from ...core.model import Message, Properties, Table
 from ..engine.port import BindingSpec, Engine, ExchangeSpec, Outcome, QueueSpec
-from ..retry import EARLY_S, step_s
 from .envelope import DELAY_PREFIX, Envelope, parked_properties
+from .retry import EARLY_S, step_s
 
 DEAD_QUEUE = "hub.dead"
 SUBSCRIPTION = "x-hub-subscription"
 REASON = "x-hub-reason"
+DEAD_AT_MS = "x-hub-dead-at"
 
 
 class Parking:
@@ -62,6 +67,7 @@ class Parking:
             **(properties.headers or {}),
             SUBSCRIPTION: subscription_id,
             REASON: reason,
+            DEAD_AT_MS: int(self._clock.wall_s() * 1000),
         }
         await self._publish(vhost, "", DEAD_QUEUE, properties, message.body)
 
@@ -69,7 +75,12 @@ class Parking:
         if (vhost, name) in self._declared:
             return
         ttl_ms = int(name.removeprefix(DELAY_PREFIX).removesuffix("s")) * 1000
-        arguments: Table = {"x-message-ttl": ttl_ms, "x-dead-letter-exchange": ""}
+        arguments: Table = {
+            "x-message-ttl": ttl_ms,
+            "x-dead-letter-exchange": "",
+            # Home may be full by then, or know the message by its id for deduplication.
+            "x-dead-letter-strategy": "at-least-once",
+        }
         await self._engine.declare_exchange(vhost, ExchangeSpec(name, "fanout"))
         await self._engine.declare_queue(vhost, QueueSpec(name, arguments=arguments))
         await self._engine.bind(vhost, BindingSpec(name, name))

@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from ...core.model import Message, Properties
 from ..engine.port import Delivery, Engine, Outcome
-from ..live import Live
 from ..requests import Resource
+from ..rights import Rights
 from ..settings import HubSettings
+from ..subscriptions.live import Live
 from .courier import HOLD_BACK_S
 from .envelope import HOPS, Envelope, hops_of, read_envelope
 from .parking import Parking
@@ -27,10 +28,13 @@ log = logging.getLogger(__name__)
 class Relay:
     """Publishes in the order of the source; one at a time fails, is held back and overtaken."""
 
-    def __init__(self, engine: Engine, parking: Parking, settings: HubSettings) -> None:
+    def __init__(
+        self, engine: Engine, parking: Parking, settings: HubSettings, rights: Rights
+    ) -> None:
         self._engine = engine
         self._parking = parking
         self._settings = settings
+        self._rights = rights
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def offer(self, live: Live, delivery: Delivery) -> None:
@@ -72,11 +76,27 @@ class Relay:
         envelope = read_envelope(message, delivery.sequence)
         hops = hops_of(message) + 1
         if hops > self._settings.max_hops:
-            vhost, name = live.subscription.source.vhost, live.subscription.id
-            await self._parking.bury(vhost, message, envelope, name, f"{hops} hops: a loop")
+            await self._bury(live, message, envelope, f"{hops} hops: a loop")
+            return True
+        reason = self._refuse_key(live, sink, envelope.routing_key)
+        if reason is not None:
+            await self._bury(live, message, envelope, reason)
             return True
         outcome = await self._publish(sink, envelope, _with_hops(message, hops), message.body)
         return outcome in (Outcome.ROUTED, Outcome.UNROUTED)
+
+    def _refuse_key(self, live: Live, sink: Resource, key: str) -> str | None:
+        """Why the owner may not write this key there. Who may write nothing there any more is
+        about to lose the subscription, and with it no message."""
+        owner = live.subscription.owner
+        if sink.kind == "q" or self._rights.refuse_write(owner, sink, None) is not None:
+            return None
+        return self._rights.refuse_write(owner, sink, key)
+
+    async def _bury(self, live: Live, message: Message, envelope: Envelope, reason: str) -> None:
+        subscription = live.subscription
+        vhost = subscription.source.vhost
+        await self._parking.bury(vhost, message, envelope, subscription.id, reason)
 
     async def _publish(
         self, sink: Resource, envelope: Envelope, properties: Properties, body: bytes

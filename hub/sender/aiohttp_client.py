@@ -14,11 +14,12 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from ..attempts.attempt import RESPONSE_CHARACTERS
 from ..errors import CallbackRefused
-from ..guard import Guard
+from ..guard.guard import Guard
 from ..settings import HubSettings
 from .bounded import BoundedConnector
-from .port import Answer, SendError
+from .port import Answer, SendError, TimedOut
 
 USER_AGENT = "Warren"
 MAX_ORIGINS = 10_000  # remembered; about 1 MB
@@ -42,7 +43,7 @@ class AiohttpSender:
         except CallbackRefused as error:
             raise SendError(str(error)) from error
         except TimeoutError as error:
-            raise SendError("no answer in time") from error
+            raise TimedOut("no answer in time") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise SendError(f"{type(error).__name__}: {error}") from error
 
@@ -76,12 +77,11 @@ class AiohttpSender:
     async def _post(
         self, session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], body: bytes
     ) -> Answer:
-        target = URL(url, encoded=True)
         async with session.post(
-            target, headers=headers, data=body, allow_redirects=False
+            _exact(url), headers=headers, data=body, allow_redirects=False
         ) as response:
             await self._read_body(response)
-            return Answer(response.status, response.headers.get("Retry-After"))
+            return Answer(response.status, response.headers.get("Retry-After"), _head(response))
 
     async def _read_body(self, response: aiohttp.ClientResponse) -> None:
         """A body within the cap leaves the connection for the next post; one beyond ends it."""
@@ -92,6 +92,28 @@ class AiohttpSender:
                 return
             left -= len(chunk)
         response.close()
+
+
+def _exact(url: str) -> URL:
+    """The URL as it was given (WebSub 5.1.1): yarl drops the `?` of an empty query, but not that
+    of a path."""
+    target = URL(url, encoded=True)
+    if not url.endswith("?") or target.raw_query_string:
+        return target
+    path = f"{target.raw_path}?"
+    return URL.build(scheme=target.scheme, authority=target.raw_authority, path=path, encoded=True)
+
+
+def _head(response: aiohttp.ClientResponse) -> str:
+    lines = [f"HTTP/1.1 {response.status} {response.reason or ''}".rstrip()]
+    room = RESPONSE_CHARACTERS
+    for name, value in response.raw_headers:
+        line = f"{name.decode('latin-1')}: {value.decode('latin-1')}"
+        lines.append(line)
+        room -= len(line)
+        if room < 0:
+            break
+    return "\n".join(lines)[:RESPONSE_CHARACTERS]
 
 
 class GuardedResolver(AbstractResolver):

@@ -78,4 +78,8 @@ class _BoundedStream(httpcore.AsyncNetworkStream):
         return _BoundedStream(stream, self._left_bytes)
 
     def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
+        try:
+            return self._stream.get_extra_info(info)
+        except AttributeError as error:
+            # anyio asks a transport that has none any more: the peer has closed at once.
+            raise httpcore.ReadError("the connection was closed at once") from error

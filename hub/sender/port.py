@@ -14,14 +14,22 @@ HEAD_BYTES = 16 * 1024  # of an answer: for its heads and chunk sizes, beside th
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A callback's answer; its body is read, up to a cap, and dropped (WebSub 7)."""
+    """A callback's answer; its body is read, up to a cap, and dropped (WebSub 7).
+
+    `head` is the status line and the headers, cut to `RESPONSE_CHARACTERS` of the log of attempts.
+    """
 
     status: int
     retry_after: str | None = None
+    head: str = ""
 
 
 class SendError(WarrenError):
     """No answer came: the target was refused, unreachable, too slow or broke off."""
+
+
+class TimedOut(SendError):
+    """The target took the message, or not even the connection, and said nothing in time."""
 
 
 class Sender(Protocol):

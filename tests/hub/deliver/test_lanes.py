@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from warren.core.clock import ManualClock
 from warren.core.model import Message, Properties
-from warren.hub.deliver.lanes import Job, Lanes
-from warren.hub.live import Live
+from warren.hub.deliver.lanes import STARTS_A_ROUND, Job, Lanes
 from warren.hub.requests import Resource
-from warren.hub.subscription import Subscription
+from warren.hub.subscriptions.live import Live
+from warren.hub.subscriptions.subscription import Subscription
 
 
 class Handed:
@@ -13,63 +16,138 @@ class Handed:
 
     def ack(self) -> None: ...
     def nack(self, *, requeue: bool) -> None: ...
+    def release(self) -> None: ...
 
 
-def live(*, is_slow: bool = False) -> Live:
+def live(kind: str = "new") -> Live:
     source = Resource("/", "x", "news")
     made = Live(Subscription("1", source, "#", "http://a.b/", 60, 0.0, "guest"))
-    made.is_slow = is_slow
+    made.is_slow = kind == "slow"
+    if kind == "quick":
+        made.succeeded(1.0)
     return made
 
 
 class Rig:
-    def __init__(self, fast: int, slow: int, most: int) -> None:
+    def __init__(self, quick: int, new: int, slow: int, most: int) -> None:
         self.started: list[Job] = []
-        self.lanes = Lanes(fast, slow, most, self.started.append)
+        self.soon: list[Callable[[], None]] = []
+        self.clock = ManualClock()
+        self.lanes = Lanes(
+            quick, new, slow, most, self.clock, self.started.append, self.soon.append
+        )
 
-    def enter(self, count: int, *, is_slow: bool = False, now_ms: int = 0) -> None:
+    def enter(self, count: int, kind: str = "quick") -> None:
         for _ in range(count):
-            self.lanes.enter(live(is_slow=is_slow), Handed(), now_ms)
+            self.lanes.enter(live(kind), Handed())
+
+    def part_slow(self, later_ms: int) -> None:
+        self.clock.advance(later_ms)
+        self.lanes.part_slow(1000)
+
+    def next_round(self) -> None:
+        for action in [self.soon.pop(0) for _ in list(self.soon)]:
+            action()
 
 
 def test_no_more_start_than_there_are_slots() -> None:
-    rig = Rig(2, 1, 10)
+    rig = Rig(2, 1, 1, 10)
     rig.enter(5)
     assert len(rig.started) == 2
-    rig.lanes.leave(rig.started[0], 0)
+    rig.lanes.leave(rig.started[0])
     assert len(rig.started) == 3
 
 
-def test_slow_targets_wait_for_slow_slots_alone() -> None:
-    rig = Rig(2, 1, 10)
-    rig.enter(3, is_slow=True)
+def test_each_kind_waits_for_slots_of_its_own() -> None:
+    rig = Rig(2, 1, 1, 10)
+    rig.enter(3, "slow")
     assert len(rig.started) == 1
-    rig.enter(2)
-    assert len(rig.started) == 3
+    rig.enter(3, "new")
+    assert len(rig.started) == 2
+    rig.enter(3, "quick")
+    assert len(rig.started) == 4
 
 
-def test_what_turns_out_slow_frees_its_fast_slot() -> None:
-    rig = Rig(2, 1, 10)
+def test_what_has_just_failed_counts_as_new() -> None:
+    rig = Rig(5, 1, 1, 10)
+    failing = live("quick")
+    failing.failed("refused", 2.0)
+    for _ in range(2):
+        rig.lanes.enter(failing, Handed())
+    assert len(rig.started) == 1
+
+
+def test_what_turns_out_slow_frees_its_slot() -> None:
+    rig = Rig(2, 1, 1, 10)
     rig.enter(4)
-    rig.lanes.part_slow(999, 1000)
-    assert len(rig.started) == 2 and rig.lanes.has_young
-    rig.lanes.part_slow(1000, 1000)
-    assert len(rig.started) == 4 and rig.lanes.running == 4
+    rig.enter(2, "new")
+    rig.part_slow(999)
+    assert len(rig.started) == 3 and rig.lanes.has_young
+    rig.part_slow(1)
+    assert len(rig.started) == 6 and rig.lanes.running == 6
     for job in list(rig.started):
-        rig.lanes.leave(job, 1000)
+        rig.lanes.leave(job)
     assert rig.lanes.running == 0 and not rig.lanes.has_young
 
 
 def test_running_ones_are_bounded_whatever_their_lane() -> None:
-    rig = Rig(2, 1, 3)
+    rig = Rig(2, 1, 1, 3)
     rig.enter(9)
-    rig.lanes.part_slow(1000, 1000)
+    rig.part_slow(1000)
     assert rig.lanes.running == 3
 
 
+def test_a_part_of_all_slots_is_for_quick_targets() -> None:
+    rig = Rig(100, 100, 100, 10)
+    for _ in range(3):
+        rig.enter(10, "new")
+        rig.part_slow(1000)
+        rig.next_round()
+    assert rig.lanes.running == 8
+    rig.enter(10)
+    assert rig.lanes.running == 10
+
+
+def test_few_unknown_targets_are_dialled_in_a_round() -> None:
+    rig = Rig(100, 100, 100, 1000)
+    rig.enter(STARTS_A_ROUND * 2 + 1, "new")
+    assert len(rig.started) == STARTS_A_ROUND
+    rig.enter(3, "quick")
+    assert len(rig.started) == STARTS_A_ROUND + 3
+    rig.next_round()
+    assert len(rig.started) == STARTS_A_ROUND * 2 + 3
+    rig.next_round()
+    assert len(rig.started) == STARTS_A_ROUND * 2 + 4
+    rig.next_round()
+    assert not rig.soon
+
+
+def test_what_starts_in_a_later_round_began_then() -> None:
+    rig = Rig(100, 100, 100, 1000)
+    rig.enter(STARTS_A_ROUND * 3, "new")
+    for _ in range(2):
+        rig.clock.advance(700)
+        rig.next_round()
+    begun = [job.started_ms - rig.started[0].started_ms for job in rig.started]
+    assert begun[::STARTS_A_ROUND] == [0, 700, 1400]
+    rig.lanes.part_slow(1000)
+    assert rig.lanes.has_young
+
+
 def test_taking_what_waits() -> None:
-    rig = Rig(1, 1, 10)
-    rig.enter(3)
-    assert len(rig.lanes.take_waiting()) == 2
-    rig.lanes.leave(rig.started[0], 0)
-    assert len(rig.started) == 1
+    rig = Rig(1, 1, 1, 10)
+    for kind in ("quick", "new", "slow"):
+        rig.enter(3, kind)
+    assert len(rig.lanes.take_waiting()) == 6
+    rig.lanes.leave(rig.started[0])
+    assert len(rig.started) == 3
+
+
+def test_nothing_starts_while_they_are_held() -> None:
+    rig = Rig(1, 1, 1, 10)
+    rig.lanes.hold()
+    rig.enter(1)
+    rig.enter(1, "new")
+    assert not rig.started
+    rig.lanes.go_on()
+    assert len(rig.started) == 2

@@ -11,9 +11,9 @@ import pytest
 
 from tests.support.http import Answer as Scripted
 from tests.support.http import Callback
-from warren.hub.guard import Guard
+from warren.hub.guard.guard import Guard
 from warren.hub.sender.aiohttp_client import AiohttpSender
-from warren.hub.sender.port import Answer, SendError
+from warren.hub.sender.port import SendError, TimedOut
 from warren.hub.settings import HubSettings
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -62,11 +62,20 @@ async def read_request(reader: asyncio.StreamReader) -> bytes:
     return head + await reader.readexactly(length)
 
 
+@pytest.mark.parametrize(
+    "end", ["", "?", "??", "?a", "?a=?", "//b/%2F%3d?", "/%7Ea;b=@:!$'()*?a+b=%20&&", "/a/../b?"]
+)
+async def test_the_url_is_used_as_it_was_given(callback: Callback, end: str) -> None:
+    async with sending() as sender:
+        assert (await sender.post(callback.url + end, {}, b"a")).status == 200
+    assert callback.deliveries[0].raw_path == f"/callback{end}"
+
+
 async def test_the_post_arrives_as_it_is(callback: Callback) -> None:
     async with sending() as sender:
         headers = {"Content-Type": "text/plain", "X-AMQP-Routing-Key": "eu.fr"}
         url = callback.url + "?a=%2F&hub.topic=eu%2Efr"
-        assert await sender.post(url, headers, b"\x00\xff") == Answer(200)
+        assert (await sender.post(url, headers, b"\x00\xff")).status == 200
     [got] = callback.deliveries
     assert got.raw_path == "/callback?a=%2F&hub.topic=eu%2Efr"
     assert got.body == b"\x00\xff"
@@ -74,6 +83,29 @@ async def test_the_post_arrives_as_it_is(callback: Callback) -> None:
     assert got.headers["Content-Type"] == "text/plain"
     assert got.headers["X-AMQP-Routing-Key"] == "eu.fr"
     assert "Cookie" not in got.headers and "Expect" not in got.headers
+
+
+@pytest.mark.parametrize(
+    ("sent", "head"),
+    [
+        (
+            b"HTTP/1.1 503 Busy\r\nX-A: 1\r\nx-b:  caf\xe9\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 503 Busy\nX-A: 1\nx-b: caf\u00e9\nContent-Length: 0",
+        ),
+        (b"HTTP/1.1 204 \r\n\r\n", "HTTP/1.1 204"),
+        (
+            b"HTTP/1.1 200 OK\r\n" + b"X-Long: 123456789\r\n" * 100 + b"\r\n",
+            ("HTTP/1.1 200 OK" + "\nX-Long: 123456789" * 100)[:512],
+        ),
+    ],
+)
+async def test_the_head_of_the_answer(sent: bytes, head: str) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(sent)
+
+    async with serving(answer) as url, sending() as sender:
+        assert (await sender.post(url, {}, b"x")).head == head
 
 
 async def test_an_empty_body_is_posted(callback: Callback) -> None:
@@ -109,7 +141,8 @@ async def test_environment_proxies_are_not_asked(
 async def test_retry_after_is_told(callback: Callback) -> None:
     callback.script(Scripted(503, headers={"Retry-After": "7"}))
     async with sending() as sender:
-        assert await sender.post(callback.url, {}, b"x") == Answer(503, "7")
+        answer = await sender.post(callback.url, {}, b"x")
+    assert (answer.status, answer.retry_after) == (503, "7")
 
 
 async def test_connections_are_kept_and_a_closed_one_replaced_at_once() -> None:
@@ -206,7 +239,7 @@ async def test_a_body_that_never_ends_within_its_time() -> None:
             await asyncio.sleep(0.02)
 
     async with serving(trickle) as url, sending(total_timeout_s=0.2) as sender:
-        with pytest.raises(SendError, match="in time"):
+        with pytest.raises(TimedOut, match="in time"):
             await sender.post(url, {}, b"x")
 
 
@@ -215,7 +248,7 @@ async def test_a_target_that_hangs() -> None:
         await asyncio.Event().wait()
 
     async with serving(hang) as url, sending(total_timeout_s=0.1) as sender:
-        with pytest.raises(SendError, match="in time"):
+        with pytest.raises(TimedOut, match="in time"):
             await sender.post(url, {}, b"x")
 
 

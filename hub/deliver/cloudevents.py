@@ -1,0 +1,92 @@
+"""Messages as CloudEvents 1.0 over HTTP: attributes in headers, or all in one JSON document."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+import msgspec
+
+from ...core.model import Message
+from .envelope import Envelope
+
+STRUCTURED_TYPE = "application/cloudevents+json"
+DEFAULT_TYPE = "warren.message"
+_PRINTABLE = "".join(map(chr, range(0x21, 0x7F))).replace('"', "").replace("%", "")
+_JSON = re.compile(r"[\w.-]+/([\w.-]+\+)?json\s*(;.*)?", re.IGNORECASE)
+_TEXT = re.compile(r"text/.*", re.IGNORECASE)
+
+
+def attributes(source: str, envelope: Envelope, message: Message) -> dict[str, str]:
+    """The context attributes; those that would be empty are left out, as the format asks."""
+    properties = message.properties
+    found = {
+        "specversion": "1.0",
+        "id": envelope.message_id,
+        "source": source,
+        "type": properties.type or DEFAULT_TYPE,
+    }
+    if envelope.routing_key:
+        found["subject"] = envelope.routing_key
+    time = None if properties.timestamp is None else _time(properties.timestamp)
+    if time is not None:
+        found["time"] = time
+    return found
+
+
+def binary_headers(given: dict[str, str]) -> dict[str, str]:
+    """`ce-` headers (HTTP protocol binding 3.1.3.2)."""
+    return {f"ce-{name}": _quoted(value) for name, value in given.items()}
+
+
+def structured_body(given: dict[str, str], content_type: str, body: bytes) -> bytes:
+    """The JSON event format: JSON stays JSON and text is a string; all else is base64."""
+    document: dict[str, object] = {name: _storable(value) for name, value in given.items()}
+    document["datacontenttype"] = _storable(content_type)
+    text = _text_of(body)
+    if text is not None and _JSON.fullmatch(content_type) and _is_json(body):
+        document["data"] = msgspec.Raw(body)
+    elif text is not None and _TEXT.fullmatch(content_type):
+        document["data"] = text
+    else:
+        document["data_base64"] = body  # msgspec writes bytes as base64
+    return msgspec.json.encode(document)
+
+
+def is_structured(content_type: str) -> bool:
+    """Whether a message is a whole CloudEvent already."""
+    return content_type.partition(";")[0].strip().lower() == STRUCTURED_TYPE
+
+
+def _quoted(value: str) -> str:
+    """Space, quote, percent and all beyond printable ASCII as percent-encoded UTF-8."""
+    return quote(value, safe=_PRINTABLE, errors="surrogateescape")
+
+
+def _storable(value: str) -> str:
+    """AMQP names need not be UTF-8; JSON is."""
+    return value if value.isascii() else value.encode(errors="replace").decode()
+
+
+def _text_of(body: bytes) -> str | None:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):  # the latter at 1,000 levels or so
+        return False
+    return True
+
+
+def _time(timestamp_s: int) -> str | None:
+    """RFC 3339, or None for a number that is no date, for AMQP has 64 bits of seconds."""
+    try:
+        return datetime.fromtimestamp(timestamp_s, UTC).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -1,0 +1,60 @@
+"""Proof to a callback that a delivery comes from its hub and is fresh: `X-Hub-Signature`
+(WebSub 7.1) and `webhook-signature` (Standard Webhooks 1.0.0)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+from collections.abc import Iterable
+
+from ..errors import BadRequest
+
+METHODS = ("sha1", "sha256", "sha384", "sha512")
+KEY_PREFIX = "whsec_"
+MIN_KEY_BYTES, MAX_KEY_BYTES = 24, 64  # Standard Webhooks, symmetric keys
+
+
+def sign(method: str, secret: str, body: bytes) -> str:
+    """`method=hex(HMAC(secret, body))`; raises ValueError for a method WebSub does not have."""
+    if method not in METHODS:
+        raise ValueError(f"signature method '{method}' is none of {', '.join(METHODS)}")
+    return f"{method}={hmac.digest(secret.encode(), body, method).hex()}"
+
+
+def webhook_signature(keys: Iterable[bytes], message_id: str, timestamp: str, body: bytes) -> str:
+    """A `v1` signature for each key, in their order. Neither id nor timestamp has a "."."""
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    return " ".join([_v1(key, signed) for key in keys])
+
+
+def webhook_key(secret: str) -> bytes:
+    """The decoded bytes of a `whsec_` secret; any other secret is its own key."""
+    decoded = _decode(secret) if secret.startswith(KEY_PREFIX) else None
+    return secret.encode() if decoded is None else decoded
+
+
+def check_secret(secret: str) -> str:
+    """Raises `BadRequest` for one that says it is a Standard Webhooks key, and is none."""
+    if not secret.startswith(KEY_PREFIX):
+        return secret
+    decoded = _decode(secret)
+    if decoded is None:
+        raise BadRequest(f"is not base64 after '{KEY_PREFIX}'", field="hub.secret")
+    if not MIN_KEY_BYTES <= len(decoded) <= MAX_KEY_BYTES:
+        reason = f"has a key of {len(decoded)} bytes after '{KEY_PREFIX}'"
+        limit = f"{MIN_KEY_BYTES} to {MAX_KEY_BYTES} bytes"
+        raise BadRequest(reason, field="hub.secret", limit=limit)
+    return secret
+
+
+def _decode(secret: str) -> bytes | None:
+    try:
+        return base64.b64decode(secret[len(KEY_PREFIX) :], validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _v1(key: bytes, signed: bytes) -> str:
+    digest = hmac.digest(key, signed, "sha256")
+    return "v1," + binascii.b2a_base64(digest, newline=False).decode()

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from warren.core.model import Message, Properties
+from warren.hub.deliver.cloudevents import (
+    attributes,
+    binary_headers,
+    is_structured,
+    structured_body,
+)
+from warren.hub.deliver.envelope import Envelope
+
+ENVELOPE = Envelope("msg_1", "news", "eu.fr")
+
+
+def message(**properties: object) -> Message:
+    return Message("news", "eu.fr", Properties(**properties), b"x")  # type: ignore[arg-type]
+
+
+def test_attributes_of_a_plain_message() -> None:
+    assert attributes("http://h/endpoint/x/news", ENVELOPE, message()) == {
+        "specversion": "1.0",
+        "id": "msg_1",
+        "source": "http://h/endpoint/x/news",
+        "type": "warren.message",
+        "subject": "eu.fr",
+    }
+
+
+def test_type_and_time_come_from_the_message() -> None:
+    given = attributes("/s", ENVELOPE, message(type="com.example.sold", timestamp=1_700_000_000))
+    assert given["type"] == "com.example.sold"
+    assert given["time"] == "2023-11-14T22:13:20Z"
+
+
+@pytest.mark.parametrize("timestamp", [2**63, 2**64 - 1, 10**12])
+def test_a_timestamp_that_is_no_date_is_left_out(timestamp: int) -> None:
+    assert "time" not in attributes("/s", ENVELOPE, message(timestamp=timestamp))
+
+
+def test_an_empty_subject_is_left_out() -> None:
+    assert "subject" not in attributes("/s", Envelope("msg_1", "", ""), message())
+
+
+def test_values_in_headers() -> None:
+    """The example of the HTTP protocol binding, 3.1.3.2."""
+    given = {"id": "1", "subject": "Euro \u20ac \U0001f600", "type": 'a"b%c'}
+    assert binary_headers(given) == {
+        "ce-id": "1",
+        "ce-subject": "Euro%20%E2%82%AC%20%F0%9F%98%80",
+        "ce-type": "a%22b%25c",
+    }
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "expected"),
+    [
+        ("application/json", b'{"a": [1, 2]}', {"data": {"a": [1, 2]}}),
+        ("application/problem+json; charset=utf-8", b"1", {"data": 1}),
+        ("text/plain", "caf\u00e9".encode(), {"data": "caf\u00e9"}),
+        ("application/octet-stream", b"\x00\xff", {"data_base64": "AP8="}),
+        ("application/xml", b"<a/>", {"data_base64": "PGEvPg=="}),
+        ("application/json", b"{", {"data_base64": "ew=="}),
+        ("application/json", b'{"a": 1} x', {"data_base64": "eyJhIjogMX0geA=="}),
+        ("application/json", b'"\xff"', {"data_base64": "Iv8i"}),
+        ("text/plain", b"\xff", {"data_base64": "/w=="}),
+        ("application/json", b"", {"data_base64": ""}),
+    ],
+)
+def test_the_body_of_a_structured_event(
+    content_type: str, body: bytes, expected: dict[str, object]
+) -> None:
+    made = json.loads(structured_body({"id": "1"}, content_type, body))
+    assert made == {"id": "1", "datacontenttype": content_type, **expected}
+
+
+def test_big_numbers_and_deep_documents_stay_as_they_are() -> None:
+    number = b"1" * 100
+    made = structured_body({"id": "1"}, "application/json", number)
+    assert b'"data":' + number in made
+    deep = b"[" * 100_000 + b"]" * 100_000
+    assert base64.b64encode(deep) in structured_body({"id": "1"}, "application/json", deep)
+
+
+def test_names_that_are_no_text() -> None:
+    made = json.loads(structured_body({"subject": "a\udcff"}, "text/plain", b""))
+    assert made["subject"] == "a?"
+
+
+def test_what_is_an_event_already() -> None:
+    assert is_structured("application/cloudevents+json; charset=utf-8")
+    assert not is_structured("application/cloudevents-batch+json")
+    assert not is_structured("application/json")

@@ -1,0 +1,217 @@
+"""Strict order: the head of the queue blocks, and nothing overtakes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hub.deliver.test_courier import HeldLog, live_of, logged, unacked
+from tests.hub.deliver.test_lanes import Handed
+from tests.hub.support import INBOX, NEWS, House, deliveries, request, until
+from tests.support.http import Answer, Callback
+from warren.hub.attempts.attempt import Outcome
+from warren.hub.deliver.envelope import Envelope
+from warren.hub.deliver.retry import DELAYS_S
+from warren.hub.deliver.trouble import Blocking
+from warren.hub.engine.port import QueueSpec
+from warren.hub.subscriptions.live import Live
+from warren.hub.subscriptions.subscription import Status
+
+STRICT = {"hub.order": "strict"}
+
+
+@pytest.fixture
+def database_url(either_database: str | None) -> str | None:
+    return either_database
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries that come at once."""
+    monkeypatch.setattr("warren.hub.deliver.retry.DELAYS_S", (0.05,) * len(DELAYS_S))
+
+
+async def subscribe(house: House, callback: Callback) -> Live:
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url, given=STRICT))
+    return live_of(house)
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_nothing_overtakes_a_message_that_fails(house: House, callback: Callback) -> None:
+    live = await subscribe(house, callback)
+    callback.script(500, 503, 200, 500)
+    for body in (b"1", b"2", b"3"):
+        await house.publish("n", body)
+    got = await deliveries(callback, 6)
+    assert [one.body for one in got] == [b"1", b"1", b"1", b"2", b"2", b"3"]
+    assert len({one.headers["webhook-id"] for one in got}) == 3
+    assert [one.headers.get("X-AMQP-Redelivered-Count") for one in got[:4]] == [
+        None, "1", "2", None,
+    ]  # fmt: skip
+    attempts = await logged(house, 6)
+    assert [one.number for one in attempts] == [1, 2, 3, 1, 2, 1]
+    assert [one.outcome for one in attempts][:3] == [
+        Outcome.RETRIED, Outcome.RETRIED, Outcome.DELIVERED,
+    ]  # fmt: skip
+    assert live.blocking is None
+
+
+async def test_the_blocking_message_is_shown_and_waits_in_its_queue(
+    house: House, callback: Callback
+) -> None:
+    live = await subscribe(house, callback)
+    callback.script(Answer(503, headers={"Retry-After": "3600"}))
+    for body in (b"1", b"2"):
+        await house.publish("n", body)
+    await until(lambda: live.blocking is not None, "blocking message")
+    queue = live.subscription.queue
+    await until(lambda: unacked(house, queue) == 0, "requeue")
+    assert live.blocking is not None
+    assert live.blocking.webhook_id == callback.deliveries[0].headers["webhook-id"]
+    assert (live.blocking.failures, live.blocking.reason) == (1, "status 503")
+    assert await house.depth(queue) == 2 and live.consumption is None
+
+
+async def test_a_restart_neither_forgets_failures_nor_the_time(
+    house: House, callback: Callback
+) -> None:
+    live = await subscribe(house, callback)
+    callback.script(Answer(503, headers={"Retry-After": "3600"}))
+    for body in (b"1", b"2"):
+        await house.publish("n", body)
+    await logged(house, 1)
+    before = live.blocking
+    await house.restart()
+    live = live_of(house)
+    assert live.blocking is not None and live.blocking == before
+    await until(lambda: live.consumption is None, "wait")
+    assert await house.depth(live.subscription.queue) == 2
+    assert len(callback.deliveries) == 1
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_failures_from_before_a_restart_count(house: House, callback: Callback) -> None:
+    await house.restart(max_attempts=2)
+    await house.engine.declare_queue("/", QueueSpec("hub.dead"))
+    live = await subscribe(house, callback)
+    callback.script(Answer(503, headers={"Retry-After": "1"}), 500)
+    for body in (b"1", b"2"):
+        await house.publish("n", body)
+    await logged(house, 1)
+    await house.restart(max_attempts=2)
+    [dead] = await house.take("hub.dead", 1)
+    assert (dead.message.properties.headers or {})["x-hub-reason"] == (
+        "2 attempts, the last: status 500"
+    )
+    assert [one.body for one in await deliveries(callback, 3)] == [b"1", b"1", b"2"]
+    live = live_of(house)
+    assert live.blocking is None and live.subscription.status is Status.ACTIVE
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_another_subscriber_of_the_queue_may_take_what_blocks(
+    house: House, callback: Callback
+) -> None:
+    await house.hub.subscriptions.subscribe(request(INBOX, callback.url, given=STRICT))
+    live = live_of(house)
+    callback.script(Answer(500, headers={"Retry-After": "1"}))
+    await house.post("in", "k", b"1")
+    await until(lambda: live.blocking is not None and unacked(house, "in") == 0, "requeue")
+    assert [one.message.body for one in await house.take("in", 1)] == [b"1"]
+    await house.post("in", "k", b"2")
+    assert [one.body for one in await deliveries(callback, 2)] == [b"1", b"2"]
+    await until(lambda: live.blocking is None, "end of the blocking")
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_gone_and_loop_stay_what_they_are(house: House, callback: Callback) -> None:
+    await house.engine.declare_queue("/", QueueSpec("hub.dead"))
+    await subscribe(house, callback)
+    callback.script(508, 410)
+    for body in (b"1", b"2"):
+        await house.publish("n", body)
+    assert [one.message.body for one in await house.take("hub.dead", 1)] == [b"1"]
+    await until(lambda: house.hub.subscriptions.all() == [], "end of the subscription")
+
+
+async def test_what_blocks_a_paused_subscription_is_shown_after_a_restart(
+    house: House, callback: Callback
+) -> None:
+    live = await subscribe(house, callback)
+    callback.script(Answer(503, headers={"Retry-After": "3600"}))
+    await house.publish("n", b"1")
+    await logged(house, 1)
+    before = live.blocking
+    await house.hub.subscriptions.pause(live, "by hand")
+    await house.restart()
+    assert before is not None and live_of(house).blocking == before
+
+
+async def test_a_resume_tries_the_blocking_message_at_once(
+    house: House, callback: Callback
+) -> None:
+    live = await subscribe(house, callback)
+    callback.script(Answer(503, headers={"Retry-After": "3600"}))
+    await house.publish("n", b"1")
+    await logged(house, 1)
+    await house.hub.subscriptions.pause(live, "by hand")
+    await house.hub.subscriptions.resume(live)
+    first, second = await deliveries(callback, 2)
+    assert second.headers["webhook-id"] == first.headers["webhook-id"]
+    assert second.headers["X-AMQP-Redelivered-Count"] == "1"
+
+
+async def test_a_resume_lets_nothing_overtake_what_is_on_its_way_back(
+    house: House, callback: Callback
+) -> None:
+    live = await subscribe(house, callback)
+    held = HeldLog(house)
+    callback.script(Answer(503, headers={"Retry-After": "3600"}))
+    for body in (b"1", b"2"):
+        await house.publish("n", body)
+    await until(lambda: len(held.waiting) == 1, "outcome")
+    for _ in range(2):
+        await house.hub.subscriptions.pause(live, "by hand")
+        await house.hub.subscriptions.resume(live)
+        await until(lambda: live.consumption is None, "another wait")
+    held.let_go()
+    await house.hub.subscriptions.pause(live, "by hand")
+    await house.hub.subscriptions.resume(live)
+    assert [one.body for one in await deliveries(callback, 3)] == [b"1", b"1", b"2"]
+
+
+async def test_nothing_overtakes_what_was_under_way_at_a_pause(
+    house: House, callback: Callback
+) -> None:
+    await house.restart(drain_s=0.05)
+    live = await subscribe(house, callback)
+    callback.script(Answer(hang=True))
+    for body in (b"1", b"2"):
+        await house.publish("n", body)
+    await deliveries(callback, 1)
+    await house.hub.subscriptions.pause(live, "by hand")
+    await house.hub.subscriptions.resume(live)
+    queue = live.subscription.queue
+    for _ in range(3):
+        await until(lambda: live.is_suspended, "return of the second message")
+        assert unacked(house, queue) == 1
+        await until(lambda: not live.is_suspended, "another look at it")
+    assert [one.body for one in callback.deliveries] == [b"1"]
+    await house.restart(drain_s=0.05)
+    got = await deliveries(callback, 3)
+    assert [one.body for one in got] == [b"1", b"1", b"2"]
+
+
+async def test_what_was_taken_while_the_first_was_away_waits_for_it(
+    house: House, callback: Callback
+) -> None:
+    live = await subscribe(house, callback)
+    order, first, second = house.hub._order, Handed(), Handed()
+    assert order.take(live, first)
+    envelope, behind = Envelope("msg_1", "news", "k"), Envelope("msg_2", "news", "k")
+    await order.block(live, Blocking("msg_1", 1, 0.0, "status 500"))
+    order.done(live, first)
+    assert order.take(live, second)  # resumed by hand
+    order.came_back(live)
+    assert order.wait_s(live, second, behind) > 0
+    order.done(live, second)
+    assert order.take(live, first) and order.wait_s(live, first, envelope) == 0
