@@ -1,0 +1,1 @@
+"""Getting what others publish: vetted addresses only, and no more bytes than were agreed on."""

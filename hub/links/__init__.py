@@ -1,0 +1,1 @@
+"""Where a topic names its hubs and its own URL: header, feed, page or JSON Feed."""

@@ -1,0 +1,52 @@
+"""The links of Atom and RSS feeds themselves, not those of their entries (WebSub 4)."""
+
+from __future__ import annotations
+
+from urllib.parse import urljoin
+
+from .found import Found
+from .safe_xml import parse
+
+_ATOM = "http://www.w3.org/2005/Atom"
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_RSS_1 = "http://purl.org/rss/1.0/"
+_LINK = f"{_ATOM} link"
+_BASE = "http://www.w3.org/XML/1998/namespace base"
+_PARENTS = (
+    (f"{_ATOM} feed",),
+    ("rss", "channel"),
+    (f"{_RDF} RDF", f"{_RSS_1} channel"),
+)
+_DEEPEST = 3
+
+
+def read_feed(body: bytes) -> Found:
+    """What stands before an error counts. It takes time: not for the event loop."""
+    reader, _ = parse(body, _Reader)
+    return reader.found
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.found = Found()
+        self._path: list[tuple[str, str]] = []
+        """Name and base of each open element, the outer ones only."""
+        self._depth = 0
+
+    def begin(self, name: str, attributes: dict[str, str], at: int) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            return
+        base = self._path[-1][1] if self._path else ""
+        if _BASE in attributes:
+            base = urljoin(base, attributes[_BASE])
+        if name == _LINK and tuple(one for one, _ in self._path) in _PARENTS:
+            self.found.add(attributes.get("rel", ""), attributes.get("href", ""), base)
+        self._path.append((name, base))
+
+    def end(self, name: str, at: int) -> None:
+        if self._depth <= _DEEPEST:
+            self._path.pop()
+        self._depth -= 1
+
+    def text(self, data: str) -> None: ...

@@ -1,0 +1,64 @@
+"""Hands a topic's content to the exchanges of topics, and counts who is bound there."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ...core.errors import ChannelError
+from ..engine.port import Engine, ExchangeSpec, Outcome, Properties
+from ..errors import NotDistributed
+from .document import Document
+from .names import CONTENT, ENTRIES, VHOST
+from .topic import Topic
+
+URL_HEADER = "x-hub-topic-url"
+_PERSISTENT = 2
+_NOT_FOUND = 404
+
+
+class Distributor:
+    """A message is confirmed when a method returns: in each queue that is bound, durably."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def declare(self) -> None:
+        """Raises `ChannelError` where somebody has declared an exchange of that name otherwise."""
+        for name in (CONTENT, ENTRIES):
+            await self._engine.declare_exchange(VHOST, ExchangeSpec(name, "direct"))
+
+    async def count(self, key: str) -> int:
+        """Queues that get something of the topic, those of AMQP clients included."""
+        return await self._count(CONTENT, key) + await self._count(ENTRIES, key)
+
+    async def publish(self, topic: Topic, document: Document) -> None:
+        """The whole content, and where anybody wants it what is new since `topic.known`.
+
+        Raises `NotDistributed`, and `ChannelError` where the engine refuses.
+        """
+        if await self._count(CONTENT, topic.key):
+            await self._publish(CONTENT, topic, document.content_type, document.body)
+        if await self._count(ENTRIES, topic.key):
+            news = await asyncio.to_thread(document.news, topic.known)
+            if news is not None:
+                await self._publish(ENTRIES, topic, document.content_type, news)
+
+    async def _count(self, exchange: str, key: str) -> int:
+        try:
+            return await self._engine.route_count(VHOST, exchange, key)
+        except ChannelError as error:
+            if error.code != _NOT_FOUND:
+                raise
+            return 0
+
+    async def _publish(self, exchange: str, topic: Topic, content_type: str, body: bytes) -> None:
+        properties = Properties(
+            content_type=content_type or None,
+            delivery_mode=_PERSISTENT,
+            headers={URL_HEADER: topic.url},
+        )
+        outcome = await self._engine.publish(VHOST, exchange, topic.key, properties, body)
+        if outcome in (Outcome.REJECTED, Outcome.NOT_KEPT):
+            who = "a queue" if outcome is Outcome.REJECTED else "the disk"
+            reason = f"{who} has not taken its content"
+            raise NotDistributed(reason, field="hub.topic", value=topic.url)

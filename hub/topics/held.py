@@ -1,0 +1,34 @@
+"""A topic that somebody is bound to, as it is worked with; its content's digests stay on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+
+class Held:
+    """Changed under the lock for rows, so that it agrees with what is stored."""
+
+    __slots__ = (
+        "again", "is_due", "is_running", "key", "not_before", "noted_s", "started_s", "tries",
+        "turn", "url",
+    )  # fmt: skip
+
+    def __init__(self, key: str, url: str, now_s: float) -> None:
+        self.key = key
+        self.url = url
+        self.turn = asyncio.Lock()
+        """Held by whoever compares and distributes its content."""
+        self.is_due = False
+        """Whether its row says that it is to be fetched."""
+        self.is_running = False
+        self.again = False
+        """Whether it was pinged since the fetch began that is running."""
+        self.tries = 0
+        """Failures since the last ping."""
+        self.not_before = 0.0
+        """Until when, in wall time, its server wants to be left alone."""
+        self.started_s = -math.inf
+        """When the last fetch began; monotonic, as `noted_s`."""
+        self.noted_s = now_s
+        """When somebody last said that he would subscribe."""

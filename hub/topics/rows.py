@@ -1,0 +1,91 @@
+"""Topics in SQL: each method is one committed transaction, durable when it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import defer
+
+from ..storage.database import Database
+from ..storage.tables import TopicRow
+from .topic import Topic
+
+
+class TopicRows:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def all(self) -> list[Topic]:
+        """By URL, and without the digests of their entries, which may be some 70 kB each."""
+        query = select(TopicRow).options(defer(TopicRow.entries)).order_by(TopicRow.url)
+        async with self._database.begin() as session:
+            return [_from_row(row, {}) for row in (await session.scalars(query)).all()]
+
+    async def get(self, key: str) -> Topic | None:
+        async with self._database.begin() as session:
+            row = await session.get(TopicRow, key)
+            return None if row is None else _from_row(row, _known(row.entries))
+
+    async def put(self, topic: Topic) -> None:
+        async with self._database.begin() as session:
+            await session.merge(_to_row(topic))
+
+    async def mark_due(self, topics: Iterable[Topic]) -> None:
+        """Stores when these are due, and those that are not there whole."""
+        async with self._database.begin() as session:
+            for topic in topics:
+                row = update(TopicRow).where(TopicRow.key == topic.key)
+                done = await session.execute(
+                    row.values(due_at=topic.due_at).returning(TopicRow.key)
+                )
+                if done.scalar() is None:
+                    session.add(_to_row(topic))
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        async with self._database.begin() as session:
+            for key in keys:
+                await session.execute(delete(TopicRow).where(TopicRow.key == key))
+
+
+def _known(text: str) -> dict[str, str]:
+    return msgspec.json.decode(text, type=dict[str, str]) if text else {}
+
+
+def _from_row(row: TopicRow, known: Mapping[str, str]) -> Topic:
+    return Topic(
+        key=row.key,
+        url=row.url,
+        etag=row.etag,
+        last_modified=row.last_modified,
+        content_type=row.content_type,
+        digest=row.body_digest,
+        known=known,
+        checked_at=row.checked_at,
+        changed_at=row.changed_at,
+        failures=row.failures,
+        error=row.error,
+        notice=row.notice,
+        due_at=row.due_at,
+        not_before=row.not_before,
+    )
+
+
+def _to_row(topic: Topic) -> TopicRow:
+    return TopicRow(
+        key=topic.key,
+        url=topic.url,
+        etag=topic.etag,
+        last_modified=topic.last_modified,
+        content_type=topic.content_type,
+        body_digest=topic.digest,
+        entries=msgspec.json.encode(topic.known).decode() if topic.known else "",
+        checked_at=topic.checked_at,
+        changed_at=topic.changed_at,
+        failures=topic.failures,
+        error=topic.error,
+        notice=topic.notice,
+        due_at=topic.due_at,
+        not_before=topic.not_before,
+    )

@@ -1,0 +1,91 @@
+"""From what is known of a topic to what is known after a fetch, and what is handed on between."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from dataclasses import replace
+
+from ...core.clock import Clock
+from ...core.errors import WarrenError
+from ..settings import HubSettings
+from .distributor import Distributor
+from .source import Fetched, Source, TopicFailed
+from .topic import Topic
+
+RETRIES_S = (30.0, 300.0, 1_800.0)
+"""After a failure, for its publisher has said that there is news."""
+SPREAD = 0.2
+
+log = logging.getLogger(__name__)
+
+
+class Updating:
+    def __init__(
+        self, source: Source, distributor: Distributor, settings: HubSettings, clock: Clock
+    ) -> None:
+        self._source = source
+        self._distributor = distributor
+        self._settings = settings
+        self._clock = clock
+
+    async def fetch(self, topic: Topic, subscribers: int) -> Topic:
+        """Fetches and distributes what has changed. Raises `TopicFailed` and as `take`."""
+        return await self.take(topic, await self._source.fetch(topic, subscribers))
+
+    async def take(self, topic: Topic, fetched: Fetched) -> Topic:
+        """Distributes what has changed. Raises `NotDistributed` and `ChannelError`."""
+        document = fetched.document
+        if document is not None and document.digest != topic.digest:
+            await self._distributor.publish(topic, document)
+        return self._after(topic, fetched)
+
+    async def first(self, topic: Topic) -> Topic:
+        """Fetches what later content is compared with, if it comes in time."""
+        limit_s = self._settings.baseline_wait_s
+        try:
+            async with asyncio.timeout(limit_s):
+                return self._after(topic, await self._source.fetch(topic, 1))
+        except TimeoutError:
+            reason = f"it was not fetched within {limit_s:g} s"
+        except TopicFailed as error:
+            reason = str(error)
+        # Anybody can ask for any topic, as often as they like, and nobody has agreed to it yet.
+        log.info("topic '%s' failed: %s", topic.url, reason)
+        return replace(topic, checked_at=self._clock.wall_s(), failures=1, error=reason)
+
+    def failed(self, topic: Topic, error: WarrenError, tries: int) -> tuple[Topic, float | None]:
+        """What is known after a failure, and in how many seconds to try again, if at all."""
+        log.warning("topic '%s' failed: %s", topic.url, error)
+        wait_s = error.wait_s if isinstance(error, TopicFailed) else 0.0
+        is_final = isinstance(error, TopicFailed) and error.is_final
+        now = self._clock.wall_s()
+        after = replace(
+            topic,
+            checked_at=now,
+            failures=topic.failures + 1,
+            error=str(error),
+            not_before=now + wait_s if wait_s else 0.0,
+        )
+        if is_final or tries >= len(RETRIES_S):
+            return after, None
+        again_s = RETRIES_S[tries] * random.uniform(1 - SPREAD, 1 + SPREAD)
+        return after, max(again_s, wait_s)
+
+    def _after(self, topic: Topic, fetched: Fetched) -> Topic:
+        now, document = self._clock.wall_s(), fetched.document
+        topic = replace(topic, checked_at=now, failures=0, error="", not_before=0.0)
+        if document is None:
+            return topic
+        topic = replace(
+            topic,
+            etag=fetched.etag,
+            last_modified=fetched.last_modified,
+            content_type=document.content_type,
+            notice=document.notice,
+        )
+        if document.digest == topic.digest:
+            return topic
+        known = document.known(topic.known)
+        return replace(topic, digest=document.digest, known=known, changed_at=now)

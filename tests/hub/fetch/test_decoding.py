@@ -1,0 +1,64 @@
+"""Content codings under a cap (reliability.md 57-60)."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+
+from warren.hub.fetch.decoding import MAX_MEMBERS, DecodingFailed, decode
+
+TEXT = b"some text, some text, some text"
+MAX = 1_000
+
+
+def bare(body: bytes) -> bytes:
+    deflater = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return deflater.compress(body) + deflater.flush()
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        ("", TEXT),
+        ("Identity", TEXT),
+        ("gzip", gzip.compress(TEXT)),
+        (" X-GZIP ", gzip.compress(TEXT)),
+        ("gzip", gzip.compress(TEXT[:9]) + gzip.compress(TEXT[9:])),
+        ("gzip", gzip.compress(TEXT) + b"\0" * 512),
+        ("deflate", zlib.compress(TEXT)),
+        ("deflate", bare(TEXT)),
+    ],
+)
+def test_one_layer_is_taken_off(coding: str, body: bytes) -> None:
+    assert decode(body, coding, MAX) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("coding", "body", "reason"),
+    [
+        ("gzip", gzip.compress(b"\0" * 200_000_000, 1), "longer than 1000 bytes"),
+        ("gzip", gzip.compress(b"a" * 600) * 2, "longer than"),
+        ("gzip", gzip.compress(b"") * (MAX_MEMBERS + 1), "more than 1000 gzip members"),
+        ("deflate", zlib.compress(b"\0" * 1_001), "longer than"),
+        ("gzip", gzip.compress(TEXT)[:-1], "cut"),
+        ("gzip", gzip.compress(TEXT)[:9], "cut"),
+        ("gzip", b"", "cut"),
+        ("gzip", TEXT, "can't be decoded"),
+        ("gzip", gzip.compress(TEXT) + b"more", "4 bytes behind its end"),
+        ("gzip, gzip", gzip.compress(gzip.compress(TEXT)), "'gzip, gzip'"),
+        ("br", TEXT, "gzip, deflate are understood"),
+    ],
+    ids=[
+        "bomb", "members", "count", "deflate", "cut", "head", "empty", "plain", "tail", "layers",
+        "br",
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused(coding: str, body: bytes, reason: str) -> None:
+    with pytest.raises(DecodingFailed, match=reason):
+        decode(body, coding, MAX)
+
+
+def test_the_cap_is_inclusive() -> None:
+    assert len(decode(gzip.compress(b"a" * MAX), "gzip", MAX)) == MAX

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.hub.links.json_feed import read_json_feed
+
+START = b'{"version": "https://jsonfeed.org/version/1.1", "hubs": '
+
+
+def hubs(text: bytes) -> list[tuple[str, str]]:
+    return read_json_feed(START + text + b"}").hubs
+
+
+def test_hubs_of_websub_count() -> None:
+    assert hubs(b'[{"type": "websub", "url": "a"}, {"type": "x", "url": "b"}]') == [("", "a")]
+
+
+def test_members_of_other_types_are_left_out() -> None:
+    for other in (b"1", b"{}", b"[1]", b'[{"type": 1}]', b'"a"', b"null"):
+        assert hubs(other) == []
+    assert hubs(b'[{"type": "WebSub", "url": 1}]') == [("", "")]
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_taken(body: bytes) -> None:
+    read_json_feed(body)
+    hubs(body)

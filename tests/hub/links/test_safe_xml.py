@@ -1,0 +1,95 @@
+"""What strangers' XML may not do (reliability.md 57, 61)."""
+
+from __future__ import annotations
+
+import pytest
+
+from warren.hub.links import safe_xml
+from warren.hub.links.safe_xml import MAX_DEPTH, Broken, local_name, parse
+
+
+class Names:
+    """Notes each element with where it begins and ends, and all text."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[str, int]] = []
+        self.ended: list[tuple[str, int]] = []
+        self.data = ""
+
+    def begin(self, name: str, attributes: dict[str, str], at: int) -> None:
+        self.begun.append((name, at))
+
+    def end(self, name: str, at: int) -> None:
+        self.ended.append((name, at))
+
+    def text(self, data: str) -> None:
+        self.data += data
+
+
+def refused(broken: Broken | None, reason: str) -> bool:
+    return broken is not None and broken.is_refused and reason in broken.reason
+
+
+def test_places_are_bytes_of_the_document() -> None:
+    body = '<a xmlns="urn:x">é<b>ß</b></a>'.encode()
+    names, broken = parse(body, Names)
+    assert broken is None and names.data == "éß"
+    assert names.begun == [("urn:x a", 0), ("urn:x b", body.index(b"<b>"))]
+    assert names.ended == [("urn:x b", body.index(b"</b>")), ("urn:x a", body.index(b"</a>"))]
+    assert local_name("urn:x a") == "a" and local_name("a") == "a"
+
+
+def test_a_doctype_is_refused_before_its_entities_are_read() -> None:
+    laughs = b"""<!DOCTYPE a [<!ENTITY b "ha"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;">]><a>&c;</a>"""
+    names, broken = parse(laughs, Names)
+    assert (
+        broken is not None
+        and broken.is_refused
+        and "DOCTYPE" in broken.reason
+        and names.begun == []
+        and names.data == ""
+    )
+
+
+def test_external_entities_are_not_fetched() -> None:
+    body = b'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'
+    names, broken = parse(body, Names)
+    assert (
+        broken is not None and broken.is_refused and "DOCTYPE" in broken.reason and names.data == ""
+    )
+
+
+def test_depth_is_bounded() -> None:
+    assert parse(b"<a>" * MAX_DEPTH + b"</a>" * MAX_DEPTH, Names)[1] is None
+    names, broken = parse(b"<a>" * 100_000, Names)
+    assert (
+        broken is not None
+        and broken.is_refused
+        and str(MAX_DEPTH) in broken.reason
+        and len(names.begun) == MAX_DEPTH
+    )
+
+
+@pytest.mark.parametrize("body", [b"<a/>" + b" " * 600_000, b"<a>" + b"<b/>" * 9_000 + b"</a>"])
+def test_time_is_bounded(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(safe_xml, "BUDGET_S", -1.0)
+    _, broken = parse(body, Names)
+    assert refused(broken, "more than -1 s")
+
+
+def test_a_stray_byte_does_not_hide_the_rest() -> None:
+    names, broken = parse(b"<a>\xff<b/></a>", Names)
+    assert broken is None and names.data == "ÿ" and len(names.begun) == 2
+
+
+def test_what_is_not_well_formed_is_read_until_there() -> None:
+    names, broken = parse(b"<a><b></c>", Names)
+    assert broken is not None and not broken.is_refused and "mismatched" in broken.reason
+    assert len(names.begun) == 2
+    assert parse(b"no markup", Names)[1] is not None
+
+
+def test_utf_16() -> None:
+    body = '<?xml version="1.0" encoding="utf-16"?><a><b/></a>'.encode("utf-16")
+    names, broken = parse(body, Names)
+    assert broken is None and names.begun[1][1] == body.index("<b/>".encode("utf-16-le"))

@@ -1,0 +1,120 @@
+"""What is compared of a topic, and what is refused (reliability.md 57, 61-63)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.hub.topics.feeds import ATOM_TYPE, JSON_TYPE, RSS_TYPE, atom, rss
+from warren.hub.topics.document import ContentRefused, read_document
+from warren.hub.topics.entries import MAX_ENTRIES
+
+BOMB = (
+    b'<!DOCTYPE rss [<!ENTITY a "b">]><rss><channel><item><title>&a;</title></item></channel></rss>'
+)
+
+
+def test_new_and_changed_entries() -> None:
+    before = read_document(ATOM_TYPE, atom(("1", "a"), ("2", "b"), ("3", "c")))
+    after = read_document(ATOM_TYPE, atom(("4", "new"), ("1", "a"), ("2", "changed"), updated="x"))
+    news = after.news(before.known({}))
+    assert news is not None and b">4<" in news and b"changed" in news and b">1<" not in news
+    assert before.digest != after.digest
+    assert after.news(after.known({})) is None
+    assert before.news({}) == before.body
+
+
+def test_an_entry_that_comes_back_is_known() -> None:
+    first = read_document(ATOM_TYPE, atom(("1", "a"), ("2", "b")))
+    gone = read_document(ATOM_TYPE, atom(("2", "b")))
+    assert first.news(gone.known(first.known({}))) is None
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "is_feed"),
+    [
+        (RSS_TYPE, rss("<guid>1</guid>"), True),
+        ("Text/XML; charset=us-ascii", rss("<guid>\xe9</guid>"), True),
+        ("text/html", rss("<guid>1</guid>"), True),
+        ("", rss("<guid>1</guid>"), True),
+        (RSS_TYPE, rss(), True),
+        (JSON_TYPE, b'{"version": "https://jsonfeed.org/version/1", "items": []}', True),
+        ("application/json", b'{"a": 1}', False),
+        ("text/html", b"<!DOCTYPE html><title>a</title>", False),
+        ("text/plain", b"text", False),
+        ("application/xml", b"<!DOCTYPE a><a/>", False),
+        ("image/svg+xml", rss("<guid>1</guid>"), False),
+        (RSS_TYPE, b"<html/>", False),
+    ],
+)
+def test_what_is_a_feed(content_type: str, body: bytes, is_feed: bool) -> None:
+    document = read_document(content_type, body)
+    assert (document.feed is not None) is is_feed
+    if not is_feed:
+        assert document.news({}) == body and document.known({"a": "b"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "reason"),
+    [
+        (RSS_TYPE, b"", "empty"),
+        (RSS_TYPE, BOMB, "DOCTYPE"),
+        ("text/xml", BOMB, "DOCTYPE"),
+        (RSS_TYPE, b"<rss>" + b"<a>" * 100_000, "200 deep"),
+        (RSS_TYPE, rss("<guid>1</guid>", "<a>" * 100_000), "200 deep"),
+        (RSS_TYPE, b"<rss><channel>", "not well-formed"),
+        (ATOM_TYPE, b"no feed", "not well-formed"),
+        ("text/plain; a=" + "b" * 255, b"text", "longer than 255 bytes"),
+    ],
+)
+def test_what_is_refused(content_type: str, body: bytes, reason: str) -> None:
+    with pytest.raises(ContentRefused, match=reason):
+        read_document(content_type, body)
+
+
+def test_a_feed_with_a_fault_is_read_and_told_of() -> None:
+    document = read_document(RSS_TYPE, rss("<guid>1</guid>", "<wrong>"))
+    assert "not well-formed" in document.notice and len(document.known({})) == 1
+
+
+def test_too_many_entries_are_told_of() -> None:
+    document = read_document(RSS_TYPE, rss(*["<guid>a</guid>"] * 10_000))
+    assert "only the first 1000" in document.notice and len(document.known({})) == MAX_ENTRIES
+
+
+def test_the_type_is_part_of_the_content() -> None:
+    assert read_document("text/plain", b"a").digest != read_document("text/html", b"a").digest
+
+
+PIECES = [
+    b"<rss>", b"<channel>", b"<item>", b"</item>", b"<guid>", b"1", b"</guid>", b"<title/>",
+    b"</channel>", b"</rss>", b"\xff", b" ", b"<item/>", b"<!--", b"-->", b"<![CDATA[", b"]]>",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=40), st.binary(max_size=20))
+def test_any_bytes_are_taken_or_refused(pieces: list[bytes], rest: bytes) -> None:
+    for body in (b"<rss><channel>" + b"".join(pieces) + rest, rest, b"{" + rest):
+        for content_type in (RSS_TYPE, "text/xml", JSON_TYPE, ""):
+            try:
+                document = read_document(content_type, body)
+            except ContentRefused:
+                continue
+            news = document.news({})
+            assert news is None or len(news) <= len(body)
+            assert document.news(document.known({})) in (None, body)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("xyz")), unique=True),
+       st.data())  # fmt: skip
+def test_of_a_well_formed_feed_nothing_else_is_cut(
+    entries: list[tuple[str, str]], data: st.DataObject
+) -> None:
+    known = data.draw(st.sets(st.sampled_from(entries))) if entries else set()
+    items = [f"<title>{title}</title><link>{name}</link><guid>{name}{title}</guid>"
+             for name, title in entries]  # fmt: skip
+    old = [item for item, entry in zip(items, entries, strict=True) if entry in known]
+    new = [item for item, entry in zip(items, entries, strict=True) if entry not in known]
+    before = read_document(RSS_TYPE, rss(*old)).known({})
+    assert read_document(RSS_TYPE, rss(*items)).news(before) == (rss(*new) if new else None)
