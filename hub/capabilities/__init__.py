@@ -1,0 +1,1 @@
+"""URLs that let their holder post to one resource: for callbacks, in place of credentials."""

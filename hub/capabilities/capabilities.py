@@ -1,0 +1,164 @@
+"""Makes capabilities, finds them by their secret, and revokes them.
+
+The secret is 256 random bits, so a plain digest of it can be stored and looked up: nobody gets
+from one to the other by trying.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...core.clock import Clock
+from ...core.errors import WarrenError
+from ..errors import BadRequest
+from ..requests import Resource
+from ..rights import Rights
+from ..storage.storage import Storage
+from ..tasks import Tasks
+from .capability import Capability
+
+if TYPE_CHECKING:
+    from .repository import CapabilityRepository
+
+SECRET_BYTES = 32
+MAX_NOTE_CHARACTERS = 1_000
+MAX_KEY_BYTES = 255  # an AMQP short string
+MAX_EXPIRES_IN_S = 10 * 365 * 86_400
+
+log = logging.getLogger(__name__)
+
+
+class Capabilities:
+    """All are in memory: each use of one is a lookup there."""
+
+    def __init__(self, storage: Storage, clock: Clock, tasks: Tasks, rights: Rights) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._tasks = tasks
+        self._rights = rights
+        self._by_digest: dict[str, Capability] = {}
+        self._by_id: dict[str, Capability] = {}
+
+    async def start(self) -> None:
+        """Takes up what is stored, and drops what has expired or is nobody's any more."""
+        if self._storage.is_empty():
+            return
+        repository = await self._repository()
+        for capability in await repository.all():
+            is_over = capability.is_over(self._clock.wall_s())
+            if is_over or self._rights.refuse_owner(capability.owner):
+                await repository.delete(capability.id)
+            else:
+                self._enter(capability)
+
+    async def make(
+        self,
+        resource: Resource,
+        owner: str,
+        *,
+        expires_in_s: int | None = None,
+        routing_key: str | None = None,
+        note: str = "",
+    ) -> tuple[Capability, str]:
+        """A new one and its secret, which is nowhere else; stored when it returns.
+
+        The caller has checked that the owner may write to the resource. Raises `BadRequest`, and
+        `StorageFailed`.
+        """
+        _check(expires_in_s, routing_key, note)
+        secret = secrets.token_urlsafe(SECRET_BYTES)
+        now_s = self._clock.wall_s()
+        capability = Capability(
+            id=uuid.uuid4().hex,
+            digest=_digest(secret),
+            resource=resource,
+            owner=owner,
+            made_at=now_s,
+            expires_at=None if expires_in_s is None else now_s + expires_in_s,
+            routing_key=routing_key,
+            note=note,
+        )
+        await (await self._repository()).add(capability)
+        self._enter(capability)
+        return capability, secret
+
+    def find(self, secret: str) -> Capability | None:
+        """None for a secret that is unknown, revoked or expired."""
+        found = self._by_digest.get(_digest(secret))
+        return None if found is None or found.is_over(self._clock.wall_s()) else found
+
+    def get(self, capability_id: str) -> Capability | None:
+        return self._by_id.get(capability_id)
+
+    def all(self) -> list[Capability]:
+        """Those that have expired too, until the next start: their owners may wonder."""
+        return list(self._by_id.values())
+
+    async def revoke(self, capability: Capability) -> None:
+        """In force at once, and for good when it returns; `StorageFailed` leaves it valid."""
+        await (await self._repository()).delete(capability.id)
+        self._by_digest.pop(capability.digest, None)
+        self._by_id.pop(capability.id, None)
+
+    def forget_vhost(self, vhost: str) -> None:
+        """A virtual host was deleted: one that is made later under its name is another."""
+        self._forget_all(lambda capability: capability.resource.vhost == vhost)
+
+    def forget_owner(self, owner: str) -> None:
+        """A user was deleted: who is made later under the name is another."""
+        self._forget_all(lambda capability: capability.owner == owner)
+
+    def _forget_all(self, is_over: Callable[[Capability], bool]) -> None:
+        """In force when it returns, and stored soon."""
+        for capability in filter(is_over, self.all()):
+            self._by_digest.pop(capability.digest, None)
+            self._tasks.own(self._forget(capability))
+
+    async def _forget(self, capability: Capability) -> None:
+        try:
+            await self.revoke(capability)
+        except WarrenError as error:
+            log.error("capability %s can't be revoked: %s", capability.id, error)
+
+    def _enter(self, capability: Capability) -> None:
+        self._by_digest[capability.digest] = capability
+        self._by_id[capability.id] = capability
+
+    async def _repository(self) -> CapabilityRepository:
+        database = await self._storage.database()
+        from .repository import CapabilityRepository
+
+        return CapabilityRepository(database)
+
+
+def _check(expires_in_s: int | None, routing_key: str | None, note: str) -> None:
+    if expires_in_s is not None and not 1 <= expires_in_s <= MAX_EXPIRES_IN_S:
+        raise BadRequest(
+            "is out of its limits",
+            field="expires_in_s",
+            value=str(expires_in_s),
+            limit=f"1 to {MAX_EXPIRES_IN_S}",
+        )
+    if routing_key is not None:
+        check_text("routing_key", routing_key, MAX_KEY_BYTES)
+    check_text("note", note, MAX_NOTE_CHARACTERS)
+
+
+def check_text(field: str, text: str, max_bytes: int) -> None:
+    """Raises `BadRequest` for what is too long, and for NUL, which PostgreSQL stores in no text."""
+    size = len(text.encode())
+    if size > max_bytes:
+        raise BadRequest(
+            f"is {size} bytes long", field=field, value=text, limit=f"{max_bytes} bytes"
+        )
+    if "\0" in text:
+        raise BadRequest("must not contain NUL", field=field, value=text)
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()

@@ -1,0 +1,1 @@
+"""This hub as a subscriber at other hubs: discovery, verification, renewal, content."""

@@ -1,0 +1,180 @@
+"""What this hub asks others as a subscriber: which hub a topic has, and to be subscribed there.
+
+Every request goes through the guard to a vetted address. Imports httpx: only for whoever has an
+upstream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+from urllib.parse import urlencode, urljoin
+
+import httpx
+
+from ..errors import CallbackRefused
+from ..fetch.fetcher import Fetcher
+from ..fetch.page import FetchFailed, Page
+from ..fetch.pinned import Pinned
+from ..guard.guard import Guard, read_callback
+from ..links.discovery import discover
+from ..settings import HubSettings
+from ..verification.verify import Turns, origin
+from .place import Place, UpstreamFailed
+from .upstream import Line, Upstream, Wish
+
+MAX_MOVES = 5
+_MOVED = frozenset((307, 308))
+_SHOWN = 200  # bytes of a hub's refusal, enough for its reason
+_NOT_SHOWN = re.compile(r"[^!-~]+")
+_FORM = "application/x-www-form-urlencoded"
+_ADVICE = {401: ": 'username' and 'password' are missing or wrong"}
+
+Result = TypeVar("Result")
+
+
+class HubClient:
+    def __init__(self, settings: HubSettings, guard: Guard) -> None:
+        self._settings = settings
+        self._guard = guard
+        self._fetcher = Fetcher(settings, guard)
+        self._pinned = Pinned(guard, settings.fetch_max_bytes, settings.connect_timeout_s)
+        self._turns = Turns(settings.fetch_concurrency, settings.fetch_per_host)
+
+    async def find_hub(self, wish: Wish, authorization: str | None) -> Place:
+        """Discovery (WebSub 4): Link fields before the document, https before http.
+
+        Raises `UpstreamFailed`.
+        """
+        if wish.hub:
+            return Place(wish.hub, wish.url)
+        page = await self._page(wish.url, authorization)
+        if not 200 <= page.status < 300:
+            advice = _ADVICE.get(page.status, "")
+            raise UpstreamFailed(f"the topic {page.url} answered {page.status}{advice}")
+        links = await asyncio.to_thread(
+            discover, page.url, page.all("link"), page.first("content-type"), page.body
+        )
+        if not links.hubs:
+            raise UpstreamFailed(f"the topic {page.url} names no hub: give one as 'hub'")
+        return Place(links.hubs[0], links.self_url or page.url)
+
+    async def ask(self, mode: str, upstream: Upstream, line: Line) -> None:
+        """Returns when the hub has accepted the request; it asks back before or after that.
+
+        Raises `UpstreamFailed`.
+        """
+        form = {
+            "hub.mode": mode,
+            "hub.topic": line.topic,
+            "hub.callback": upstream.callback(line),
+            "hub.verify": "async",  # PubSubHubbub 0.3 asks for it
+        }
+        if mode == "subscribe":
+            form["hub.lease_seconds"] = str(upstream.wish.lease_seconds)
+            if line.secret is not None:
+                form["hub.secret"] = line.secret
+        what = f"the hub {line.hub_url}"
+        try:
+            headers, content = self._headers(upstream, line), urlencode(form).encode()
+            await self._in_time(what, self._post(line.hub_url, headers, content))
+        except UpstreamFailed as error:
+            # It may have said back what it was told.
+            raise UpstreamFailed(_without(str(error), line.token, line.secret)) from error
+
+    async def close(self) -> None:
+        await self._fetcher.close()
+        await self._pinned.close()
+
+    def _headers(self, upstream: Upstream, line: Line) -> dict[str, str]:
+        """With credentials only for who was meant to have them, not for any hub that is named in
+        a page: the origin of the topic, or of the hub that was given by hand."""
+        headers = {"Content-Type": _FORM}
+        meant = upstream.wish.hub or upstream.wish.url
+        if upstream.lines.authorization is not None and _is_same(line.hub_url, meant):
+            headers["Authorization"] = upstream.lines.authorization
+        return headers
+
+    async def _post(self, url: str, headers: dict[str, str], form: bytes) -> None:
+        async with self._turns.take(origin(self._guard.check(url))):
+            await self._follow(url, headers, form)
+
+    async def _follow(self, url: str, headers: dict[str, str], form: bytes) -> None:
+        """Follows a hub that has moved (WebSub 5.1), with the secret but no credentials."""
+        for _ in range(MAX_MOVES + 1):
+            async with self._pinned.send("POST", url, headers, form) as response:
+                status, location = response.status_code, response.headers.get("location")
+                if 200 <= status < 300:
+                    return
+                if status not in _MOVED or not location:
+                    said = await _beginning(response)
+                    raise UpstreamFailed(f"the hub {url} answered {status}{said and ': ' + said}")
+            moved = _target(url, location)
+            if url.startswith("https:") and not moved.startswith("https:"):
+                raise UpstreamFailed(f"the hub {url} has moved to {moved[:_SHOWN]}, without TLS")
+            if not _is_same(moved, url):
+                headers = {name: headers[name] for name in headers if name != "Authorization"}
+            url = moved
+        raise UpstreamFailed(f"the hub {url} is the last of {MAX_MOVES} moves")
+
+    async def _page(self, url: str, authorization: str | None) -> Page:
+        try:
+            if authorization is None:
+                return await self._fetcher.get(url, {})
+            return await self._in_time(f"the topic {url}", self._get_once(url, authorization))
+        except (FetchFailed, ValueError) as error:
+            raise UpstreamFailed(f"the topic {url}: {error}") from error
+
+    async def _get_once(self, url: str, authorization: str) -> Page:
+        """No redirect is followed, for nobody knows whether it should be told the password."""
+        headers = {"Authorization": authorization, "Accept-Encoding": "identity"}
+        async with self._pinned.send("GET", url, headers) as response:
+            fields = tuple(
+                (name.decode("latin-1").lower(), value.decode("latin-1"))
+                for name, value in response.headers.raw
+            )
+            body = b"".join([piece async for piece in response.aiter_raw()])
+            return Page(url, response.status_code, fields, body)
+
+    async def _in_time(self, what: str, work: Coroutine[Any, Any, Result]) -> Result:
+        limit_s = self._settings.fetch_timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                return await work
+        except TimeoutError as error:
+            raise UpstreamFailed(f"{what} did not answer within {limit_s:g} s") from error
+        except CallbackRefused as error:
+            raise UpstreamFailed(f"{what}: {error.value} {error.reason}") from error
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+            # ValueError: a Location that is no URL.
+            raise UpstreamFailed(f"{what} can't be asked: {error!r}") from error
+
+
+def _is_same(url: str, other: str) -> bool:
+    """Whether two URLs have one origin."""
+    return origin(read_callback(url)) == origin(read_callback(other))
+
+
+def _target(url: str, location: str) -> str:
+    try:
+        return urljoin(url, location)
+    except ValueError as error:
+        raise UpstreamFailed(f"the hub {url} has moved to what is no URL: {error}") from error
+
+
+def _without(text: str, *secrets: str | None) -> str:
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "...")
+    return text
+
+
+async def _beginning(response: httpx.Response) -> str:
+    """The first words of a refusal, as far as they can be shown."""
+    body = b""
+    async for piece in response.aiter_raw():
+        body += piece
+        if len(body) >= _SHOWN:
+            break
+    return _NOT_SHOWN.sub(" ", body[:_SHOWN].decode("latin-1")).strip()

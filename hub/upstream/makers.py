@@ -1,0 +1,22 @@
+"""Builds the client at its first use, importing httpx in a thread (see `hub/makers.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ..guard.guard import Guard
+from ..settings import HubSettings
+
+if TYPE_CHECKING:
+    from .client import HubClient
+
+
+async def make_client(settings: HubSettings, guard: Guard) -> HubClient:
+    return await asyncio.to_thread(_make_client, settings, guard)
+
+
+def _make_client(settings: HubSettings, guard: Guard) -> HubClient:
+    from .client import HubClient  # loads certificates too when made
+
+    return HubClient(settings, guard)

@@ -1,0 +1,64 @@
+"""What is stored comes back as it was, from either database, and no secret can be read there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from warren.hub.keys.seal import PREFIX, Sealer
+from warren.hub.storage.storage import Storage
+from warren.hub.upstream.repository import UpstreamRepository
+from warren.hub.upstream.upstream import Line, Lines, Status, Upstream, Wish
+
+WISH = Wish("https://a/feed", "x", "news", "https://b", 1_000)
+PLAIN = Upstream("1" * 32, "/", "feed", "guest", WISH, Lines())
+LINE = Line("t0ken", "https://a/hub", "https://a/feed", "s3cret", 1_800_000_000.25, 0.5)
+WHOLE = Upstream(
+    "2" * 32,
+    "v/ü",
+    "n '\"%s",
+    "töny",
+    Wish("https://a/ü", "q", "", "https://b/x", 10**8, "https://hub", "", False),
+    Lines(LINE, LINE, (LINE, LINE), "g1ven", "Basic abc"),
+    Status.FAILED,
+    "why \U0001f430",
+    1_700_000_000.125,
+)
+
+
+@pytest.fixture
+async def storage(
+    tmp_path: Path, either_database: str | None, sealer: Sealer
+) -> AsyncIterator[Storage]:
+    storage = Storage(tmp_path, either_database, sealer)
+    yield storage
+    await storage.close()
+
+
+@pytest.fixture
+async def repository(storage: Storage, sealer: Sealer) -> UpstreamRepository:
+    return UpstreamRepository(await storage.database(), sealer)
+
+
+async def test_what_is_put_comes_back(repository: UpstreamRepository) -> None:
+    await repository.put(PLAIN)
+    await repository.put(WHOLE)
+    assert sorted(await repository.all(), key=lambda one: one.id) == [PLAIN, WHOLE]
+    changed = replace(WHOLE, status=Status.ENDING, lines=Lines(), renew_at=0.0)
+    await repository.put(changed)
+    await repository.delete(PLAIN.id)
+    await repository.delete("unknown")
+    assert await repository.all() == [changed]
+
+
+async def test_nobody_reads_secrets_there(storage: Storage, repository: UpstreamRepository) -> None:
+    await repository.put(WHOLE)
+    async with (await storage.database()).begin() as session:
+        [row] = (await session.execute(text("SELECT * FROM upstreams"))).all()
+    assert any(str(value).startswith(PREFIX) for value in row)
+    for secret in ("t0ken", "s3cret", "g1ven", "Basic"):
+        assert secret not in str(row)
