@@ -18,6 +18,8 @@ class HubError(WarrenError):
 
     status: ClassVar[int] = 400
     title: ClassVar[str] = "Bad request"
+    retry_after_s: ClassVar[int | None] = None
+    """When the same request may succeed."""
 
     def __init__(
         self, reason: str, *, field: str, value: str | None = None, limit: str | None = None
@@ -64,6 +66,48 @@ class NotSubscribed(HubError):
 
     status = 404
     title = "Not subscribed"
+
+
+class NotOwner(HubError):
+    """The subscription is somebody else's."""
+
+    status = 403
+    title = "Not the owner"
+
+
+class TopicDenied(HubError):
+    """The topic is none that its publisher offers (WebSub 5.2)."""
+
+    title = "Topic denied"
+
+
+class TooManyPending(HubError):
+    """More verifications are waiting than this hub takes; nothing of the request has happened."""
+
+    status = 503
+    title = "Too many verifications"
+    retry_after_s = 5
+
+
+class NotDistributed(HubError):
+    """Content of a topic that a queue, or the disk, did not take; asking again does no harm."""
+
+    status = 503
+    title = "Not distributed"
+
+
+class NoSuchLetter(HubError):
+    """No dead letter of this id, or none that is any business of who asks."""
+
+    status = 404
+    title = "Not found"
+
+
+class NotReplayed(HubError):
+    """A dead letter can't go back to the queue of its subscription now."""
+
+    status = 409
+    title = "Not replayed"
 
 
 class StorageFailed(HubError):

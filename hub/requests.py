@@ -7,11 +7,14 @@ request is checked by the hub, which raises the errors of `hub.errors`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["x", "q"]
 """RabbitHub's letters: an exchange or a queue."""
+
+Mode = Literal["subscribe", "unsubscribe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,12 @@ class SubscribeRequest:
     verify_token: str | None = None
     lease_seconds: str | None = None
     secret: str | None = None
+    topic_url: str = ""
+    """At `/hub`, the topic as it was asked for; `topic` is then the key that it stands for."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """The other `hub.*` parameters; `options.PARAMETERS` are read, all else is ignored."""
+    is_administrator: bool = False
+    """Whether it may change subscriptions of others."""
 
 
 @dataclass(frozen=True, slots=True)

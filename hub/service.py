@@ -1,47 +1,48 @@
-"""The hub as the HTTP routes see it: subscribe, unsubscribe, and tokens for its own resources.
+"""The hub: its parts, made of each other, started in order and stopped together.
 
-Routes check who asks and what they may do; the hub checks everything else, asks the callback
-for its intent, and keeps the subscription until its lease ends. Everything runs in one event
-loop, in tasks that the hub owns and `stop` ends.
+Routes use the parts: `hub.subscriptions.subscribe(...)`, `hub.topics.ping(...)`. Everything runs
+in one event loop, in tasks that the hub owns and `stop` ends.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 from ..core.clock import Clock, SystemClock
-from ..core.errors import ConfigError, WarrenError, access_refused
-from .attach import Attacher
-from .book import Book
+from ..core.errors import ConfigError, WarrenError
+from .attempts.log import AttemptLog
+from .attempts.recall import recall_failures
+from .capabilities.capabilities import Capabilities
+from .dead.letters import DeadLetters
 from .deliver.courier import Courier
+from .deliver.holds import Holds
+from .deliver.order import StrictOrder
 from .deliver.parking import Parking
 from .deliver.relay import Relay
 from .engine.port import Engine
-from .errors import (
-    BadRequest,
-    CallbackRefused,
-    NotSubscribed,
-    SourceMissing,
-    StorageFailed,
-    TokenRefused,
-)
-from .guard import Guard
-from .intent import Intent, read_intent
+from .errors import StorageFailed
+from .guard.guard import Guard
+from .keys.seal import Sealer
+from .keys.shortcuts import Shortcuts
+from .keys.tokens import Tokens
 from .lazy import Lazy
-from .live import Live
-from .makers import make_sender, make_verifier
-from .own import endpoint_of, is_own
-from .requests import Resource, SubscribeRequest, SubscribeResult
+from .makers import make_fetcher, make_sender, make_verifier
+from .rights import EverybodyMay, Rights
 from .sender.port import Sender
 from .settings import HubSettings
-from .storage import Storage
-from .subscription import Subscription, identity_of
-from .tokens import USES, Grant, Tokens
+from .storage.storage import Storage
+from .subscriptions.attach import Attacher
+from .subscriptions.book import Book
+from .subscriptions.denial import Denials
+from .subscriptions.endings import Endings
+from .subscriptions.live import Live
+from .subscriptions.loading import Loading
+from .subscriptions.subscriptions import Subscriptions
+from .tasks import Tasks
+from .topics.topics import Topics
+from .upstream.upstreams import Upstreams
 
 KEY_NAME = "hub.key"
 
@@ -49,7 +50,7 @@ log = logging.getLogger(__name__)
 
 
 class Hub:
-    """`make_sender` builds the sender at the first delivery."""
+    """`make_sender` builds the sender at the first delivery; `rights` knows what owners may."""
 
     def __init__(
         self,
@@ -59,21 +60,47 @@ class Hub:
         *,
         database_url: str | None = None,
         clock: Clock | None = None,
+        rights: Rights | None = None,
         make_sender: Callable[[HubSettings, Guard], Awaitable[Sender]] = make_sender,
     ) -> None:
-        self._settings = settings
-        self._clock = clock or SystemClock()
-        self._guard = Guard(settings)
-        self._tokens = Tokens(data_directory / KEY_NAME, settings.token_lifetime_s, self._clock)
-        self._sender = Lazy(lambda: make_sender(settings, self._guard))
-        self._verifier = Lazy(lambda: make_verifier(settings, self._guard))
-        parking = Parking(engine, self._clock)
-        self._courier = Courier(self._sender.get, parking, settings, self._clock, self._on_gone)
-        self._relay = Relay(engine, parking, settings)
-        self._attacher = Attacher(engine, settings, self._courier.offer, self._relay.offer)
-        self._storage = Storage(data_directory, database_url)
-        self._book = Book(self._storage, self._attacher, self._clock)
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self.settings = self._settings = settings
+        clock = clock or SystemClock()
+        rights = rights or EverybodyMay()
+        guard = Guard(settings)
+        key_file = data_directory / KEY_NAME
+        self._tasks = Tasks()
+        self._storage = Storage(data_directory, database_url, Sealer(key_file))
+        self._sender = Lazy(lambda: make_sender(settings, guard))
+        self._verifier = Lazy(lambda: make_verifier(settings, guard))
+        self.attempts = AttemptLog(self._storage, settings, clock)
+        parking = Parking(engine, clock)
+        self._order = StrictOrder(self._storage, clock)
+        self._holds = Holds(
+            lambda live: self._attacher.suspend(live), lambda live: self._attacher.resume(live)
+        )
+        self._courier = Courier(
+            self._sender.get, self.attempts, parking, self._order, self._holds, settings, clock,
+            self._on_gone, self._on_spent,
+        )  # fmt: skip
+        self._relay = Relay(engine, parking, settings, rights)
+        attacher = Attacher(engine, settings, self._courier.offer, self._relay.offer)
+        self._attacher = attacher
+        self._clock, self._rights = clock, rights
+        self._denials = Denials(self._verifier.get, self._tasks)
+        self._book = Book(self._storage, attacher, self._denials, clock, rights)
+        self._endings = Endings(self._book, rights)
+        self.shortcuts = Shortcuts(
+            Tokens(key_file, settings.token_lifetime_s, clock), settings.base_urls
+        )
+        self.topics = Topics(self._storage, engine, guard, settings, clock, make_fetcher)
+        self.subscriptions = Subscriptions(
+            self._book, self._endings, attacher, self.shortcuts, guard, self._verifier.get,
+            settings, clock, self._tasks, storage=self._storage, topics=self.topics,
+            denials=self._denials, rights=rights,
+        )  # fmt: skip
+        self.dead_letters = DeadLetters(engine, self._book.by_id)
+        self.upstreams = Upstreams(self._storage, guard, rights, settings, clock)
+        self.capabilities = Capabilities(self._storage, clock, self._tasks, rights)
 
     async def start(self) -> None:
         """Resumes what is stored; returns when deliveries can flow.
@@ -81,189 +108,69 @@ class Hub:
         Raises `ConfigError` for a database that can't be used.
         """
         try:
-            await self._book.load()
+            await self._load()
+            await self.attempts.start()
+            await self.topics.start()
+            await self.upstreams.start()
+            await self.capabilities.start()
+            await self.subscriptions.start()
         except StorageFailed as error:
             raise ConfigError(f"the hub's {error}") from error
-        self._own(self._book.watch_leases())
-        self._own(self._attacher.watch())
+        self._tasks.own(self._endings.watch_leases())
+        self._tasks.own(self._endings.watch_owners())
+        self._tasks.own(self._attacher.sources.watch())
+
+    def reachable(self) -> None:
+        """To be called once, when HTTP requests are answered: other hubs are asked from now on."""
+        self.upstreams.begin()
 
     async def stop(self) -> None:
         """Ends consuming and lets deliveries in flight finish, up to `drain_s`."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._denials.stop()
+        await self._tasks.stop()
+        await self.topics.stop()
+        await self.upstreams.stop()
+        await self._holds.stop()
         for live in self._book.all():
             await live.cancel()
         await self._courier.drain(self._settings.drain_s)
         await self._relay.drain(self._settings.drain_s)
+        await self.attempts.stop()
         if self._sender.made is not None:
             await self._sender.made.close()
         if self._verifier.made is not None:
             await self._verifier.made.close()
         await self._storage.close()
 
-    async def subscribe(self, request: SubscribeRequest) -> SubscribeResult:
-        """Verified and stored when it returns, or with `hub.verify=async` about to be.
-
-        Raises the errors of `hub.errors`, and `ChannelError` where the engine refuses.
-        """
-        intent = read_intent(request, self._settings)
-        sink = self.shortcut_sink(request, "subscribe")
-        await self._require(request.source)
-        if sink is not None:
-            await self._require(sink)
-        else:
-            self._check_callback(request, intent)
-        work = self._subscribe(request, intent, sink)
-        return await self._finish(work, intent, sink)
-
-    async def unsubscribe(self, request: SubscribeRequest) -> SubscribeResult:
-        """Over when it returns, or with `hub.verify=async` about to be."""
-        intent = read_intent(request, self._settings)
-        sink = self.shortcut_sink(request, "unsubscribe")
-        live = self._find(request.source, intent.topic, intent.callback)
-        if sink is None:
-            self._check_callback(request, intent)
-        return await self._finish(self._unsubscribe(live, intent, sink), intent, sink)
-
-    async def remove(self, source: Resource, topic: str, callback: str) -> Subscription:
-        """Ends a subscription without asking its callback (DELETE); raises `NotSubscribed`."""
-        live = self._find(source, topic, callback)
-        await asyncio.shield(self._own(self._book.end(live)))
-        return live.subscription
-
     def forget_vhost(self, vhost: str) -> None:
         """A virtual host was deleted, and with it whatever anybody was allowed there: one that is
-        made later under its name must not be read by subscriptions to this one."""
-        self._own(self._book.end_in(vhost))
+        made later under its name is another."""
+        self.subscriptions.forget_vhost(vhost)
+        self.upstreams.forget_vhost(vhost)
+        self.capabilities.forget_vhost(vhost)
 
-    def subscriptions(self) -> list[Subscription]:
-        return [live.subscription for live in self._book.all()]
+    def forget_owner(self, owner: str) -> None:
+        """A user was deleted, and with it what stood on that user's rights. Subscriptions notice
+        by themselves."""
+        self.upstreams.forget_owner(owner)
+        self.capabilities.forget_owner(owner)
 
-    def generate_token(self, resource: Resource, intended_use: str | None) -> str:
-        """A token for the resource's own endpoint URL, valid for `token_lifetime_s`.
-
-        `intended_use` is `subscribe` or `unsubscribe`, else `BadRequest`. The caller has
-        checked that the resource exists and that the user may write to it.
-        """
-        if intended_use not in USES:
-            limit = ", ".join(USES)
-            reason = "is no use of a token" if intended_use else "is required"
-            raise BadRequest(reason, field="hub.intended_use", value=intended_use, limit=limit)
-        return self._tokens.issue(intended_use, resource)
-
-    def check_token(self, token: str | None, resource: Resource, use: str) -> Grant:
-        """For GET `/endpoint` with `hub.mode=subscribe` or `unsubscribe`.
-
-        Raises `TokenRefused` unless the token was made for this resource and use.
-        """
-        grant = self._tokens.read(token) if token is not None else None
-        if grant is None:
-            raise TokenRefused("is no token of this hub", field="hub.verify_token")
-        if grant.use != use or grant.resource != resource:
-            reason = f"was made to {grant.use} {grant.resource}"
-            raise TokenRefused(reason, field="hub.verify_token", limit=f"{use} {resource}")
-        return grant
-
-    def shortcut_sink(self, request: SubscribeRequest, use: str) -> Resource | None:
-        """The resource that the request's token binds in place of a callback, or None when it
-        carries no token of this hub. The route checks that the user may write to it.
-
-        Raises `TokenRefused` when the callback is not that resource's own endpoint URL.
-        """
-        token = request.verify_token
-        grant = self._tokens.read(token) if token is not None else None
-        if grant is None:
-            return None
-        bases = (*self._settings.base_urls, request.base_url)
-        if grant.use != use:
-            reason = f"is a shortcut token for another hub.mode ('{grant.use}')"
-            raise TokenRefused(reason, field="hub.verify_token", limit=use)
-        if request.callback is None or endpoint_of(request.callback, bases) != grant.resource:
-            reason = "is a shortcut token, and hub.callback is not its resource's endpoint URL"
-            raise TokenRefused(reason, field="hub.verify_token", limit=str(grant.resource))
-        if grant.resource == request.source:
-            raise BadRequest("is the source itself", field="hub.callback", value=request.callback)
-        return grant.resource
-
-    async def _require(self, resource: Resource) -> None:
-        if resource.kind == "x" and not resource.name:
-            raise access_refused("the default exchange can't be bound")
-        if not await self._attacher.exists(resource):
-            raise SourceMissing(f"no {resource}", field="resource", value=resource.name)
-
-    def _check_callback(self, request: SubscribeRequest, intent: Intent) -> None:
-        self._guard.check(intent.callback)
-        if is_own(intent.callback, [request.base_url]):
-            reason = "is this hub's own address; a token binds it instead"
-            raise CallbackRefused(reason, field="hub.callback", value=intent.callback)
-
-    def _find(self, source: Resource, topic: str, callback: str) -> Live:
-        live = self._book.find(identity_of(source, topic, callback))
-        if live is None:
-            reason = f"no subscription to {source} with this topic and callback"
-            raise NotSubscribed(reason, field="hub.callback", value=callback)
-        return live
-
-    async def _finish(
-        self, work: Coroutine[Any, Any, None], intent: Intent, sink: Resource | None
-    ) -> SubscribeResult:
-        # Shielded: a client that hangs up does not stop what was begun for it.
-        is_awaited = intent.is_sync or sink is not None
-        task = self._own(work if is_awaited else _logged(work, intent))
-        if is_awaited:
-            await asyncio.shield(task)
-        return SubscribeResult(verified=is_awaited, lease_seconds=intent.lease_seconds)
-
-    async def _subscribe(
-        self, request: SubscribeRequest, intent: Intent, sink: Resource | None
-    ) -> None:
-        asked_at = self._clock.wall_s()  # the lease counts from here (WebSub 5.3.1)
-        if sink is None:
-            await self._verify("subscribe", intent)
-        await self._book.put(
-            Subscription(
-                id=uuid.uuid4().hex,
-                source=request.source,
-                topic=intent.topic,
-                callback=intent.callback,
-                lease_seconds=intent.lease_seconds,
-                expires_at=asked_at + intent.lease_seconds,
-                owner=request.user,
-                secret=intent.secret,
-                sink=sink,
-            )
-        )
-
-    async def _unsubscribe(self, live: Live, intent: Intent, sink: Resource | None) -> None:
-        if sink is None:
-            await self._verify("unsubscribe", intent)
-        await self._book.end(live)
-
-    async def _verify(self, mode: str, intent: Intent) -> None:
-        verifier = await self._verifier.get()
-        await verifier.verify(mode, intent)
+    async def _load(self) -> None:
+        if not self._storage.is_empty():
+            await self._order.load()
+            now = self._clock.wall_s()
+            parts = (self._book, self._attacher, self._denials, self._rights)
+            await Loading(*parts, now).run(await self._storage.repository())
+            self._order.adopt(self._book.all())
+            await recall_failures(self.attempts, self._book.by_id)
 
     async def _on_gone(self, live: Live) -> None:
         log.info("the callback of subscription %s is gone (410)", live.subscription.id)
         await self._book.end(live)
 
-    def _own(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-        return task
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, WarrenError):
-            log.error("a task of the hub failed", exc_info=error)
-
-
-async def _logged(work: Coroutine[Any, Any, None], intent: Intent) -> None:
-    """Nobody waits for an asynchronous verification: the log is where its failure shows."""
-    try:
-        await work
-    except WarrenError as error:
-        log.warning("no subscription of topic '%s': %s", intent.topic, error)
+    async def _on_spent(self, live: Live, reason: str) -> None:
+        log.warning("subscription %s is paused: %s", live.subscription.id, reason)
+        try:
+            await self._book.pause(live, reason)
+        except WarrenError as error:
+            log.error("subscription %s can't be paused: %s", live.subscription.id, error)

@@ -18,12 +18,35 @@ class HubSettings:
 
     allow_loopback: bool = False
     """Set by `--dev`: callbacks on loopback addresses, at any port."""
-    callback_ports: frozenset[int] = frozenset({80, 443})
+    callback_ports: frozenset[int] | None = frozenset({80, 443})
+    """None for any: whoever may subscribe can then have every port asked and posted to."""
     allowed_networks: tuple[IPv4Network | IPv6Network, ...] = ()
-    """Networks that callbacks may be in although the guard's own list refuses them."""
+    """Networks that callbacks may be in although the guard's own list refuses them; loopback
+    is not among them, whatever they hold."""
+    own_ports: frozenset[int] = frozenset()
+    """Where this process listens for HTTP, at whichever of the machine's addresses."""
 
     default_lease_s: int = 30 * DAY_S
     max_lease_s: int = 365 * DAY_S
+    hub_default_lease_s: int = 10 * DAY_S
+    """At `/hub`; WebSub 5.3.1 calls ten days a good default."""
+    hub_max_lease_s: int = 90 * DAY_S
+    """A subscriber that is gone for good is forgotten in a season."""
+    hub_user: str = ""
+    """Who asks for this hub's own topics at `/hub` without credentials; empty for nobody."""
+    hub_check_topics: bool = False
+    """Whether subscriptions to topics of others are refused that can't be fetched, or that
+    name another URL as their own (WebSub 5.2)."""
+    hub_moved_to: str = ""
+    """Where `/hub` sends everybody with a 308 (WebSub 5.1); empty while this is the hub."""
+    hub_publisher_secret: str = ""
+    """Of publishers that send content with their pings; empty for none."""
+    secret_overlap_s: int = DAY_S
+    """How long the secret before the last one signs too (Standard Webhooks, rotation)."""
+    max_pending_verifications: int = 10_000
+    """Accepted and not yet asked, some kB each."""
+    max_pending_per_host: int = 1_000
+    """Of them for callbacks on one host: enough for a reader's whole list of feeds."""
     token_lifetime_s: int = 300
 
     resolve_timeout_s: float = 5.0
@@ -32,25 +55,53 @@ class HubSettings:
     total_timeout_s: float = 15.0
     verify_timeout_s: float = 10.0
     verify_concurrency: int = 50
+    fetch_timeout_s: float = 20.0
+    """Of a topic of others, redirects and body included, as feed readers have it."""
+    fetch_max_bytes: int = 10 * 1024 * 1024
+    """Of a topic's content, as it comes and decoded."""
+    fetch_concurrency: int = 20
+    fetch_per_host: int = 2
+    """Of these for one host, which may serve thousands of topics."""
+    fetch_gap_s: float = 3.0
+    """At least so long between two fetches of a topic: pings meanwhile are one."""
+    baseline_wait_s: float = 5.0
+    """How long the first subscription to a topic waits for what is there to compare with."""
     max_response_bytes: int = 64 * 1024
 
     in_flight_per_subscription: int = 1
     """More than one gives up the order of deliveries."""
-    fast_slots: int = 1_000
+    quick_slots: int = 1_000
+    """Deliveries under way to targets that answered in time last time."""
+    new_slots: int = 500
+    """To targets of which nothing is known yet, or that failed last time."""
     slow_slots: int = 250
     """Deliveries to targets that were slow last time wait for these and for no others."""
     max_in_flight: int = 2_000
     """Sockets in use at once, slow ones included."""
+    max_rate_per_origin: int = 0
+    """Deliveries a second to one scheme, host and port, whatever number of subscriptions lead
+    there; 0 for no limit: who subscribes knows what the target can take, and says `max_tps`."""
+    max_rate: int = 0
+    """Deliveries a second in all, 0 for no limit: the slots bound what is under way."""
     part_after_s: float = 0.5
-    """How long a delivery may hold a fast slot."""
+    """How long a delivery may hold a slot that is not one for slow targets."""
     slow_after_s: float = 2.0
     """How long one takes whose target counts as slow. Well above `part_after_s`, so that a
-    stall of this machine does not send its fast targets to wait among the slow ones."""
+    stall of this machine does not send its quick targets to wait among the slow ones."""
 
     max_attempts: int = 12
+    attempt_retention_s: int = 7 * DAY_S
+    """How long attempts are told of: the four days of retries, and a weekend to notice."""
+    max_attempt_rows: int = 1_000_000
+    """About 250 MB; an older attempt goes before the retention is over."""
     signature_method: str = "sha256"
     max_hops: int = 20
-    """Queue-to-exchange and queue-to-queue forwards before a message counts as looping."""
+    """Hubs, and relays from queues, that a message may pass before it counts as looping: more
+    than any chain that is meant, and a loop of two ends within a second."""
+    upstream_answer_s: float = 300.0
+    """How long another hub may take to ask back; those that queue the question need minutes."""
+    upstream_again_s: float = 5.0
+    """Wait before the second try at another hub; it doubles up to an hour."""
     source_poll_s: float = 2.0
     """How often a subscription whose source is gone looks whether it is back."""
     drain_s: float = 10.0

@@ -12,6 +12,8 @@ from warren.core.broker import Broker
 from warren.core.server.listener import Listener
 from warren.hub.engine.embedded import EmbeddedEngine
 from warren.hub.engine.port import ExchangeSpec, QueueSpec
+from warren.hub.keys.seal import Sealer
+from warren.hub.service import KEY_NAME
 
 from .support import House
 
@@ -28,6 +30,12 @@ def either_database(request: pytest.FixtureRequest) -> str | None:
         return None
     url: str = request.getfixturevalue("postgresql_url")
     return url
+
+
+@pytest.fixture
+def sealer(tmp_path: Path) -> Sealer:
+    """With the key of the data directory."""
+    return Sealer(tmp_path / KEY_NAME)
 
 
 @pytest.fixture

@@ -11,8 +11,10 @@ from tests.support.http import Callback, Request
 from warren.core.clock import Clock
 from warren.core.model import Properties, Table
 from warren.hub.engine.port import Delivery, Engine, Outcome
+from warren.hub.keys.seal import Sealer
 from warren.hub.requests import Resource, SubscribeRequest
-from warren.hub.service import Hub
+from warren.hub.rights import Rights
+from warren.hub.service import KEY_NAME, Hub
 from warren.hub.settings import HubSettings
 
 BASE_URL = "http://127.0.0.1:15672"
@@ -42,6 +44,8 @@ class House:
         self.directory = directory
         self.database_url = database_url
         self.clock = clock
+        self.rights: Rights | None = None
+        self.sealer = Sealer(directory / KEY_NAME)
         self.hub = self.make_hub()
 
     def make_hub(self, **changed: Any) -> Hub:
@@ -53,10 +57,12 @@ class House:
             self.directory,
             database_url=self.database_url,
             clock=self.clock,
+            rights=self.rights,
         )
 
     async def start(self) -> None:
         await self.hub.start()
+        self.hub.reachable()
 
     async def stop(self) -> None:
         await self.hub.stop()
@@ -64,7 +70,7 @@ class House:
     async def restart(self, **changed: Any) -> None:
         await self.hub.stop()
         self.hub = self.make_hub(**changed)
-        await self.hub.start()
+        await self.start()
 
     async def publish(self, key: str, body: bytes, **properties: Any) -> Outcome:
         return await self.engine.publish("/", "news", key, Properties(**properties), body)

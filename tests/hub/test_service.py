@@ -20,7 +20,9 @@ from .support import INBOX, NEWS, House, deliveries, request, until
 async def test_an_exchange_subscription_gets_what_its_topic_matches(
     house: House, callback: Callback
 ) -> None:
-    result = await house.hub.subscribe(request(NEWS, callback.url, "eu.#", lease_seconds="600"))
+    result = await house.hub.subscriptions.subscribe(
+        request(NEWS, callback.url, "eu.#", lease_seconds="600")
+    )
     assert result.verified and result.lease_seconds == 600
     [question] = callback.verifications
     assert question.query["hub.mode"] == "subscribe"
@@ -44,8 +46,8 @@ async def test_an_exchange_subscription_gets_what_its_topic_matches(
 
 
 async def test_each_exchange_subscription_gets_a_copy(house: House, callback: Callback) -> None:
-    await house.hub.subscribe(request(NEWS, callback.url + "?to=evan"))
-    await house.hub.subscribe(request(NEWS, callback.url + "?to=anders"))
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url + "?to=evan"))
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url + "?to=anders"))
     await house.publish("tony", b"is at work")
     got = await deliveries(callback, 2)
     assert sorted(one.query["to"] for one in got) == ["anders", "evan"]
@@ -53,7 +55,7 @@ async def test_each_exchange_subscription_gets_a_copy(house: House, callback: Ca
 
 async def test_subscribers_of_a_queue_share_its_messages(house: House, callback: Callback) -> None:
     for name in ("evan", "anders"):
-        await house.hub.subscribe(request(INBOX, f"{callback.url}?to={name}"))
+        await house.hub.subscriptions.subscribe(request(INBOX, f"{callback.url}?to={name}"))
     for number in range(10):
         await house.post("in", "tony", b"%d" % number)
     got = await deliveries(callback, 10)
@@ -63,7 +65,7 @@ async def test_subscribers_of_a_queue_share_its_messages(house: House, callback:
 
 
 async def test_deliveries_come_in_publish_order(house: House, callback: Callback) -> None:
-    await house.hub.subscribe(request(NEWS, callback.url))
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
     for number in range(50):
         await house.publish("n", b"%d" % number)
     got = await deliveries(callback, 50)
@@ -75,7 +77,7 @@ async def test_a_missing_source_is_told_before_any_verification(
 ) -> None:
     for source in (Resource("/", "x", "none"), Resource("/", "q", "none")):
         with pytest.raises(SourceMissing):
-            await house.hub.subscribe(request(source, callback.url))
+            await house.hub.subscriptions.subscribe(request(source, callback.url))
     assert not callback.requests
 
 
@@ -94,7 +96,7 @@ async def test_a_bad_parameter_is_named(
 ) -> None:
     values = {"callback": callback.url, "topic": "#", **given}
     with pytest.raises(BadRequest) as caught:
-        await house.hub.subscribe(request(NEWS, **values))
+        await house.hub.subscriptions.subscribe(request(NEWS, **values))
     assert caught.value.field == field
     assert not callback.requests
 
@@ -107,8 +109,8 @@ async def test_a_callback_that_does_not_confirm_is_not_subscribed(
 ) -> None:
     callback.refusal = refusal
     with pytest.raises(VerificationFailed):
-        await house.hub.subscribe(request(NEWS, callback.url))
-    assert house.hub.subscriptions() == []
+        await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
+    assert house.hub.subscriptions.all() == []
     await house.publish("a", b"x")
     assert callback.deliveries == []
 
@@ -117,50 +119,50 @@ async def test_asynchronous_verification_subscribes_afterwards(
     house: House, callback: Callback
 ) -> None:
     asked = request(NEWS, callback.url, verify=("async",), verify_token="t=1&2")
-    result = await house.hub.subscribe(asked)
+    result = await house.hub.subscriptions.subscribe(asked)
     assert not result.verified
-    await until(lambda: len(house.hub.subscriptions()) == 1, "subscription")
+    await until(lambda: len(house.hub.subscriptions.all()) == 1, "subscription")
     assert callback.verifications[0].query["hub.verify_token"] == "t=1&2"
 
 
 async def test_unsubscribing_is_verified_and_takes_the_queue_away(
     house: House, callback: Callback
 ) -> None:
-    await house.hub.subscribe(request(NEWS, callback.url))
-    [subscription] = house.hub.subscriptions()
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
+    [subscription] = house.hub.subscriptions.all()
     callback.refusal = Answer(404)
     with pytest.raises(VerificationFailed):
-        await house.hub.unsubscribe(request(NEWS, callback.url))
-    assert house.hub.subscriptions() == [subscription]
+        await house.hub.subscriptions.unsubscribe(request(NEWS, callback.url))
+    assert house.hub.subscriptions.all() == [subscription]
 
     callback.refusal = None
-    result = await house.hub.unsubscribe(request(NEWS, callback.url))
-    assert result.verified and house.hub.subscriptions() == []
+    result = await house.hub.subscriptions.unsubscribe(request(NEWS, callback.url))
+    assert result.verified and house.hub.subscriptions.all() == []
     assert callback.verifications[-1].query["hub.mode"] == "unsubscribe"
     assert await house.depth(subscription.queue) is None
     with pytest.raises(NotSubscribed):
-        await house.hub.unsubscribe(request(NEWS, callback.url))
+        await house.hub.subscriptions.unsubscribe(request(NEWS, callback.url))
 
 
 async def test_a_removed_subscription_is_over_without_asking(
     house: House, callback: Callback
 ) -> None:
-    await house.hub.subscribe(request(INBOX, callback.url))
-    await house.hub.remove(INBOX, "#", callback.url)
-    assert house.hub.subscriptions() == []
+    await house.hub.subscriptions.subscribe(request(INBOX, callback.url))
+    await house.hub.subscriptions.remove(INBOX, "#", callback.url)
+    assert house.hub.subscriptions.all() == []
     assert len(callback.verifications) == 1
     with pytest.raises(NotSubscribed):
-        await house.hub.remove(INBOX, "#", callback.url)
+        await house.hub.subscriptions.remove(INBOX, "#", callback.url)
     assert await house.depth("in") == 0
 
 
 async def test_repeating_a_subscribe_renews_it(house: House, callback: Callback) -> None:
-    await house.hub.subscribe(request(NEWS, callback.url, lease_seconds="60"))
-    [before] = house.hub.subscriptions()
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url, lease_seconds="60"))
+    [before] = house.hub.subscriptions.all()
     renewal = request(NEWS, callback.url, lease_seconds="6000", secret="s3cret")
-    await house.hub.subscribe(renewal)
-    [after] = house.hub.subscriptions()
-    assert (after.id, after.lease_seconds, after.secret) == (before.id, 6000, "s3cret")
+    await house.hub.subscriptions.subscribe(renewal)
+    [after] = house.hub.subscriptions.all()
+    assert (after.id, after.lease_seconds, after.keys.secret) == (before.id, 6000, "s3cret")
     await house.publish("a", b"one")
     assert len(await deliveries(callback, 1)) == 1
 
@@ -168,16 +170,20 @@ async def test_repeating_a_subscribe_renews_it(house: House, callback: Callback)
 async def test_a_failed_renewal_leaves_the_subscription_as_it_was(
     house: House, callback: Callback
 ) -> None:
-    await house.hub.subscribe(request(NEWS, callback.url, secret="old"))
-    before = house.hub.subscriptions()
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url, secret="old"))
+    before = house.hub.subscriptions.all()
     callback.refusal = Answer(404)
     with pytest.raises(VerificationFailed):
-        await house.hub.subscribe(request(NEWS, callback.url, secret="new"))
-    assert house.hub.subscriptions() == before
+        await house.hub.subscriptions.subscribe(request(NEWS, callback.url, secret="new"))
+    assert house.hub.subscriptions.all() == before
 
 
 async def test_the_hub_itself_is_no_callback(house: House) -> None:
     with pytest.raises(CallbackRefused, match="own address"):
-        await house.hub.subscribe(request(NEWS, "http://127.0.0.1:15672/endpoint/q/in"))
+        await house.hub.subscriptions.subscribe(
+            request(NEWS, "http://127.0.0.1:15672/endpoint/q/in")
+        )
     with pytest.raises(CallbackRefused, match="own address"):
-        await house.hub.subscribe(request(NEWS, "http://127.0.0.2:15672/endpoint/q/in"))
+        await house.hub.subscriptions.subscribe(
+            request(NEWS, "http://127.0.0.2:15672/endpoint/q/in")
+        )

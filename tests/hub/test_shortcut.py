@@ -12,6 +12,7 @@ from warren.core.errors import ChannelError
 from warren.hub.engine.port import BindingSpec, ExchangeSpec, Outcome, QueueSpec
 from warren.hub.errors import BadRequest, CallbackRefused, SourceMissing, TokenRefused
 from warren.hub.requests import Resource
+from warren.hub.rights import EverybodyMay
 
 from .support import BASE_URL, INBOX, NEWS, House, request
 
@@ -34,28 +35,28 @@ async def wired(house: House) -> House:
 
 
 async def connect(house: House, source: Resource, sink: Resource, topic: str = "eu.#") -> None:
-    token = house.hub.generate_token(sink, "subscribe")
+    token = house.hub.shortcuts.generate_token(sink, "subscribe")
     asked = request(source, url(sink), topic, verify_token=token)
-    assert house.hub.shortcut_sink(asked, "subscribe") == sink
-    result = await house.hub.subscribe(asked)
+    assert house.hub.shortcuts.sink(asked, "subscribe") == sink
+    result = await house.hub.subscriptions.subscribe(asked)
     assert result.verified
 
 
 async def disconnect(house: House, source: Resource, sink: Resource, topic: str = "eu.#") -> None:
-    token = house.hub.generate_token(sink, "unsubscribe")
-    await house.hub.unsubscribe(request(source, url(sink), topic, verify_token=token))
+    token = house.hub.shortcuts.generate_token(sink, "unsubscribe")
+    await house.hub.subscriptions.unsubscribe(request(source, url(sink), topic, verify_token=token))
 
 
 async def test_exchange_to_queue(wired: House) -> None:
     await connect(wired, NEWS, OUT)
-    [listed] = wired.hub.subscriptions()
+    [listed] = wired.hub.subscriptions.all()
     assert listed.sink == OUT and listed.lease_seconds == 30 * 86_400
     await wired.publish("us.ny", b"no")
     await wired.publish("eu.fr", b"yes")
     [got] = await wired.take("out", 1)
     assert (got.message.exchange, got.message.routing_key) == ("news", "eu.fr")
     await disconnect(wired, NEWS, OUT)
-    assert wired.hub.subscriptions() == []
+    assert wired.hub.subscriptions.all() == []
     await wired.publish("eu.fr", b"after")
     assert await wired.depth("out") == 0
 
@@ -93,6 +94,29 @@ async def test_a_loop_of_queues_ends_in_the_dead_queue(wired: House) -> None:
     assert "loop" in str((dead.message.properties.headers or {})["x-hub-reason"])
 
 
+class OneKey(EverybodyMay):
+    """Owners may write one key to exchanges."""
+
+    def refuse_write(self, owner: str, resource: Resource, routing_key: str | None) -> str | None:
+        return None if routing_key in (None, "eu.fr") else f"{owner} may not write '{routing_key}'"
+
+
+@pytest.mark.parametrize(("sink", "end", "passes"), [(OUT, "out", 2), (COPY, "copied", 1)])
+async def test_keys_that_the_owner_may_not_write_are_not_relayed(
+    wired: House, sink: Resource, end: str, passes: int
+) -> None:
+    wired.rights = OneKey()
+    await wired.restart()
+    await wired.engine.declare_queue("/", QueueSpec("hub.dead"))
+    await connect(wired, INBOX, sink)
+    await wired.post("in", "secret", b"no")
+    await wired.post("in", "eu.fr", b"yes")
+    got = await wired.take(end, passes)
+    assert got[-1].message.body == b"yes"
+    dead = await wired.take("hub.dead", 2 - passes)
+    assert [one.message.body for one in dead] == [b"no"][: 2 - passes]
+
+
 async def test_a_binding_outlives_a_restart(wired: House) -> None:
     await connect(wired, NEWS, OUT)
     await wired.engine.delete_exchange("/", "news")
@@ -105,48 +129,48 @@ async def test_a_binding_outlives_a_restart(wired: House) -> None:
 async def test_a_token_with_another_callback_subscribes_nothing(
     wired: House, callback: Callback
 ) -> None:
-    token = wired.hub.generate_token(OUT, "subscribe")
+    token = wired.hub.shortcuts.generate_token(OUT, "subscribe")
     for target in (callback.url, url(COPY), url(INBOX), "http://example.org/endpoint/q/out"):
         with pytest.raises(TokenRefused):
-            await wired.hub.subscribe(request(NEWS, target, verify_token=token))
-    assert wired.hub.subscriptions() == [] and callback.requests == []
+            await wired.hub.subscriptions.subscribe(request(NEWS, target, verify_token=token))
+    assert wired.hub.subscriptions.all() == [] and callback.requests == []
 
 
 async def test_a_token_for_another_use_or_too_old(wired: House) -> None:
-    token = wired.hub.generate_token(OUT, "unsubscribe")
+    token = wired.hub.shortcuts.generate_token(OUT, "unsubscribe")
     with pytest.raises(TokenRefused, match=r"another hub\.mode"):
-        await wired.hub.subscribe(request(NEWS, url(OUT), verify_token=token))
+        await wired.hub.subscriptions.subscribe(request(NEWS, url(OUT), verify_token=token))
     wired.clock = ManualClock()
     await wired.restart()
-    token = wired.hub.generate_token(OUT, "subscribe")
+    token = wired.hub.shortcuts.generate_token(OUT, "subscribe")
     wired.clock.advance(301_000)
     with pytest.raises(TokenRefused, match="expired"):
-        await wired.hub.subscribe(request(NEWS, url(OUT), verify_token=token))
+        await wired.hub.subscriptions.subscribe(request(NEWS, url(OUT), verify_token=token))
 
 
 async def test_an_own_url_without_a_token_is_refused(wired: House) -> None:
     with pytest.raises(CallbackRefused, match="token"):
-        await wired.hub.subscribe(request(NEWS, url(OUT), verify_token="wrn1.forged"))
+        await wired.hub.subscriptions.subscribe(request(NEWS, url(OUT), verify_token="wrn1.forged"))
 
 
 async def test_sinks_that_can_not_be_bound(wired: House) -> None:
-    token = wired.hub.generate_token(NEWS, "subscribe")
+    token = wired.hub.shortcuts.generate_token(NEWS, "subscribe")
     with pytest.raises(BadRequest, match="the source itself"):
-        await wired.hub.subscribe(request(NEWS, url(NEWS), verify_token=token))
+        await wired.hub.subscriptions.subscribe(request(NEWS, url(NEWS), verify_token=token))
     missing = Resource("/", "q", "missing")
-    token = wired.hub.generate_token(missing, "subscribe")
+    token = wired.hub.shortcuts.generate_token(missing, "subscribe")
     with pytest.raises(SourceMissing):
-        await wired.hub.subscribe(request(NEWS, url(missing), verify_token=token))
-    token = wired.hub.generate_token(OUT, "subscribe")
+        await wired.hub.subscriptions.subscribe(request(NEWS, url(missing), verify_token=token))
+    token = wired.hub.shortcuts.generate_token(OUT, "subscribe")
     default = Resource("/", "x", "")
     with pytest.raises(ChannelError) as caught:
-        await wired.hub.subscribe(request(default, url(OUT), verify_token=token))
+        await wired.hub.subscriptions.subscribe(request(default, url(OUT), verify_token=token))
     assert caught.value.code == 403
 
 
 async def test_checking_a_token_for_its_resource(wired: House) -> None:
-    token = wired.hub.generate_token(OUT, "subscribe")
-    assert wired.hub.check_token(token, OUT, "subscribe").resource == OUT
+    token = wired.hub.shortcuts.generate_token(OUT, "subscribe")
+    assert wired.hub.shortcuts.check_token(token, OUT, "subscribe").resource == OUT
     for wrong, resource, use in (
         (token, INBOX, "subscribe"),
         (token, OUT, "unsubscribe"),
@@ -154,13 +178,13 @@ async def test_checking_a_token_for_its_resource(wired: House) -> None:
         (None, OUT, "subscribe"),
     ):
         with pytest.raises(TokenRefused):
-            wired.hub.check_token(wrong, resource, use)
+            wired.hub.shortcuts.check_token(wrong, resource, use)
 
 
 @pytest.mark.parametrize("use", [None, "", "publish"])
 async def test_a_token_needs_a_known_use(wired: House, use: str | None) -> None:
     with pytest.raises(BadRequest) as caught:
-        wired.hub.generate_token(OUT, use)
+        wired.hub.shortcuts.generate_token(OUT, use)
     assert caught.value.field == "hub.intended_use"
 
 
