@@ -8,17 +8,37 @@ from functools import lru_cache
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
+from ..hub.upstream.upstream import CALLBACK_PATH
 from .context import Context
-from .paths import ApiPath, Prefixes, Target, parse, parse_api
+from .paths import (
+    CAPABILITY_PATH,
+    ApiPath,
+    Place,
+    Prefixes,
+    SecretPath,
+    Target,
+    parse,
+    parse_api,
+    parse_place,
+    parse_secret,
+)
 from .problems import problem_of
 from .routes.api.table import api
+from .routes.capability import capability
 from .routes.endpoint import endpoint
+from .routes.hub import hub
 from .routes.plain import plain_routes
 from .routes.publish import Publisher
 from .routes.subscribe import subscribe
+from .routes.subscriptions import errors, subscription, subscriptions
+from .routes.upstream import callback
 
 REMEMBERED_PATHS = 4096
-_FACETS = {"endpoint": endpoint, "subscribe": subscribe}
+_FACETS = {"endpoint": endpoint, "subscribe": subscribe, "subscriptions": subscription}
+_PLACES = {"/hub": hub, "/subscriptions": subscriptions, "/subscriptions/errors": errors}
+_SECRETS = {CAPABILITY_PATH: capability, CALLBACK_PATH: callback}
+
+Path = Target | Place | ApiPath | SecretPath
 
 
 class Application:
@@ -36,9 +56,11 @@ class Application:
         prefixes = Prefixes(base_path)
 
         @lru_cache(REMEMBERED_PATHS)
-        def resolve(raw_path: bytes) -> tuple[str, Target | ApiPath | None]:
+        def resolve(raw_path: bytes) -> tuple[str, Path | None]:
             prefix, rest = prefixes.split(raw_path)
-            return prefix, parse(rest) or parse_api(rest)
+            found = parse_place(rest) or parse(rest) or parse_api(rest) or parse_secret(rest)
+            # `/hub` may be the base path, and those URLs were made without.
+            return prefix, found or parse_secret(raw_path)
 
         self._resolve = resolve
 
@@ -62,7 +84,7 @@ class Application:
         receive: Receive,
         send: Send,
         prefix: str,
-        target: Target | ApiPath | None,
+        target: Path | None,
     ) -> None:
         scope["prefix"] = scope["root_path"] = prefix
         scope["app"] = self  # with it starlette raises its 404 and 405 instead of answering
@@ -73,6 +95,11 @@ class Application:
             request = Request(scope, receive)
             if isinstance(target, ApiPath):
                 response = await api(self._context, request, target)
+            elif isinstance(target, Place):
+                response = await _PLACES[target.path](self._context, request)
+            elif isinstance(target, SecretPath):
+                route = _SECRETS[target.place]
+                response = await route(self._context, self._publisher, request, target.secret)
             else:
                 response = await _FACETS[target.facet](self._context, request, target)
         except ClientDisconnect:

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 
 from ..core.amount import Amount, read_amount
 from ..core.errors import ConfigError
-from ..hub.database_url import read_url
+from ..hub.storage.database_url import read_url
 from . import texts
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -55,6 +55,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     default_user: Annotated[str, Meta(min_length=1, max_length=255)] = "guest"
     default_pass: Annotated[str, Meta(min_length=1)] = "guest"
 
+    allow_networks: str = ""
+    callback_ports: str | int = "80,443"
+
     base_path: Annotated[str, Meta(pattern=r"^((/[A-Za-z0-9._~-]+)+)?$")] = ""
     public_url: Annotated[str, Meta(pattern=r"^(https?://[^\s?#@]*[^\s?#@/])?$")] = ""
     set_correlation_id: HeaderName = ""
@@ -73,12 +76,26 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     default_lease_s: Annotated[int, Meta(ge=1)] = 30 * 86_400
     max_lease_s: Annotated[int, Meta(ge=1)] = 365 * 86_400
+    secret_overlap_s: Annotated[int, Meta(ge=0)] = 86_400
+    hub_default_lease_s: Annotated[int, Meta(ge=1)] = 10 * 86_400
+    hub_max_lease_s: Annotated[int, Meta(ge=1)] = 90 * 86_400
+    hub_user: Annotated[str, Meta(max_length=255)] = ""
+    hub_check_topics: bool = False
+    hub_moved_to: Annotated[str, Meta(pattern=r"^(https?://[^\s?#@]+)?$")] = ""
+    hub_publisher_secret: str = ""
     verify_timeout_s: Seconds = 10.0
     connect_timeout_s: Seconds = 5.0
     delivery_timeout_s: Seconds = 15.0
     max_attempts: Annotated[int, Meta(ge=1, le=1000)] = 12
+    attempt_retention_s: Annotated[int, Meta(ge=1)] = 7 * 86_400
+    max_attempt_rows: Annotated[int, Meta(ge=1)] = 1_000_000
     in_flight_per_subscription: Annotated[int, Meta(ge=1, le=1000)] = 1
     max_in_flight: Annotated[int, Meta(ge=1, le=100_000)] = 2_000
+    max_rate: Annotated[int, Meta(ge=0)] = 0
+    max_rate_per_origin: Annotated[int, Meta(ge=0)] = 0
+    signature_method: Annotated[str, Meta(pattern="^sha(1|256|384|512)$")] = "sha256"
+    fetch_gap_s: Seconds = 3.0
+    max_hops: Annotated[int, Meta(ge=1, le=1000)] = 20
     drain_s: Seconds = 10.0
 
     log_level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "warning"
@@ -90,6 +107,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         self.segment_size()
         self.hosts()
         self.proxies()
+        self.networks_of_callbacks()
+        self.ports_of_callbacks()
         texts.origins(self.websocket_origins)
         if self.database:
             read_url(self.database)
@@ -110,6 +129,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def proxies(self) -> list[texts.Network]:
         return texts.networks(self.proxy_protocol_from)
+
+    def networks_of_callbacks(self) -> tuple[texts.Network, ...]:
+        return tuple(texts.callback_networks(self.allow_networks))
+
+    def ports_of_callbacks(self) -> frozenset[int] | None:
+        """None for `any`."""
+        return texts.ports(str(self.callback_ports))
 
     def port_of_amqps(self) -> int | None:
         """None for no AMQPS."""
@@ -137,6 +163,8 @@ DESCRIPTIONS = {
     "dev": "Allow callbacks on loopback addresses.",
     "default_user": "Administrator of a new data directory; `guest` may log in from loopback only.",
     "default_pass": "Its password.",
+    "allow_networks": "Private networks that callbacks and topics may be in: 10.1.0.0/16,...",
+    "callback_ports": "Ports that callbacks and topics may have, or `any`.",
     "base_path": "Serve the HTTP paths below this one too, `/hub` for example.",
     "public_url": "How others reach the HTTP port, base path included; else host and port.",
     "set_correlation_id": "Request header that becomes correlation_id and is echoed on the 202.",
@@ -152,12 +180,26 @@ DESCRIPTIONS = {
     "disk_free_limit": "Free space for the data directory; less, and publishers wait.",
     "default_lease_s": "Lease of a subscription that asks for none.",
     "max_lease_s": "Longest lease granted.",
+    "secret_overlap_s": "Time that the secret before the last one signs deliveries too.",
+    "hub_default_lease_s": "Lease of a subscription at /hub that asks for none.",
+    "hub_max_lease_s": "Longest lease granted at /hub.",
+    "hub_user": "User whose rights requests without credentials have at /hub; empty for none.",
+    "hub_check_topics": "Deny subscriptions at /hub to URLs that can't be fetched.",
+    "hub_moved_to": "URL of another hub, to which /hub sends everybody (308).",
+    "hub_publisher_secret": "Secret of publishers that send content with their pings to /hub.",
     "verify_timeout_s": "Time a callback has to confirm a subscription.",
     "connect_timeout_s": "Time to connect to a callback.",
     "delivery_timeout_s": "Time a callback has to answer a delivery.",
     "max_attempts": "Deliveries of one message before it is a dead letter.",
+    "attempt_retention_s": "How long attempts to deliver are kept in the database.",
+    "max_attempt_rows": "How many attempts are kept at most; the oldest go first.",
     "in_flight_per_subscription": "Deliveries under way for one subscription; 1 keeps the order.",
     "max_in_flight": "Deliveries under way in all.",
+    "max_rate": "Deliveries a second in all; 0 for no limit.",
+    "max_rate_per_origin": "Deliveries a second to one scheme, host and port; 0 for no limit.",
+    "signature_method": "Of X-Hub-Signature, unless a subscriber says hub.signature_method.",
+    "fetch_gap_s": "At least so long between two fetches of a topic; pings meanwhile are one.",
+    "max_hops": "Hubs and relays that a message may pass; more is taken for a loop (508).",
     "drain_s": "Time that a stop leaves to what is under way.",
     "log_level": "debug, info, warning or error.",
 }
@@ -181,6 +223,11 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ) 
         raise ConfigError(
             f"default_lease_s is {settings.default_lease_s}, "
             f"more than max_lease_s {settings.max_lease_s}"
+        )
+    if settings.hub_default_lease_s > settings.hub_max_lease_s:
+        raise ConfigError(
+            f"hub_default_lease_s is {settings.hub_default_lease_s}, "
+            f"more than hub_max_lease_s {settings.hub_max_lease_s}"
         )
     _check_tls(settings)
     return settings

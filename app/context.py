@@ -13,6 +13,7 @@ from ..hub.engine.port import Engine
 from ..hub.service import Hub
 from .access import require_vhost
 from .authentication import Authenticator, authorization_of
+from .cross_site import refuse_other_sites
 from .host_field import is_host
 from .paths import Target
 
@@ -32,9 +33,11 @@ class Context:
     """For what is not in every engine's power: users, virtual hosts, policies."""
 
     async def user(self, request: Request) -> User:
-        """Raises `Problem` 401, 429 or 503."""
+        """Raises `Problem` 401, 429 or 503, and 403 for what a page of another site sends."""
         scope = request.scope
-        return await self.authenticator.user(authorization_of(scope), scope)
+        user = await self.authenticator.user(authorization_of(scope), scope)
+        refuse_other_sites(scope)
+        return user
 
     async def user_in(self, request: Request, vhost: str) -> User:
         """Raises as `user`, and `ChannelError` 404 or 403 for the virtual host."""

@@ -21,12 +21,17 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Document = dict[str, Any]
 
 
-def describe(target: Target, found: ExchangeSpec | QueueInfo, accept: str) -> Response:
-    """Raises `Problem` 406 if the client accepts none of the three."""
+def describe(
+    target: Target, found: ExchangeSpec | QueueInfo, accept: str, stylesheet: str
+) -> Response:
+    """`stylesheet` is the URL of what shows the XML in a browser.
+
+    Raises `Problem` 406 if the client accepts none of the three.
+    """
     media_type = choose(accept, tuple(_RENDERERS))
     if media_type is None:
         raise Problem(406, "descriptions are " + ", ".join(_RENDERERS))
-    rendered = _RENDERERS[media_type](document(target, found))
+    rendered = _RENDERERS[media_type](document(target, found), stylesheet)
     return Response(rendered, media_type=media_type, headers={"Vary": "Accept"})
 
 
@@ -92,8 +97,10 @@ def _action(action: Action) -> Document:
     }
 
 
-def _xml(document: Document) -> str:
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + _element("application", document)
+def _xml(document: Document, stylesheet: str) -> str:
+    head = '<?xml version="1.0" encoding="utf-8"?>\n'
+    style = f'<?xml-stylesheet type="text/xsl" href={quoteattr(stylesheet)}?>\n'
+    return head + style + _element("application", document)
 
 
 def _element(tag: str, value: Document) -> str:
@@ -117,7 +124,7 @@ def _clean(text: str) -> str:
     return _NOT_XML.sub("\ufffd", text)
 
 
-def _html(document: Document) -> str:
+def _html(document: Document, _: str) -> str:
     title = html.escape(document["description"])
     rows = "".join(map(_row, document["parameters"]))
     facets = "".join(map(_html_facet, document["facets"]))
@@ -147,11 +154,11 @@ def _html_facet(facet: Document) -> str:
     return "".join(parts)
 
 
-def _json(document: Document) -> bytes:
+def _json(document: Document, _: str) -> bytes:
     return msgspec.json.encode(document)
 
 
-_RENDERERS: dict[str, Callable[[Document], str | bytes]] = {
+_RENDERERS: dict[str, Callable[[Document, str], str | bytes]] = {
     "text/xml": _xml,
     "application/xml": _xml,
     "application/json": _json,

@@ -59,6 +59,13 @@ _TOKEN_ACTIONS = (
         for mode in ("subscribe", "unsubscribe")
     ),
 )
+_BATCH = Action(
+    "deliver_batch",
+    "POST",
+    "Publishes many messages at once, as lines of JSON or as a batch of CloudEvents.",
+    "batch",
+    (_TOPIC, _PERSIST, _PROPERTY),
+)
 _INFO = Action("info", "GET", "Describes the resource as XML, JSON or HTML.")
 
 _EXCHANGE_ENDPOINT = Facet(
@@ -81,6 +88,7 @@ _EXCHANGE_ENDPOINT = Facet(
             "deliver", "POST", "Publishes the body.",
             parameters=(_TOPIC, _PERSIST, _PROPERTY, _MANDATORY),
         ),
+        _BATCH,
         *_TOKEN_ACTIONS,
     ),
 )  # fmt: skip
@@ -97,6 +105,7 @@ _QUEUE_ENDPOINT = Facet(
         ),
         Action("deliver", "POST", "Puts the body into the queue.",
                parameters=(_TOPIC, _PERSIST, _PROPERTY)),
+        _BATCH,
         *_TOKEN_ACTIONS,
     ),
 )  # fmt: skip
@@ -106,8 +115,26 @@ _IDENTITY = (
     Parameter("hub.topic", "Binding key; for a queue only a label.", "body"),
 )
 _VERIFY = (
-    Parameter("hub.verify", "sync or async", "body", "sync"),
+    Parameter("hub.verify", "sync or async, or a list of both.", "body", "sync"),
     Parameter("hub.verify_token", "Echoed to the callback.", "body", ""),
+)
+_DELIVERY = (
+    Parameter("hub.lease_seconds", "How long, up to a year.", "body", "2592000"),
+    Parameter("hub.secret", "Signs the deliveries.", "body", ""),
+    Parameter("hub.signature_method", "Which way, such as sha256.", "body", ""),
+    Parameter("hub.format", "plain or a form of CloudEvents.", "body", "plain"),
+    Parameter("hub.order", "strict: nothing overtakes what failed.", "body", "loose"),
+    Parameter("hub.in_flight", "Deliveries at once; 0 for the hub's setting.", "body", "0"),
+    Parameter("hub.max_tps", "Deliveries a second; 0 for no limit.", "body", "0"),
+    Parameter("hub.ha_mode", "all, none or a number; kept and shown.", "body", "none"),
+    Parameter("hub.basic_auth", "base64 of user:password for the callback.", "body", ""),
+)
+_CONTACT = (
+    Parameter("hub.app_name", "Who subscribes; needed if a contact is given.", "body", ""),
+    Parameter("hub.contact_name", "Whom to ask.", "body", ""),
+    Parameter("hub.phone", "Of the contact.", "body", ""),
+    Parameter("hub.email", "Of the contact.", "body", ""),
+    Parameter("hub.description", "What it is for.", "body", ""),
 )
 _SUBSCRIBE = Facet(
     "subscribe",
@@ -116,17 +143,25 @@ _SUBSCRIBE = Facet(
         _INFO,
         Action(
             "subscribe", "POST", "Subscribes a callback once it has confirmed.", "subscribe",
-            (
-                *_IDENTITY,
-                *_VERIFY,
-                Parameter("hub.lease_seconds", "How long.", "body", "2592000"),
-                Parameter("hub.secret", "Signs the deliveries.", "body", ""),
-            ),
+            (*_IDENTITY, *_VERIFY, *_DELIVERY, *_CONTACT),
         ),
         Action("unsubscribe", "POST", "Ends a subscription.", "unsubscribe",
                (*_IDENTITY, *_VERIFY)),
         Action("remove", "DELETE", "Ends a subscription without asking its callback.",
                parameters=_IDENTITY),
+    ),
+)  # fmt: skip
+_SUBSCRIPTIONS = Facet(
+    "subscriptions",
+    "What is subscribed is shown here, to administrators.",
+    (
+        Action(
+            "list", "GET", "Shows the subscription with this callback and topic.",
+            parameters=(
+                Parameter("hub.callback", "URL that messages are posted to."),
+                Parameter("hub.topic", "Binding key, or topic URL."),
+            ),
+        ),
     ),
 )  # fmt: skip
 
@@ -135,4 +170,65 @@ FACETS = {
     ("endpoint", "q"): _QUEUE_ENDPOINT,
     ("subscribe", "x"): _SUBSCRIBE,
     ("subscribe", "q"): _SUBSCRIBE,
+    ("subscriptions", "x"): _SUBSCRIPTIONS,
+    ("subscriptions", "q"): _SUBSCRIPTIONS,
 }
+
+_FILTERS = (
+    *(
+        Parameter(name, "Only those of this one.", default="")
+        for name in ("vhost", "resource_type", "resource_name", "topic", "callback")
+    ),
+    Parameter("status", "active or inactive.", default=""),
+    Parameter("hub.expires", "Only those that end within so many days.", default=""),
+    Parameter("page", "Its number, from 1; without it all come at once.", default=""),
+    Parameter("page_size", "Up to 500.", default="100"),
+)
+_TOPIC_URL = (
+    Parameter("hub.topic", "URL of the topic: a feed, or an endpoint of this hub.", "body"),
+    Parameter("hub.callback", "URL that content is posted to.", "body"),
+)
+_LEASE = Parameter("hub.lease_seconds", "How long, up to 90 days.", "body", "864000")
+_CONTENT = Parameter(
+    "hub.content", "subscribe: full, or new for a feed's new entries. publish: the content itself.",
+    "body", "",
+)  # fmt: skip
+_HUB = Facet(
+    "hub",
+    "WebSub and PubSubHubbub.",
+    (
+        Action("info", "GET", "Says what it is."),
+        Action(
+            "subscribe", "POST", "Subscribes a callback; it is asked after the answer.",
+            "subscribe", (*_TOPIC_URL, _LEASE, _CONTENT, *_VERIFY[1:], *_DELIVERY[1:], *_CONTACT),
+        ),
+        Action("unsubscribe", "POST", "Ends a subscription once its callback agrees.",
+               "unsubscribe", _TOPIC_URL),
+        Action(
+            "publish", "POST", "Fetches and distributes topics that have changed.", "publish",
+            (
+                Parameter("hub.url", "URL of the topic; may be there many times.", "body"),
+                _CONTENT,
+                Parameter("hub.content_type", "Its type.", "body", ""),
+                Parameter("hub.signature", "HMAC of the content, sha256=...", "body", ""),
+            ),
+        ),
+    ),
+)  # fmt: skip
+PLACES = {
+    "/hub": _HUB,
+    "/subscriptions": Facet(
+        "subscriptions",
+        "All that is subscribed.",
+        (
+            Action("list", "GET", "Lists subscriptions.", parameters=_FILTERS),
+            Action("import", "POST", "Takes a list of subscriptions, as JSON."),
+        ),
+    ),
+    "/subscriptions/errors": Facet(
+        "errors",
+        "Subscriptions whose deliveries fail.",
+        (Action("list", "GET", "Lists them with their last error.", parameters=_FILTERS),),
+    ),
+}
+"""What belongs to no exchange and no queue, by path."""

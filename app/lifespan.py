@@ -29,6 +29,7 @@ from .http_server import HttpServer
 from .listen import Sockets, name_of, port_of
 from .nearness import Hosts, Nearness
 from .origins import Origins
+from .owners import OwnerRights
 from .routes.publish import Publisher
 from .storage import open_store, stop_store
 from .tls import certificate_name, verify
@@ -117,6 +118,7 @@ class Warren:
             self._hub_settings(),
             self._directory,
             database_url=settings.database or None,
+            rights=OwnerRights(broker.users, broker.vhosts, settings.hub_user),
         )
         await hub.start()
         broker.on_vhost_deleted = hub.forget_vhost
@@ -129,7 +131,9 @@ class Warren:
                 listener, Origins(self._base_urls(), settings.websocket_origins), hosts
             ),
         )
-        return await self._serve_http(server)
+        task = await self._serve_http(server)
+        hub.reachable()
+        return task
 
     async def _serve_amqp(self, listener: Listener) -> None:
         await listener.start(self._sockets.amqp)
@@ -191,6 +195,7 @@ class Warren:
             max_body_bytes=settings.max_message_bytes,
             correlation_id_header=settings.set_correlation_id,
             message_id_header=settings.set_message_id,
+            max_hops=settings.max_hops,
         )
         return Application(
             context, publisher, base_path=settings.base_path, is_ready=lambda: self._ready
@@ -201,15 +206,32 @@ class Warren:
         return HubSettings(
             base_urls=self._base_urls(),
             allow_loopback=settings.dev,
+            callback_ports=settings.ports_of_callbacks(),
+            allowed_networks=settings.networks_of_callbacks(),
+            own_ports=frozenset(port_of(found) for found in self._listening().values()),
             default_lease_s=settings.default_lease_s,
             max_lease_s=settings.max_lease_s,
             connect_timeout_s=settings.connect_timeout_s,
             read_timeout_s=settings.delivery_timeout_s,
             total_timeout_s=settings.delivery_timeout_s,
+            secret_overlap_s=settings.secret_overlap_s,
+            hub_default_lease_s=settings.hub_default_lease_s,
+            hub_max_lease_s=settings.hub_max_lease_s,
+            hub_user=settings.hub_user,
+            hub_check_topics=settings.hub_check_topics,
+            hub_moved_to=settings.hub_moved_to,
+            hub_publisher_secret=settings.hub_publisher_secret,
             verify_timeout_s=settings.verify_timeout_s,
             in_flight_per_subscription=settings.in_flight_per_subscription,
             max_in_flight=settings.max_in_flight,
+            max_rate=settings.max_rate,
+            max_rate_per_origin=settings.max_rate_per_origin,
+            signature_method=settings.signature_method,
             max_attempts=settings.max_attempts,
+            attempt_retention_s=settings.attempt_retention_s,
+            max_attempt_rows=settings.max_attempt_rows,
+            fetch_gap_s=settings.fetch_gap_s,
+            max_hops=settings.max_hops,
             drain_s=settings.drain_s * HUB_DRAIN_SHARE,
         )
 
@@ -217,14 +239,17 @@ class Warren:
         """Every URL at which the HTTP ports are known to be reachable."""
         hosts = ["localhost", "127.0.0.1", "[::1]", socket.gethostname()]
         hosts += [name_of(listener).rpartition(":")[0] for listener in self._sockets.http]
-        listening = {"http": self._sockets.http, "https": self._sockets.https}
         urls = [
             f"{scheme}://{host}:{port_of(found)}{self._settings.base_path}"
-            for scheme, found in listening.items()
-            if found
+            for scheme, found in self._listening().items()
             for host in hosts
         ]
         return tuple(dict.fromkeys(filter(None, [self._settings.public_url, *urls])))
+
+    def _listening(self) -> dict[str, list[socket.socket]]:
+        """The HTTP ports by scheme."""
+        both = {"http": self._sockets.http, "https": self._sockets.https}
+        return {scheme: found for scheme, found in both.items() if found}
 
     def _announce(self, took_s: float) -> None:
         for url in self._sockets.urls():

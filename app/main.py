@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 import time
@@ -19,6 +20,9 @@ from .unraisable import log_unraisable_errors
 if TYPE_CHECKING:
     from ..core.server.certificates import Certificates
 
+RESOLVER_THREADS = 32
+"""Host names are looked up there. libuv takes 4 otherwise, so four callbacks whose name server is
+silent would have all others wait."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -70,6 +74,9 @@ def _configure_logging(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneLineFormatter(LOG_FORMAT))
     logging.basicConfig(level=level.upper(), handlers=[handler])
+    for name in ("aiosqlite", "httpcore", "httpx"):
+        # They tell whole rows, URLs and headers, which may hold credentials of callbacks.
+        logging.getLogger(name).setLevel(logging.WARNING)
     if level != "debug":
         # It warns of every malformed request, which anyone can send as often as they like.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
@@ -80,5 +87,6 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         import uvloop
     except ImportError:
         return None  # it exists neither for Windows nor for every Python
+    os.environ.setdefault("UV_THREADPOOL_SIZE", str(RESOLVER_THREADS))
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory

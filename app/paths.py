@@ -11,13 +11,20 @@ from dataclasses import dataclass
 from typing import Literal, cast
 from urllib.parse import quote, unquote_to_bytes
 
+from ..hub.upstream.upstream import CALLBACK_PATH
 from .problems import Problem
 
 Letter = Literal["x", "q"]
 ALIAS = "/rabbithub"
-FACETS = frozenset({b"endpoint", b"subscribe"})
+FACETS = frozenset({b"endpoint", b"subscribe", b"subscriptions"})
+HUB_PATH = b"/hub"
+PLACES = frozenset({HUB_PATH, b"/subscriptions", b"/subscriptions/errors"})
+CAPABILITY_PATH = "/in/"
+SECRET_PLACES = (CAPABILITY_PATH.encode(), CALLBACK_PATH.encode())
 API = b"api"
 FORBIDDEN = frozenset("\0\r\n")
+MAX_NAME_BYTES = 255
+MAX_URL_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +47,30 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A path of the hub that names no resource, such as `/subscriptions`."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecretPath:
+    """A path whose last segment is the credential of whoever uses it."""
+
+    place: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
 class ApiPath:
     """A path below `/api`, not decoded."""
 
     segments: tuple[bytes, ...]
 
     def parts(self) -> tuple[str, ...]:
-        """Raises `Problem` 400 as `decode` does."""
-        return tuple(map(decode, self.segments))
+        """Raises `Problem` 400 as `decode` does; below `/api/hub` a part may be a URL."""
+        limit = MAX_URL_BYTES if self.segments[0] == b"hub" else MAX_NAME_BYTES
+        return tuple(decode(segment, limit) for segment in self.segments)
 
 
 class Prefixes:
@@ -59,6 +82,8 @@ class Prefixes:
 
     def split(self, raw_path: bytes) -> tuple[str, bytes]:
         """The prefix that was there (maybe empty) and the rest, which starts with a slash."""
+        if raw_path == HUB_PATH:  # the hub also where the base path is called so
+            return "", raw_path
         for prefix in self._prefixes:
             if raw_path.startswith(prefix) and raw_path[len(prefix) :][:1] in (b"", b"/"):
                 return prefix.decode(), raw_path[len(prefix) :] or b"/"
@@ -79,13 +104,24 @@ def parse(raw_path: bytes) -> Target | None:
     return Target(facet.decode(), vhost, cast(Letter, letter.decode()), decode(name))
 
 
+def parse_place(raw_path: bytes) -> Place | None:
+    return Place(raw_path.decode()) if raw_path in PLACES else None
+
+
+def parse_secret(raw_path: bytes) -> SecretPath | None:
+    for place in SECRET_PLACES:
+        if raw_path.startswith(place) and raw_path.count(b"/") == place.count(b"/"):
+            return SecretPath(place.decode(), raw_path[len(place) :].decode("latin-1"))
+    return None
+
+
 def parse_api(raw_path: bytes) -> ApiPath | None:
     """None if the path is not below `/api`."""
     root, *segments = raw_path.split(b"/")[1:]
     return ApiPath(tuple(segments)) if root == API and segments else None
 
 
-def decode(segment: bytes) -> str:
+def decode(segment: bytes, limit: int = MAX_NAME_BYTES) -> str:
     """Percent-decodes once. Raises `Problem` 400 for CR, LF, NUL and what is not UTF-8."""
     try:
         text = unquote_to_bytes(segment).decode()
@@ -93,6 +129,6 @@ def decode(segment: bytes) -> str:
         raise Problem(400, "a path segment is not UTF-8") from error
     if not FORBIDDEN.isdisjoint(text):
         raise Problem(400, "a name must not contain CR, LF or NUL")
-    if len(text.encode()) > 255:
-        raise Problem(400, "a name has more than 255 bytes")
+    if len(text.encode()) > limit:
+        raise Problem(400, f"a name has more than {limit} bytes")
     return text

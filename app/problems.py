@@ -142,7 +142,8 @@ def _from_protocol(error: ProtocolError) -> Problem:
 
 def _from_hub(error: HubError) -> Problem:
     members = {"field": error.field, "value": error.value, "limit": error.limit}
-    return Problem(error.status, str(error), title=error.title, members=members)
+    headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
+    return Problem(error.status, str(error), title=error.title, headers=headers, members=members)
 
 
 def _status_of(error: AuthError) -> int:

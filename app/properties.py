@@ -8,17 +8,20 @@ as RabbitHub's `x-rabbithub-msg_header: k=v,k2=v2`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from ..core.model import PROPERTY_NAMES, FieldValue, Properties, Table
+from ..hub.deliver.envelope import HOPS
 from .problems import Problem
 
 TRANSIENT, PERSISTENT = 1, 2
 MAX_SHORT_STRING_BYTES = 255
 MAX_TIMESTAMP = 253_402_300_799  # the last second of the year 9999
 MAX_QUERY_FIELDS = 100
+MAX_HOPS_SAID = 2**31 - 2  # so that one more is an AMQP integer
 CONTROL = frozenset(chr(code) for code in (*range(32), 127)) - {"\t"}
 
 ENCODINGS = frozenset(
@@ -30,8 +33,11 @@ ENCODINGS = frozenset(
 RABBITHUB_HEADERS = b"x-rabbithub-msg_header"
 HEADER_PREFIX = b"x-amqp-header-"
 PROPERTY_PREFIX = b"x-amqp-"
+HOPS_HEADER = b"x-hub-hops"
 PLAIN_HEADERS = {b"content-type": "content_type", b"content-encoding": "content_encoding"}
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+BATCH = "batch"
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
@@ -42,20 +48,32 @@ class Publish(NamedTuple):
     routing_key: str
     properties: Properties
     mandatory: bool
+    is_batch: bool
+    has_topic: bool
+    """Whether `hub.topic` was given."""
 
 
-def read(query_string: bytes, headers: RawHeaders, correlation_id_header: str = "") -> Publish:
-    """Raises `Problem` 400 for a bad value, 415 for an unknown or repeated content encoding."""
+def read(
+    query_string: bytes,
+    headers: RawHeaders,
+    correlation_id_header: str = "",
+    max_hops: int = sys.maxsize,
+) -> Publish:
+    """Raises `Problem` 400 for a bad value, 415 for an unknown or repeated content encoding, 508
+    for what has come over more hubs than `max_hops`."""
     query = parse_query(query_string)
-    if "hub.mode" in query:
+    is_batch = query.get("hub.mode") == BATCH
+    if "hub.mode" in query and not is_batch:
         raise Problem(400, f"hub.mode '{query['hub.mode']}' is no operation of a POST here")
-    values = _from_headers(headers, correlation_id_header)
+    values = _from_headers(headers, correlation_id_header, max_hops)
     values |= _from_query(query)
     values.setdefault("delivery_mode", _delivery_mode(query.get("hub.persistmsg", "1")))
     return Publish(
         short_string("hub.topic", query.get("hub.topic", "")),
         Properties(**values),
         flag("amqp.mandatory", query.get("amqp.mandatory", "false")),
+        is_batch,
+        "hub.topic" in query,
     )
 
 
@@ -105,13 +123,16 @@ def _from_query(query: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-def _from_headers(headers: RawHeaders, correlation_id_header: str) -> dict[str, Any]:
+def _from_headers(headers: RawHeaders, correlation_id_header: str, max_hops: int) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     explicit: dict[str, Any] = {}
     table: Table = {}
+    hops = 0
     correlation = correlation_id_header.lower().encode()
     for name, raw in headers:
-        if name in PLAIN_HEADERS:
+        if name == HOPS_HEADER:
+            hops = max(hops, _hops(text(name, raw), max_hops))
+        elif name in PLAIN_HEADERS:
             _put_plain(plain, PLAIN_HEADERS[name], text(name, raw))
         elif name == RABBITHUB_HEADERS:
             table |= _rabbithub_headers(text(name, raw))
@@ -123,9 +144,26 @@ def _from_headers(headers: RawHeaders, correlation_id_header: str) -> dict[str, 
             _put_property(explicit, name, raw)
         elif name == correlation:
             plain["correlation_id"] = _string(correlation_id_header, text(name, raw))
+    if hops:
+        table[HOPS] = hops
     if table:
         plain["headers"] = table
     return plain | explicit
+
+
+def _hops(value: str, max_hops: int) -> int:
+    """The hubs that the message has passed, this one included. A loop ends here, as long as every
+    hub in it passes the number on."""
+    hops = _integer(0, MAX_HOPS_SAID)("X-Hub-Hops", value) + 1
+    if hops > max_hops:
+        raise Problem(
+            508,
+            f"the message has come over {hops - 1} hops and max_hops is {max_hops}: "
+            "hubs that are subscribed to each other send it round",
+            title="Loop Detected",
+            members={"field": "X-Hub-Hops", "value": str(hops - 1), "limit": str(max_hops)},
+        )
+    return hops
 
 
 def _put_plain(values: dict[str, Any], name: str, value: str) -> None:

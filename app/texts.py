@@ -16,6 +16,8 @@ from ..core.amount import read_amount
 Network = IPv4Network | IPv6Network
 
 SEGMENT_MIN_BYTES, SEGMENT_MAX_BYTES = 65_536, 2**31
+MAX_PORT = 65_535
+ANY = "any"
 _MAPPED = IPv6Network("::ffff:0:0/96")
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _ORIGIN = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
@@ -62,6 +64,32 @@ def _network(text: str) -> Network:
         plain = f"{found.network_address.ipv4_mapped}/{found.prefixlen - _MAPPED.prefixlen}"
         raise ValueError(f"'{text}' has addresses of IPv4: write {plain}")
     return found
+
+
+def callback_networks(text: str) -> list[Network]:
+    """As `networks`, without those on which only this machine is."""
+    found = networks(text)
+    for one in found:
+        if one.is_loopback:
+            raise ValueError(f"'{one}' is loopback, which `dev` alone allows")
+    return found
+
+
+def ports(text: str) -> frozenset[int] | None:
+    """`80, 443, 8080`, or None for `any`."""
+    if text.strip() == ANY:
+        return None
+    found = frozenset(map(_port, _listed(text)))
+    if not found:
+        raise ValueError(f"'{text}' names no port; `{ANY}` is all of them")
+    return found
+
+
+def _port(text: str) -> int:
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_PORT))
+    if not is_number or not 1 <= int(text) <= MAX_PORT:
+        raise ValueError(f"'{text}' is no port from 1 to {MAX_PORT}")
+    return int(text)
 
 
 def origins(text: str) -> list[str]:

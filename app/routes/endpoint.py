@@ -16,6 +16,7 @@ from ...core.model import Table
 from ...core.rights import to_declare
 from ...hub.engine.port import ExchangeSpec, QueueInfo, QueueSpec
 from ...hub.requests import Resource
+from ..access import require_vhost
 from ..context import Context
 from ..describe import describe
 from ..paths import Target
@@ -24,6 +25,7 @@ from ..properties import flag, parse_query, short_string
 
 MAX_INTEGER = 2**63 - 1
 GENERATED = "amq.gen-"
+STYLESHEET = "static/description.xsl"
 DEFAULT_EXCHANGE = ExchangeSpec("", "direct")
 """In no engine's list of exchanges, but publishing to it works."""
 
@@ -36,18 +38,45 @@ async def endpoint(context: Context, request: Request, target: Target) -> Respon
             return await _put(context, request, target, query)
         case "DELETE", None:
             return await _delete(context, request, target, query)
-        case "GET", None:
+        case (("GET" | "HEAD"), None):
             return await describe_resource(context, request, target)
-        case "GET", "generate_token":
+        case (("GET" | "HEAD"), "generate_token"):
             return await _generate_token(context, request, target, query)
-        case "GET", ("subscribe" | "unsubscribe") as use:
+        case (("GET" | "HEAD"), ("subscribe" | "unsubscribe") as use):
             return await _answer_challenge(context, request, target, query, use)
     raise Problem(400, f"{request.method} with that hub.mode", title="Invalid operation")
 
 
 async def describe_resource(context: Context, request: Request, target: Target) -> Response:
-    await context.user_in(request, target.vhost)
-    return describe(target, await find(context, target), request.headers.get("accept", ""))
+    await _reader(context, request, target.vhost)
+    found = await find(context, target)
+    response = describe(target, found, request.headers.get("accept", ""), _stylesheet(request))
+    if target.facet == "endpoint":
+        response.headers["Link"] = _links(context, request, target)
+    return response
+
+
+async def _reader(context: Context, request: Request, vhost: str) -> User:
+    """Without credentials it is `hub_user`, who may then subscribe at `/hub` to what is found."""
+    stand_in = context.broker.users.get(context.hub.settings.hub_user)
+    if stand_in is None or "authorization" in request.headers:
+        return await context.user_in(request, vhost)
+    require_vhost(stand_in, vhost, context.vhosts)
+    return stand_in
+
+
+def _links(context: Context, request: Request, target: Target) -> str:
+    """Where the resource is subscribed to, and the name of the topic that it is (WebSub 4)."""
+    topic = parse_query(request.scope["query_string"]).get("hub.topic")
+    key = "" if topic is None else "?hub.topic=" + quote(topic, safe="")
+    base_url = context.base_url(request)
+    return f'<{base_url}/hub>; rel="hub", <{base_url}{target.path()}{key}>; rel="self"'
+
+
+def _stylesheet(request: Request) -> str:
+    """Relative, for nobody knows which path a proxy has put before ours."""
+    below: bytes = request.scope["raw_path"][len(request.scope["prefix"]) :]
+    return "../" * (below.count(b"/") - 1) + STYLESHEET
 
 
 async def find(context: Context, target: Target) -> ExchangeSpec | QueueInfo:
@@ -182,7 +211,7 @@ async def _generate_token(
     user = await context.user_in(request, target.vhost)
     user.require(target.vhost, "write", target.kind, target.name)
     await find(context, target)
-    token = context.hub.generate_token(_resource(target), query.get("hub.intended_use"))
+    token = context.hub.shortcuts.generate_token(_resource(target), query.get("hub.intended_use"))
     return Response(
         f"hub.verify_token={quote(token, safe='')}",
         media_type="application/x-www-form-urlencoded",
@@ -199,7 +228,7 @@ async def _answer_challenge(
     """
     if "authorization" in request.headers:
         await context.user_in(request, target.vhost)
-    context.hub.check_token(query.get("hub.verify_token"), _resource(target), use)
+    context.hub.shortcuts.check_token(query.get("hub.verify_token"), _resource(target), use)
     challenge = query.get("hub.challenge")
     if challenge is None:
         raise Problem(400, "hub.challenge is required")

@@ -1,12 +1,18 @@
-"""The paths that belong to no resource: landing page, health, OpenAPI document."""
+"""The paths that belong to no resource: landing page, health, OpenAPI document, static files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route, Router
+from starlette.routing import Mount, Route, Router
+from starlette.staticfiles import StaticFiles
+
+from ..problems import Problem
+
+STATIC = Path(__file__).parents[2] / "static"
 
 LANDING = """\
 Warren, an HTTP-first pubsub hub.
@@ -15,9 +21,12 @@ PUT  /endpoint/x/NAME?amqp.exchange_type=topic   declare an exchange
 POST /endpoint/x/NAME?hub.topic=KEY              publish to it
 POST /subscribe/x/NAME                           subscribe a callback
      /endpoint/q/NAME, /subscribe/q/NAME         the same for queues
+POST /hub                                        WebSub: subscribe, unsubscribe, publish
+GET  /subscriptions                              all of them, for administrators
 
 /openapi.json has the rest.
 """
+_ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
 
 
 def plain_routes(is_ready: Callable[[], bool]) -> Router:
@@ -29,17 +38,24 @@ def plain_routes(is_ready: Callable[[], bool]) -> Router:
 
     return Router(
         [
-            Route("/", _landing),
+            Route("/", _landing, methods=_ALL_METHODS),
             Route("/health/live", _live),
             Route("/health/ready", ready),
             Route("/openapi.json", _openapi),
+            Mount("/static", StaticFiles(directory=STATIC)),
         ],
         redirect_slashes=False,
     )
 
 
-async def _landing(_: Request) -> Response:
-    return Response(LANDING, media_type="text/plain")
+async def _landing(request: Request) -> Response:
+    """Raises `Problem` 501 for the methods that RabbitHub answers so."""
+    match request.method:
+        case "GET" | "HEAD":
+            return Response(LANDING, media_type="text/plain")
+        case "POST":
+            return Response("You posted!", media_type="text/plain")
+    raise Problem(501, f"{request.method} is not possible here")
 
 
 async def _live(_: Request) -> Response:

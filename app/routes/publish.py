@@ -9,9 +9,10 @@ the way: no routing table, no middleware.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Container
+from collections.abc import Awaitable, Callable, Container, Iterable
 from dataclasses import dataclass, replace
 
+import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
@@ -23,10 +24,13 @@ from ...hub.engine.port import Engine, Outcome
 from ..access import has_topic, require_topic, require_vhost
 from ..authentication import Authenticator
 from ..body import read_body
+from ..cross_site import SIGNS, refuse_other_sites
 from ..paths import Target
 from ..problems import Problem, busy, low_on_disk, low_on_memory, problem_of
-from ..properties import PLAIN_HEADERS, PROPERTY_PREFIX, RABBITHUB_HEADERS, read
+from ..properties import HOPS_HEADER, PLAIN_HEADERS, PROPERTY_PREFIX, RABBITHUB_HEADERS, read
+from .batch import publish_batch, read_batch
 
+MAX_HOPS = 20
 MAX_PLANS = 4096
 MAX_KEY_BYTES = 2048
 """Longer paths, queries and headers are not kept: 4,096 of them must not fill the memory."""
@@ -50,6 +54,21 @@ class Plan:
     mandatory: bool
     has_topic: bool
     """Else it depends on the type that the exchange has when it is published to."""
+    is_batch: bool
+    has_key: bool
+    """Whether the routing key was given: the messages of a batch may bring their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """What allows a publish in the name of a user who is not who sends it, and what it says."""
+
+    user: User
+    target: Target
+    query_string: bytes
+    headers: list[tuple[bytes, bytes]]
+    routing_key: str | None = None
+    """The only one that may be used; None leaves it to `hub.topic`."""
 
 
 class Publisher:
@@ -63,6 +82,7 @@ class Publisher:
         max_body_bytes: int,
         correlation_id_header: str = "",
         message_id_header: str = "",
+        max_hops: int = MAX_HOPS,
     ) -> None:
         self._engine = engine
         self._authenticator = authenticator
@@ -72,7 +92,10 @@ class Publisher:
         self._max_body_bytes = max_body_bytes
         self._correlation_id_header = correlation_id_header.lower().encode()
         self._message_id_header = message_id_header.lower().encode()
-        self._mapped = frozenset({*PLAIN_HEADERS, RABBITHUB_HEADERS, self._correlation_id_header})
+        self._max_hops = max_hops
+        self._mapped = frozenset(
+            {*PLAIN_HEADERS, RABBITHUB_HEADERS, HOPS_HEADER, *SIGNS, self._correlation_id_header}
+        )
         self._plans: dict[Key, Plan] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, target: Target) -> None:
@@ -83,22 +106,62 @@ class Publisher:
             if plan.version != plan.user.version or not plan.has_topic:
                 # It may have taken minutes, and the right, or the user, may be gone.
                 plan = await self._permitted(scope, target)
-            headers = await self._publish(plan, body)
+            headers, answer = await self._publish(plan, body)
         except ClientDisconnect:
             return
         except Exception as error:
             await problem_of(error).response()(scope, receive, send)
             return
         await send({"type": "http.response.start", "status": 202, "headers": headers})
-        await send({"type": "http.response.body", "body": b""})
+        await send({"type": "http.response.body", "body": answer})
+
+    def mapped(self, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """Those that say something about the message."""
+        return [
+            field
+            for field in headers
+            if field[0] in self._mapped or field[0].startswith(PROPERTY_PREFIX)
+        ]
+
+    async def publish_as(
+        self, permit: Callable[[bytes | None], Awaitable[Permit | None]], receive: Receive
+    ) -> tuple[list[tuple[bytes, bytes]], bytes]:
+        """Publishes what is posted to a secret URL; gives headers and body of the 202.
+
+        `permit` is asked before the body comes, with None, and again when it is there, for it may
+        have taken minutes; it raises what is to be answered instead, and gives None for what was
+        published before.
+        """
+        first = await permit(None)
+        if first is not None:
+            await self._permitted_as(first)
+        self._admit()
+        body = await read_body(receive, self._max_body_bytes)
+        found = await permit(body)
+        if found is None:
+            return [(b"content-length", b"0")], b""
+        return await self._publish(await self._permitted_as(found), body)
+
+    async def _permitted_as(self, permit: Permit) -> Plan:
+        """Not kept: with ids of messages among its headers it may be needed once."""
+        plan = self._make(permit.user, permit.target, permit.query_string, permit.headers)
+        key = permit.routing_key
+        if key is not None:
+            plan = replace(plan, routing_key=key, has_key=True, has_topic=plan.queue is not None)
+        if not plan.has_topic:
+            await self._require_topic(plan)
+        return plan
 
     async def _permitted(self, scope: Scope, target: Target) -> Plan:
         plan = await self._plan(scope, target)
         if not plan.has_topic:
-            await require_topic(
-                self._engine, plan.user, "write", plan.vhost, plan.exchange, plan.routing_key
-            )
+            await self._require_topic(plan)
         return plan
+
+    async def _require_topic(self, plan: Plan) -> None:
+        await require_topic(
+            self._engine, plan.user, "write", plan.vhost, plan.exchange, plan.routing_key
+        )
 
     async def _plan(self, scope: Scope, target: Target) -> Plan:
         authorization = None
@@ -115,6 +178,7 @@ class Publisher:
         key = (user, scope["raw_path"], scope["query_string"], tuple(mapped))
         plan = self._plans.get(key)
         if plan is None or plan.version != user.version:
+            refuse_other_sites(scope)
             plan = self._make(user, target, scope["query_string"], mapped)
             self._keep(key, plan)
         return plan
@@ -124,7 +188,7 @@ class Publisher:
     ) -> Plan:
         require_vhost(user, target.vhost, self._vhosts)
         user.require(target.vhost, "write", target.kind, target.name)
-        wish = read(query_string, headers, self._correlation_id_header.decode())
+        wish = read(query_string, headers, self._correlation_id_header.decode(), self._max_hops)
         _check_user_id(wish.properties.user_id, user)
         is_queue = target.letter == "q"
         return Plan(
@@ -137,19 +201,29 @@ class Publisher:
             properties=wish.properties,
             mandatory=wish.mandatory and not is_queue,
             has_topic=is_queue
+            or (wish.is_batch and not wish.has_topic)  # each message's own is looked at then
             or has_topic(user, "write", target.vhost, target.name, wish.routing_key),
+            is_batch=wish.is_batch,
+            has_key=wish.has_topic,
         )
 
     def _keep(self, key: Key, plan: Plan) -> None:
         _, raw_path, query_string, mapped = key
+        if any(name in SIGNS for name, _ in mapped):
+            return  # of browsers, which are asked each time: the key has no host
         if len(raw_path) + len(query_string) + sum(map(_size, mapped)) > MAX_KEY_BYTES:
             return
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
         self._plans[key] = plan
 
-    async def _publish(self, plan: Plan, body: bytes) -> list[tuple[bytes, bytes]]:
-        """The headers of the 202, which is sent only after the engine's confirm."""
+    async def _publish(self, plan: Plan, body: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
+        """Headers and body of the 202, which is sent only after the engine's confirm."""
+        if plan.is_batch:
+            return await self._publish_batch(plan, body)
+        return await self._publish_one(plan, body), b""
+
+    async def _publish_one(self, plan: Plan, body: bytes) -> list[tuple[bytes, bytes]]:
         self._admit()  # again: the body may have taken its time
         properties = plan.properties
         if self._message_id_header and properties.message_id is None:
@@ -168,6 +242,30 @@ class Publisher:
         if outcome is Outcome.UNROUTED and plan.mandatory:
             raise Problem(404, "no queue wants the message", title="No route")
         return self._answer_headers(properties)
+
+    async def _publish_batch(
+        self, plan: Plan, body: bytes
+    ) -> tuple[list[tuple[bytes, bytes]], bytes]:
+        self._admit()
+        key = plan.routing_key if plan.has_key else None
+        portions = read_batch(plan.properties, key, body)
+        own = {portion.routing_key for portion in portions} if key is None else set()
+        for topic in own if plan.queue is None else ():
+            await require_topic(self._engine, plan.user, "write", plan.vhost, plan.exchange, topic)
+        count = sum(len(portion.bodies) for portion in portions)
+        self._waiting += 1
+        try:
+            outcome = await publish_batch(
+                self._engine, plan.vhost, plan.exchange, plan.queue, portions
+            )
+        finally:
+            self._waiting -= 1
+        if outcome.unrouted and plan.mandatory:
+            detail = f"no queue wants {outcome.unrouted} of the {count} messages"
+            raise Problem(404, detail, title="No route")
+        answer = msgspec.json.encode({"published": count, "unrouted": outcome.unrouted})
+        length = str(len(answer)).encode()
+        return [(b"content-type", b"application/json"), (b"content-length", length)], answer
 
     def _admit(self) -> None:
         """Raises `Problem` 503 or 507 while publishers have to wait."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
 import httpx
@@ -21,6 +22,7 @@ from warren.hub.engine.port import BindingSpec, Delivery, ExchangeSpec, Message,
 from warren.hub.errors import NotSubscribed, TokenRefused
 from warren.hub.requests import Resource, SubscribeRequest, SubscribeResult
 from warren.hub.service import Hub
+from warren.hub.settings import HubSettings
 
 GUEST = ("guest", "guest")
 LIMIT = 16 * 1024
@@ -28,13 +30,23 @@ LIMIT = 16 * 1024
 
 @dataclass
 class FakeHub:
-    """Records what it is asked; a token is `use:letter:name`."""
+    """Records what its parts are asked; a token is `use:letter:name`."""
 
     asked: list[tuple[str, SubscribeRequest]] = field(default_factory=list)
     removed: list[tuple[Resource, str, str]] = field(default_factory=list)
     verified: bool = True
-    sink: Resource | None = None
+    bound: Resource | None = None
     error: Exception | None = None
+    settings: HubSettings = field(default_factory=HubSettings)
+    forgotten: list[str] = field(default_factory=list)
+
+    @property
+    def subscriptions(self) -> FakeHub:
+        return self
+
+    @property
+    def shortcuts(self) -> FakeHub:
+        return self
 
     async def subscribe(self, request: SubscribeRequest) -> SubscribeResult:
         return self._answer("subscribe", request)
@@ -47,6 +59,9 @@ class FakeHub:
             raise self.error
         self.asked.append((mode, request))
         return SubscribeResult(self.verified, 600)
+
+    def forget_owner(self, owner: str) -> None:
+        self.forgotten.append(owner)
 
     async def remove(self, source: Resource, topic: str, callback: str) -> None:
         if topic == "unknown":
@@ -62,8 +77,8 @@ class FakeHub:
         if token != f"{use}:{resource.kind}:{resource.name}":
             raise TokenRefused("is not for this", field="hub.verify_token")
 
-    def shortcut_sink(self, request: SubscribeRequest, use: str) -> Resource | None:
-        return self.sink
+    def sink(self, request: SubscribeRequest, use: str) -> Resource | None:
+        return self.bound
 
 
 @dataclass
@@ -158,6 +173,17 @@ def world() -> Iterator[World]:
     )
     yield World(broker, engine, hub, users, context)
     authenticator.close()
+
+
+@pytest.fixture
+async def hub(world: World, tmp_path: Path) -> AsyncIterator[Hub]:
+    """A real one in place of the one that records; callbacks may be on this machine."""
+    settings = HubSettings(allow_loopback=True, base_urls=("http://hub",))
+    hub = Hub(world.engine, settings, tmp_path)
+    world.context = replace(world.context, hub=hub)
+    await hub.start()
+    yield hub
+    await hub.stop()
 
 
 @pytest.fixture

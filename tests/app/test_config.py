@@ -79,6 +79,8 @@ def test_what_orchestrators_set_is_not_ours() -> None:
         ({}, {"WARREN_MEMORY_LIMIT": "5MX"}, "environment: memory_limit: '5MX': no unit 'MX'"),
         ({"disk_free_limit": "5000000"}, {}, "command line: disk_free_limit: "),
         ({"max_lease_s": "5"}, {}, "default_lease_s is 2592000, more than max_lease_s 5"),
+        ({"hub_max_lease_s": "5"}, {}, "hub_default_lease_s is 864000, more than hub_max_lease_s"),
+        ({"hub_moved_to": "elsewhere"}, {}, "command line: hub_moved_to: "),
         ({"config": "/nowhere/at/all"}, {}, "file /nowhere/at/all: No such file"),
         ({"segment_bytes": "0.5"}, {}, "command line: segment_bytes: '0.5' is neither"),
         ({}, {"WARREN_SEGMENT_BYTES": "1KiB"}, "environment: segment_bytes: '1KiB' is not between"),
@@ -87,6 +89,8 @@ def test_what_orchestrators_set_is_not_ours() -> None:
         ({"proxy_protocol_from": "10.0.0.1/8"}, {}, "command line: proxy_protocol_from: '10."),
         ({"websocket_origins": "a.org"}, {}, "command line: websocket_origins: 'a.org' is no"),
         ({"tls_hosts": "a=b"}, {}, "command line: tls_hosts: 'a=b' is not of the form"),
+        ({"allow_networks": "::1"}, {}, "command line: allow_networks: '::1/128' is loopback"),
+        ({}, {"WARREN_CALLBACK_PORTS": "0"}, "environment: callback_ports: '0' is no port from 1"),
         ({"consumer_timeout": "-1"}, {}, "command line: consumer_timeout: "),
         (
             {"tls_verify_clients": "maybe"}, {},
@@ -151,6 +155,17 @@ def test_amounts(tmp_path: Path) -> None:
     settings = load({"config": str(file)}, {})
     assert settings.memory_amount() == Amount(0, 0.4)
     assert settings.disk_free_amount() == Amount(2 * 10**9, 0.0)
+
+
+def test_where_callbacks_may_be(tmp_path: Path) -> None:
+    assert Settings().networks_of_callbacks() == ()
+    assert Settings().ports_of_callbacks() == frozenset({80, 443})
+    settings = load({"allow_networks": "10.0.0.0/8", "callback_ports": "any"}, {})
+    assert [str(one) for one in settings.networks_of_callbacks()] == ["10.0.0.0/8"]
+    assert settings.ports_of_callbacks() is None
+    file = tmp_path / "warren.toml"
+    file.write_text("callback_ports = 8080\n")
+    assert load({"config": str(file)}, {}).ports_of_callbacks() == frozenset({8080})
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,11 @@ from __future__ import annotations
 import logging
 import sys
 
+import httpx
+import pytest
+
+from tests.support.http import Callback
+from tests.support.server import WarrenServer
 from warren.app.main import LOG_FORMAT, OneLineFormatter
 
 
@@ -31,3 +36,21 @@ def test_a_traceback_keeps_its_lines() -> None:
         lines = formatted("broken", error=sys.exception() or error).splitlines()
     assert lines[0].endswith("broken")
     assert lines[-1] == "ValueError: here"
+
+
+@pytest.mark.parametrize("level", ["debug", "info"])
+def test_what_callbacks_are_sent_is_in_no_log(callback: Callback, level: str) -> None:
+    with WarrenServer(env={"WARREN_LOG_LEVEL": level}) as server:
+        form = {
+            "hub.mode": "subscribe",
+            "hub.topic": "#",
+            "hub.callback": f"{callback.url}?token=t0ken",
+            "hub.secret": "s3cret",
+            "hub.verify_token": "v3rify",
+            "hub.basic_auth": "bWU6eW91",
+        }
+        url = f"{server.http_url}/subscribe/x/amq.topic"
+        assert httpx.post(url, data=form, auth=("guest", "guest")).status_code == 204
+        output = server.output()
+    for secret in ("t0ken", "s3cret", "v3rify", "bWU6eW91"):
+        assert secret not in output

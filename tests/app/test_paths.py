@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from warren.app.paths import Prefixes, Target, parse
+from warren.app.paths import (
+    ApiPath,
+    Place,
+    Prefixes,
+    SecretPath,
+    Target,
+    parse,
+    parse_api,
+    parse_place,
+    parse_secret,
+)
 from warren.app.problems import Problem
 
 
@@ -23,6 +33,8 @@ from warren.app.problems import Problem
         (b"/endpoint/x/%", Target("endpoint", "/", "x", "%")),
         (b"/endpoint/endpoint/x/x", Target("endpoint", "endpoint", "x", "x")),
         (b"/a%2Fb/subscribe/x/c", Target("subscribe", "a/b", "x", "c")),
+        (b"/a%2Fb/subscriptions/x/c", Target("subscriptions", "a/b", "x", "c")),
+        (b"/subscriptions/endpoint/x/c", Target("endpoint", "subscriptions", "x", "c")),
         (b"//endpoint/x/c", Target("endpoint", "", "x", "c")),
     ],
 )
@@ -78,3 +90,43 @@ def test_prefixes(path: bytes, split: tuple[str, bytes]) -> None:
         assert Prefixes("/base").split(path) == split
     else:
         assert Prefixes("/base/hub").split(path) == split
+
+
+def test_secrets() -> None:
+    assert parse_secret(b"/in/abc") == SecretPath("/in/", "abc")
+    assert parse_secret(b"/in/") == SecretPath("/in/", "")
+    assert parse_secret(b"/in/%2F\xff") == SecretPath("/in/", "%2F\xff")
+    for path in (b"/in", b"/in/a/b", b"/inn/a", b"/x/in/a", b"/"):
+        assert parse_secret(path) is None
+
+
+def test_places() -> None:
+    assert parse_place(b"/subscriptions/errors") == Place("/subscriptions/errors")
+    for path in (b"/subscriptions/", b"/Subscriptions", b"/subscriptions/x", b"/%73ubscriptions"):
+        assert parse_place(path) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [
+        (b"/api/users/a%2Fb", ("users", "a/b")),
+        (b"/api/hub/" + b"a" * 8192, ("hub", "a" * 8192)),
+        (b"/api/", ("",)),
+    ],
+)
+def test_parts_of_the_api(path: bytes, parts: tuple[str, ...]) -> None:
+    found = parse_api(path)
+    assert found is not None
+    assert found.parts() == parts
+
+
+@pytest.mark.parametrize(
+    "path", [b"/api/users/" + b"a" * 256, b"/api/hub/" + b"a" * 8193, b"/api/hub/%0a"]
+)
+def test_parts_that_can_not_be(path: bytes) -> None:
+    """A name has 255 bytes at most; below `/api/hub` a part may be a URL."""
+    found = parse_api(path)
+    assert isinstance(found, ApiPath)
+    with pytest.raises(Problem) as refusal:
+        found.parts()
+    assert refusal.value.status == 400

@@ -6,7 +6,15 @@ from ipaddress import ip_network
 
 import pytest
 
-from warren.app.texts import HostFiles, hosts, networks, origins, segment_size
+from warren.app.texts import (
+    HostFiles,
+    callback_networks,
+    hosts,
+    networks,
+    origins,
+    ports,
+    segment_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -103,3 +111,29 @@ def test_hosts() -> None:
 def test_no_hosts(value: str | dict[str, HostFiles], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         hosts(value)
+
+
+def test_networks_of_callbacks() -> None:
+    assert callback_networks("10.0.0.0/8,fd00::/8") == [
+        ip_network("10.0.0.0/8"), ip_network("fd00::/8"),
+    ]  # fmt: skip
+    for loopback in ("127.0.0.0/8", "10.0.0.0/8,127.0.0.1", "::1"):
+        with pytest.raises(ValueError, match="is loopback, which `dev` alone allows"):
+            callback_networks(loopback)
+
+
+def test_ports() -> None:
+    assert ports("80, 443,8080") == frozenset({80, 443, 8080})
+    assert ports("65535") == frozenset({65_535})
+    assert ports(" any ") is None
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "80,http", "-1", "100000", "\u0664", "any,80"])
+def test_no_ports(text: str) -> None:
+    with pytest.raises(ValueError, match="is no port from 1 to 65535"):
+        ports(text)
+
+
+def test_no_port_at_all() -> None:
+    with pytest.raises(ValueError, match="names no port; `any` is all of them"):
+        ports(" , ")

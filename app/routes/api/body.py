@@ -27,6 +27,23 @@ class Body:
     def __contains__(self, key: str) -> bool:
         return key in self._found
 
+    def has(self, key: str) -> bool:
+        """Whether it is given; null is as absent."""
+        return self._found.get(key) is not None
+
+    def everything(self) -> dict[str, Any]:
+        """All keys, for a part that reads them by itself."""
+        return self._found
+
+    def inner(self, key: str) -> Body:
+        """The object in it."""
+        found = Body(b"")
+        found._found = self.table(key)
+        return found
+
+    def is_false(self, key: str) -> bool:
+        return self._found.get(key) is False
+
     def text(self, key: str) -> str:
         found = self._required(key)
         if not isinstance(found, str):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -14,12 +14,27 @@ from ....core.policy.keys import PolicyError
 from ...context import Context
 from ...paths import ApiPath
 from ...problems import Problem, problem_of
-from . import limits, permissions, policies, users, vhosts
+from . import (
+    hub_attempts,
+    hub_capabilities,
+    hub_dead_letters,
+    hub_subscriptions,
+    hub_topics,
+    hub_upstreams,
+    limits,
+    permissions,
+    policies,
+    users,
+    vhosts,
+)
 from .call import Call
 from .route import Methods, Routes
 
 TABLES: tuple[Routes, ...] = (
     vhosts.ROUTES, users.ROUTES, permissions.ROUTES, policies.ROUTES, limits.ROUTES,
+    hub_capabilities.ROUTES, hub_upstreams.ROUTES, hub_subscriptions.ROUTES,
+    hub_topics.ROUTES,
+    hub_attempts.ROUTES, hub_dead_letters.ROUTES,
 )  # fmt: skip
 _WORDS = {
     400: "bad_request",
@@ -31,6 +46,7 @@ _WORDS = {
     412: "precondition_failed",
     413: "payload_too_large",
     415: "unsupported_media_type",
+    422: "unprocessable_entity",
     429: "too_many_requests",
     503: "service_unavailable",
     507: "insufficient_storage",
@@ -57,18 +73,18 @@ class _Branch:
                 branch = branch.literal.setdefault(part, _Branch())
         branch.methods = methods
 
-    def find(self, parts: Iterable[str]) -> tuple[Methods, tuple[str, ...]] | None:
-        """The methods of a path and the names in it; a literal goes before a name."""
-        branch, names = self, []
-        for part in parts:
-            onward = branch.literal.get(part)
-            if onward is None:
-                onward = branch.name
-                names.append(part)
-            if onward is None:
-                return None
-            branch = onward
-        return None if branch.methods is None else (branch.methods, tuple(names))
+    def find(self, parts: Sequence[str]) -> tuple[Methods, tuple[str, ...]] | None:
+        """The methods of a path and the names in it; a literal goes before a name, but a name
+        may be the word of another path."""
+        if not parts:
+            return None if self.methods is None else (self.methods, ())
+        first, rest = parts[0], parts[1:]
+        onward = self.literal.get(first)
+        found = None if onward is None else onward.find(rest)
+        if found is not None or self.name is None:
+            return found
+        found = self.name.find(rest)
+        return None if found is None else (found[0], (first, *found[1]))
 
 
 _ROOT = _Branch()
@@ -115,5 +131,7 @@ def _refuse_forms(request: Request) -> None:
 def refusal(error: Exception) -> Response:
     """The answer to a request that ended with this error."""
     problem = Problem(400, str(error)) if isinstance(error, PolicyError) else problem_of(error)
-    body = {"error": _WORDS.get(problem.status, "internal_error"), "reason": problem.detail}
+    limit = problem.members.get("limit")
+    reason = f"{problem.detail}; right: {limit}" if limit else problem.detail
+    body = {"error": _WORDS.get(problem.status, "internal_error"), "reason": reason}
     return JSONResponse(body, problem.status, headers=problem.headers)

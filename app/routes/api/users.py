@@ -72,6 +72,7 @@ async def _password_hash(call: Call, body: Body) -> str:
 async def delete(call: Call) -> Response:
     call.broker.users.existing(*call.names)
     call.broker.users.remove(*call.names)
+    call.context.hub.forget_owner(*call.names)
     return await call.done()
 
 
@@ -85,6 +86,8 @@ async def delete_several(call: Call) -> Response:
     with call.broker.store.together():
         for user in doomed:
             users.remove(user.name)
+    for user in doomed:
+        call.context.hub.forget_owner(user.name)
     return await call.done()
 
 

@@ -12,6 +12,7 @@ from tests.app.conftest import World
 from tests.app.support import problem
 from warren.core.model import Table
 from warren.hub.engine.port import ExchangeSpec, QueueSpec
+from warren.hub.settings import HubSettings
 
 
 async def exchange(world: World, name: str, vhost: str = "/") -> ExchangeSpec:
@@ -233,6 +234,17 @@ class TestDescription:
         assert {action.get("http.method") for action in actions} >= {"GET", "POST", "DELETE"}
         assert all(item.findtext("description") for item in (root, *actions))
 
+    @pytest.mark.parametrize(
+        ("place", "up"), [("", "../../"), ("/other%2Fone", "../../../"), ("/%2F", "../../../")]
+    )
+    async def test_stylesheet(self, world: World, place: str, up: str) -> None:
+        """Below the same prefix, whatever a proxy has put before it."""
+        await world.queue("in", "other/one")
+        await world.queue("in")
+        async with world.client(base_path="/base") as http:
+            text = (await http.get(f"/base{place}/endpoint/q/in")).text
+        assert f'<?xml-stylesheet type="text/xsl" href="{up}static/description.xsl"?>' in text
+
     async def test_json(self, world: World, http: httpx.AsyncClient) -> None:
         await world.queue("in", max_length=5)
         await http.post("/endpoint/q/in")
@@ -351,5 +363,36 @@ async def test_titles_name_the_cause(http: httpx.AsyncClient) -> None:
     assert document["type"] == "urn:warren:invalid-queue-name"
 
 
-async def test_head_is_no_operation_either(http: httpx.AsyncClient) -> None:
-    assert (await http.head("/endpoint/x/amq.topic")).status_code == 400
+@pytest.mark.parametrize("facet", ["endpoint", "subscribe"])
+async def test_head_is_get_without_its_body(http: httpx.AsyncClient, facet: str) -> None:
+    response = await http.head(f"/{facet}/x/amq.topic")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/xml")
+    assert (await http.head(f"/{facet}/x/none")).status_code == 404
+
+
+async def test_a_resource_names_its_hub_and_itself(http: httpx.AsyncClient, world: World) -> None:
+    """WebSub 4: so that other hubs can subscribe to its URL."""
+    await world.exchange("a/b")
+    for query, shown in (("", ""), ("?hub.topic=eu.%23", "?hub.topic=eu.%23"),
+                         ("?hub.topic=", "?hub.topic="), ("?x=y", "")):  # fmt: skip
+        response = await http.get(f"/rabbithub/endpoint/x/a%2Fb{query}")
+        assert response.headers["link"] == (
+            '<http://hub/rabbithub/hub>; rel="hub", '
+            f'<http://hub/rabbithub/endpoint/x/a%2Fb{shown}>; rel="self"'
+        )
+    assert "link" not in (await http.get("/subscribe/x/a%2Fb")).headers
+
+
+async def test_who_may_subscribe_without_credentials_may_look(world: World) -> None:
+    """The setting hub_user stands in, with that user's rights."""
+    await world.exchange("news")
+    world.hub.settings = HubSettings(hub_user="tony")
+    async with world.client(auth=None) as http:
+        assert (await http.get("/endpoint/x/news")).status_code == 200
+        problem(await http.get("/other%2Fone/endpoint/x/news"), 403)
+        problem(await http.put("/endpoint/x/tony.new"), 401)
+        world.users.remove("tony")
+        problem(await http.get("/endpoint/x/news"), 401)
+    async with world.client(auth=("guest", "wrong")) as http:
+        problem(await http.get("/endpoint/x/news"), 401)

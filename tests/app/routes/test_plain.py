@@ -7,6 +7,9 @@ import pytest
 
 from tests.app.conftest import World
 from tests.app.support import problem
+from warren.app.paths import PLACES, SECRET_PLACES
+from warren.app.routes.api.table import TABLES
+from warren.hub.subscriptions.options import PARAMETERS
 
 
 @pytest.mark.parametrize("prefix", ["", "/rabbithub", "/a/base"])
@@ -34,7 +37,39 @@ async def test_openapi_tells_every_path(http: httpx.AsyncClient) -> None:
             assert set(endpoint) == {"parameters", "get", "put", "post", "delete"}
             subscribe = paths[f"{base}/subscribe/{letter}/{{name}}"]
             assert set(subscribe) == {"parameters", "get", "post", "delete"}
+            one = paths[f"{base}/subscriptions/{letter}/{{name}}"]
+            assert set(one) == {"parameters", "get"}
+    assert set(paths["/subscriptions"]) == {"get", "post"}
+    assert set(paths["/subscriptions/errors"]) == {"get"}
     assert paths.keys() >= {"/health/live", "/health/ready", "/openapi.json"}
+
+
+async def test_openapi_has_each_path_of_the_api_with_its_names(http: httpx.AsyncClient) -> None:
+    paths = (await http.get("/openapi.json")).json()["paths"]
+    for table in TABLES:
+        for path, methods in table.items():
+            names = [f"{{name{number}}}" for number in range(1, path.count("{}") + 1)]
+            told = paths["/api" + path.replace("{}", "%s") % tuple(names)]
+            assert set(told) - {"parameters"} == {method.lower() for method in methods}
+            assert len(told.get("parameters", [])) == path.count("{}")
+            assert all(told[method.lower()]["description"] for method in methods)
+
+
+async def test_openapi_tells_every_parameter_of_a_subscribe(http: httpx.AsyncClient) -> None:
+    paths = (await http.get("/openapi.json")).json()["paths"]
+    body = paths["/subscribe/x/{name}"]["post"]["requestBody"]["content"]
+    (schema,) = (found["schema"] for found in body.values())
+    assert schema["properties"].keys() >= set(PARAMETERS) | {
+        "hub.mode", "hub.callback", "hub.topic", "hub.verify", "hub.verify_token",
+        "hub.lease_seconds", "hub.secret",
+    }  # fmt: skip
+
+
+async def test_places_of_the_table_are_in_openapi(http: httpx.AsyncClient) -> None:
+    paths = (await http.get("/openapi.json")).json()["paths"]
+    assert {place.decode() for place in PLACES} <= paths.keys()
+    assert {place.decode() + "{secret}" for place in SECRET_PLACES} <= paths.keys()
+    assert paths["/in/{secret}"]["post"]["security"] == []
 
 
 @pytest.mark.parametrize(
@@ -59,3 +94,31 @@ async def test_method_not_allowed(http: httpx.AsyncClient) -> None:
     response = await http.post("/health/live")
     problem(response, 405)
     assert set(response.headers["allow"].split(", ")) == {"GET", "HEAD"}
+
+
+async def test_the_root_as_rabbithub_has_it(http: httpx.AsyncClient) -> None:
+    response = await http.post("/", content=b"anything")
+    assert (response.status_code, response.text) == (200, "You posted!")
+    for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
+        problem(await http.request(method, "/"), 501)
+
+
+@pytest.mark.parametrize("prefix", ["", "/rabbithub", "/a/base"])
+async def test_static_files(world: World, prefix: str) -> None:
+    async with world.client(auth=None, base_path="/a/base") as http:
+        path = f"{prefix}/static/description.xsl"
+        response = await http.get(path)
+        assert response.status_code == 200
+        assert b"<xsl:stylesheet" in response.content
+        again = {"If-None-Match": response.headers["etag"]}
+        assert (
+            await http.get(f"{prefix}/static/description.xsl", headers=again)
+        ).status_code == 304
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/static", "/static/", "/static/none", "/static/../README.md", "/static/%2e%2e/README.md"],
+)
+async def test_no_other_files(http: httpx.AsyncClient, path: str) -> None:
+    problem(await http.get(path), 404)

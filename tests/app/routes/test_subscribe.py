@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ from tests.app.conftest import World
 from tests.app.support import problem
 from warren.hub.errors import CallbackRefused, SourceMissing, VerificationFailed
 from warren.hub.requests import Resource, SubscribeRequest
+from warren.hub.subscriptions.options import PARAMETERS
 
 FORM = {
     "hub.mode": "subscribe",
@@ -35,6 +37,7 @@ def expected(**changes: Any) -> SubscribeRequest:
         "verify_token": "tok",
         "lease_seconds": "600",
         "secret": "sé",
+        "is_administrator": True,
     }
     return SubscribeRequest(**{**values, **changes})
 
@@ -60,7 +63,14 @@ class TestForms:
         hub |= {"lease_seconds": 600, "contact": {"app_name": "a"}, "max_tps": None}  # type: ignore[dict-item]
         response = await http.post("/subscribe/x/news", json={"hub": hub})
         assert response.status_code == 204
-        assert world.hub.asked == [("subscribe", expected())]
+        assert world.hub.asked == [("subscribe", expected(given={"hub.app_name": "a"}))]
+
+    @pytest.mark.parametrize("name", PARAMETERS)
+    async def test_each_option(self, world: World, http: httpx.AsyncClient, name: str) -> None:
+        """As it came: the hub reads it. What is no option of a delivery is not passed on."""
+        data = {**FORM, name: "a value", "hub.shoe_size": "44"}
+        assert (await http.post("/subscribe/x/news", data=data)).status_code == 204
+        assert world.hub.asked == [("subscribe", expected(given={name: "a value"}))]
 
     @pytest.mark.parametrize(
         "content_type",
@@ -131,6 +141,10 @@ class TestForms:
             '{"hub": {"mode": "subscribe", "mode": "subscribe"}}',
             '{"hub": {"mode": "subscribe", "lease_seconds": NaN}}',
             '{"hub": {"mode": "subscribe", "topic": "\\ud800"}}',
+            '{"hub": {"mode": "subscribe", "topic": {"a": 1}}}',
+            '{"hub": {"mode": "subscribe", "contact": "me"}}',
+            '{"hub": {"mode": "subscribe", "contact": {"app_name": {}}}}',
+            '{"hub": {"mode": "subscribe", "topic": "t", "contact": {"topic": "u"}}}',
             '{"hub": {"mode": "subscribe", "lease_seconds": ' + "9" * 10_000 + "}}",
             '{"hub": ' + "[" * 1000 + "]" * 1000 + "}",
         ],
@@ -220,11 +234,44 @@ class TestAccess:
     async def test_write_is_needed_on_what_a_token_binds(self, world: World, mode: str) -> None:
         async with world.client(auth=("tony", "secret")) as http:
             data = {**FORM, "hub.mode": mode}
-            world.hub.sink = Resource("/", "q", "in")
+            world.hub.bound = Resource("/", "q", "in")
             refused = await http.post("/subscribe/x/tony.x", data=data)
             assert "write access to queue 'in'" in problem(refused, 403)
-            world.hub.sink = Resource("/", "q", "tony.in")
+            world.hub.bound = Resource("/", "q", "tony.in")
             assert (await http.post("/subscribe/x/tony.x", data=data)).status_code == 204
+
+    async def test_who_is_no_administrator(self, world: World) -> None:
+        """The hub lets only administrators change subscriptions of others."""
+        async with world.client(auth=("tony", "secret")) as http:
+            assert (await http.post("/subscribe/x/tony", data=FORM)).status_code == 204
+        ((_, request),) = world.hub.asked
+        assert (request.user, request.is_administrator) == ("tony", False)
+
+    @pytest.mark.parametrize("method", ["POST", "DELETE"])
+    async def test_asked_again_after_the_body(self, world: World, method: str) -> None:
+        async def body() -> AsyncIterator[bytes]:
+            yield b"hub.mode=subscribe&hub.topic=t&"
+            world.users.clear_permissions("tony", "/")
+            yield b"hub.callback=http://s/"
+
+        async with world.client(auth=("tony", "secret")) as http:
+            problem(await http.request(method, "/subscribe/x/tony", content=body()), 403)
+        assert (world.hub.asked, world.hub.removed) == ([], [])
+
+    @pytest.mark.parametrize("method", ["POST", "DELETE"])
+    async def test_no_body_is_read_before(self, world: World, method: str) -> None:
+        read = False
+
+        async def body() -> AsyncIterator[bytes]:
+            nonlocal read
+            read = True
+            yield b"hub.mode=subscribe"
+
+        async with world.client(auth=("tony", "secret")) as http:
+            place = "/closed" if method == "POST" else ""
+            path = f"{place}/subscribe/x/news"
+            problem(await http.request(method, path, content=body()), 403)
+        assert not read
 
     async def test_credentials_and_vhost(self, world: World, http: httpx.AsyncClient) -> None:
         problem(await http.post("/closed/subscribe/x/news", data=FORM), 403)

@@ -12,7 +12,8 @@ from tests.app.conftest import World
 WORDS = {
     400: "bad_request", 401: "not_authorised", 403: "not_authorised", 404: "Object Not Found",
     405: "method_not_allowed", 409: "conflict", 412: "precondition_failed",
-    413: "payload_too_large", 415: "unsupported_media_type", 429: "too_many_requests",
+    413: "payload_too_large", 415: "unsupported_media_type",
+    422: "unprocessable_entity", 429: "too_many_requests",
     507: "insufficient_storage",
 }  # fmt: skip
 

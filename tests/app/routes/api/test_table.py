@@ -130,8 +130,10 @@ async def test_nobody_without_credentials(world: World, call: tuple[Any, ...]) -
 
 
 def test_every_route_is_among_these() -> None:
+    """Those of the hub have owners beside tags, and are tried in files of their own."""
     built = {(path, method) for table in TABLES for path in table for method in table[path]}
-    assert built == {(call[0], call[2]) for call in CALLS}
+    of_hub = {(path, method) for path, method in built if path.startswith("/hub/")}
+    assert built - of_hub == {(call[0], call[2]) for call in CALLS}
 
 
 async def test_a_wrong_password(world: World) -> None:

@@ -114,3 +114,15 @@ async def test_rights_of_who_is_deleted_end_at_once(world: World, http: httpx.As
         assert refused(await ann.get("/api/users"), 403)
         await delete(http, "/users/ann")
         assert refused(await ann.get("/api/whoami"), 401)
+
+
+async def test_the_hub_forgets_who_is_deleted(world: World) -> None:
+    """And with them what stands on their rights: who is made later is somebody else."""
+    for name in ("one", "two", "three"):
+        world.users.add(name, "secret")
+    async with world.client() as http:
+        assert (await http.delete("/api/users/one")).status_code == 204
+        body = {"users": ["two", "three"]}
+        assert (await http.post("/api/users/bulk-delete", json=body)).status_code == 204
+        refused(await http.delete("/api/users/one"), 404)
+    assert world.hub.forgotten == ["one", "two", "three"]

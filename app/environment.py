@@ -1,0 +1,26 @@
+"""The settings of the hub as `/api/hub/environment` tells them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from ..hub.settings import HubSettings
+from .listed import REDACTED
+
+
+def environment_of(settings: HubSettings) -> dict[str, Any]:
+    """By name; a setting whose name ends in `_secret` is only told to be there."""
+    return {
+        field.name: _shown(field.name, getattr(settings, field.name)) for field in fields(settings)
+    }
+
+
+def _shown(name: str, value: Any) -> Any:
+    if name.endswith("_secret"):
+        return REDACTED if value else ""
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, tuple):
+        return [str(one) for one in value]
+    return value

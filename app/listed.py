@@ -1,0 +1,142 @@
+"""Subscriptions as `/subscriptions` and `/api/hub` show them (rabbithub.md section 5).
+
+First the keys of RabbitHub's fork, then Warren's own. No secret is ever among them: where there
+is one, `REDACTED` stands for it, which an import understands as "what it is already".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec.structs
+
+from ..hub.deliver.trouble import Blocking, Trouble
+from ..hub.requests import Resource
+from ..hub.subscriptions.live import Live
+from ..hub.subscriptions.options import as_parameters
+from ..hub.subscriptions.subscription import Status, Subscription
+
+NODE = "warren"
+"""RabbitHub names the nodes that consume for a subscription; here there is one."""
+REDACTED = "redacted"
+BASIC_AUTH = "basic_auth"
+TYPES = {"x": "exchange", "q": "queue"}
+MICROSECONDS = 1_000_000
+
+Document = dict[str, Any]
+
+
+def described(live: Live) -> Document:
+    """Times are wall time; `lease_seconds` is what was granted, not what is left."""
+    subscription = live.subscription
+    options = subscription.options
+    return {
+        **named(subscription),
+        "lease_expiry_time_microsec": int(subscription.expires_at * MICROSECONDS),
+        "lease_seconds": subscription.lease_seconds,
+        "ha_mode": options.ha_mode or "none",
+        "status": "active" if subscription.status is Status.ACTIVE else "inactive",
+        "max_tps": options.max_tps,
+        "pseudo_queue": _pseudo_queue(subscription),
+        "outbound_auth": _outbound_auth(subscription),
+        "contact": options.contact and msgspec.structs.asdict(options.contact),
+        **_own(live),
+    }
+
+
+def named(subscription: Subscription) -> Document:
+    """What makes it this one and no other."""
+    return {
+        **resource(subscription.source),
+        "topic": subscription.topic,
+        "callback": subscription.callback,
+    }
+
+
+def resource(found: Resource) -> Document:
+    return {
+        "vhost": found.vhost,
+        "resource_type": TYPES[found.kind],
+        "resource_name": found.name,
+    }
+
+
+def _own(live: Live) -> Document:
+    subscription = live.subscription
+    return {
+        "id": subscription.id,
+        "owner": subscription.owner,
+        "dialect": "websub" if subscription.is_websub else "rabbithub",
+        "topic_url": subscription.topic_url or None,
+        "sink": subscription.sink and resource(subscription.sink),
+        "secret": REDACTED if subscription.keys.secret else None,
+        "options": as_parameters(subscription.options),
+        "paused_reason": subscription.reason or None,
+        "breaker": live.breaker_state.value,
+        "blocked": live.blocking and _blocked(live.blocking),
+        "errors": live.trouble and _errors(live.trouble),
+        "last_success_microsec": int(live.last_success_at * MICROSECONDS) or None,
+    }
+
+
+def _blocked(blocking: Blocking) -> Document:
+    """The message that a strict order waits for, and until when."""
+    return {
+        "webhook_id": blocking.webhook_id,
+        "failures": blocking.failures,
+        "next_attempt_microsec": int(blocking.not_before * MICROSECONDS),
+        "reason": _text(blocking.reason),
+    }
+
+
+def _text(from_afar: str) -> str:
+    """What a target has answered may hold half characters, which JSON can't say."""
+    return from_afar.encode(errors="replace").decode()
+
+
+def _errors(trouble: Trouble) -> Document:
+    """Failures since the last success; the last one stays known after it."""
+    return {
+        "error_count": trouble.error_count,
+        "first_error_time_microsec": int(trouble.first_error_at * MICROSECONDS),
+        "last_error_time_microsec": int(trouble.last_error_at * MICROSECONDS),
+        "last_error_msg": _text(trouble.last_error),
+    }
+
+
+def _pseudo_queue(subscription: Subscription) -> str | None:
+    """What its messages gather in; of a shortcut, what they go to."""
+    if subscription.sink is not None:
+        return subscription.sink.name
+    return subscription.queue if subscription.owns_queue else None
+
+
+def _outbound_auth(subscription: Subscription) -> Document | None:
+    if subscription.keys.basic_auth is None:
+        return None
+    return {"auth_type": BASIC_AUTH, "auth_config": REDACTED}
+
+
+def running(live: Live) -> Document:
+    """What is consumed for it, as RabbitHub's management add-on tells it."""
+    subscription = live.subscription
+    return {
+        **named(subscription),
+        "queue": subscription.queue,
+        "node": NODE,
+        "status": "running",
+        "id": subscription.id,
+    }
+
+
+def failing(live: Live) -> Document:
+    """What went wrong with its deliveries, as `/subscriptions/errors` tells it."""
+    subscription = live.subscription
+    return {
+        "resource": subscription.source.vhost,
+        "queue": subscription.source.name,
+        "topic": subscription.topic,
+        "callback": subscription.callback,
+        **_errors(live.trouble or Trouble()),
+        "id": subscription.id,
+    }

@@ -1,0 +1,191 @@
+"""Subscriptions for operators and their owners, and the paths of RabbitHub's management add-on.
+
+Administrators see all of them, others those that they own. One is named by its id, or as the
+add-on does by `VHOST/TYPE/NAME/TOPIC/CALLBACK`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from starlette.responses import Response
+
+from ....core.auth import User
+from ....core.errors import not_found
+from ....hub.requests import Resource
+from ....hub.subscriptions.live import Live
+from ... import listing
+from ...environment import environment_of
+from ...listed import described, running
+from ...problems import Problem
+from ...subscription_batch import import_batch
+from ...subscription_entry import KINDS
+from ...subscription_import import Importer
+from ..subscriptions import listed, matching, troubled
+from .call import Call, answer
+from .rights import ADMINISTRATOR, MANAGEMENT
+from .route import Routes
+
+PAUSED = "paused by an operator"
+ADD_ON_KEYS = {
+    "queue-or-exchange": "resource_type",
+    "q-or-x-name": "resource_name",
+    "callback-uri": "callback",
+    "lease-seconds": "lease_seconds",
+}
+"""What the add-on calls these when it makes a subscription."""
+
+
+async def list_subscriptions(call: Call) -> Response:
+    """Lists subscriptions, as the query filters them and cuts them into pages."""
+    return await listed(_visible(call), call.request)
+
+
+async def list_errors(call: Call) -> Response:
+    """Lists subscriptions whose deliveries fail, with their last error."""
+    return await troubled(_visible(call), call.request)
+
+
+async def list_consumers(call: Call) -> Response:
+    """Lists the subscriptions whose messages are consumed now."""
+    found = [live for live in _visible(call) if live.consumption is not None]
+    return await listing.answer("consumers", found, None, running)
+
+
+async def environment(call: Call) -> Response:
+    """Tells the settings of the hub, without secrets."""
+    return answer({"environment": environment_of(call.context.hub.settings)})
+
+
+async def upload(call: Call) -> Response:
+    """Takes a list of subscriptions, as `POST /subscriptions` does."""
+
+    async def permitted() -> User:
+        call.still_permitted()
+        return call.user
+
+    return await import_batch(call.context, call.request, permitted)
+
+
+async def make(call: Call) -> Response:
+    """Subscribes a callback once it has confirmed; keys as in a listing, or the add-on's."""
+    body = (await call.body()).everything()
+    entry = {ADD_ON_KEYS.get(key, key): value for key, value in body.items()}
+    return await _subscribe(call, entry)
+
+
+async def get(call: Call) -> Response:
+    """Tells one subscription."""
+    return answer(described(_by_id(call)))
+
+
+async def end(call: Call) -> Response:
+    """Ends a subscription without asking its callback, which is told."""
+    await call.context.hub.subscriptions.end(_by_id(call))
+    return Response(status_code=204)
+
+
+async def pause(call: Call) -> Response:
+    """Deactivates a subscription: its messages gather, nothing is delivered."""
+    live = _by_id(call)
+    await call.context.hub.subscriptions.pause(live, PAUSED)
+    return answer(described(live))
+
+
+async def resume(call: Call) -> Response:
+    """Reactivates a subscription that was paused."""
+    live = _by_id(call)
+    await call.context.hub.subscriptions.resume(live)
+    return answer(described(live))
+
+
+async def renew(call: Call) -> Response:
+    """Gives a subscription a new lease, from now on: `{"lease_seconds": 600}`."""
+    body = await call.body()
+    live = _by_id(call)
+    await call.context.hub.subscriptions.renew(live, body.integer("lease_seconds"))
+    return answer(described(live))
+
+
+# -- by what makes it this subscription and no other
+
+
+async def get_named(call: Call) -> Response:
+    """Tells the subscription of a resource with this topic and callback."""
+    return await listing.answer("subscriptions", _named(call), None)
+
+
+async def put_named(call: Call) -> Response:
+    """Subscribes once the callback has confirmed; with `"status": "inactive"` deactivates.
+
+    The body may be empty, or an object with keys as in a listing.
+    """
+    vhost, kind, name, topic, callback = call.names
+    path = {"vhost": vhost, "resource_type": kind, "resource_name": name}
+    body = (await call.body()).everything()
+    return await _subscribe(call, {**body, **path, "topic": topic, "callback": callback})
+
+
+async def end_named(call: Call) -> Response:
+    """Ends the subscription of a resource with this topic and callback, which is told."""
+    for live in _named(call):
+        await call.context.hub.subscriptions.end(live)
+    return Response(status_code=204)
+
+
+async def _subscribe(call: Call, raw: dict[str, Any]) -> Response:
+    importer = Importer(call.context, call.user, call.context.base_url(call.request))
+    entry = importer.read(raw)
+    entry = replace(entry, request=replace(entry.request, verify=("sync",)))
+    before = importer.find(entry.request)
+    await importer.subscribe(entry)
+    live = importer.find(entry.request)
+    if before is not None or live is None:
+        return Response(status_code=204)
+    base_url = call.context.base_url(call.request)
+    location = f"{base_url}/api/hub/subscriptions/{live.subscription.id}"
+    return Response(status_code=201, headers={"Location": location})
+
+
+def _visible(call: Call) -> list[Live]:
+    lives = call.context.hub.subscriptions.lives()
+    return lives if ADMINISTRATOR.has(call.user) else [one for one in lives if _owns(call, one)]
+
+
+def _owns(call: Call, live: Live) -> bool:
+    return live.subscription.owner == call.user.name
+
+
+def _by_id(call: Call) -> Live:
+    """One of another user is as one that is not there."""
+    live = call.context.hub.subscriptions.by_id(*call.names)
+    if live is None or not (ADMINISTRATOR.has(call.user) or _owns(call, live)):
+        raise not_found(f"no subscription '{call.names[0]}'")
+    return live
+
+
+def _named(call: Call) -> list[Live]:
+    vhost, kind, name, topic, callback = call.names
+    if kind not in KINDS:
+        raise Problem(404, f"'{kind}' is neither exchange nor queue")
+    return matching(_visible(call), Resource(vhost, KINDS[kind], name), topic, callback)
+
+
+_ONE = "/hub/subscriptions/{}/{}/{}/{}/{}"
+ROUTES: Routes = {
+    "/hub/subscriptions": {"GET": (list_subscriptions, MANAGEMENT), "POST": (make, MANAGEMENT)},
+    "/hub/subscriptions/batch": {"POST": (upload, ADMINISTRATOR)},
+    "/hub/subscriptions/{}": {"GET": (get, MANAGEMENT), "DELETE": (end, MANAGEMENT)},
+    "/hub/subscriptions/{}/pause": {"POST": (pause, MANAGEMENT)},
+    "/hub/subscriptions/{}/resume": {"POST": (resume, MANAGEMENT)},
+    "/hub/subscriptions/{}/renew": {"POST": (renew, MANAGEMENT)},
+    _ONE: {
+        "GET": (get_named, MANAGEMENT),
+        "PUT": (put_named, MANAGEMENT),
+        "DELETE": (end_named, MANAGEMENT),
+    },
+    "/hub/consumers": {"GET": (list_consumers, MANAGEMENT)},
+    "/hub/errors": {"GET": (list_errors, MANAGEMENT)},
+    "/hub/environment": {"GET": (environment, ADMINISTRATOR)},
+}

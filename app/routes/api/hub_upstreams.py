@@ -1,0 +1,161 @@
+"""Subscriptions of this hub at other hubs, by virtual host and a name that their owner chooses."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from starlette.responses import Response
+
+from ....core.errors import access_refused, not_found
+from ....hub.upstream.asked import DEFAULT_LEASE_S
+from ....hub.upstream.upstream import Lines, Upstream, Wish
+from ...access import require_topic
+from ...paths import Target
+from ...problems import Problem
+from ..endpoint import find
+from .body import Body
+from .call import Call, answer
+from .hub_capabilities import read_kind
+from .rights import ADMINISTRATOR, MANAGEMENT
+from .route import Routes
+
+
+def described(upstream: Upstream) -> dict[str, Any]:
+    """Without secrets, and without callbacks: who knows one can speak for the other hub."""
+    wish, lines = upstream.wish, upstream.lines
+    line = lines.current or lines.pending
+    return {
+        "vhost": upstream.vhost,
+        "name": upstream.name,
+        "owner": upstream.owner,
+        "url": wish.url,
+        "hub": wish.hub or None,
+        "sink": {"type": wish.kind, "name": wish.sink},
+        "routing_key": wish.routing_key,
+        "lease_seconds": wish.lease_seconds,
+        "signed": wish.is_signed,
+        "status": upstream.status.value,
+        "reason": upstream.reason,
+        "hub_url": line and line.hub_url,
+        "self": line and line.topic,
+        "expires_at": lines.current and lines.current.expires_at,
+        "renew_at": upstream.renew_at or None,
+    }
+
+
+async def _list_all(call: Call) -> Response:
+    """Subscriptions of this hub at other hubs: those of the user, or all to an administrator."""
+    return answer([described(one) for one in _visible(call)])
+
+
+async def _list_in_vhost(call: Call) -> Response:
+    """Those of a virtual host."""
+    (vhost,) = call.names
+    call.visible_vhost(vhost)
+    return answer([described(one) for one in _visible(call) if one.vhost == vhost])
+
+
+async def _get(call: Call) -> Response:
+    """One subscription at another hub, with its status and what is wrong with it."""
+    return answer(described(_find(call)))
+
+
+async def _put(call: Call) -> Response:
+    """Subscribes at another hub, into an exchange or queue. The body needs `url` and `sink`
+    (`type`, `name`); it may have `hub`, `routing_key`, `lease_seconds`, `secret`, `username`
+    and `password`.
+
+    201 for a new one, else 204; its hub is asked after that.
+    """
+    vhost, name = call.names
+    call.own_vhost(vhost)
+    body = await call.body()
+    call.own_vhost(vhost)
+    wish, lines = _read_wish(call, body), _read_secrets(body)
+    await _check_sink(call, vhost, wish)
+    upstreams = call.context.hub.upstreams
+    existing = upstreams.get(vhost, name)
+    if existing is not None and not _is_visible(call, existing):
+        raise access_refused(f"upstream '{name}' in vhost '{vhost}' is another user's")
+    is_new = await upstreams.put(vhost, name, call.user.name, wish, lines)
+    return Response(status_code=201 if is_new else 204)
+
+
+async def _delete(call: Call) -> Response:
+    """Ends a subscription at another hub, which is told after that, until it has confirmed or
+    the lease is over."""
+    found = _find(call)
+    await call.context.hub.upstreams.remove(found.vhost, found.name)
+    return Response(status_code=204)
+
+
+def _read_wish(call: Call, body: Body) -> Wish:
+    sink = body.inner("sink")
+    return Wish(
+        url=body.text("url"),
+        kind=read_kind(sink, "type"),
+        sink=sink.text("name"),
+        base_url=call.context.base_url(call.request),
+        lease_seconds=body.integer("lease_seconds", DEFAULT_LEASE_S),
+        hub=body.text("hub") if body.has("hub") else "",
+        routing_key=body.text("routing_key") if body.has("routing_key") else None,
+        is_signed=not body.is_false("secret"),
+    )
+
+
+def _read_secrets(body: Body) -> Lines:
+    has_secret = body.has("secret") and not body.is_false("secret")
+    return Lines(
+        given_secret=body.text("secret") if has_secret else None,
+        authorization=_read_credentials(body),
+    )
+
+
+def _read_credentials(body: Body) -> str | None:
+    """`username` and `password` at the topic and its hub, for those that want to know."""
+    if not body.has("username"):
+        return None
+    name, password = body.text("username"), body.text("password")
+    if ":" in name:
+        raise Problem(400, "key 'username' must not contain a colon")
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+
+
+async def _check_sink(call: Call, vhost: str, wish: Wish) -> None:
+    """What is there, and the user may write; asked again whenever content comes."""
+    target = Target("endpoint", vhost, wish.kind, wish.sink)
+    call.user.require(vhost, "write", target.kind, target.name)
+    await find(call.context, target)
+    if wish.kind == "x" and wish.routing_key is not None:
+        user, engine = call.user, call.context.engine
+        await require_topic(engine, user, "write", vhost, wish.sink, wish.routing_key)
+
+
+def _find(call: Call) -> Upstream:
+    """One of another user is as one that is not there."""
+    vhost, name = call.names
+    call.visible_vhost(vhost)
+    found = call.context.hub.upstreams.get(vhost, name)
+    if found is None or not _is_visible(call, found):
+        raise not_found(f"no upstream '{name}' in vhost '{vhost}'")
+    return found
+
+
+def _visible(call: Call) -> list[Upstream]:
+    return [one for one in call.context.hub.upstreams.all() if _is_visible(call, one)]
+
+
+def _is_visible(call: Call, upstream: Upstream) -> bool:
+    return ADMINISTRATOR.has(call.user) or upstream.owner == call.user.name
+
+
+ROUTES: Routes = {
+    "/hub/upstreams": {"GET": (_list_all, MANAGEMENT)},
+    "/hub/upstreams/{}": {"GET": (_list_in_vhost, MANAGEMENT)},
+    "/hub/upstreams/{}/{}": {
+        "GET": (_get, MANAGEMENT),
+        "PUT": (_put, MANAGEMENT),
+        "DELETE": (_delete, MANAGEMENT),
+    },
+}

@@ -1,0 +1,161 @@
+"""`/hub`: WebSub, and PubSubHubbub 0.3 and 0.4 (websub.md sections 1, 2 and 5).
+
+Requests are forms and errors are plain text in one line (WebSub 5.1.2). A subscription to a topic
+of this hub needs the rights that `/subscribe` asks for; topics of others are everybody's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from ...core.auth import ADMINISTRATOR, User
+from ...hub.errors import BadRequest
+from ...hub.requests import Mode, SubscribeRequest
+from ...hub.subscriptions.options import PARAMETERS
+from ...hub.subscriptions.websub import Topic, key_of, read_topic
+from ..access import require_vhost
+from ..authentication import authorization_of
+from ..body import read_body
+from ..context import Context
+from ..forms import FORM, Form, first, first_values, parse_form
+from ..negotiation import choose
+from ..problems import Problem, problem_of, unauthenticated
+from .ping import publish
+from .subscribe import require_source
+
+MAX_BODY_BYTES = 1024 * 1024
+"""Publishers may send content with a ping."""
+PARSED_AT_ONCE_BYTES = 32 * 1024
+"""Percent signs take 0.15 us each: in a thread the others have their turns meanwhile."""
+METHODS = "GET, HEAD, POST"
+TEXT = """\
+This is a WebSub hub (https://www.w3.org/TR/websub/). POST a form to it:
+
+hub.mode=subscribe    hub.topic=URL  hub.callback=URL  hub.lease_seconds=N  hub.secret=TEXT
+hub.mode=unsubscribe  hub.topic=URL  hub.callback=URL
+hub.mode=publish      hub.url=URL
+"""
+_HTML = f"<!DOCTYPE html><title>WebSub hub</title><pre>{TEXT}</pre>"
+
+
+async def hub(context: Context, request: Request) -> Response:
+    """Raises `ClientDisconnect`; every other error is an answer."""
+    try:
+        return await _answer(context, request)
+    except ClientDisconnect:
+        raise
+    except Exception as error:
+        return plain(problem_of(error))
+
+
+def plain(problem: Problem) -> Response:
+    """The reason in one line, with what was given and what is right."""
+    told = {"given": problem.members.get("value"), "right": problem.members.get("limit")}
+    added = "; ".join(f"{name}: {value}" for name, value in told.items() if value is not None)
+    line = f"{problem.detail} ({added})" if added else problem.detail
+    text = " ".join(line.split()) + "\n"
+    return Response(text, problem.status, problem.headers, media_type="text/plain")
+
+
+async def _answer(context: Context, request: Request) -> Response:
+    if request.method in ("GET", "HEAD"):
+        return _describe(request)
+    if request.method != "POST":
+        raise Problem(405, f"{request.method} is not taken here", headers={"Allow": METHODS})
+    moved_to = context.hub.settings.hub_moved_to
+    if moved_to:
+        return Response(status_code=308, headers={"Location": moved_to})
+    form = await _form(request)
+    match first(form, "hub.mode"):
+        case "subscribe" | "unsubscribe" as mode:
+            return await _subscribe(context, request, form, mode)
+        case "publish":
+            return await publish(context, request, form)
+        case mode:
+            reason = "is unknown" if mode else "is required"
+            limit = "subscribe, unsubscribe or publish"
+            raise BadRequest(reason, field="hub.mode", value=mode, limit=limit)
+
+
+def _describe(request: Request) -> Response:
+    kind = choose(request.headers.get("accept", ""), ["text/plain", "text/html"])
+    return Response(_HTML if kind == "text/html" else TEXT, media_type=kind or "text/plain")
+
+
+async def _form(request: Request) -> Form:
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() != "identity":
+        raise Problem(415, f"content encoding '{encoding[:80]}' is not accepted here")
+    media_type = request.headers.get("content-type", FORM).partition(";")[0].strip().lower()
+    if media_type != FORM:
+        raise Problem(415, f"content type '{media_type[:80]}' is not {FORM}")
+    body = await read_body(request.receive, MAX_BODY_BYTES)
+    if len(body) > PARSED_AT_ONCE_BYTES:
+        return await asyncio.to_thread(parse_form, body)
+    return parse_form(body)
+
+
+async def _subscribe(context: Context, request: Request, form: Form, mode: Mode) -> Response:
+    base_url, given = context.base_url(request), first_values(form)
+    bases = (*context.hub.settings.base_urls, base_url)
+    topic = read_topic(given.get("hub.topic"), bases, given.get("hub.content"))
+    known = await _user(context, request)
+    user = _stand_in(context) if known is None and topic.is_own else known
+    wish = SubscribeRequest(
+        source=topic.source,
+        callback=given.get("hub.callback"),
+        topic=topic.key,
+        user="" if user is None else user.name,
+        base_url=base_url,
+        verify_token=given.get("hub.verify_token"),
+        lease_seconds=given.get("hub.lease_seconds"),
+        secret=given.get("hub.secret"),
+        topic_url=topic.url,
+        given={name: given[name] for name in PARAMETERS if name in given},
+        # Nobody becomes that by coming without credentials.
+        is_administrator=known is not None and ADMINISTRATOR in known.tags,
+    )
+    if topic.is_own and user is not None:
+        require_vhost(user, topic.source.vhost, context.vhosts)
+    if mode == "unsubscribe":
+        # Its key is of no matter, and its source may be gone.
+        await context.hub.subscriptions.unsubscribe(replace(wish, topic=topic.key or ""))
+    else:
+        if topic.is_own and user is not None:
+            wish = await _permitted(context, user, topic, wish)
+        await context.hub.subscriptions.subscribe(wish)
+    # Also for clients of PubSubHubbub 0.3 that ask for hub.verify=sync (WebSub 5.1.2).
+    return Response(status_code=202)
+
+
+async def _permitted(
+    context: Context, user: User, topic: Topic, wish: SubscribeRequest
+) -> SubscribeRequest:
+    """With the key that the URL stands for. Raises `ChannelError` 403, `SourceMissing`."""
+    await require_source(context, user, wish)
+    if topic.key is None:
+        wish = replace(wish, topic=await key_of(context.engine, topic))
+        await require_source(context, user, wish)
+    return wish
+
+
+async def _user(context: Context, request: Request) -> User | None:
+    """None without credentials; raises `Problem` 401 for wrong ones."""
+    return await context.user(request) if authorization_of(request.scope) is not None else None
+
+
+def _stand_in(context: Context) -> User:
+    name = context.hub.settings.hub_user
+    if not name:
+        raise unauthenticated(
+            "a topic of this hub needs credentials: HTTP Basic, or the setting hub_user, "
+            "which names the user for requests without"
+        )
+    user = context.broker.users.get(name)
+    if user is None:
+        raise unauthenticated("credentials are needed: the setting hub_user names no user")
+    return user

@@ -1,0 +1,91 @@
+"""`hub.mode=publish` at `/hub`: a topic has changed, or here is its content."""
+
+from __future__ import annotations
+
+import hmac
+import re
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...hub.deliver.signature import METHODS, sign
+from ...hub.errors import BadRequest
+from ...hub.guard.own import is_own
+from ...hub.subscriptions.websub import check_url, normal_url
+from ...hub.topics.names import CONTENT, VHOST
+from ..authentication import authorization_of
+from ..context import Context
+from ..forms import Form, first
+from ..problems import Problem, unauthenticated
+from ..properties import CONTROL
+
+URL_FIELDS = ("hub.url", "hub.url[]", "hub.topic", "hub.topic[]")
+"""PubSubHubbub 0.3 has the first, Superfeedr the second, websub.rocks sends the third."""
+MAX_URLS = 1_000
+_COMMA = re.compile(r",\s*(?=https?://)", re.IGNORECASE)  # a URL may have commas of its own
+
+
+async def publish(context: Context, request: Request, form: Form) -> Response:
+    """204 (PubSubHubbub 0.3) once what is asked for outlives a crash, subscribers or not."""
+    bases = (*context.hub.settings.base_urls, context.base_url(request))
+    # A topic of this hub has nothing to be fetched: its content came with a POST.
+    urls = [normal_url(url) for url in _urls(form) if not is_own(url, bases)]
+    content = first(form, "hub.content")
+    if content is None:
+        await context.hub.topics.ping(urls)
+        return Response(status_code=204)
+    await _require_publisher(context, request, form, content.encode())
+    if len(urls) != 1:
+        reason = f"comes with {len(urls)} URLs of topics that are not this hub's own"
+        raise BadRequest(reason, field="hub.content", limit="one URL")
+    body = content.encode()
+    kind = first(form, "hub.content_type") or content_type_of(body)
+    if not CONTROL.isdisjoint(kind):
+        raise BadRequest("must not contain control characters", field="hub.content_type")
+    await context.hub.topics.publish_content(urls[0], body, kind)
+    return Response(status_code=204)
+
+
+def _urls(form: Form) -> list[str]:
+    values = [value for field in URL_FIELDS for value in form.get(field, ())]
+    urls = [url.strip() for value in values for url in _COMMA.split(value)]
+    if not urls:
+        raise BadRequest("is required", field="hub.url")
+    if len(urls) > MAX_URLS:
+        reason, limit = f"is there {len(urls)} times", f"{MAX_URLS} URLs"
+        raise BadRequest(reason, field="hub.url", limit=limit)
+    return [check_url("hub.url", url) for url in dict.fromkeys(urls)]
+
+
+async def _require_publisher(
+    context: Context, request: Request, form: Form, content: bytes
+) -> None:
+    """Raises `Problem` 401 or 403, `ChannelError` 403: nobody fetches to see whether it is true."""
+    secret, signature = context.hub.settings.hub_publisher_secret, first(form, "hub.signature")
+    if authorization_of(request.scope) is not None:
+        user = await context.user_in(request, VHOST)
+        user.require(VHOST, "write", "exchange", CONTENT)
+    elif signature is None or not secret:
+        raise unauthenticated(
+            "hub.content needs credentials with write access to exchange "
+            f"'{CONTENT}', or hub.signature and the setting hub_publisher_secret"
+        )
+    elif not is_signed(signature, secret, content):
+        raise Problem(403, "hub.signature is not the HMAC of hub.content with the secret")
+
+
+def is_signed(signature: str, secret: str, content: bytes) -> bool:
+    """Whether it is `method=hex(HMAC(secret, content))`, or without a method SHA-1's
+    (Superfeedr)."""
+    method, equals, _ = signature.partition("=")
+    expected = sign(method if equals and method in METHODS else "sha1", secret, content)
+    given = signature if equals else f"sha1={signature}"
+    return hmac.compare_digest(given.encode(), expected.encode())
+
+
+def content_type_of(body: bytes) -> str:
+    """Of content that comes without one (Superfeedr's does): feeds are XML or JSON."""
+    begin = body.lstrip()[:1]
+    if begin == b"<":
+        return "application/xml"
+    return "application/json" if begin in (b"{", b"[") else "text/plain"

@@ -1,0 +1,103 @@
+"""`/subscriptions`: what is subscribed, for administrators (rabbithub.md section 5)."""
+
+from __future__ import annotations
+
+import time
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...core.auth import User
+from ...hub.errors import NotSubscribed
+from ...hub.requests import Resource
+from ...hub.subscriptions.live import Live
+from .. import listing
+from ..context import Context
+from ..listed import failing
+from ..paths import Target
+from ..problems import Problem
+from ..properties import parse_query
+from ..subscription_batch import import_batch
+from .api.rights import ADMINISTRATOR
+
+_KEY = "subscriptions"
+
+
+async def subscriptions(context: Context, request: Request) -> Response:
+    """Lists them, all or by page, or takes a list of them (POST)."""
+    match request.method:
+        case "GET" | "HEAD":
+            await _administrator(context, request)
+            return await listed(context.hub.subscriptions.lives(), request)
+        case "POST":
+            await _administrator(context, request)
+            return await import_batch(context, request, lambda: _administrator(context, request))
+    raise _not_allowed(request, "GET, HEAD, POST")
+
+
+async def errors(context: Context, request: Request) -> Response:
+    """Those whose deliveries fail, with what was the last thing to go wrong."""
+    if request.method not in ("GET", "HEAD"):
+        raise _not_allowed(request, "GET, HEAD")
+    await _administrator(context, request)
+    return await troubled(context.hub.subscriptions.lives(), request)
+
+
+async def subscription(context: Context, request: Request, target: Target) -> Response:
+    """The one of a resource with this callback and topic.
+
+    Raises `Problem` 400 without one of them, `NotSubscribed` 404 where there is none.
+    """
+    if request.method not in ("GET", "HEAD"):
+        raise _not_allowed(request, "GET, HEAD")
+    await _administrator(context, request)
+    query = parse_query(request.scope["query_string"])
+    try:
+        callback, topic = query["hub.callback"], query["hub.topic"]
+    except KeyError as missing:
+        raise Problem(400, f"{missing.args[0]} is required") from None
+    source = Resource(target.vhost, target.letter, target.name)
+    found = matching(context.hub.subscriptions.lives(), source, topic, callback)
+    return await listing.answer(_KEY, found, None)
+
+
+def matching(lives: list[Live], source: Resource, topic: str, callback: str) -> list[Live]:
+    """One, or several where topic URLs lead to the same key; `topic` may be such a URL.
+
+    Raises `NotSubscribed` for none.
+    """
+    found = [
+        live
+        for live in lives
+        if (live.subscription.callback, live.subscription.source) == (callback, source)
+        and topic in (live.subscription.topic, live.subscription.topic_url)
+    ]
+    if not found:
+        reason = f"no subscription to {source} with this topic and callback"
+        raise NotSubscribed(reason, field="hub.callback", value=callback)
+    return found
+
+
+async def listed(lives: list[Live], request: Request) -> Response:
+    """As the query filters them and cuts them into pages."""
+    query = parse_query(request.scope["query_string"])
+    wanted, page = listing.read_filter(query, time.time()), listing.read_page(query)
+    return await listing.answer(_KEY, filter(wanted.passes, lives), page)
+
+
+async def troubled(lives: list[Live], request: Request) -> Response:
+    """Likewise, of those whose deliveries fail."""
+    query = parse_query(request.scope["query_string"])
+    wanted, page = listing.read_filter(query, time.time()), listing.read_page(query)
+    found = [live for live in lives if live.error_count and wanted.passes(live)]
+    return await listing.answer("errors", found, page, failing)
+
+
+async def _administrator(context: Context, request: Request) -> User:
+    user = await context.user(request)
+    ADMINISTRATOR.require(user)
+    return user
+
+
+def _not_allowed(request: Request, allowed: str) -> Problem:
+    return Problem(405, f"{request.method} is not possible here", headers={"Allow": allowed})

@@ -1,0 +1,76 @@
+"""Many subscriptions at once: `POST /subscriptions` (rabbithub.md section 5).
+
+Each entry has its own result, and a bad one leaves the others alone. An active one is verified
+after the answer, as with `hub.verify=async`; an inactive one is kept and nobody is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..core.auth import User
+from .body import read_body
+from .context import Context
+from .forms import FORM
+from .problems import Problem
+from .strict_json import loads
+from .subscription_import import Document, Importer
+
+MAX_BYTES = 16 * 1024 * 1024
+MAX_ENTRIES = 10_000
+AT_ONCE = 20
+"""Entries under way together: each waits for the database."""
+MAX_WAIT_S = 60.0
+"""How long a batch waits for room among the verifications that are pending, in all."""
+_OF_FORMS = (FORM, "multipart/form-data", "text/plain")
+"""What a page of another site can make a browser post, with the credentials that it remembers."""
+
+
+async def import_batch(
+    context: Context, request: Request, permitted: Callable[[], Awaitable[User]]
+) -> Response:
+    """202 with a result for each entry, in their order; `permitted` is asked after the body.
+
+    Raises `Problem` 400 for what is no `{"subscriptions": [...]}`, 413 and 415.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type in _OF_FORMS:
+        raise Problem(415, f"the body is {media_type}, application/json is needed")
+    raw = await read_body(request.receive, MAX_BYTES)
+    user = await permitted()
+    # In a thread: some megabytes of JSON take longer than others may wait.
+    entries = await asyncio.to_thread(read_entries, raw)
+    importer = Importer(context, user, context.base_url(request), MAX_WAIT_S)
+    results = await _take_all(importer, entries)
+    body = msgspec.json.encode({"rabbithub_batch_results": results})
+    return Response(body, 202, media_type="application/json")
+
+
+async def _take_all(importer: Importer, entries: list[Any]) -> list[Document]:
+    results: list[Document] = [{} for _ in entries]
+    waiting = enumerate(entries)
+
+    async def work() -> None:
+        for number, raw in waiting:
+            results[number] = await importer.take(raw)
+            await asyncio.sleep(0)  # what is wrong from the start has not waited
+
+    await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+    return results
+
+
+def read_entries(body: bytes) -> list[Any]:
+    """Raises `Problem` 400."""
+    found = loads(body)
+    entries = found.get("subscriptions") if isinstance(found, dict) else None
+    if not isinstance(entries, list):
+        raise Problem(400, 'the body has no list "subscriptions"')
+    if len(entries) > MAX_ENTRIES:
+        raise Problem(400, f"{len(entries)} subscriptions at once, {MAX_ENTRIES} are possible")
+    return entries

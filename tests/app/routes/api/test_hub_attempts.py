@@ -1,0 +1,127 @@
+"""/api/hub/attempts: filters, pages, and whose attempts are shown to whom."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.app.conftest import World
+from tests.app.routes.api.support import get, refused, tagged
+from tests.app.routes.subscribing import entry
+from tests.hub.attempts.support import attempt
+from tests.support.http import Callback
+from warren.app.routes.api import hub_attempts
+from warren.hub.attempts.attempt import Outcome
+from warren.hub.service import Hub
+
+PATH = "/hub/attempts"
+OVER = "f" * 32
+
+
+@pytest.fixture
+async def own(hub: Hub, world: World, callback: Callback) -> list[str]:
+    """The ids of a subscription of `guest` and of one of `someone`."""
+    await world.queue("in")
+    for user in ("guest", "someone"):
+        wish = replace(entry("in", user, callback=callback.url), user=user)
+        await hub.subscriptions.subscribe(wish)
+    return [live.subscription.id for live in hub.subscriptions.lives()]
+
+
+@pytest.fixture(autouse=True)
+async def _attempts(hub: Hub, own: list[str]) -> None:
+    """Six, by turns of `guest`, of `someone`, and of a subscription that is over."""
+    written = asyncio.Event()
+    outcomes = [Outcome.DELIVERED, Outcome.RETRIED, Outcome.DEAD] * 2
+    for number, (whose, outcome) in enumerate(zip([*own, OVER] * 2, outcomes, strict=True)):
+        one = attempt(subscription_id=whose, webhook_id=f"msg_{number // 3}", outcome=outcome)
+        hub.attempts.record(one, written.set if number == 5 else lambda: None)
+    await written.wait()
+
+
+async def ids(http: httpx.AsyncClient, query: str = "", path: str = PATH) -> list[int]:
+    return [one["id"] for one in (await get(http, path + query))["attempts"]]
+
+
+async def test_what_is_told(http: httpx.AsyncClient, own: list[str]) -> None:
+    found = await get(http, f"{PATH}?limit=1&before=2")
+    assert found == {
+        "attempts": [
+            {
+                "id": 1, "subscription": own[0], "webhook_id": "msg_0", "number": 1,
+                "at": 1_800_000_000.25, "latency_ms": 12, "status": 200, "outcome": "delivered",
+                "response": "HTTP/1.1 200 OK",
+            }
+        ],
+        "next_before": 1,
+    }  # fmt: skip
+
+
+async def test_filters_and_pages(http: httpx.AsyncClient, own: list[str]) -> None:
+    for query, expected in {
+        "": [6, 5, 4, 3, 2, 1],
+        f"?subscription={own[1]}": [5, 2],
+        f"?subscription={OVER}": [6, 3],
+        "?subscription=unknown": [],
+        "?webhook_id=msg_0": [3, 2, 1],
+        "?outcome=dead": [6, 3],
+        "?outcome=dead&webhook_id=msg_1": [6],
+        "?limit=4": [6, 5, 4, 3],
+        "?limit=4&before=3": [2, 1],
+    }.items():
+        assert await ids(http, query) == expected, query
+    assert await ids(http, "?outcome=retried", f"/hub/subscriptions/{own[1]}/attempts") == [5, 2]
+    first = await get(http, f"{PATH}?limit=6")
+    assert first["next_before"] == 1
+    last = await get(http, f"{PATH}?limit=6&before=1")
+    assert last == {"attempts": [], "next_before": None}
+
+
+@pytest.mark.parametrize("tag", ["management", "monitoring", "policymaker"])
+async def test_others_see_what_they_own(world: World, own: list[str], tag: str) -> None:
+    async with world.client(auth=tagged(world, tag)) as http:
+        assert await ids(http) == [5, 2]
+        assert await ids(http, f"?subscription={own[1]}") == [5, 2]
+        assert await ids(http, "?outcome=dead") == []
+        assert await ids(http, path=f"/hub/subscriptions/{own[1]}/attempts") == [5, 2]
+        for whose in (own[0], OVER):
+            for path in (f"{PATH}?subscription={whose}", f"/hub/subscriptions/{whose}/attempts"):
+                reason = refused(await http.get(f"/api{path}"), 404)
+                assert reason == f"no subscription '{whose}'"
+
+
+async def test_an_owner_of_very_many_names_one(
+    world: World, own: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_attempts, "MAX_SUBSCRIPTIONS", 0)
+    async with world.client(auth=tagged(world, "management")) as http:
+        assert "you own 1 subscriptions" in refused(await http.get(f"/api{PATH}"), 400)
+        assert await ids(http, f"?subscription={own[1]}") == [5, 2]
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("limit=0", "'limit' is 0, it has to be a number from 1 to 1000"),
+        ("limit=1001", "'limit' is 1001, it has to be"),
+        ("limit=many", "'limit' is 'many', it has to be"),
+        ("before=-1", "'before' is '-1', it has to be"),
+        ("before=99999999999999999999", "'before' is 99999999999999999999, it has to be"),
+        ("outcome=lost", "'outcome' is 'lost', it has to be one of delivered, retried, dead, gone"),
+        ("status=500", "unknown filter 'status', there are subscription, webhook_id, outcome"),
+    ],
+)
+async def test_bad_queries(http: httpx.AsyncClient, query: str, reason: str) -> None:
+    assert refused(await http.get(f"/api{PATH}?{query}"), 400).startswith(reason)
+
+
+async def test_who_may(world: World) -> None:
+    for credentials in (None, tagged(world, "impersonator")):
+        async with world.client(auth=credentials) as http:
+            for path in (PATH, f"/hub/subscriptions/{OVER}/attempts"):
+                response: Any = await http.get(f"/api{path}")
+                refused(response, 401 if credentials is None else 403)

@@ -1,0 +1,68 @@
+"""POSTs that a page of another site makes a browser send."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from tests.app.conftest import GUEST, World
+from warren.app.cross_site import refuse_other_sites
+from warren.app.problems import Problem
+
+FORM = {"hub.mode": "subscribe", "hub.topic": "a", "hub.callback": "http://a.example/"}
+
+
+def is_refused(fields: dict[str, str], method: str = "POST") -> bool:
+    headers = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
+    try:
+        refuse_other_sites({"method": method, "headers": headers})
+    except Problem:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("fields", "refused"),
+    [
+        ({"Host": "hub"}, False),
+        ({"Host": "hub", "Origin": "http://hub"}, False),
+        ({"Host": "hub:15672", "Origin": "http://HUB:15672"}, False),
+        ({"Host": "hub:443", "Origin": "https://hub"}, False),
+        ({"Host": "hub:15672", "Origin": "http://hub:80"}, True),
+        ({"Host": "hub", "Origin": "http://evil.example"}, True),
+        ({"Host": "hub", "Origin": "null"}, True),
+        ({"Origin": "http://hub"}, True),
+        ({"Host": "inner", "X-Forwarded-Host": "hub", "Origin": "https://hub"}, False),
+        ({"Host": "inner", "Origin": "https://hub", "Sec-Fetch-Site": "same-origin"}, False),
+        ({"Host": "hub", "Origin": "https://evil", "Sec-Fetch-Site": "cross-site"}, True),
+        ({"Host": "hub", "Sec-Fetch-Site": "cross-site"}, True),
+        ({"Host": "hub", "Sec-Fetch-Site": "none"}, False),
+    ],
+)
+def test_pages(fields: dict[str, str], refused: bool) -> None:
+    assert is_refused(fields) is refused
+    assert not is_refused(fields, "PUT")
+
+
+@pytest.mark.parametrize(
+    "path", ["/subscribe/x/news", "/endpoint/x/news", "/subscriptions", "/api/hub/subscriptions"]
+)
+async def test_none_is_heard(world: World, path: str) -> None:
+    await world.exchange("news")
+    foreign = {"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.example"}
+    async with world.client(auth=GUEST) as http:
+        for _ in range(2):  # also where the user, and the plan of a publish, are known
+            before = await http.post(path, content=b"{}", headers={"Content-Type": ""})
+            assert before.status_code != 403
+            answer = await http.post(path, content=b"{}", headers=foreign)
+            assert (answer.status_code, "another site" in answer.text) == (403, True)
+        assert (await http.get("/endpoint/x/news", headers=foreign)).status_code == 200
+
+
+async def test_at_hub_without_credentials_there_is_nothing_to_steal(world: World) -> None:
+    foreign = {"Sec-Fetch-Site": "cross-site"}
+    form = {**FORM, "hub.topic": "http://feed.example/"}
+    async with world.client(auth=None) as http:
+        assert (await http.post("/hub", data=form, headers=foreign)).status_code == 202
+        answer: httpx.Response = await http.post("/hub", data=form, headers=foreign, auth=GUEST)
+        assert answer.status_code == 403
