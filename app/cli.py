@@ -1,8 +1,8 @@
-"""The command line: `warren serve`, `warren definitions`, `warren --version`.
+"""The command line: `warren serve`, `warren definitions`, `warren conformance` and others.
 
-Exit codes: 0 after a clean stop, 1 if the disk failed or `verify` found damage, 2 for a
-configuration, data directory, file or port that can't be used. What is wrong is one line on
-stderr.
+Exit codes: 0 after a clean stop, 1 if the disk failed, `verify` found damage or `conformance` a
+broken rule, 2 for a configuration, data directory, file, port or hub that can't be used. What is
+wrong is one line on stderr.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from . import config
 
 STORE_FAILED = 1
 DAMAGED = 1
+BROKEN = 1
 BAD_CONFIGURATION = 2
 _SHORT = {"data": "-D", "host": "-h"}
 
@@ -141,3 +142,51 @@ def verify(data: str | None) -> int:
     from .verify import run as run_verify
 
     return 0 if run_verify(_data(data)) else DAMAGED
+
+
+@warren.command(
+    help="Check any WebSub hub: publishes to it, subscribes at it, and says which rules it keeps. "
+    "Exit code 1 if it breaks one that a hub MUST keep.",
+)
+@click.option("--hub", required=True, metavar="URL", help="The hub, as a topic would name it.")
+@click.option(
+    "--listen",
+    default="127.0.0.1:0",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where to wait for the hub, as publisher and subscriber; port 0 is any free one.",
+)
+@click.option(
+    "--public-url",
+    default="",
+    metavar="URL",
+    help="Where the hub reaches that, for a hub that is not on this machine.",
+)
+@click.option("--only", default="", metavar="NUMBERS", help="Some checks, like 101,104.")
+@click.option("--slow", is_flag=True, help="Wait for leases to end, too: some minutes.")
+@click.option(
+    "--patience",
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="How long to wait for what the hub should do, a second attempt included.",
+)
+@click.option("--user", default="", metavar="NAME", help="For hubs that ask who subscribes.")
+@click.option(
+    "--password",
+    default="",
+    metavar="TEXT",
+    envvar="WARREN_CONFORMANCE_PASSWORD",
+    show_envvar=True,
+)
+@click.option("--verbose", is_flag=True, help="Show what was sent and what came.")
+@click.option("--json", "json_file", default=None, metavar="FILE", help="Results as JSON, too.")
+def conformance(
+    json_file: str | None, verbose: bool, only: str, patience: float, **given: Any
+) -> int:
+    from .conformance import command
+    from .conformance.options import Options
+
+    options = Options(only=command.read_numbers(only), patience_s=patience, **given)
+    return 0 if command.check_hub(options, json_file, verbose=verbose) else BROKEN

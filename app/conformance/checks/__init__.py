@@ -1,0 +1,29 @@
+"""The checks, a file for each group of numbers; importing one adds its checks."""
+
+from . import (
+    confirming,
+    content,
+    delivering,
+    denying,
+    ending,
+    failing,
+    known,
+    leases,
+    pinging,
+    replacing,
+    requesting,
+)
+
+__all__ = [
+    "confirming",
+    "content",
+    "delivering",
+    "denying",
+    "ending",
+    "failing",
+    "known",
+    "leases",
+    "pinging",
+    "replacing",
+    "requesting",
+]

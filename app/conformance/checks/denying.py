@@ -1,0 +1,57 @@
+"""140-142: subscriptions that the hub or its publisher does not want (WebSub 5.2)."""
+
+from __future__ import annotations
+
+from ..callback import Callback
+from ..registry import check
+from ..stage import Stage
+from ..topic import Topic
+from ..verdicts import Failed, Level, Undecided
+
+_RULE = "rule 13; WebSub 5.2"
+
+
+@check(140, "A topic that is not there: refused or denied", Level.MUST, _RULE)
+async def missing(stage: Stage) -> str:
+    topic = stage.topic()
+    topic.status = 404
+    return await _denied(stage, topic)
+
+
+@check(141, "A topic that may not be read: refused or denied", Level.MUST, _RULE)
+async def forbidden(stage: Stage) -> str:
+    topic = stage.topic()
+    topic.status = 403
+    return await _denied(stage, topic)
+
+
+@check(142, "A topic that calls itself by another URL: refused or denied", Level.MUST,
+       "rules 12, 13; WebSub 5.1.1, 5.2")  # fmt: skip
+async def other_self(stage: Stage) -> str:
+    topic = stage.topic()
+    topic.self_url = stage.topic().url
+    return await _denied(stage, topic)
+
+
+async def _denied(stage: Stage, topic: Topic) -> str:
+    """The hub may take the subscription; if it tells the callback that it does not, it has to
+    do so as it is written."""
+    callback = stage.callback("?token=1")
+    reply = await stage.ask("subscribe", callback, topic.url)
+    if not reply.is_accepted:
+        return f"refused with {reply}"
+    wait_s = stage.options.grace_s
+    if not await callback.wait(lambda: bool(callback.denials), wait_s):
+        raise Undecided(f"the hub has not denied it within {wait_s:g} s, and need not")
+    _check_denial(callback, topic)
+    return f"denied: {callback.denials[0].last('hub.reason') or 'no reason given'}"
+
+
+def _check_denial(callback: Callback, topic: Topic) -> None:
+    request = callback.denials[0]
+    if request.method != "GET":
+        raise Failed(f"the denial was a {request.method}, not a GET")
+    if request.last("hub.topic") != topic.url:
+        raise Failed(f"hub.topic in the denial is {request.last('hub.topic')!r}")
+    if not request.target.startswith(f"{callback.target}&"):
+        raise Failed(f"the denial went to {request.target}, the callback was {callback.target}")

@@ -1,0 +1,122 @@
+"""160-165: callbacks that are in trouble (WebSub 7; the habits of good webhook senders)."""
+
+from __future__ import annotations
+
+from ..callback import Callback, Script, take
+from ..exchange import Answer, Request
+from ..registry import check
+from ..stage import Stage
+from ..topic import Topic
+from ..verdicts import Failed, Level, NoService, Undecided
+
+RETRY_AFTER_S = 5
+ROUNDING_S = 1.0
+"""A hub may count whole seconds, from when the answer came."""
+
+
+@check(160, "500 is tried again", Level.SHOULD, "rule 21; WebSub 7")
+async def after_500(stage: Stage) -> str:
+    return await _tried_again(stage, Answer(500))
+
+
+@check(161, "A connection that breaks is tried again", Level.SHOULD, "rule 21; WebSub 7")
+async def after_a_break(stage: Stage) -> str:
+    return await _tried_again(stage, Answer(drop=True))
+
+
+@check(162, "Retry-After is honoured", Level.SHOULD, "rule 21; RFC 9110 10.2.3")
+async def retry_after(stage: Stage) -> str:
+    answer = Answer(503, {"Retry-After": str(RETRY_AFTER_S)})
+    first, second = await _two_attempts(stage, answer)
+    waited_s = second.at_s - first.at_s
+    if waited_s < RETRY_AFTER_S - ROUNDING_S:
+        raise Failed(f"asked to wait {RETRY_AFTER_S} s, the hub came again after {waited_s:.1f} s")
+    return f"came again after {waited_s:.1f} s, asked to wait {RETRY_AFTER_S} s"
+
+
+@check(163, "After a failed notification the next update comes", Level.MUST, "rule 22; WebSub 7")
+async def next_update(stage: Stage) -> None:
+    """Failures never end a subscription: it lives until its lease ends."""
+    topic, callback = stage.topic(), stage.callback()
+    failing = await _subscribed(stage, topic, callback)
+    await stage.publish(topic)
+    await stage.request_to(callback, 1)
+    await stage.settle()
+    await stage.publish(topic)
+    callback.receive = _except(failing)
+    if not await callback.wait(
+        lambda: any(request.body == topic.body for request in callback.deliveries),
+        stage.options.patience_s,
+    ):
+        if len(callback.deliveries) > 1:
+            raise Undecided(
+                "the hub tries the first update again and keeps the second back; --patience "
+                "longer than its tries would show what comes then"
+            )
+        raise Failed("the update after a failed notification did not come")
+
+
+@check(164, "A callback in trouble holds nobody else up", Level.SHOULD, "WebSub 7")
+async def isolated(stage: Stage) -> None:
+    topic, well = stage.topic(), stage.callback()
+    for _ in range(3):
+        await _subscribed(stage, topic, stage.callback())
+    await stage.subscribe(well, topic)
+    for count in (1, 2, 3):
+        await stage.publish(topic)
+        await stage.delivery(well, topic, count)
+
+
+@check(165, "A second attempt says that it is the same message", Level.MAY, "Standard Webhooks")
+async def same_id(stage: Stage) -> str:
+    first, second = await _two_attempts(stage, Answer(500))
+    names = [request.headers.get("webhook-id") for request in (first, second)]
+    if names[0] is None:
+        raise Undecided("the hub sends no webhook-id, as it may")
+    if names[0] != names[1]:
+        raise Failed(f"webhook-id was {names[0]}, then {names[1]}")
+    return f"webhook-id {names[0]}"
+
+
+async def _tried_again(stage: Stage, answer: Answer) -> str:
+    first, second = await _two_attempts(stage, answer)
+    return f"after {second.at_s - first.at_s:.1f} s"
+
+
+async def _two_attempts(stage: Stage, answer: Answer) -> tuple[Request, Request]:
+    """The first is answered so, the second well; both carry the same."""
+    topic, callback = stage.topic(), stage.callback()
+
+    async def receive(_: Request) -> Answer:
+        return answer if len(callback.deliveries) == 1 else Answer(204)
+
+    callback.receive = receive
+    await stage.subscribe(callback, topic)
+    await stage.publish(topic)
+    first = await stage.delivery(callback, topic)
+    try:
+        return first, await stage.delivery(callback, topic, 2)
+    except NoService as error:
+        raise Failed(f"no second attempt: {error}") from error
+
+
+async def _subscribed(stage: Stage, topic: Topic, callback: Callback) -> list[bytes]:
+    """A subscriber that answers 500 to what it gets; gives the list of what that was."""
+    bodies: list[bytes] = []
+
+    async def receive(request: Request) -> Answer:
+        bodies.append(request.body)
+        return Answer(500)
+
+    callback.receive = receive
+    await stage.subscribe(callback, topic)
+    return bodies
+
+
+def _except(failing: list[bytes]) -> Script:
+    """Fails for these and takes everything else."""
+
+    async def receive(request: Request) -> Answer:
+        return Answer(500) if request.body in failing else await take(request)
+
+    return receive

@@ -1,0 +1,89 @@
+"""100-106: what the public test site asks of hubs, under its numbers (websub.rocks)."""
+
+from __future__ import annotations
+
+from ..expect import check_signature
+from ..registry import check
+from ..stage import Stage, new_secret
+from ..verdicts import Failed, Level
+
+JSON = "application/json"
+PLAIN = "text/plain; charset=utf-8"
+
+
+@check(100, "Typical subscription", Level.MUST, "rules 1, 9, 14, 17-19; WebSub 5, 7")
+async def typical(stage: Stage) -> None:
+    """Nothing but mode, topic and callback; so nothing is signed."""
+    topic, callback = stage.topic(), stage.callback()
+    await stage.subscribe(callback, topic)
+    await stage.publish(topic)
+    await stage.delivery(callback, topic)
+
+
+@check(101, "Subscription with a secret", Level.MUST, "rule 23; WebSub 7.1")
+async def secret(stage: Stage) -> str:
+    topic, callback, secret = stage.topic(), stage.callback(), new_secret()
+    await stage.subscribe(callback, topic, ("hub.secret", secret))
+    await stage.publish(topic)
+    return f"signs with {check_signature(await stage.delivery(callback, topic, 1, secret), secret)}"
+
+
+@check(102, "Additional parameters are ignored", Level.MUST, "rule 3; WebSub 5.1.1")
+async def additional_parameters(stage: Stage) -> None:
+    topic, callback = stage.topic(), stage.callback()
+    await stage.subscribe(callback, topic, ("foo", "bar"), ("hub.foo", "bar"))
+    await stage.publish(topic)
+    await stage.delivery(callback, topic)
+
+
+@check(103, "Subscribing again replaces the subscription", Level.MUST, "rule 4; WebSub 5.1")
+async def again(stage: Stage) -> None:
+    """One update, one notification."""
+    topic, callback = stage.topic(), stage.callback()
+    await stage.subscribe(callback, topic)
+    await stage.subscribe(callback, topic)
+    await stage.publish(topic)
+    await stage.delivery(callback, topic)
+    await stage.nothing_more(
+        callback, 1, "one update came twice to a callback that had subscribed twice"
+    )
+
+
+@check(104, "Unsubscribing ends the subscription", Level.MUST, "rule 5; WebSub 5.1")
+async def unsubscribe(stage: Stage) -> None:
+    topic, callback = stage.topic(), stage.callback()
+    witness = await stage.witness(topic)
+    await stage.subscribe(callback, topic)
+    await stage.unsubscribe(callback, topic)
+    await stage.publish(topic)
+    await stage.delivery(witness, topic)
+    await stage.nothing_more(callback, 0, "an update came after the subscription had ended")
+
+
+@check(105, "Plain text arrives as it is", Level.MUST, "rules 17, 18; WebSub 7")
+async def plain_text(stage: Stage) -> None:
+    await _arrives(stage, PLAIN, "Gr\u00fc\u00dfe, \u4f60\u597d\r\n  <b>&amp;\r\n".encode())
+
+
+@check(106, "JSON arrives as it is", Level.MUST, "rules 17, 18; WebSub 7")
+async def json_text(stage: Stage) -> None:
+    """Spaces, order and repeated names are the publisher's."""
+    await _arrives(stage, JSON, b'{"b": [1, 2.50],  "a": "\\u00fc",\n "b": null }\n')
+
+
+async def _arrives(stage: Stage, content_type: str, body: bytes) -> None:
+    topic, callback = stage.topic(content_type, b"before"), stage.callback()
+    await stage.subscribe(callback, topic)
+    await stage.publish(topic, body)
+    await stage.delivery(callback, topic)
+
+
+@check(107, "The answer to a subscription request is 202", Level.MUST, "rule 9; WebSub 5.1.2")
+async def accepted(stage: Stage) -> None:
+    topic, callback = stage.topic(), stage.callback()
+    for count, mode in enumerate(("subscribe", "unsubscribe"), 1):
+        reply = await stage.ask(mode, callback, topic.url)
+        if reply.status != 202:
+            raise Failed(f"a correct {mode} request was answered with {reply}, not with 202")
+        await stage.verification(callback, mode, count)
+        await stage.settle()

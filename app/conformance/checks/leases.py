@@ -1,0 +1,87 @@
+"""130-132: how long subscriptions last (WebSub 5.1.1, 5.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from ..callback import Callback
+from ..expect import lease_of
+from ..registry import check
+from ..stage import Stage
+from ..topic import Topic
+from ..verdicts import Failed, Level, Undecided
+
+ENDLESS_S = 10 * 365 * 86_400
+ASKED_S = 86_400
+MARGIN_S = 2.0
+_LEASE = "hub.lease_seconds"
+
+
+@check(130, "No lease is endless", Level.MUST, "rule 16; WebSub 5.1.1")
+async def never_endless(stage: Stage) -> str:
+    """Neither when none is asked for, as by old subscribers, nor when a very long one is."""
+    by_itself = await _granted(stage)
+    of_a_day = await _granted(stage, (_LEASE, str(ASKED_S)))
+    of_millennia = await _granted(stage, (_LEASE, "99999999999"))
+    return f"grants {by_itself} by itself, {of_a_day} of a day, {of_millennia} of millennia"
+
+
+async def _granted(stage: Stage, *extra: tuple[str, str]) -> str:
+    topic, callback = stage.topic(), stage.callback()
+    reply = await stage.ask("subscribe", callback, topic.url, *extra)
+    if extra and not reply.is_accepted:
+        return f"nothing ({reply.status})"
+    stage.require_accepted(reply, "subscribe")
+    return _within_bounds(lease_of(await stage.verification(callback, "subscribe", 1)))
+
+
+def _within_bounds(lease_s: int) -> str:
+    if lease_s > ENDLESS_S:
+        raise Failed(f"a lease of {lease_s} s was granted, which is as good as endless")
+    return f"{lease_s} s"
+
+
+@check(131, "A lease that has ended brings nothing more", Level.MUST, "rule 16; WebSub 5.3",
+       is_slow=True)  # fmt: skip
+async def ends(stage: Stage) -> str:
+    """The lease counts from the verification; a witness has a longer one."""
+    topic, callback = stage.topic(), stage.callback()
+    witness = await stage.witness(topic)
+    lease_s = await _short(stage, callback, topic)
+    await asyncio.sleep(_left(callback, lease_s))
+    await stage.publish(topic)
+    await stage.delivery(witness, topic)
+    await stage.nothing_more(
+        callback, 0, f"an update came {MARGIN_S:g} s after the lease of {lease_s} s had ended"
+    )
+    return f"a lease of {lease_s} s"
+
+
+@check(132, "A renewal makes the lease longer", Level.MUST, "rule 4; WebSub 5.1", is_slow=True)
+async def renewed(stage: Stage) -> None:
+    topic, callback = stage.topic(), stage.callback()
+    lease_s = await _short(stage, callback, topic)
+    left_s = _left(callback, lease_s)
+    await stage.subscribe(callback, topic, (_LEASE, str(ASKED_S)))
+    await asyncio.sleep(left_s)
+    await stage.publish(topic)
+    await stage.delivery(callback, topic)
+
+
+async def _short(stage: Stage, callback: Callback, topic: Topic) -> int:
+    """Subscribes for as short a time as the hub allows; gives the lease in seconds."""
+    asked = (_LEASE, str(stage.options.short_lease_s))
+    reply = await stage.ask("subscribe", callback, topic.url, asked)
+    if not reply.is_accepted:
+        raise Undecided(f"the hub grants no lease of {stage.options.short_lease_s} s: {reply}")
+    lease_s = lease_of(await stage.verification(callback, "subscribe", 1))
+    if lease_s > stage.options.longest_lease_s:
+        raise Undecided(f"asked for {stage.options.short_lease_s} s, the hub granted {lease_s} s")
+    await stage.settle()
+    return lease_s
+
+
+def _left(callback: Callback, lease_s: int) -> float:
+    """Until the lease is surely over."""
+    return max(0.0, callback.verifications[0].at_s + lease_s + MARGIN_S - time.monotonic())

@@ -1,0 +1,45 @@
+"""The checks by number."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from .stage import Stage
+from .verdicts import Level
+
+Play = Callable[[Stage], Awaitable[str | None]]
+"""Raises `Failed` or `Undecided`; what it gives is worth telling beside a pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    number: int
+    title: str
+    level: Level
+    rule: str
+    play: Play
+    is_slow: bool = False
+    """Whether it waits for a lease to end."""
+
+
+_CHECKS: dict[int, Check] = {}
+
+
+def check(
+    number: int, title: str, level: Level, rule: str, *, is_slow: bool = False
+) -> Callable[[Play], Play]:
+    def add(play: Play) -> Play:
+        if number in _CHECKS:
+            raise ValueError(f"two checks with the number {number}")
+        _CHECKS[number] = Check(number, title, level, rule, play, is_slow)
+        return play
+
+    return add
+
+
+def all_checks() -> list[Check]:
+    """By number."""
+    from . import checks  # noqa: F401  each file of it adds its own
+
+    return [_CHECKS[number] for number in sorted(_CHECKS)]

@@ -1,0 +1,41 @@
+"""What was sent and what came, for those who want to see why (`--verbose`, `--json`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+MAX_SHOWN = 300
+"""Characters of a body."""
+
+
+class Transcript:
+    """Arrows show the direction as this program sees it: `->` is asked, `<-` is being asked."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def asked(self, url: str, fields: Iterable[tuple[str, str]], answer: str) -> None:
+        self.lines.append(f"-> POST {url} {form(fields)}: {answer}")
+
+    def was_asked(self, what: str, answer: str) -> None:
+        self.lines.append(f"<- {what}: {answer}")
+
+    def note(self, text: str) -> None:
+        self.lines.append(f"   {text}")
+
+
+def form(fields: Iterable[tuple[str, str]]) -> str:
+    """Parameters for the eye; secrets are of no use to it."""
+    return " ".join(f"{name}={_shown(name, value)}" for name, value in fields)
+
+
+def body(content: bytes) -> str:
+    text = content[:MAX_SHOWN].decode(errors="backslashreplace")
+    more = f"... ({len(content)} bytes)" if len(content) > MAX_SHOWN else ""
+    return repr(text) + more
+
+
+def _shown(name: str, value: str) -> str:
+    if name == "hub.secret":
+        return f"({len(value.encode())} bytes)"
+    return value

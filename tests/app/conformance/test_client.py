@@ -1,0 +1,55 @@
+"""What speaks to the hub under test."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.http import Answer, Callback
+from tests.support.ports import free_port
+from warren.app.conformance.client import HubClient
+from warren.app.conformance.options import Options
+from warren.app.conformance.transcript import Transcript
+from warren.app.conformance.verdicts import Failed
+
+
+@pytest.mark.parametrize("status", [307, 308])
+async def test_another_hub_is_followed(status: int) -> None:
+    """As subscribers have to (WebSub 5.1.2)."""
+    with Callback() as first, Callback() as second:
+        first.script(Answer(status, {"Location": second.url}))
+        second.script(Answer(202, {"Content-Type": "text/plain"}, b"fine"))
+        client, trace = HubClient(Options(hub=first.url)), Transcript()
+        reply = await client.post([("hub.topic", "a&b"), ("hub.secret", "s3cret")], trace)
+        await client.close()
+        assert (reply.status, reply.content_type, reply.text) == (202, "text/plain", "fine")
+        assert second.requests[0].body == b"hub.topic=a%26b&hub.secret=s3cret"
+        assert second.requests[0].headers["Content-Type"] == "application/x-www-form-urlencoded"
+    shown = f"-> POST {first.url} hub.topic=a&b hub.secret=(6 bytes): 202 fine"
+    assert trace.lines == [shown]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+async def test_other_redirects_are_answers(status: int) -> None:
+    with Callback() as first, Callback() as second:
+        first.script(Answer(status, {"Location": second.url}))
+        client = HubClient(Options(hub=first.url))
+        reply = await client.post([], Transcript())
+        await client.close()
+        assert (reply.status, reply.is_accepted) == (status, False)
+        assert second.requests == []
+
+
+async def test_circles_end() -> None:
+    with Callback() as hub:
+        hub.default = Answer(307, {"Location": hub.url})
+        client = HubClient(Options(hub=hub.url))
+        assert (await client.post([], Transcript())).status == 307
+        await client.close()
+
+
+async def test_no_answer_fails_the_check() -> None:
+    client, trace = HubClient(Options(hub=f"http://127.0.0.1:{free_port()}/")), Transcript()
+    with pytest.raises(Failed, match="did not answer"):
+        await client.post([], trace)
+    await client.close()
+    assert "ConnectError" in trace.lines[0]

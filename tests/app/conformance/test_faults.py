@@ -1,0 +1,118 @@
+"""Each check can fail: a hub with the fault that it is there for is found out."""
+
+from __future__ import annotations
+
+import pytest
+
+from warren.app.conformance.registry import all_checks
+from warren.app.conformance.verdicts import Level, Verdict
+
+from .support import check
+
+BREACHES = [
+    (100, "names another topic", "hub.topic in the verification"),
+    (100, "tells no lease", "hub.lease_seconds in the verification is None"),
+    (100, "signs without a secret", "no secret to sign with"),
+    (100, "does not name itself", "rel=hub"),
+    (100, "does not name the topic", "rel=self"),
+    (100, "sends no body", "no body"),
+    (101, "signs nothing", "X-Hub-Signature is missing"),
+    (101, "signs something else", "is wrong"),
+    (101, "signs with MD5", "the method is none of"),
+    (102, "refuses what it does not know", "hub.foo is unknown"),
+    (103, "subscribes twice", "came twice"),
+    (104, "never ends", "after the subscription had ended"),
+    (105, "trims bodies", "not the topic's content"),
+    (105, "drops parameters of types", "Content-Type is 'text/plain'"),
+    (106, "reformats JSON", "not the topic's content"),
+    (107, "answers 200", "not with 202"),
+    (110, "verifies before it answers", "only when its callback had"),
+    (111, "takes long secrets", "200 letters"),
+    (112, "cuts secrets", "is wrong"),
+    (113, "drops the query", "the callback given was"),
+    (114, "tidies callbacks", "the callback given was"),
+    (115, "compares topics as they are spelled", "did not come"),
+    (116, "takes everything", "not 4xx"),
+    (117, "refuses silently", "is empty"),
+    (118, "grants everything", "a lease of '0' s"),
+    (119, "garbles tokens", "came back as 't'"),
+    (120, "reuses challenges", "used again"),
+    (121, "believes every body", "had not confirmed"),
+    (122, "believes every body", "had not confirmed"),
+    (123, "believes every status", "had not confirmed"),
+    (124, "believes every status", "had not confirmed"),
+    (125, "follows redirects when it verifies", "had not confirmed"),
+    (126, "changes before it verifies", "is wrong"),
+    (127, "keeps the first secret", "is wrong"),
+    (128, "never clears a secret", "no secret to sign with"),
+    (129, "knows one topic a callback", "did not come"),
+    (130, "grants everything", "as good as endless"),
+    (131, "ignores the end of leases", "after the lease of"),
+    (132, "keeps the first lease", "did not come"),
+    (135, "changes before it verifies", "did not come"),
+    (136, "asks the publisher at the end", "the hub denied the unsubscribe request"),
+    (140, "denies without a topic", "hub.topic in the denial is None"),
+    (141, "denies without a topic", "hub.topic in the denial is None"),
+    (142, "denies without a topic", "hub.topic in the denial is None"),
+    (150, "thinks that all is text", "not the topic's content"),
+    (151, "cuts large bodies", "not the topic's content"),
+    (152, "sends two Link headers", "there are 2 Link headers"),
+    (153, "signs with SHA-1", "sha1"),
+    (154, "takes 200 alone for success", "after 201 the notification came again"),
+    (155, "follows redirects when it sends", "followed the redirect"),
+    (156, "signs everything with one secret", "is wrong"),
+    (160, "never tries again", "no second attempt"),
+    (161, "never tries again", "no second attempt"),
+    (162, "does not wait as asked", "asked to wait 5 s"),
+    (163, "ends what fails", "did not come"),
+    (164, "sends one after the other", "did not come"),
+    (165, "names each attempt anew", "webhook-id was"),
+    (170, "sends additions", "not the topic's content"),
+    (171, "drops what is the feed's own", "element title is None"),
+    (171, "drops the newest entry", "does not have what is new"),
+    (171, "changes entries", "entries were changed"),
+    (172, "drops what is the feed's own", "element title is None"),
+    (172, "drops the newest entry", "does not have what is new"),
+    (172, "changes entries", "entries were changed"),
+    (174, "drops parameters of types", "Content-Type is"),
+    (186, "forgets pings while it fetches", "the last content did not come"),
+]
+UNDECIDED = [
+    (137, "goes on after 410", "goes on after 410, as it may"),
+    (165, "never tries again", ""),
+    (173, "sends what has not changed", "sends at each ping, as it may"),
+    (180, "does not know hub.topic", "does not know this form"),
+    (181, "does not know hub.url", "does not know this form"),
+    (182, "takes one URL", "no notification came of it"),
+    (183, "does not know hub.url[]", "does not know this form"),
+    (184, "takes no list", "no notification came of it"),
+    (185, "wants subscribers", "nobody has subscribed"),
+]
+"""What hubs may do, and what is then not decided."""
+
+
+@pytest.mark.parametrize(("number", "fault", "reason"), BREACHES)
+async def test_fault_is_found(number: int, fault: str, reason: str) -> None:
+    (result,) = await check(fault, only=number, patience_s=8.0 if number == 162 else 3.0)
+    assert result.verdict is Verdict.FAIL, result
+    assert reason in result.reason
+    assert result.seen
+
+
+@pytest.mark.parametrize(("number", "fault", "reason"), UNDECIDED)
+async def test_what_a_hub_may_do_is_no_fault(number: int, fault: str, reason: str) -> None:
+    (result,) = await check(fault, only=number)
+    assert result.level is Level.MAY
+    assert result.verdict is (Verdict.SKIP if reason else Verdict.FAIL), result
+    assert reason in result.reason
+
+
+async def test_right_hub_passes_every_check() -> None:
+    results = await check(patience_s=20.0)
+    assert [result for result in results if result.verdict is not Verdict.PASS] == []
+    assert [result.number for result in results] == [one.number for one in all_checks()]
+
+
+def test_every_check_has_a_fault() -> None:
+    found = {number for number, *_ in BREACHES + UNDECIDED}
+    assert {one.number for one in all_checks()} == found

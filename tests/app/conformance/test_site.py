@@ -1,0 +1,114 @@
+"""The publisher and the subscribers that checks are played with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from warren.app.conformance.callback import always
+from warren.app.conformance.exchange import Answer
+from warren.app.conformance.options import Options
+from warren.app.conformance.site import Site
+from warren.app.conformance.transcript import Transcript
+from warren.app.conformance.verdicts import Unusable
+
+HUB = "http://hub.example/"
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with Site(Options(hub=HUB)) as site:
+        yield site
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        yield client
+
+
+async def test_topic(site: Site, client: httpx.AsyncClient) -> None:
+    trace = Transcript()
+    topic = site.topic(trace, "text/plain; charset=x", b"content", "/a?b=c")
+    answer = await client.get(topic.url)
+    assert (answer.status_code, answer.content) == (200, b"content")
+    assert answer.headers["Content-Type"] == "text/plain; charset=x"
+    assert answer.headers["Link"] == f'<{HUB}>; rel="hub", <{topic.url}>; rel="self"'
+    assert len(topic.fetches) == 1
+    assert trace.lines == [f"<- GET {topic.url.removeprefix(site.url)}: 200 'content'"]
+
+
+async def test_topic_that_has_not_changed(site: Site, client: httpx.AsyncClient) -> None:
+    topic = site.topic(Transcript(), "text/plain", b"content")
+    tag = (await client.get(topic.url)).headers["ETag"]
+    assert (await client.get(topic.url, headers={"If-None-Match": tag})).status_code == 304
+    topic.body = b"other"
+    assert (await client.get(topic.url, headers={"If-None-Match": tag})).content == b"other"
+    assert (await client.head(topic.url)).status_code == 200
+    assert (await client.post(topic.url)).status_code == 405
+    topic.status = 404
+    assert (await client.get(topic.url)).status_code == 404
+
+
+async def test_callback(site: Site, client: httpx.AsyncClient) -> None:
+    callback = site.callback(Transcript(), "/%2F//?hub.challenge=mine")
+    answer = await client.get(f"{callback.url}&hub.mode=subscribe&hub.challenge=c%26d")
+    assert (answer.status_code, answer.text) == (200, "c&d")
+    assert callback.verifications[0].target == (
+        f"{callback.target}&hub.mode=subscribe&hub.challenge=c%26d"
+    )
+    assert (await client.post(callback.url, content=b"news")).status_code == 204
+    assert [one.body for one in callback.deliveries] == [b"news"]
+    assert callback.deliveries[0].target == callback.target
+    other = site.callback(Transcript())
+    await client.get(f"{other.url}?hub.mode=denied&hub.topic=t")
+    await client.get(other.url)
+    assert (len(other.denials), len(other.strays)) == (1, 1)
+
+
+async def test_script(site: Site, client: httpx.AsyncClient) -> None:
+    callback = site.callback(Transcript())
+    callback.receive = always(Answer(503, {"Retry-After": "7"}, b"later"))
+    answer = await client.post(callback.url)
+    assert (answer.status_code, answer.headers["Retry-After"], answer.text) == (503, "7", "later")
+    callback.receive = always(Answer(drop=True))
+    with pytest.raises(httpx.RemoteProtocolError):
+        await client.post(callback.url)
+
+
+async def test_wait(site: Site, client: httpx.AsyncClient) -> None:
+    callback = site.callback(Transcript())
+    assert not await callback.delivered(1, 0.01)
+    await client.post(callback.url)
+    assert await callback.delivered(1, 0.01)
+
+
+async def test_nothing_else_is_there(site: Site, client: httpx.AsyncClient) -> None:
+    for path in ("/", "/topic/0123456789abcdef/document", "/callback/x"):
+        assert (await client.get(site.url + path)).status_code == 404
+
+
+async def test_public_url(client: httpx.AsyncClient) -> None:
+    """What a proxy puts before the path is no part of what has to be used exactly."""
+    options = Options(hub=HUB, public_url="https://me.example/tests/")
+    async with Site(options) as site:
+        topic = site.topic(Transcript(), "text/plain", b"content")
+        assert topic.url.startswith("https://me.example/tests/topic/")
+        port = site.port
+        local = topic.url.replace("https://me.example", f"http://127.0.0.1:{port}")
+        assert (await client.get(local)).content == b"content"
+
+
+async def test_address_that_is_none() -> None:
+    with pytest.raises(Unusable, match="--listen 192.0.2.1:1: "):
+        async with Site(Options(hub=HUB, listen="192.0.2.1:1")):
+            pass
+
+
+async def test_ipv6(client: httpx.AsyncClient) -> None:
+    async with Site(Options(hub=HUB, listen="[::1]:0")) as site:
+        assert site.url == f"http://[::1]:{site.port}"
+        topic = site.topic(Transcript(), "text/plain", b"content")
+        assert (await client.get(topic.url)).content == b"content"
