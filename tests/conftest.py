@@ -18,7 +18,8 @@ from tests.support.server import WarrenServer
 @pytest.fixture(scope="module")
 def warren() -> Iterator[WarrenServer]:
     """One Warren for the tests of a module, in development mode."""
-    with WarrenServer(dev=True) as server:
+    # Topics of others are fetched as soon as they are pinged: tests ping often.
+    with WarrenServer(dev=True, env={"WARREN_FETCH_GAP_S": "0.1"}) as server:
         yield server
 
 

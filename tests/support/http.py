@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections import deque
 from collections.abc import Mapping
@@ -16,7 +17,11 @@ from multidict import CIMultiDict, MultiDict
 from .process import wait_until
 
 START_TIMEOUT_S = 10.0
+SETTLE_S = 0.01
+"""Between no more listening and the end, for who came just then: a connection that is half taken
+would be nobody's to close."""
 MAX_BODY_BYTES = 64 * 1024 * 1024
+_ports: set[int] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,8 @@ class Callback:
     """Listens on a free loopback port between entry and exit, on every path and method.
 
     A GET with `hub.challenge` is a verification: the challenge is echoed, or `refusal` is
-    answered when it is set. Everything else is a delivery: it takes the next scripted answer,
+    answered when it is set. A GET with `hub.mode=denied` is a denial, answered with the next of
+    `denial_answers`, then 200. Everything else is a delivery: it takes the next scripted answer,
     then `default`. Requests are kept in the order in which they were complete.
     """
 
@@ -55,6 +61,7 @@ class Callback:
         self.requests: list[Request] = []
         self.default = Answer()
         self.refusal: Answer | None = None
+        self.denial_answers: deque[Answer] = deque()
         self.port = 0
         self._script: deque[Answer] = deque()
         self._started = threading.Event()
@@ -70,7 +77,15 @@ class Callback:
 
     @property
     def deliveries(self) -> list[Request]:
-        return [request for request in self.requests if "hub.challenge" not in request.query]
+        return [
+            request
+            for request in self.requests
+            if "hub.challenge" not in request.query and not _is_denial(request.query)
+        ]
+
+    @property
+    def denials(self) -> list[Request]:
+        return [request for request in self.requests if _is_denial(request.query)]
 
     def script(self, *answers: int | Answer) -> None:
         """The next deliveries are answered with these, a number being a status."""
@@ -106,14 +121,17 @@ class Callback:
                 body,
             )
         )
-        answer = self._answer(request.query.get("hub.challenge"))
+        answer = self._answer(request)
         if answer.hang:
             await self._stop.wait()
         return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
 
-    def _answer(self, challenge: str | None) -> Answer:
+    def _answer(self, request: web.Request) -> Answer:
+        challenge = request.query.get("hub.challenge")
         if challenge is not None:
             return self.refusal or Answer(body=challenge.encode())
+        if _is_denial(request.query):
+            return self.denial_answers.popleft() if self.denial_answers else Answer()
         return self._script.popleft() if self._script else self.default
 
     async def _serve(self) -> None:
@@ -123,12 +141,28 @@ class Callback:
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self.host, self.port).start()
-            self.port = runner.addresses[0][1]
+            listening = self._listen()
+            await web.SockSite(runner, listening).start()
+            self.port = listening.getsockname()[1]
             self._started.set()
             await self._stop.wait()
+            # What asyncio accepts in the turn in which a server closes, it never closes.
+            self._loop.remove_reader(listening)
+            for _ in range(3):
+                await asyncio.sleep(0)
         finally:
             await runner.cleanup()
+
+    def _listen(self) -> socket.socket:
+        """On a port that no other callback of this process has had: what was subscribed to that
+        one may still be delivered."""
+        while True:
+            listening = socket.create_server((self.host, self.port))
+            port = listening.getsockname()[1]
+            if self.port or port not in _ports:
+                _ports.add(port)
+                return listening
+            listening.close()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -144,3 +178,7 @@ class Callback:
     ) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
+
+
+def _is_denial(query: Mapping[str, str]) -> bool:
+    return query.get("hub.mode") == "denied"
