@@ -22,6 +22,7 @@ from . import (
     transactions,
     unconfirmed,
     webhook,
+    webhook_scale,
 )
 
 ALL: tuple[Scenario, ...] = (
@@ -37,6 +38,7 @@ ALL: tuple[Scenario, ...] = (
     *fairness.SCENARIOS,
     *http.SCENARIOS,
     *webhook.SCENARIOS,
+    *webhook_scale.SCENARIOS,
     *backlog.SCENARIOS,
     *long_queues.SCENARIOS,
     *stored_once.SCENARIOS,

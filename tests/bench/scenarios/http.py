@@ -17,6 +17,7 @@ from ..worker import Control, Crew
 from .throughput import QUEUES
 
 CONNECTIONS = 32
+BATCH = 1_000
 BODY = bytes(200)
 ACCEPTED = 202
 
@@ -25,18 +26,19 @@ def publish_request(address: Address, queue: str) -> bytes:
     return request(address, "POST", f"/endpoint/q/{queue}?hub.topic=bench", BODY)
 
 
-def _post(control: Control, address: Address, seconds: float) -> tuple[list[float], float]:
+def _post(
+    control: Control, address: Address, seconds: float, data: bytes, at_once: int
+) -> tuple[list[float], float]:
     """Gives the time of each answered request, and the time of all."""
-    data = publish_request(address, QUEUES[0])
     selector = selectors.DefaultSelector()
-    connections = [HttpConnection(address) for _ in range(CONNECTIONS)]
+    connections = [HttpConnection(address) for _ in range(at_once)]
     control.ready()
     start = time.monotonic()
     sent_at = dict.fromkeys(connections, start)
     for connection in connections:
         selector.register(connection.socket, selectors.EVENT_READ, connection)
         connection.send(data)
-    times_s, deadline, waiting = list[float](), start + seconds, CONNECTIONS
+    times_s, deadline, waiting = list[float](), start + seconds, at_once
     while waiting:
         for key, _ in selector.select(seconds):
             if not key.data.receive(ACCEPTED):
@@ -56,18 +58,44 @@ def http_publish(broker: Broker, settings: Settings) -> Figures:
     """In: requests answered 202 per second; each message is in the queue afterwards."""
     assert broker.http is not None
     with Standing(broker, Flow(QUEUES[:1], durable=True)), Crew() as crew:
-        worker = crew.hire(_post, broker.http, settings.seconds)
+        data = publish_request(broker.http, QUEUES[0])
+        worker = crew.hire(_post, broker.http, settings.seconds, data, CONNECTIONS)
         spent = Spent(broker)
         crew.go()
         times_s, seconds = worker.result(settings.seconds * 2 + 10)
         line = Figures(len(times_s) / seconds, None, spent.cpu_us(len(times_s)), spent.peak_mb())
         line.p50_ms, line.p99_ms = (percentile(times_s, one) * 1e3 for one in (50, 99))
-        client = Client(broker.address)
-        stored = client.declare_queue(QUEUES[0], passive=True)
-        client.close()
-        if stored != len(times_s):
-            raise BenchError(f"{len(times_s)} requests were answered 202, {stored} are queued")
+        _check_stored(broker, len(times_s))
         return line
 
 
-SCENARIOS = (Scenario("http-publish", http_publish, 5_000, http=True),)
+def http_batch(broker: Broker, settings: Settings) -> Figures:
+    """In: messages per second, a thousand lines to a request, four requests at a time."""
+    assert broker.http is not None
+    with Standing(broker, Flow(QUEUES[:1], durable=True)), Crew() as crew:
+        lines = b"\n".join(b'{"number": %d, "text": "%s"}' % (n, b"x" * 60) for n in range(BATCH))
+        target = f"/endpoint/q/{QUEUES[0]}?hub.mode=batch&hub.topic=bench"
+        data = request(broker.http, "POST", target, lines, "application/x-ndjson")
+        worker = crew.hire(_post, broker.http, settings.seconds, data, 4)
+        spent = Spent(broker)
+        crew.go()
+        times_s, seconds = worker.result(settings.seconds * 2 + 10)
+        count = len(times_s) * BATCH
+        line = Figures(count / seconds, None, spent.cpu_us(count), spent.peak_mb())
+        line.p50_ms, line.p99_ms = (percentile(times_s, one) * 1e3 for one in (50, 99))
+        _check_stored(broker, count)
+        return line
+
+
+def _check_stored(broker: Broker, count: int) -> None:
+    client = Client(broker.address)
+    stored = client.declare_queue(QUEUES[0], passive=True)
+    client.close()
+    if stored != count:
+        raise BenchError(f"{count} messages were answered 202, {stored} are queued")
+
+
+SCENARIOS = (
+    Scenario("http-publish", http_publish, 6_000, http=True),
+    Scenario("http-batch", http_batch, 100_000, http=True),
+)

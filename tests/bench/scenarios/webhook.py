@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import socket
 import time
 from functools import partial
@@ -16,13 +15,13 @@ from ..frames import PERSISTENT, Message, Stream
 from ..http_client import HttpConnection, request
 from ..producer import Load
 from ..scenario import Scenario, Settings
-from ..sink import BACKLOG, COUNT, FIRST_NS, LAST_NS, WRONG, serve
+from ..sink import BACKLOG, COUNT, FIRST_NS, LAST_NS, WRONG, counters_for, serve
 from ..spent import Spent
 from ..worker import Crew, Worker
 
 EXCHANGE = "bench-hooks"
 BODY = b"0123456789" * 20
-DELIVERIES_PER_S = 2_000
+DELIVERIES_PER_S = 4_000
 LIMIT_FACTOR = 10
 POLL_S = 0.01
 FORM = "application/x-www-form-urlencoded"
@@ -78,7 +77,7 @@ def _deliver(
 def webhooks(broker: Broker, settings: Settings, *, copies: int) -> Figures:
     """Out: POSTs per second that came in, of all subscriptions together."""
     assert broker.http is not None
-    counters = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("Q")
+    counters = counters_for(copies)
     listener = _listen()
     port = listener.getsockname()[1]
     count = max(1, int(DELIVERIES_PER_S * settings.seconds / copies))
@@ -101,6 +100,6 @@ def webhooks(broker: Broker, settings: Settings, *, copies: int) -> Figures:
 
 
 SCENARIOS = (
-    Scenario("webhooks-1", partial(webhooks, copies=1), 2_000, fresh=True, http=True),
-    Scenario("webhooks-50", partial(webhooks, copies=50), 2_000, fresh=True, http=True),
+    Scenario("webhooks-1", partial(webhooks, copies=1), 3_000, fresh=True, http=True),
+    Scenario("webhooks-50", partial(webhooks, copies=50), 3_000, fresh=True, http=True),
 )
