@@ -637,8 +637,10 @@ class Model:
         self._expire(queue)
 
     def _trim(self, queue: Queue) -> None:
-        if queue.overflow != "drop-head":
-            return
+        if queue.overflow == "drop-head":
+            self._drop_heads(queue)
+
+    def _drop_heads(self, queue: Queue) -> None:
         while queue.ready and queue.is_over():
             self._must_be_sure()
             self._dead(queue, queue.ready.pop(0).message, "maxlen")
@@ -1047,10 +1049,12 @@ class Model:
         for exchange in self.topology.exchanges.values():
             exchange.policy = self._policy_of("exchanges", exchange.name)
         for queue in self.queues.values():
-            before = queue.rule("expires")
+            before, dropped_heads = queue.rule("expires"), queue.overflow == "drop-head"
             queue.policy = self._policy_of("queues", queue.name)
             if queue.rule("expires") != before:
                 queue.used_ms = self.now_ms
+            if dropped_heads and self.dialect.policies_limit_first and not queue.is_quorum:
+                self._drop_heads(queue)
         if self.dialect.policies_change_deadlines:
             for queue, held in self._all_held():
                 self._set_deadline(queue, held)

@@ -37,6 +37,8 @@ class Dialect:
     """Of messages that come together a waiting consumer gets the one of highest priority first."""
     policies_change_deadlines: bool = True
     """A message-ttl that comes or goes by policy is for the messages that are there, too."""
+    policies_limit_first: bool = False
+    """A policy's max-length drops what is too much before its overflow says to refuse instead."""
     empty_name_is_looked_up: bool = True
     """A passive declare without a name asks for the queue that the channel declared last."""
 
@@ -52,6 +54,7 @@ RABBITMQ = Dialect(
     settles_by_consumer=True,
     limits_count_the_expired=True,
     policies_change_deadlines=False,
+    policies_limit_first=True,
     batches_by_priority=False,
     single_active_by_priority=True,
     immediate=False,

@@ -57,7 +57,7 @@ def agreeing(model: Model, operation: Operation, came: Came, counts: Counts) -> 
             step(trial, operation, came, counts)
         except Mismatch as error:
             wrong.append(error)
-            if not script:
+            if not script and trial.picked:
                 scripts += product(*map(range, trial.picked[:PICKS_MAX]))
         else:
             return trial

@@ -12,7 +12,8 @@ from typing import Any
 from .messages import Message
 from .routes import Binding, Exchange, Topology, thawed
 
-CHOOSING = ("x-random", "x-consistent-hash", "x-modulus-hash")
+MODULUS = "x-modulus-hash"
+CHOOSING = ("x-random", "x-consistent-hash", MODULUS)
 DELAYED = "x-delayed-message"
 HISTORY = "x-recent-history"
 HISTORY_LENGTH = 20
@@ -34,13 +35,21 @@ def weights(topology: Topology, name: str) -> dict[str, int]:
 
 
 def hash_key(topology: Topology, exchange: Exchange, message: Message) -> tuple[object, ...] | None:
-    """Messages with the same one go to the same queue; None when there is no rule."""
+    """Messages with the same one go to the same queue; None when there is no rule.
+
+    In Python True and 1 are the same key, in AMQP they are not. Where the number of bindings is the
+    modulus, each of a queue's bindings is a part.
+    """
     if exchange.type_name == "x-random":
         return None
-    bound = tuple(sorted(weights(topology, exchange.name).items()))
+    if exchange.type_name == MODULUS:
+        bindings = [each for each in topology.bindings if each.source == exchange.name]
+        bound: list[object] = [*sorted(each.target[1] for each in bindings)]
+    else:
+        bound = [*sorted(weights(topology, exchange.name).items())]
     header = exchange.arguments.get("hash-header")
     value = message.keys[0] if header is None else message.headers.get(header)
-    return exchange.name, exchange.type_name, bound, value
+    return exchange.name, exchange.type_name, tuple(bound), type(value), value
 
 
 def delay_ms(exchange: Exchange, message: Message) -> int:
@@ -113,21 +122,21 @@ class Memory:
             if exchange.type_name == HISTORY or topology.fits(exchange, binding, message)
         ]
         if exchange.type_name != HISTORY:
-            found = _asked_for(found, arguments, self.numbers)
+            found = self._asked_for(found, arguments)
         return [message for _, message in found]
 
-
-def _asked_for(
-    found: list[tuple[int, Message]], arguments: Mapping[str, Any], numbers: Numbers
-) -> list[tuple[int, Message]]:
-    """x-head n: the oldest n, or all but the last -n; x-tail n: the newest n, or all but the
-    first -n; x-from: that offset and what follows, all if there is none such."""
-    match arguments:
-        case {"x-head": head}:
-            return found[:head]
-        case {"x-tail": tail}:
-            return found[-tail:] if tail else []
-        case {"x-from": first}:
-            at = [index for index, _ in found if numbers.known.get(index) == first]
-            return [pair for pair in found if pair[0] >= at[0]] if at else found
-    return []
+    def _asked_for(
+        self, found: list[tuple[int, Message]], arguments: Mapping[str, Any]
+    ) -> list[tuple[int, Message]]:
+        """x-head n: the oldest n, or all but the last -n; x-tail n: the newest n, or all but the
+        first -n; x-from: that offset and what follows, whether the binding has it or not, all if
+        it is not kept."""
+        match arguments:
+            case {"x-head": head}:
+                return found[:head]
+            case {"x-tail": tail}:
+                return found[-tail:] if tail else []
+            case {"x-from": first}:
+                at = [index for index, _ in self.kept if self.numbers.known.get(index) == first]
+                return [pair for pair in found if pair[0] >= at[0]] if at else found
+        return []

@@ -21,6 +21,7 @@ ROWS = {
     "single_active_by_priority": "the next single active consumer",
     "batches_by_priority": "messages of several priorities come at once, a consumer waits",
     "policies_change_deadlines": "a `message-ttl` that comes or goes by policy",
+    "policies_limit_first": "a policy brings `max-length` and an `overflow` that refuses",
     "quorum_as_classic": "quorum queues",
     "immediate": "`immediate`",
     "empty_name_is_looked_up": "passive declare without a name",
