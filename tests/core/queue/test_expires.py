@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import pytest
 
 from tests.support.amqp import Client, make_broker, take_turns
 from warren.core.clock import ManualClock
+from warren.core.queue.queue import Queue
 
 PERIOD_MS = 1_000
 
@@ -79,3 +81,20 @@ def test_what_is_unacked_does_not_hold_it() -> None:
     assert not house.wait(PERIOD_MS)
     tag = house.client.send("Basic.Nack", delivery_tag=1, requeue=True)
     assert tag == []
+
+
+def test_a_deleted_queue_needs_no_collector() -> None:
+    """Nothing of it may form a cycle: the collector looks at what got old after very long."""
+    client = Client(make_broker())
+    arguments = {"x-expires": 86_400_000, "x-message-ttl": 86_400_000, "x-max-length": 5}
+    gc.collect()
+    gc.disable()
+    try:
+        client.declare("q", arguments=arguments)
+        client.publish(b"x", {}, routing_key="q")
+        client.call("Queue.Delete", queue="q")
+        client.call("Channel.Close", reply_code=200)  # which remembers its last route
+        left = [found for found in gc.get_objects() if isinstance(found, Queue)]
+    finally:
+        gc.enable()
+    assert left == []
