@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .config import Settings
 from .data_directory import held
-from .file_limit import raise_file_limit
+from .file_limit import make_room, raise_file_limit
 from .listen import listen_on_all
 from .unraisable import log_unraisable_errors
 
@@ -51,7 +51,7 @@ def serve(settings: Settings) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     _configure_logging(settings.log_level)
     log_unraisable_errors()
-    raise_file_limit()
+    make_room(raise_file_limit())
     with held(settings.data) as directory:
         certificates = _certificates(settings)
         sockets = listen_on_all(settings)

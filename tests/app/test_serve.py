@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import signal
 import socket
 import subprocess
@@ -16,6 +18,7 @@ import pytest
 
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer, warren_command
+from warren.app.file_limit import ROOM
 
 FIELDS = "Host: localhost\r\nAuthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n"
 
@@ -183,6 +186,18 @@ def test_open_files_are_raised() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.split() == ["256", "256", "256"], result.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells of it")
+def test_there_is_room_for_open_files_before_they_come() -> None:
+    """Connections of a running server must not wait for the kernel to make it."""
+    with WarrenServer() as server:
+        status = Path(f"/proc/{server.pid}/status").read_text()
+        limit = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)[0]
+        highest = max(int(name) for name in os.listdir(f"/proc/{server.pid}/fd"))
+    [room] = re.findall(r"^FDSize:\s*(\d+)", status, re.MULTILINE)
+    assert int(room) >= min(limit, ROOM)
+    assert highest < 256
 
 
 def test_nothing_heavy_is_imported_to_start() -> None:

@@ -192,13 +192,21 @@ def slow_targets(broker: Broker, settings: Settings) -> Figures:
         _multiply(broker, [f"{HANG}/{number}" for number in range(SLOW)], slow)
         broker.restart(False)
         _paced(broker, target, keys, WARM_UP_S)
-        before = percentile(_paced(broker, target, keys, seconds), 99) * 1e3
-        times_s = _paced(broker, target, keys, seconds, slow, BEGINNING_EVERY)
-        times_s += _paced(broker, target, keys, seconds, slow, LATER_EVERY)
+        before_s = _paced(broker, target, keys, seconds)
+        beginning_s = _paced(broker, target, keys, seconds, slow, BEGINNING_EVERY)
+        hanging_s = _paced(broker, target, keys, seconds, slow, LATER_EVERY)
+        times_s = beginning_s + hanging_s
         line = Figures(None, len(times_s) / (2 * seconds))
         line.p50_ms, line.p99_ms = (percentile(times_s, one) * 1e3 for one in (50, 99))
-        line.remark(f"p99 without them {before:.1f} ms")
-        line.goals.append(Goal("<= 2x", line.p99_ms <= 2 * before))
+        before, beginning, hanging = (
+            percentile(one, 99) * 1e3 for one in (before_s, beginning_s, hanging_s)
+        )
+        line.remark(
+            f"p99 without them {before:.1f} ms, while they are met for the first time, "
+            f"{PACED_PER_S // BEGINNING_EVERY} a second, {beginning:.1f} ms, while all hang "
+            f"{hanging:.1f} ms"
+        )
+        line.goals.append(Goal("<= 2x while all hang", hanging <= 2 * before))
         return line
 
 
