@@ -39,7 +39,7 @@ class _Reader:
             return
         base = self._path[-1][1] if self._path else ""
         if _BASE in attributes:
-            base = urljoin(base, attributes[_BASE])
+            base = _joined(base, attributes[_BASE])
         if name == _LINK and tuple(one for one, _ in self._path) in _PARENTS:
             self.found.add(attributes.get("rel", ""), attributes.get("href", ""), base)
         self._path.append((name, base))
@@ -50,3 +50,11 @@ class _Reader:
         self._depth -= 1
 
     def text(self, data: str) -> None: ...
+
+
+def _joined(base: str, reference: str) -> str:
+    """The base itself where the reference is no URL."""
+    try:
+        return urljoin(base, reference)
+    except ValueError:
+        return base

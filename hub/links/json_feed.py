@@ -9,6 +9,8 @@ import msgspec
 from .found import Found
 
 VERSION = "https://jsonfeed.org/version/"
+NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for it; the second for bytes that are no UTF-8."""
 
 
 class _Head(msgspec.Struct):
@@ -22,7 +24,7 @@ def read_json_feed(body: bytes) -> Found:
     found = Found()
     try:
         head = msgspec.json.decode(body.removeprefix(b"\xef\xbb\xbf"), type=_Head)
-    except (msgspec.DecodeError, RecursionError):
+    except NO_JSON:
         return found
     if not (isinstance(head.version, str) and head.version.startswith(VERSION)):
         return found

@@ -8,14 +8,13 @@ from typing import Any
 
 import msgspec
 
-from ..links.json_feed import VERSION
+from ..links.json_feed import NO_JSON, VERSION
 from .entries import MAX_ENTRIES, Entry, digest_of
 
 _MARK = b"\xef\xbb\xbf"
 _SAYING = (
     "title", "content_html", "content_text", "summary", "url", "external_url", "attachments",
 )  # fmt: skip
-_ERRORS = (msgspec.DecodeError, RecursionError)
 
 
 @dataclass(slots=True)
@@ -47,7 +46,7 @@ def read_json_feed(body: bytes) -> JsonFeed | None:
         if not version.startswith(VERSION):
             return None
         return JsonFeed(members, items, [_entry(item) for item in items[:MAX_ENTRIES]])
-    except _ERRORS:
+    except NO_JSON:
         return None
 
 

@@ -28,6 +28,11 @@ def test_bases_are_inherited() -> None:
     assert hubs(body) == [("http://a/b/c/", "h")]
 
 
+def test_a_base_that_is_no_url_is_none() -> None:
+    body = b'<rss xml:base="http://a/b/"><channel xml:base="http://[">%b</channel></rss>' % LINK
+    assert hubs(body) == [("http://a/b/", "h")]
+
+
 @given(st.binary(max_size=80))
 def test_any_bytes_are_taken(body: bytes) -> None:
     read_feed(body)

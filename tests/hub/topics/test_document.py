@@ -41,6 +41,7 @@ def test_an_entry_that_comes_back_is_known() -> None:
         (RSS_TYPE, rss(), True),
         (JSON_TYPE, b'{"version": "https://jsonfeed.org/version/1", "items": []}', True),
         ("application/json", b'{"a": 1}', False),
+        ("application/json", b'{"caf\xe9": 1}', False),
         ("text/html", b"<!DOCTYPE html><title>a</title>", False),
         ("text/plain", b"text", False),
         ("application/xml", b"<!DOCTYPE a><a/>", False),

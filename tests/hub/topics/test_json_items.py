@@ -53,6 +53,7 @@ def test_what_is_no_json_feed() -> None:
     for other in (
         b"", b"[]", b'{"items": []}', b'{"version": 1, "items": []}', b"[" * 100_000,
         b'{"version": "1", "items": []}', body('"text"'), body("[" * 100_000), b"\xff",
+        b'{"\xe9": 1}', b'{"version": "\xe9"}', body('{"title": "\u00e9"}').replace(b"\xc3", b""),
     ):  # fmt: skip
         assert read_json_feed(other) is None
     assert read_json_feed(b"\xef\xbb\xbf" + body()) is not None
