@@ -3,7 +3,7 @@
 Each property is the query parameter `amqp.NAME`; it wins over the header `X-Amqp-NAME` (with
 dashes), and that over the plain header that means the same (`Content-Type`,
 `Content-Encoding`). Message headers come one by one as `X-Amqp-Header-NAME: value` or together
-as RabbitHub's `x-rabbithub-msg_header: k=v,k2=v2`.
+as RabbitHub's `x-rabbithub-msg_header: k=v,k2=v2`; the attributes of a CloudEvent as `ce-NAME`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from urllib.parse import parse_qsl
 
 from ..core.model import PROPERTY_NAMES, FieldValue, Properties, Table
 from ..hub.deliver.envelope import HOPS
+from .cloud_event import PREFIX as EVENT_PREFIX
+from .cloud_event import is_event, read_event
 from .problems import Problem
 
 TRANSIENT, PERSISTENT = 1, 2
@@ -33,6 +35,7 @@ ENCODINGS = frozenset(
 RABBITHUB_HEADERS = b"x-rabbithub-msg_header"
 HEADER_PREFIX = b"x-amqp-header-"
 PROPERTY_PREFIX = b"x-amqp-"
+PREFIXES = (PROPERTY_PREFIX, EVENT_PREFIX)
 HOPS_HEADER = b"x-hub-hops"
 PLAIN_HEADERS = {b"content-type": "content_type", b"content-encoding": "content_encoding"}
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
@@ -65,7 +68,7 @@ def read(
     is_batch = query.get("hub.mode") == BATCH
     if "hub.mode" in query and not is_batch:
         raise Problem(400, f"hub.mode '{query['hub.mode']}' is no operation of a POST here")
-    values = _from_headers(headers, correlation_id_header, max_hops)
+    values = _from_headers(headers, correlation_id_header, max_hops, is_batch)
     values |= _from_query(query)
     values.setdefault("delivery_mode", _delivery_mode(query.get("hub.persistmsg", "1")))
     return Publish(
@@ -123,8 +126,11 @@ def _from_query(query: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-def _from_headers(headers: RawHeaders, correlation_id_header: str, max_hops: int) -> dict[str, Any]:
+def _from_headers(
+    headers: RawHeaders, correlation_id_header: str, max_hops: int, is_batch: bool
+) -> dict[str, Any]:
     plain: dict[str, Any] = {}
+    event: dict[str, str] = {}
     explicit: dict[str, Any] = {}
     table: Table = {}
     hops = 0
@@ -142,8 +148,14 @@ def _from_headers(headers: RawHeaders, correlation_id_header: str, max_hops: int
             )
         elif name.startswith(PROPERTY_PREFIX):
             _put_property(explicit, name, raw)
+        elif name.startswith(EVENT_PREFIX):
+            _put_attribute(event, name, raw)
         elif name == correlation:
             plain["correlation_id"] = _string(correlation_id_header, text(name, raw))
+    if is_event(event):
+        if is_batch:
+            raise Problem(400, "ce-specversion: the events of a batch have their attributes in it")
+        table |= read_event(event)
     if hops:
         table[HOPS] = hops
     if table:
@@ -182,6 +194,13 @@ def _put_property(values: dict[str, Any], name: bytes, raw: bytes) -> None:
     reader = _READERS.get(key)
     if reader is not None:
         values[key] = reader(name.decode(), text(name, raw))
+
+
+def _put_attribute(values: dict[str, str], name: bytes, raw: bytes) -> None:
+    key = name[len(EVENT_PREFIX) :].decode()
+    if key in values:
+        raise Problem(400, f"the request has two {name.decode()[:80]} fields")
+    values[key] = text(name, raw)
 
 
 def _rabbithub_headers(value: str) -> Table:

@@ -68,9 +68,11 @@ def reader(tmp_path: Path, warren: WarrenServer, callback: Callback) -> Iterator
 def test_examples_do_what_they_say(reader: Reader, callback: Callback) -> None:
     reader.run("hub.secret=")
     wait_until(lambda: len(reader.subscriptions()) == 1, TIMEOUT_S, "the subscription")
+    reader.run("ce-specversion")
+    assert callback.wait(1)[0].headers["ce-type"] == "news.published"
     reader.run("hub.mode=batch")
-    deliveries = callback.wait(2)
-    assert [delivery.body for delivery in deliveries] == [b'{"n":1}', b'{"n":2}']
+    deliveries = callback.wait(3)
+    assert [delivery.body for delivery in deliveries[1:]] == [b'{"n":1}', b'{"n":2}']
     assert all(is_signed(delivery) for delivery in deliveries)
 
     reader.run("hub.intended_use=subscribe")

@@ -24,10 +24,11 @@ from ...hub.engine.port import Engine, Outcome
 from ..access import has_topic, require_topic, require_vhost
 from ..authentication import Authenticator
 from ..body import read_body
+from ..cloud_event import ID as EVENT_ID
 from ..cross_site import SIGNS, refuse_other_sites
 from ..paths import Target
 from ..problems import Problem, busy, low_on_disk, low_on_memory, problem_of
-from ..properties import HOPS_HEADER, PLAIN_HEADERS, PROPERTY_PREFIX, RABBITHUB_HEADERS, read
+from ..properties import HOPS_HEADER, PLAIN_HEADERS, PREFIXES, RABBITHUB_HEADERS, read
 from .batch import publish_batch, read_batch
 
 MAX_HOPS = 20
@@ -118,9 +119,7 @@ class Publisher:
     def mapped(self, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """Those that say something about the message."""
         return [
-            field
-            for field in headers
-            if field[0] in self._mapped or field[0].startswith(PROPERTY_PREFIX)
+            field for field in headers if field[0] in self._mapped or field[0].startswith(PREFIXES)
         ]
 
     async def publish_as(
@@ -170,7 +169,7 @@ class Publisher:
             name = field[0]
             if name == b"authorization":
                 authorization = field[1]
-            elif name in self._mapped or name.startswith(PROPERTY_PREFIX):
+            elif name in self._mapped or name.startswith(PREFIXES):
                 mapped.append(field)
         user = authorization and self._authenticator.remembered(authorization, scope)
         if not user:
@@ -209,8 +208,8 @@ class Publisher:
 
     def _keep(self, key: Key, plan: Plan) -> None:
         _, raw_path, query_string, mapped = key
-        if any(name in SIGNS for name, _ in mapped):
-            return  # of browsers, which are asked each time: the key has no host
+        if any(name in SIGNS or name == EVENT_ID for name, _ in mapped):
+            return  # of browsers, which are asked each time: the key has no host; of one event
         if len(raw_path) + len(query_string) + sum(map(_size, mapped)) > MAX_KEY_BYTES:
             return
         if len(self._plans) >= MAX_PLANS:

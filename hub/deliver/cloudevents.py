@@ -1,4 +1,8 @@
-"""Messages as CloudEvents 1.0 over HTTP: attributes in headers, or all in one JSON document."""
+"""Messages as CloudEvents 1.0 over HTTP: attributes in headers, or all in one JSON document.
+
+A message that was published as an event keeps its attributes as headers, by the names of the AMQP
+binding (3.1.3.1); any other gets attributes here.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +12,57 @@ from urllib.parse import quote
 
 import msgspec
 
-from ...core.model import Message
+from ...core.model import FieldValue, Message
 from .envelope import Envelope
 
 STRUCTURED_TYPE = "application/cloudevents+json"
 DEFAULT_TYPE = "warren.message"
+VERSION = "1.0"
+SPECVERSION = "specversion"
+REQUIRED = ("id", "source", "type")
+OWN = "cloudEvents:"
+_OWN_TOO = "cloudEvents_"
+"""For clients whose headers can't have a colon (AMQP binding 3.1.3.1)."""
+MAX_CHARACTERS = 4_096
+"""Of an event's own attributes and their names: half of what servers take for all headers."""
+_CONTENT = ("datacontenttype", "data", "data_base64")
+_NAME = re.compile("[a-z0-9]+")
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F))).replace('"', "").replace("%", "")
 _JSON = re.compile(r"[\w.-]+/([\w.-]+\+)?json\s*(;.*)?", re.IGNORECASE)
 _TEXT = re.compile(r"text/.*", re.IGNORECASE)
+
+
+def own_attributes(message: Message) -> dict[str, str] | None:
+    """Those of a message that was published as an event; None for any other.
+
+    Publishers over AMQP can put anything there: what is no attribute is left out, and extensions
+    that there is no room for.
+    """
+    table = message.properties.headers
+    if not table or not (OWN + SPECVERSION in table or _OWN_TOO + SPECVERSION in table):
+        return None
+    given = {
+        name[len(OWN) :]: _text(value)
+        for name, value in table.items()
+        if name.startswith((OWN, _OWN_TOO))
+    }
+    found = {name: given.pop(name, "") for name in (SPECVERSION, *REQUIRED)}
+    room = MAX_CHARACTERS - sum(map(len, found.values()))
+    if found[SPECVERSION] != VERSION or not all(found.values()) or room < 0:
+        return None
+    for name, value in given.items():
+        size = len(name) + len(_quoted(value))
+        if value and size <= room and _NAME.fullmatch(name) and name not in _CONTENT:
+            found[name] = value
+            room -= size
+    return found
 
 
 def attributes(source: str, envelope: Envelope, message: Message) -> dict[str, str]:
     """The context attributes; those that would be empty are left out, as the format asks."""
     properties = message.properties
     found = {
-        "specversion": "1.0",
+        SPECVERSION: VERSION,
         "id": envelope.message_id,
         "source": source,
         "type": properties.type or DEFAULT_TYPE,
@@ -62,6 +102,20 @@ def is_structured(content_type: str) -> bool:
 def _quoted(value: str) -> str:
     """Space, quote, percent and all beyond printable ASCII as percent-encoded UTF-8."""
     return quote(value, safe=_PRINTABLE, errors="surrogateescape")
+
+
+def _text(value: FieldValue) -> str:
+    """In the canonical form of its type (CloudEvents 3.1.1), "" for what has none."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+    return ""
 
 
 def _storable(value: str) -> str:

@@ -1,4 +1,4 @@
-"""What of a message stands in the headers of its delivery (rabbithub.md section 4).
+"""What of a message stands in the headers of its delivery (docs/rabbithub.md).
 
 Publishers choose names, keys and headers: whatever could break the head of a request is
 percent-encoded, and none of it can make the head too long for a target.
@@ -19,7 +19,15 @@ _VERBATIM = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~ "
 _HEADER_TEXT = re.compile(r"[^\x00-\x1f\x7f]+")
 # RFC 9110 8.4.1. Clients of AMQP also put a character set there, which is no coding.
 _CODINGS = frozenset(("gzip", "deflate", "br", "zstd", "compress"))
-_INTERNAL = ("x-hub-", "x-death", "x-first-death-", "x-last-death-")
+_ELSEWHERE = (
+    "x-hub-",
+    "x-death",
+    "x-first-death-",
+    "x-last-death-",
+    "cloudEvents:",
+    "cloudEvents_",
+)
+"""The hub's own, the broker's, and those that stand in `ce-` headers."""
 _DELIVERY_COUNT = "x-delivery-count"
 
 
@@ -69,7 +77,7 @@ def _message_headers(table: Table) -> str:
     pairs: list[str] = []
     room = MAX_MESSAGE_HEADERS
     for name, value in table.items():
-        if not isinstance(value, str) or name.startswith(_INTERNAL):
+        if not isinstance(value, str) or name.startswith(_ELSEWHERE):
             continue
         pair = f"{header_value(name)} = {header_value(value)}"
         if len(pair) <= room:

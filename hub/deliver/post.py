@@ -1,4 +1,4 @@
-"""A message as the POST that delivers it (rabbithub.md section 4, http_contract 15-17)."""
+"""A message as the POST that delivers it (docs/rabbithub.md)."""
 
 from __future__ import annotations
 
@@ -94,11 +94,12 @@ class Plan:
 
     def _add_content(self, headers: dict[str, str], envelope: Envelope, message: Message) -> bytes:
         form, stored = self.subscription.options.format, content_type(message)
-        if form == "plain" or cloudevents.is_structured(stored):
+        own = cloudevents.own_attributes(message)
+        if cloudevents.is_structured(stored) or (form == "plain" and own is None):
             add_content(headers, message)
             return message.body
-        given = cloudevents.attributes(self._source, envelope, message)
-        if form == "cloudevents-binary":
+        given = own or cloudevents.attributes(self._source, envelope, message)
+        if form != "cloudevents-structured":
             add_content(headers, message)
             headers.update(cloudevents.binary_headers(given))
             return message.body

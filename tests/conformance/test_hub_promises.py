@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
 from typing import Any, BinaryIO, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import httpx
 import pika
@@ -292,6 +292,34 @@ def test_peers_5_6_one_post_for_all_standards(
     assert event["id"]
     assert event["type"]
     assert event["source"]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_an_event_arrives_as_the_event_that_it_was(
+    site: Site, callback: Callback, format_: str
+) -> None:
+    """In CloudEvents' binary mode (HTTP binding 3.1), twice, so that a plan could be kept."""
+    queue = site.queue()
+    site.subscribe(queue, callback, format=format_, order="strict")
+    event = {"specversion": "1.0", "source": "/shop", "type": "sold", "subject": "Euro \u20ac"}
+    headers = {f"ce-{name}": quote(value, safe="/") for name, value in event.items()}
+    for number in ("1", "2"):
+        answer = site.http.post(
+            f"/endpoint/{queue}",
+            content=b'{"a":1}',
+            headers={"Content-Type": "application/json", "ce-id": number, **headers},
+        )
+        assert answer.status_code == 202
+    for number, delivery in zip(("1", "2"), callback.wait(2), strict=True):
+        if format_ == "cloudevents-structured":
+            found = json.loads(delivery.body)
+            assert found.pop("data") == {"a": 1}
+            assert found.pop("datacontenttype") == "application/json"
+        else:
+            assert delivery.body == b'{"a":1}'
+            given = {name.lower(): value for name, value in delivery.headers.items()}
+            found = {name[3:]: unquote(given[name]) for name in given if name.startswith("ce-")}
+        assert found == {**event, "id": number}
 
 
 # -- tries, timeouts, isolation

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -10,6 +11,7 @@ from warren.hub.deliver.cloudevents import (
     attributes,
     binary_headers,
     is_structured,
+    own_attributes,
     structured_body,
 )
 from warren.hub.deliver.envelope import Envelope
@@ -95,3 +97,61 @@ def test_what_is_an_event_already() -> None:
     assert is_structured("application/cloudevents+json; charset=utf-8")
     assert not is_structured("application/cloudevents-batch+json")
     assert not is_structured("application/json")
+
+
+def event(**changed: object) -> Message:
+    given = {"specversion": "1.0", "id": "a1", "source": "/shop", "type": "sold", **changed}
+    table = {f"cloudEvents:{name}": value for name, value in given.items() if value is not None}
+    return message(headers={"other": "1", **table})
+
+
+@pytest.mark.parametrize("prefix", ["cloudEvents:", "cloudEvents_"])
+def test_an_event_keeps_its_attributes(prefix: str) -> None:
+    table = (event(subject="x").properties.headers or {}).items()
+    headers = {name.replace("cloudEvents:", prefix): value for name, value in table}
+    assert own_attributes(message(headers=headers)) == {
+        "specversion": "1.0", "id": "a1", "source": "/shop", "type": "sold", "subject": "x",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "true"),
+        (False, "false"),
+        (-7, "-7"),
+        (datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "2026-01-02T03:04:05Z"),
+    ],
+)
+def test_values_of_other_types_are_written(value: object, text: str) -> None:
+    found = own_attributes(event(extension=value))
+    assert found is not None and found["extension"] == text
+
+
+@pytest.mark.parametrize("name", ["Upper", "a-b", "datacontenttype", "data", "data_base64"])
+def test_what_is_no_attribute_is_left_out(name: str) -> None:
+    assert own_attributes(event(**{name: "x"})) == own_attributes(event())
+
+
+@pytest.mark.parametrize("extra", [b"bytes", ["a"], {"a": 1}, None, ""])
+def test_what_has_no_text_is_left_out(extra: object) -> None:
+    assert own_attributes(event(extra=extra)) == own_attributes(event())
+
+
+def test_extensions_have_so_much_room() -> None:
+    found = own_attributes(event(long="\u20ac" * 500, **{f"e{at}": "x" * 98 for at in range(60)}))
+    assert found is not None and "long" not in found
+    assert 39 <= len(found) - 4 <= 41
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"specversion": "0.3"}, {"id": None}, {"source": ""}, {"type": b"x"}, {"id": "x" * 5_000}],
+)
+def test_what_is_no_event_is_a_message_like_others(changed: dict[str, object]) -> None:
+    assert own_attributes(event(**changed)) is None
+
+
+def test_messages_without_headers_are_no_events() -> None:
+    assert own_attributes(message()) is None
+    assert own_attributes(message(headers={"cloudEvents:id": "1"})) is None

@@ -208,3 +208,42 @@ def test_what_is_an_event_already_passes_as_it_is(form: Format) -> None:
     assert post.body == event.body
     assert post.headers["Content-Type"] == properties.content_type
     assert not any(name.startswith("ce-") for name in post.headers)
+
+
+OWN = {
+    "cloudEvents:specversion": "1.0",
+    "cloudEvents:id": "a1",
+    "cloudEvents:source": "/shop",
+    "cloudEvents:type": "sold",
+    "cloudEvents:place": "Euro \u20ac",
+}
+
+
+@pytest.mark.parametrize("form", ["plain", "cloudevents-binary"])
+def test_an_event_in_binary_mode_keeps_its_attributes(form: Format) -> None:
+    event = replace(MESSAGE, properties=Properties(content_type="a/b", headers=dict(OWN)))
+    post = make_post(replace(SUBSCRIPTION, options=Options(format=form)), message=event)
+    assert {name: value for name, value in post.headers.items() if name.startswith("ce-")} == {
+        "ce-specversion": "1.0",
+        "ce-id": "a1",
+        "ce-source": "/shop",
+        "ce-type": "sold",
+        "ce-place": "Euro%20%E2%82%AC",
+    }
+    assert post.headers["Content-Type"] == "a/b"
+    assert post.body == MESSAGE.body
+    assert "x-rabbithub-msg_header" not in post.headers
+
+
+def test_and_in_structured_mode_they_are_in_the_body() -> None:
+    event = replace(MESSAGE, properties=Properties(content_type="text/plain", headers=dict(OWN)))
+    structured = replace(SUBSCRIPTION, options=Options(format="cloudevents-structured"))
+    assert json.loads(make_post(structured, message=event).body) == {
+        "specversion": "1.0",
+        "id": "a1",
+        "source": "/shop",
+        "type": "sold",
+        "place": "Euro \u20ac",
+        "datacontenttype": "text/plain",
+        "data": "bonjour",
+    }

@@ -1,0 +1,65 @@
+"""CloudEvents in binary mode as they are published (CloudEvents HTTP binding 3.1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from warren.app.problems import Problem
+from warren.app.properties import read
+
+EVENT = {
+    b"ce-specversion": b"1.0",
+    b"ce-id": b"a1",
+    b"ce-source": b"/shop",
+    b"ce-type": b"com.example.sold",
+}
+
+
+def headers_of(fields: dict[bytes, bytes]) -> object:
+    return read(b"", fields.items()).properties.headers
+
+
+def test_attributes_become_headers_of_the_message() -> None:
+    found = headers_of({**EVENT, b"ce-subject": b"Euro%20%E2%82%AC", b"ce-traceparent": b"00-1"})
+    assert found == {
+        "cloudEvents:specversion": "1.0",
+        "cloudEvents:id": "a1",
+        "cloudEvents:source": "/shop",
+        "cloudEvents:type": "com.example.sold",
+        "cloudEvents:subject": "Euro \u20ac",
+        "cloudEvents:traceparent": "00-1",
+    }
+
+
+def test_headers_that_only_begin_alike_are_nobodys() -> None:
+    assert headers_of({b"ce-anything": b"1", b"ce-id": b"2"}) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({b"ce-specversion": b"0.3"}, "ce-specversion is '0.3': 1.0 is understood"),
+        ({b"ce-id": b""}, "ce-id is missing"),
+        ({b"ce-source": None}, "ce-source is missing"),
+        ({b"ce-type": None}, "ce-type is missing"),
+        ({b"ce-some_name": b"1"}, "'ce-some_name' is no attribute"),
+        ({b"ce-" + b"a" * 41: b"1"}, "is no attribute"),
+        ({b"ce-subject": b"%ff"}, "ce-subject is not UTF-8"),
+    ],
+)
+def test_what_is_no_event_is_refused(changed: dict[bytes, bytes | None], said: str) -> None:
+    fields = {name: value for name, value in {**EVENT, **changed}.items() if value is not None}
+    with pytest.raises(Problem) as raised:
+        headers_of(fields)
+    assert raised.value.status == 400
+    assert said in str(raised.value)
+
+
+def test_one_attribute_twice_is_refused() -> None:
+    with pytest.raises(Problem, match="two ce-id fields"):
+        read(b"", [*EVENT.items(), (b"ce-id", b"b2")])
+
+
+def test_a_batch_has_them_in_its_events() -> None:
+    with pytest.raises(Problem, match="ce-specversion: the events of a batch"):
+        read(b"hub.mode=batch", EVENT.items())
