@@ -5,6 +5,8 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; \
 	done || echo python3)
 TESTS ?= tests
+# Tests at a time, whole files each. Most wait for servers, so two processors have three well in work.
+JOBS ?= 3
 KILLS ?= 1000
 MESSAGES ?= 10000000
 VENV := .venv
@@ -27,7 +29,7 @@ run: $(VENV)/.run
 	@WARREN_DEV="$${WARREN_DEV:-1}" exec $(BIN)/warren serve
 
 test: $(VENV)/.test
-	@$(BIN)/python -m pytest $(TESTS)
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(TESTS)
 
 bench: $(VENV)/.test
 	@$(BIN)/python -m tests.bench

@@ -6,6 +6,8 @@ import os
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from tests.support import postgresql as postgresql_support
 from tests.support import rabbitmq as rabbitmq_support
@@ -13,6 +15,11 @@ from tests.support.http import Callback
 from tests.support.postgresql import PostgreSQLServer
 from tests.support.rabbitmq import RabbitMQServer
 from tests.support.server import WarrenServer
+
+# Hypothesis also tries what is written in the modules that happen to be loaded: a seed would give
+# other cases when a test is run alone, or when something far from it has changed.
+assert hasattr(providers, "_get_local_constants")
+providers._get_local_constants = Constants
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,9 @@ class RepeatingPublisher(Publisher):
             for number in self._pending:
                 self.journal.retry(number)
             self._send(client, sent)
-            while self._pending or not self.stopping.is_set():
+            # To the last answer, also for what is known to be confirmed: it would be taken for
+            # the answer to the close.
+            while answers.count < len(sent) or not self.stopping.is_set():
                 if answers.count < len(sent):
                     self._read(client, answers, sent)
                 elif batch := self._batch():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from tests.bench.client import Address, BenchError
@@ -61,7 +62,7 @@ class Site:
         return self.up.is_set() and self.life == life
 
 
-class Worker:
+class Worker(ABC):
     """A client in a thread of its own, which comes again in each life of the server."""
 
     def __init__(self, site: Site, name: str) -> None:
@@ -81,9 +82,9 @@ class Worker:
         if self._thread.is_alive():
             self.fault(f"did not end within {timeout_s} s")
 
+    @abstractmethod
     def session(self) -> None:
         """One connection's life; returns when `stopping`, raises when the connection ends."""
-        raise NotImplementedError
 
     def fault(self, what: str) -> None:
         self.site.checker.breaks("client", f"{self.name}: {what}")
