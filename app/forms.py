@@ -1,4 +1,4 @@
-"""The `hub.*` parameters of a request, from its query or from its body (rabbithub.md section 3).
+"""The `hub.*` parameters of a request, from its query or from its body (docs/rabbithub.md).
 
 A body is a form, or JSON as RabbitHub's fork has it:
 `{"hub": {"mode": "subscribe", ..., "contact": {"app_name": ...}}}`.

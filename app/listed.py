@@ -1,4 +1,4 @@
-"""Subscriptions as `/subscriptions` and `/api/hub` show them (rabbithub.md section 5).
+"""Subscriptions as `/subscriptions` and `/api/hub` show them (docs/rabbithub.md).
 
 First the keys of RabbitHub's fork, then Warren's own. No secret is ever among them: where there
 is one, `REDACTED` stands for it, which an import understands as "what it is already".
@@ -20,7 +20,6 @@ NODE = "warren"
 """RabbitHub names the nodes that consume for a subscription; here there is one."""
 REDACTED = "redacted"
 BASIC_AUTH = "basic_auth"
-TYPES = {"x": "exchange", "q": "queue"}
 MICROSECONDS = 1_000_000
 
 Document = dict[str, Any]
@@ -56,7 +55,7 @@ def named(subscription: Subscription) -> Document:
 def resource(found: Resource) -> Document:
     return {
         "vhost": found.vhost,
-        "resource_type": TYPES[found.kind],
+        "resource_type": found.word,
         "resource_name": found.name,
     }
 

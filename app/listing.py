@@ -1,18 +1,19 @@
-"""Which subscriptions a listing shows: filters and pages (http_contract.md 14)."""
+"""Which subscriptions a listing shows: filters and pages (docs/rabbithub.md)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from starlette.responses import Response
 
+from ..hub.requests import Word
 from ..hub.subscriptions.live import Live
 from ..hub.subscriptions.subscription import Status, Subscription
-from .listed import TYPES, described
+from .listed import described
 from .problems import Problem
 
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
@@ -42,7 +43,7 @@ class Filter:
         found = live.subscription
         return (
             self.vhost in (None, found.source.vhost)
-            and self.resource_type in (None, TYPES[found.source.kind])
+            and self.resource_type in (None, found.source.word)
             and self.resource_name in (None, found.source.name)
             and (self.topic is None or self.topic in (found.topic, found.topic_url))
             and self.callback in (None, found.callback)
@@ -68,7 +69,7 @@ def read_filter(query: Mapping[str, str], now: float) -> Filter:
         known = ", ".join(sorted({*words, _EXPIRES, *_PAGING}))
         raise Problem(400, f"unknown parameter {unknown[:80]}, there are {known}")
     _check_word("status", given, _STATUSES)
-    _check_word("resource_type", given, tuple(TYPES.values()))
+    _check_word("resource_type", given, get_args(Word))
     days = given.pop(_EXPIRES, None)
     before = None if days is None else now + _number(_EXPIRES, days, MAX_DAYS) * DAY_S
     return Filter(**given, expires_before=before)

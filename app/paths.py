@@ -8,13 +8,13 @@ name.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 from urllib.parse import quote, unquote_to_bytes
 
+from ..hub.requests import Kind, Resource, Word
 from ..hub.upstream.upstream import CALLBACK_PATH
 from .problems import Problem
 
-Letter = Literal["x", "q"]
 ALIAS = "/rabbithub"
 FACETS = frozenset({b"endpoint", b"subscribe", b"subscriptions"})
 HUB_PATH = b"/hub"
@@ -33,12 +33,15 @@ class Target:
 
     facet: str
     vhost: str
-    letter: Letter
+    letter: Kind
     name: str
 
     @property
-    def kind(self) -> Literal["exchange", "queue"]:
-        return "exchange" if self.letter == "x" else "queue"
+    def kind(self) -> Word:
+        return self.resource().word
+
+    def resource(self) -> Resource:
+        return Resource(self.vhost, self.letter, self.name)
 
     def path(self, facet: str = "endpoint") -> str:
         """The canonical path, below the base path; the virtual host `/` is left out."""
@@ -101,7 +104,7 @@ def parse(raw_path: bytes) -> Target | None:
         return None
     if letter not in (b"x", b"q"):
         return None
-    return Target(facet.decode(), vhost, cast(Letter, letter.decode()), decode(name))
+    return Target(facet.decode(), vhost, cast(Kind, letter.decode()), decode(name))
 
 
 def parse_place(raw_path: bytes) -> Place | None:

@@ -1,4 +1,4 @@
-"""Many subscriptions at once: `POST /subscriptions` (rabbithub.md section 5).
+"""Many subscriptions at once: `POST /subscriptions` (docs/rabbithub.md).
 
 Each entry has its own result, and a bad one leaves the others alone. An active one is verified
 after the answer, as with `hub.verify=async`; an inactive one is kept and nobody is asked.

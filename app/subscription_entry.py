@@ -1,4 +1,4 @@
-"""One subscription as JSON, read: an entry of a batch, or the body of a PUT (rabbithub.md 5).
+"""One subscription as JSON, read: an entry of a batch, or the body of a PUT (docs/rabbithub.md).
 
 It has the keys that a listing shows, so that what was exported can be imported again. Keys that
 only tell of a subscription are ignored; unknown ones are refused.

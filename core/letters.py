@@ -58,7 +58,7 @@ class DeadLetters:
         self._shape: _Shape | None = None
 
     def copy(self, block: Block, index: int) -> Copy | None:
-        """An exchange that is not there drops it, silently (amqp.md section 5)."""
+        """An exchange that is not there drops it, silently."""
         vhost = self._broker.vhosts.get(self._queue.vhost)
         exchange = None if vhost is None else vhost.exchanges.get(self._exchange)
         if vhost is None or (exchange is None and self._exchange != DEFAULT_EXCHANGE):

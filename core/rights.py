@@ -1,4 +1,4 @@
-"""Which rights an operation needs, for AMQP and HTTP alike (amqp.md section 8).
+"""Which rights an operation needs, for AMQP and HTTP alike.
 
 | operation | configure | write | read |
 |---|---|---|---|

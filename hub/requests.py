@@ -1,7 +1,7 @@
 """What the HTTP routes ask of the hub, as values.
 
 The route layer reads the request, authenticates, and checks permissions: read on the source
-of a subscribe, and write on the sink that `Hub.shortcut_sink` names. Everything else in a
+of a subscribe, and write on the sink that `Shortcuts.sink` names. Everything else in a
 request is checked by the hub, which raises the errors of `hub.errors`.
 """
 
@@ -14,6 +14,8 @@ from typing import Literal
 Kind = Literal["x", "q"]
 """RabbitHub's letters: an exchange or a queue."""
 
+Word = Literal["exchange", "queue"]
+
 Mode = Literal["subscribe", "unsubscribe"]
 
 
@@ -25,9 +27,12 @@ class Resource:
     kind: Kind
     name: str
 
+    @property
+    def word(self) -> Word:
+        return "exchange" if self.kind == "x" else "queue"
+
     def __str__(self) -> str:
-        word = "exchange" if self.kind == "x" else "queue"
-        return f"{word} '{self.name}' in vhost '{self.vhost}'"
+        return f"{self.word} '{self.name}' in vhost '{self.vhost}'"
 
 
 @dataclass(frozen=True, slots=True)

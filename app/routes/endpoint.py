@@ -15,7 +15,6 @@ from ...core.errors import ChannelError, access_refused, not_found
 from ...core.model import Table
 from ...core.rights import to_declare
 from ...hub.engine.port import ExchangeSpec, QueueInfo, QueueSpec
-from ...hub.requests import Resource
 from ..access import require_vhost
 from ..context import Context
 from ..describe import describe
@@ -211,7 +210,7 @@ async def _generate_token(
     user = await context.user_in(request, target.vhost)
     user.require(target.vhost, "write", target.kind, target.name)
     await find(context, target)
-    token = context.hub.shortcuts.generate_token(_resource(target), query.get("hub.intended_use"))
+    token = context.hub.shortcuts.generate_token(target.resource(), query.get("hub.intended_use"))
     return Response(
         f"hub.verify_token={quote(token, safe='')}",
         media_type="application/x-www-form-urlencoded",
@@ -228,14 +227,10 @@ async def _answer_challenge(
     """
     if "authorization" in request.headers:
         await context.user_in(request, target.vhost)
-    context.hub.shortcuts.check_token(query.get("hub.verify_token"), _resource(target), use)
+    context.hub.shortcuts.check_token(query.get("hub.verify_token"), target.resource(), use)
     challenge = query.get("hub.challenge")
     if challenge is None:
         raise Problem(400, "hub.challenge is required")
     return Response(
         challenge, media_type="text/plain", headers={"X-Content-Type-Options": "nosniff"}
     )
-
-
-def _resource(target: Target) -> Resource:
-    return Resource(target.vhost, target.letter, target.name)

@@ -1,4 +1,4 @@
-"""`/hub`: WebSub, and PubSubHubbub 0.3 and 0.4 (websub.md sections 1, 2 and 5).
+"""`/hub`: WebSub, and PubSubHubbub 0.3 and 0.4 (docs/websub.md).
 
 Requests are forms and errors are plain text in one line (WebSub 5.1.2). A subscription to a topic
 of this hub needs the rights that `/subscribe` asks for; topics of others are everybody's.

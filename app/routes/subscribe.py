@@ -1,4 +1,4 @@
-"""`/subscribe`: reads the parameters, checks who may, and asks the hub (rabbithub.md section 3)."""
+"""`/subscribe`: reads the parameters, checks who may, and asks the hub (docs/rabbithub.md)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ...core.auth import ADMINISTRATOR, User
-from ...hub.requests import Resource, SubscribeRequest
+from ...hub.requests import SubscribeRequest
 from ...hub.subscriptions.options import PARAMETERS
 from ..access import require_topic
 from ..context import Context
@@ -58,7 +58,7 @@ async def _delete(context: Context, request: Request, target: Target, query: For
     callback, topic = first(form, "hub.callback"), first(form, "hub.topic")
     if callback is None or topic is None:
         raise Problem(400, "hub.callback and hub.topic are required")
-    await context.hub.subscriptions.remove(_resource(target), topic, callback)
+    await context.hub.subscriptions.remove(target.resource(), topic, callback)
     return JSONResponse({"consumers": [{"node": NODE, "status": "removed"}]})
 
 
@@ -70,8 +70,7 @@ async def _require_configure(context: Context, request: Request, target: Target)
 async def require_source(context: Context, user: User, wish: SubscribeRequest) -> None:
     """Raises `ChannelError` 403 for who may not read what is subscribed to."""
     source = wish.source
-    kind = "exchange" if source.kind == "x" else "queue"
-    user.require(source.vhost, "read", kind, source.name)  # type: ignore[arg-type]
+    user.require(source.vhost, "read", source.word, source.name)
     if source.kind == "x" and wish.topic is not None:
         # A subscription of an exchange is a binding with the topic as its key.
         await require_topic(context.engine, user, "read", source.vhost, source.name, wish.topic)
@@ -81,8 +80,7 @@ def require_sink(context: Context, user: User, wish: SubscribeRequest, use: str)
     """Raises `ChannelError` 403 for who binds with a token and may not write to what it binds."""
     sink = context.hub.shortcuts.sink(wish, use)
     if sink is not None:
-        kind = "exchange" if sink.kind == "x" else "queue"
-        user.require(sink.vhost, "write", kind, sink.name)  # type: ignore[arg-type]
+        user.require(sink.vhost, "write", sink.word, sink.name)
 
 
 def _request(
@@ -90,7 +88,7 @@ def _request(
 ) -> SubscribeRequest:
     given = first_values(form)
     return SubscribeRequest(
-        source=_resource(target),
+        source=target.resource(),
         callback=given.get("hub.callback"),
         topic=given.get("hub.topic"),
         user=user.name,
@@ -102,7 +100,3 @@ def _request(
         given={name: given[name] for name in PARAMETERS if name in given},
         is_administrator=ADMINISTRATOR in user.tags,
     )
-
-
-def _resource(target: Target) -> Resource:
-    return Resource(target.vhost, target.letter, target.name)

@@ -1,4 +1,4 @@
-"""`/subscriptions`: what is subscribed, for administrators (rabbithub.md section 5)."""
+"""`/subscriptions`: what is subscribed, for administrators (docs/rabbithub.md)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def subscription(context: Context, request: Request, target: Target) -> Re
         callback, topic = query["hub.callback"], query["hub.topic"]
     except KeyError as missing:
         raise Problem(400, f"{missing.args[0]} is required") from None
-    source = Resource(target.vhost, target.letter, target.name)
+    source = target.resource()
     found = matching(context.hub.subscriptions.lives(), source, topic, callback)
     return await listing.answer(_KEY, found, None)
 

@@ -1,4 +1,4 @@
-"""x-expires: a queue ends when nobody has used it for so long (amqp.md section 5).
+"""x-expires: a queue ends when nobody has used it for so long.
 
 A use is a consumer, a get, a declaration. The check may come early and is then appointed anew, so
 a use costs one assignment and never a timer. After a restart the whole period begins again.

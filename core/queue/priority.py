@@ -1,7 +1,7 @@
 """x-max-priority: a backlog for each priority, the highest first.
 
 Levels come with their messages, and empty ones go when there are many. A priority above the
-queue's highest counts as that one, and no priority as 0 (amqp.md: clipped, absent = 0).
+queue's highest counts as that one, and no priority as 0 (RabbitMQ).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """When a failed delivery is tried again, as tables and pure functions.
 
-Twelve attempts over about four days (reliability.md section 5: Standard Webhooks makes ten in
-75 hours). A wait is made of fixed steps, each a delay queue that all subscriptions share.
+Twelve attempts over about four days (Standard Webhooks makes ten in 75 hours). A wait is made of
+fixed steps, each a delay queue that all subscriptions share.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Content codings undone, one layer and up to a length (RFC 9110 8.4; reliability.md 57-60)."""
+"""Content codings undone, one layer and up to a length (RFC 9110 8.4)."""
 
 from __future__ import annotations
 

@@ -88,13 +88,7 @@ class Pinned:
         request = self._client.build_request(
             method,
             target.copy_with(host=str(address)),
-            headers=[
-                (b"Host", target.netloc),
-                *(
-                    (name.encode("ascii"), value.encode("latin-1"))
-                    for name, value in headers.items()
-                ),
-            ],
+            headers=[(b"Host", target.netloc), *_encoded(headers)],
             content=content,
             extensions={"sni_hostname": endpoint.host},
         )

@@ -1,7 +1,7 @@
 """Which IP addresses a callback may have: the guard's own list, not the standard library's.
 
 `ipaddress.is_global` lets pass 64:ff9b::/96 and 2002::/16 (IPv4 in disguise), fec0::/10 and
-multicast, so the refused networks are written out (reliability.md 48-50).
+multicast, so the refused networks are written out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads the `hub.*` parameters of a subscribe or unsubscribe (rabbithub.md section 3)."""
+"""Reads the `hub.*` parameters of a subscribe or unsubscribe (docs/rabbithub.md)."""
 
 from __future__ import annotations
 

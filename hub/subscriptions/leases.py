@@ -1,5 +1,5 @@
 """Which subscription ends next. Deadlines are wall time on disk and monotonic in here, so a
-clock that jumps while the hub runs ends nothing early (reliability.md S14)."""
+clock that jumps while the hub runs ends nothing early."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Each is stored before the answer and deleted when its verification is over, so that a crash in
 between asks again. They are bounded, in all and for each host, for whoever asks need not be the
-one who is asked (reliability.md section 4, subscription as DDoS weapon).
+one who is asked.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from ....core.errors import not_found
 from ....hub.capabilities.capability import Capability
-from ....hub.requests import Kind, Resource
+from ....hub.requests import Kind
 from ...paths import CAPABILITY_PATH, Target
 from ...problems import Problem
 from ..endpoint import find
@@ -60,7 +60,7 @@ async def _make(call: Call) -> Response:
     call.user.require(vhost, "write", target.kind, target.name)
     await find(call.context, target)
     made, secret = await call.context.hub.capabilities.make(
-        Resource(vhost, target.letter, target.name),
+        target.resource(),
         call.user.name,
         expires_in_s=body.integer("expires_in_s") if body.has("expires_in_s") else None,
         routing_key=body.text("routing_key") if body.has("routing_key") else None,
