@@ -144,22 +144,34 @@ class Expiry:
             self._appoint(self._heap[0][0])
 
     def _over(self, backlog: Backlog, now_ms: int) -> Iterator[Span]:
-        """One span after another; each must be gone before the next is asked for."""
-        while self._heap and self._heap[0][0] <= now_ms:
-            span = heappop(self._heap)[2]
+        """One span after another, by deadline and then as they came, for they are dead letters in
+        this order; each must be gone before the next is asked for."""
+        levels = backlog.levels()
+        while True:
+            first = self._top(now_ms)
+            for level in levels:
+                # What is cold has no deadline.
+                head = level.head()
+                if isinstance(head, Span) and _is_due(head, now_ms):
+                    first = head if first is None else min(first, head, key=_place)
+            if first is None:
+                break
+            yield first
+        for level in levels:
+            head = level.head()
+            if isinstance(head, Span) and head.run.deadline_ms is not None:
+                self._appoint(head.run.deadline_ms)
+
+    def _top(self, now_ms: int) -> Span | None:
+        """What is over of those with a time of their own."""
+        heap = self._heap
+        while heap and heap[0][0] <= now_ms:
+            span = heap[0][2]
             # What came back has been given its time anew.
-            if span.low < span.high and (span.run.deadline_ms or 0) <= now_ms:
-                yield span
-        for level in backlog.levels():
-            # What is cold has no deadline.
-            while isinstance(head := level.head(), Span):
-                deadline_ms = head.run.deadline_ms
-                if deadline_ms is None:
-                    break
-                if deadline_ms > now_ms:
-                    self._appoint(deadline_ms)
-                    break
-                yield head
+            if span.low < span.high and _is_due(span, now_ms):
+                return span
+            heappop(heap)
+        return None
 
     def _appoint(self, at_ms: int) -> None:
         timer = self._timer
@@ -172,3 +184,12 @@ class Expiry:
     def _keep_appointment(self) -> None:
         self._timer = None
         self._wake()
+
+
+def _is_due(span: Span, now_ms: int) -> bool:
+    deadline_ms = span.run.deadline_ms
+    return deadline_ms is not None and deadline_ms <= now_ms
+
+
+def _place(span: Span) -> tuple[int, int]:
+    return span.run.deadline_ms or 0, span.sequence

@@ -54,6 +54,19 @@ def test_a_messages_own_expiration_ends_it_anywhere() -> None:
     assert (ready(queue), expired(house)) == ([1, 4], [3, 2])
 
 
+def test_what_ends_together_ends_in_order() -> None:
+    """By deadline, and then as it came, whatever set the deadline."""
+    house = House()
+    queue = house.queue(message_ttl=30)
+    publish(house, queue)
+    publish(house, queue, traits=expiring("9999"))
+    publish(house, queue, 2)
+    publish(house, queue, traits=expiring("20"))
+    publish(house, queue, traits=expiring("9999"))
+    house.wait(30)
+    assert (ready(queue), expired(house)) == ([], [5, 1, 2, 3, 4, 6])
+
+
 @pytest.mark.parametrize(("ttl", "own", "effective"), [(100, "30", 30), (30, "100", 30)])
 def test_the_shorter_of_both_counts(ttl: int, own: str, effective: int) -> None:
     house = House()
