@@ -140,6 +140,13 @@ class Model:
         while self._later:
             self._settle(self._later.pop(0))
 
+    def _settle_first(self, names: list[str]) -> None:
+        """Those of these names, before it is known which of their consumers is ready."""
+        now = [queue for queue in self._later if queue.name in names]
+        self._later = [queue for queue in self._later if queue.name not in names]
+        for queue in now:
+            self._settle(queue)
+
     # -- answers
 
     def to(self, seat: Seat) -> Expected:
@@ -488,8 +495,10 @@ class Model:
             raise errors.bad_keys(str(error)) from None
         if channel.transaction is None and publish.exchange:
             message = self._at_exchange(self.topology.exchanges[publish.exchange], message)
-        queues = self._queues_for(message)
-        ready = self._queues_for(message, self._is_ready) if publish.immediate else queues
+        queues = ready = self._queues_for(message)
+        if publish.immediate:
+            self._settle_first(queues)
+            ready = self._queues_for(message, self._is_ready)
         number = 0
         if channel.confirms:
             channel.published += 1
