@@ -766,8 +766,12 @@ class Model:
         return held.zero_ttl and (held.fresh or self.dialect.requeued_zero_ttl_is_delivered)
 
     def _choose(self, takers: list[Consumer], held: Held) -> Consumer:
-        """The one that really got it, if that was right."""
-        return next((taker for taker in takers if self._was_seen(taker, held)), takers[0])
+        """The one that really got it, if that was right. Of two that got the same, as a replay
+        makes copies, it is open which was the first."""
+        found = [taker for taker in takers if self._was_seen(taker, held)]
+        if len(found) > 1:
+            raise Unsure
+        return found[0] if found else takers[0]
 
     def _was_seen(self, consumer: Consumer, held: Held) -> bool:
         seen = self.seen.get((consumer.seat, consumer.tag))
