@@ -10,7 +10,14 @@ import re
 from urllib.parse import unquote
 
 from ..core.model import Table
-from ..hub.deliver.cloudevents import OWN, REQUIRED, SPECVERSION, VERSION
+from ..hub.deliver.cloudevents import (
+    MAX_CHARACTERS,
+    OWN,
+    REQUIRED,
+    SPECVERSION,
+    VERSION,
+    characters,
+)
 from .problems import Problem
 
 PREFIX = b"ce-"
@@ -25,14 +32,18 @@ def is_event(attributes: dict[str, str]) -> bool:
 
 
 def read_event(attributes: dict[str, str]) -> Table:
-    """Raises `Problem` 400 for what is no event of version 1.0."""
+    """Raises `Problem` 400 for what is no event of version 1.0, or too long to be delivered."""
     version = attributes[SPECVERSION]
     if version != VERSION:
         raise Problem(400, f"ce-specversion is '{version[:80]}': {VERSION} is understood")
     for name in REQUIRED:
         if not attributes.get(name):
             raise Problem(400, f"ce-{name} is missing: each event has one")
-    return {OWN + _checked(name): _decoded(name, value) for name, value in attributes.items()}
+    found = {_checked(name): _decoded(name, value) for name, value in attributes.items()}
+    size = characters(found)
+    if size > MAX_CHARACTERS:
+        raise Problem(400, f"the ce- headers have {size} characters, at most {MAX_CHARACTERS}")
+    return {OWN + name: value for name, value in found.items()}
 
 
 def _checked(name: str) -> str:

@@ -47,11 +47,11 @@ def own_attributes(message: Message) -> dict[str, str] | None:
         if name.startswith((OWN, _OWN_TOO))
     }
     found = {name: given.pop(name, "") for name in (SPECVERSION, *REQUIRED)}
-    room = MAX_CHARACTERS - sum(map(len, found.values()))
+    room = MAX_CHARACTERS - characters(found)
     if found[SPECVERSION] != VERSION or not all(found.values()) or room < 0:
         return None
     for name, value in given.items():
-        size = len(name) + len(_quoted(value))
+        size = characters({name: value})
         if value and size <= room and _NAME.fullmatch(name) and name not in _CONTENT:
             found[name] = value
             room -= size
@@ -73,6 +73,11 @@ def attributes(source: str, envelope: Envelope, message: Message) -> dict[str, s
     if time is not None:
         found["time"] = time
     return found
+
+
+def characters(given: dict[str, str]) -> int:
+    """What names and values take in headers, where one letter may become twelve."""
+    return sum(len(name) + len(_quoted(value)) for name, value in given.items())
 
 
 def binary_headers(given: dict[str, str]) -> dict[str, str]:

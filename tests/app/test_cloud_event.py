@@ -45,6 +45,8 @@ def test_headers_that_only_begin_alike_are_nobodys() -> None:
         ({b"ce-some_name": b"1"}, "'ce-some_name' is no attribute"),
         ({b"ce-" + b"a" * 41: b"1"}, "is no attribute"),
         ({b"ce-subject": b"%ff"}, "ce-subject is not UTF-8"),
+        ({b"ce-id": b"x" * 4_050}, "the ce- headers have 4097 characters, at most 4096"),
+        ({b"ce-id": b"%e2%82%ac" * 500}, "characters, at most 4096"),
     ],
 )
 def test_what_is_no_event_is_refused(changed: dict[bytes, bytes | None], said: str) -> None:
