@@ -156,6 +156,8 @@ class Expiry:
                     first = head if first is None else min(first, head, key=_place)
             if first is None:
                 break
+            if self._heap and self._heap[0][2] is first:
+                heappop(self._heap)
             yield first
         for level in levels:
             head = level.head()
