@@ -14,6 +14,12 @@ class Clock(Protocol):
         """Seconds since 1970."""
 
 
+def wall_ms(clock: Clock) -> int:
+    """Milliseconds since 1970, rounded: as a float 0.4 s is often a little less than 400 ms, and
+    what is read back from the disk would be a millisecond younger than it was."""
+    return round(clock.wall_s() * 1000)
+
+
 class SystemClock:
     def now_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
+from ..clock import wall_ms
 from ..deduplication import CACHE_TTL_MAX_MS, TTL, Deduplication
 from ..definitions.facts import DeduplicationIds, Seen
 from ..equivalence import shown, type_name
@@ -65,7 +66,7 @@ class SeenIds:
         return len(self._over_ms)
 
     def _wall_ms(self) -> int:
-        return int(self._time.clock.wall_s() * 1000)
+        return wall_ms(self._time.clock)
 
     def check(self, properties: bytes) -> None:
         """Raises `ChannelError` 406 if the message asks for a time that is none."""

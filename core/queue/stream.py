@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..block import Cold, Run, Span
+from ..clock import wall_ms
 from ..equivalence import resource
 from ..errors import ConnectionFault, precondition_failed
 from .consumer import Consumer
@@ -138,7 +139,7 @@ class StreamQueue(Queue):
         now_ms = self._broker.now_ms
         if isinstance(start, Ago):
             return now_ms - start.ms
-        return now_ms + start.wall_ms - int(self._broker.clock.wall_s() * 1000)
+        return now_ms + start.wall_ms - wall_ms(self._broker.clock)
 
     @property
     def has_ready_consumer(self) -> bool:

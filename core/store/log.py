@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ..block import Block, Cold, Ledger, Run, Span
-from ..clock import Clock, SystemClock
+from ..clock import Clock, SystemClock, wall_ms
 from . import entries
 from .codec import encode_messages
 from .disk import Disk
@@ -169,8 +169,7 @@ class DurableStore:
         runs: Sequence[tuple[QueueIdentity, Run]],
         offsets: Sequence[tuple[int, int]] = (),
     ) -> int:
-        wall_ms = int(self._clock.wall_s() * 1000)
-        pieces = encode_messages(block, runs, wall_ms, offsets=offsets)
+        pieces = encode_messages(block, runs, wall_ms(self._clock), offsets=offsets)
         segment, offset, size = self._push(Kind.MESSAGES, block.sequence, pieces)
         block.place = (segment.number, offset, size)
         special = block.traits.special
