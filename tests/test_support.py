@@ -12,7 +12,7 @@ import pika
 import pytest
 
 from tests.support.http import Answer, Callback
-from tests.support.ports import accepts
+from tests.support.ports import accepts, free_port
 from tests.support.process import wait_until
 from tests.support.rabbitmq import RabbitMQServer
 from tests.support.server import WarrenServer
@@ -63,6 +63,17 @@ def test_killed_server_is_gone(tmp_path: Path) -> None:
     with WarrenServer(command=stand_in(tmp_path)) as server:
         server.kill()
         assert not server.running
+
+
+def test_no_other_process_gets_a_port_that_is_reserved() -> None:
+    """A server that is being restarted does not listen on its port for a moment."""
+    script = (
+        "from tests.support import ports\n"
+        f"ports.FIRST_PORT = ports.LAST_PORT = {free_port()}\n"
+        "print(ports.free_port())"
+    )
+    other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "no free port between" in other.stderr, other
 
 
 def test_callback_echoes_the_challenge_and_follows_its_script() -> None:
