@@ -30,6 +30,7 @@ from ..wire.frames import (
 from ..wire.methods import decode_method
 from .channel import Channel
 from .dispatch import receive_connection_method, receive_content, receive_method
+from .half_frame import HalfFrame
 from .handshake import Handshake
 from .intake import Intake
 from .output import Output, Transport
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-HALF_FRAME_S = 10
-"""A frame that stays unfinished this long ends the connection."""
 OPEN_CHANNEL = b"\x00\x14\x00\x0a"
 CLOSE_CHANNEL = b"\x00\x14\x00\x28"
 CLOSE_CHANNEL_OK = b"\x00\x14\x00\x29"
@@ -100,9 +99,10 @@ class Connection(Output):
         self.heartbeat_s = 0
         self.exclusive_queues: dict[Queue, None] = {}
         self.started_ms = broker.now_ms
-        self.received_ms = self.tail_since_ms = broker.now_ms
+        self.received_ms = broker.now_ms
         self.handshake: Handshake | None = Handshake(self)
         self.has_half_frame = False
+        self.half_frame = HalfFrame(broker.now_ms)
         self.closing_since_ms = 0
         self._fast = fast
         self._intake = Intake(self)
@@ -133,6 +133,7 @@ class Connection(Output):
         if self.state is State.CLOSED:
             return
         start = 0
+        size = len(self._tail) + len(data)
         if self._tail:
             data, start = self._join(self._tail, data)
         if self._lost_frames:
@@ -147,11 +148,12 @@ class Connection(Output):
             return
         if self.is_closed:
             return
-        if at < len(data):
-            if not self.has_half_frame:
-                self.tail_since_ms = self.broker.now_ms
+        left = len(data) - at
+        if left:
+            is_another = not self.has_half_frame or left < size
+            self.half_frame.grown(left, self.broker.now_ms, is_another=is_another)
             self._tail = data[at:]
-        self.has_half_frame = at < len(data)
+        self.has_half_frame = left > 0
         self.unfinished = self.has_half_frame and not self.blocked and self.must_rest
 
     def _join(self, tail: bytes, data: bytes) -> tuple[bytes, int]:

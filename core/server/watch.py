@@ -6,7 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ..proto.connection import HALF_FRAME_S, State
+from ..proto.connection import State
+from ..proto.half_frame import HALF_FRAME_S, PROGRESS_BYTES
 from ..wire.frames import HEARTBEAT_FRAME
 
 if TYPE_CHECKING:
@@ -62,12 +63,12 @@ def _overdue(peer: Peer, now_ms: int) -> str | None:
             return f"the end was not taken within {CLOSE_OK_S} s"
         return None
     if peer.held:
-        connection.tail_since_ms = now_ms
+        connection.half_frame.since_ms = now_ms
         if peer.barred or peer.takes_output():
             # Its heartbeats are not heard while it is not read. That is our doing, or it lives.
             connection.received_ms = now_ms
-    if connection.has_half_frame and now_ms - connection.tail_since_ms > HALF_FRAME_S * 1000:
-        return f"a frame was not finished within {HALF_FRAME_S} s"
+    if connection.has_half_frame and connection.half_frame.is_late(now_ms):
+        return f"a frame was not finished within {HALF_FRAME_S} s, nor {PROGRESS_BYTES} bytes of it"
     heartbeat_ms = connection.heartbeat_s * 1000
     if heartbeat_ms:
         if now_ms - connection.received_ms > 2 * heartbeat_ms:

@@ -147,7 +147,7 @@ def test_both_close_at_the_same_time(client: Client) -> None:
 def test_an_unfinished_frame_is_noted_with_its_time(client: Client) -> None:
     client.feed(frames.heartbeat()[:3])
     assert client.connection.has_half_frame
-    assert client.connection.tail_since_ms == client.broker.now_ms
+    assert client.connection.half_frame.since_ms == client.broker.now_ms
     client.feed(frames.heartbeat()[3:])
     assert not client.connection.has_half_frame
 

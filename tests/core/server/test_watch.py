@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance import frames
-from tests.support.amqp import method, names
+from tests.support.amqp import method, names, publish
 from warren.core.clock import ManualClock
-from warren.core.proto.connection import HALF_FRAME_S
+from warren.core.proto.half_frame import HALF_FRAME_S, PROGRESS_BYTES
 from warren.core.server.listener import Listener
 from warren.core.server.watch import CLOSE_OK_S, HANDSHAKE_S, look_after
 
@@ -66,6 +66,33 @@ async def test_a_finished_frame_starts_the_time_anew(
         wait(listener, clock, HALF_FRAME_S - 1)
         peer.data_received(frames.heartbeat()[4:])
     assert not transport.was_aborted()
+
+
+@pytest.mark.parametrize("size", [100, 5_000, 100_000])
+async def test_a_publisher_without_a_pause_is_never_late(
+    listener: Listener, clock: ManualClock, size: int
+) -> None:
+    """Each of its reads ends within another message: something is unfinished all the time."""
+    peer, transport = meet_open(listener)
+    message = publish(1, bytes(size), routing_key="q")
+    peer.data_received(message[: size // 2])
+    for _ in range(5):
+        wait(listener, clock, HALF_FRAME_S - 1)
+        peer.data_received(message[size // 2 :] + message[: size // 2])
+        assert peer.connection.has_half_frame
+    assert not transport.was_aborted()
+
+
+@pytest.mark.parametrize(("step_bytes", "is_cut"), [(PROGRESS_BYTES, False), (4_000, True)])
+async def test_a_large_frame_has_to_make_progress(
+    listener: Listener, clock: ManualClock, step_bytes: int, is_cut: bool
+) -> None:
+    peer, transport = meet_open(listener)
+    slow = frames.frame(frames.METHOD, 1, bytes(100_000))
+    for at in range(0, 5 * step_bytes, step_bytes):
+        peer.data_received(slow[at : at + step_bytes])
+        wait(listener, clock, HALF_FRAME_S * 0.6)
+    assert transport.was_aborted() is is_cut
 
 
 async def test_close_ok_takes_a_bounded_time(listener: Listener, clock: ManualClock) -> None:
