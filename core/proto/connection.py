@@ -120,7 +120,6 @@ class Connection(Output):
         """Whole frames of the last read are still to be taken: `receive(b"")` in a later turn."""
         self._behind = 0
         """The end of the frame at hand: where to go on if it ends the connection; 0 if unknown."""
-        self._secret_waits = False
         broker.connections[self] = None
 
     # -- input
@@ -489,28 +488,6 @@ class Connection(Output):
     @property
     def is_closed(self) -> bool:
         return self.state is State.CLOSED
-
-    def update_secret(self, secret: str | bytes) -> None:
-        """Takes the user's new password, or ends with 530 if it is not the user's.
-
-        It is checked elsewhere while the connection goes on. Raises `ConnectionFault` 504 for a
-        second one before the first was answered, which no client sends: each costs a check.
-        """
-        if self._secret_waits:
-            raise ConnectionFault(504, "update-secret before the one before it was answered")
-        self._secret_waits = True
-        password = secret if isinstance(secret, str) else secret.decode(errors="replace")
-        self.transport.authenticate(self.user.name, password, self._secret_checked)
-
-    def _secret_checked(self, user: User | None) -> None:
-        self._secret_waits = False
-        if self.state is not State.OPEN:
-            return
-        if user is not self.user:
-            self.culprit = (10, 70)
-            self.fail(ConnectionFault(530, f"new secret refused for user '{self.user.name}'"))
-        else:
-            self.write(method_frame(0, 10, 71))
 
     def close_by_client(self) -> None:
         """connection.close came: give everything back, then say close-ok."""

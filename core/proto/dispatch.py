@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pamqp import base, commands
 
 from ..errors import ConnectionFault, precondition_failed
-from ..wire.frames import HEADER
+from ..wire.frames import HEADER, method_frame
 from ..wire.methods import decode_method
 from ..wire.properties import read_traits
 from . import basic_methods, exchange_methods, queue_methods, transaction_methods
@@ -49,7 +49,8 @@ def receive_connection_method(connection: Connection, method: base.Frame) -> Non
     elif isinstance(method, commands.Connection.Close):
         connection.close_by_client()
     elif isinstance(method, commands.Connection.UpdateSecret):
-        connection.update_secret(method.new_secret or "")
+        # It prolongs a token. There are none, and a password was proved at the login.
+        connection.write(method_frame(0, 10, 71))
     else:
         raise ConnectionFault(504, f"{method.name} on channel 0 of an open connection")
 

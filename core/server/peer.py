@@ -200,12 +200,8 @@ class Peer(asyncio.Protocol):
         self._transport.close()
 
     def authenticate(self, name: str, password: str, answer: Callable[[User | None], None]) -> None:
-        """Nothing is read meanwhile in the handshake: before login nobody may fill our memory.
-
-        A connection that is open goes on while its new secret is checked.
-        """
-        if self.connection.handshake is not None:
-            self._hold(Hold.LOGIN)
+        """Nothing is read meanwhile: before login nobody may fill our memory."""
+        self._hold(Hold.LOGIN)
 
         def answered(user: User | None) -> None:
             try:

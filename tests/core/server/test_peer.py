@@ -118,17 +118,6 @@ async def test_who_was_refused_in_silence_is_not_read(listener: Listener) -> Non
     assert not transport.is_reading()
 
 
-async def test_a_new_secret_is_checked_while_the_connection_goes_on(listener: Listener) -> None:
-    peer, transport = meet_open(listener)
-    peer.data_received(
-        method(0, "Connection.UpdateSecret", new_secret="guest") + method(1, "Basic.Qos")
-    )
-    assert transport.is_reading()
-    assert names(transport.replies()) == ["Basic.QosOk"]
-    await rounds()
-    assert names(transport.replies()) == ["Connection.UpdateSecretOk"]
-
-
 # -- back-pressure
 
 
