@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.bench.client import Address
+from tests.support.process import wait_until
 from tests.support.server import WarrenServer, warren_command
 
 from .journal import UNKNOWN
@@ -23,6 +24,8 @@ from .site import Site
 from .verdict import Verdict
 
 STEPS = 100
+WORK_S = 60.0
+"""A server that confirms nothing for so long hangs."""
 PLAIN_LINES = ("listening", "ready", "development mode", "memory limit", "disk free limit")
 SHUTDOWN_LINE = "with reason 'shutdown'"
 NUMBERS = re.compile(r"[\d.,:-]*\d[\d.,:-]*")
@@ -105,6 +108,7 @@ class Killer:
         self._random = random.Random(options.seed)
         self._mean_s = options.mean_s
         self._born = 0.0
+        self._confirmed_before = 0
         self._unknown = 0
 
     def run(self) -> Verdict:
@@ -137,6 +141,7 @@ class Killer:
     def _kill_all(self) -> None:
         while not self._done():
             threading.Event().wait(self.options.interval_s(self._random.random()))
+            wait_until(self._has_worked, WORK_S, "a confirm in this life of the server")
             if not self._alive():
                 return
             ends = self.course.kills + self.course.stops
@@ -147,6 +152,11 @@ class Killer:
             self._end_life()
             self._start()
             self._report()
+
+    def _has_worked(self) -> bool:
+        """However slow the machine is, a kill hits a server that has confirmed something."""
+        is_fed = self._load.confirmed > self._confirmed_before or self.site.pace.room() < 1
+        return is_fed or not self.server.running
 
     def _done(self) -> bool:
         if self.course.kills < self.options.kills:
@@ -161,6 +171,7 @@ class Killer:
 
     def _end_life(self) -> None:
         self.site.end_life()
+        self._confirmed_before = self._load.confirmed
         self._unknown = sum(one.count(UNKNOWN) for one in self.site.checker.journals)
         if self._random.random() < self.options.polite:
             self._stop()

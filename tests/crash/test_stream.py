@@ -6,8 +6,11 @@ import random
 from pathlib import Path
 from threading import Event
 
+import pytest
+
 from tests.bench.client import Address
 from tests.conformance import frames as tables
+from tests.support.process import wait_until
 from tests.support.server import WarrenServer
 
 from .clients import connected
@@ -20,6 +23,7 @@ from .wire import Form
 
 KILLS = 5
 LIFE_S = 0.2, 0.7
+WORK_S = 60.0
 MESSAGES_A_LIFE = 12_000
 SHORT_BYTES = 100_000
 
@@ -64,11 +68,18 @@ class Run:
         """One life, which ends with a kill."""
         self.site.begin_life()
         Event().wait(self._random.uniform(*LIFE_S))
+        wait_until(self._has_worked, WORK_S, "confirms and reads of every stream in this life")
         assert self.server.running, self.server.output()
         self.site.end_life()
         self.server.kill()
         assert "Traceback" not in self.server.output()
         self.server.start()
+
+    def _has_worked(self) -> bool:
+        """However slow the machine is, a kill hits publishers and readers that are at work."""
+        confirmed = all(one.journal.count(CONFIRMED) > 25 * self.site.life for one in self.all)
+        followed = all(one.following > 25 * self.site.life for one in (self.batches, self.singles))
+        return (confirmed and followed) or not self.server.running
 
     def audit(self) -> None:
         """Between two lives, when nobody publishes."""
@@ -98,6 +109,7 @@ class Run:
         self.site.end_life()
 
 
+@pytest.mark.timeout(600)
 def test_offsets_over_kills(tmp_path: Path) -> None:
     run = Run(tmp_path / "data", seed=7)
     with run.server:
