@@ -9,11 +9,17 @@ import com.rabbitmq.client.MessageProperties;
 import com.rabbitmq.client.RpcClient;
 import com.rabbitmq.client.RpcServer;
 import com.rabbitmq.client.ShutdownSignalException;
+import com.rabbitmq.client.impl.LongStringHelper;
 import java.io.IOException;
+import java.math.BigDecimal;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Date;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.UUID;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -26,15 +32,23 @@ public class Scenarios {
     }
 
     static final long WAIT_S = 10;
+    /** Of a body frame, with the frame size both sides agree on. */
+    static final int PAYLOAD_BYTES = 131_072 - 8;
 
     public static void main(String[] arguments) throws Exception {
         Map<String, Scenario> scenarios = new LinkedHashMap<>();
         scenarios.put("publishes are confirmed", Scenarios::confirms);
         scenarios.put("unroutable messages come back", Scenarios::returns);
+        scenarios.put("a full queue says nack", Scenarios::nacks);
         scenarios.put("a transaction is committed or rolled back", Scenarios::transaction);
         scenarios.put("calls are answered", Scenarios::calls);
-        scenarios.put("numbers may be long or int", Scenarios::numbers);
+        scenarios.put("numbers may be of any width", Scenarios::numbers);
         scenarios.put("a bad argument closes the channel", Scenarios::badArgument);
+        scenarios.put("properties and headers arrive as they were sent", Scenarios::properties);
+        scenarios.put("bodies of all sizes arrive", Scenarios::sizes);
+        scenarios.put("a prefetch bounds what is delivered", Scenarios::prefetch);
+        scenarios.put("dead letters tell where they were", Scenarios::deadLetters);
+        scenarios.put("the end of a queue cancels its consumer", Scenarios::cancels);
         scenarios.put("messages with a priority go first", Scenarios::priorities);
         scenarios.put("a single active consumer hands over", Scenarios::singleActive);
         scenarios.put("a quorum queue counts what came back", Scenarios::quorum);
@@ -72,6 +86,19 @@ public class Scenarios {
         channel.addReturnListener((code, text, exchange, key, properties, body) -> codes.add(code));
         channel.basicPublish("amq.direct", "nobody", true, null, body(1));
         equal(312, codes.poll(WAIT_S, TimeUnit.SECONDS));
+    }
+
+    static void nacks(Connection connection) throws Exception {
+        Channel channel = connection.createChannel();
+        String queue = name();
+        Map<String, Object> limits = Map.of("x-max-length", 1, "x-overflow", "reject-publish");
+        channel.queueDeclare(queue, false, true, false, limits);
+        channel.confirmSelect();
+        channel.basicPublish("", queue, null, body(1));
+        equal(true, channel.waitForConfirms(WAIT_S * 1000));
+        channel.basicPublish("", queue, null, body(2));
+        equal(false, channel.waitForConfirms(WAIT_S * 1000));
+        equal(1, channel.queueDeclarePassive(queue).getMessageCount());
     }
 
     static void transaction(Connection connection) throws Exception {
@@ -132,6 +159,99 @@ public class Scenarios {
             return;
         }
         throw new AssertionError("256 was taken for a priority");
+    }
+
+    static void properties(Connection connection) throws Exception {
+        Channel channel = connection.createChannel();
+        String queue = channel.queueDeclare().getQueue();
+        Date when = new Date(1_700_000_000_000L);
+        Map<String, Object> headers = new HashMap<>();
+        headers.put("bool", true);
+        headers.put("byte", (byte) -3);
+        headers.put("short", (short) -300);
+        headers.put("int", -70_000);
+        headers.put("long", 1L << 40);
+        headers.put("float", 0.5f);
+        headers.put("double", 0.25);
+        headers.put("decimal", new BigDecimal("3.14"));
+        headers.put("text", LongStringHelper.asLongString("grüße"));
+        headers.put("nothing", null);
+        headers.put("when", when);
+        headers.put("list", List.of(1, LongStringHelper.asLongString("two"), List.of(3)));
+        headers.put("table", Map.of("deeper", LongStringHelper.asLongString("x")));
+        AMQP.BasicProperties sent = new AMQP.BasicProperties(
+            "application/atom+xml", "identity", headers, 2, 4, "c", "r", "60000", "m", when, "t",
+            "guest", "a", null);
+        channel.basicPublish("", queue, sent, "body".getBytes());
+        Delivery got = new Inbox(channel, queue, true, Map.of()).next();
+        equal("body", text(got.getBody()));
+        equal(headers, got.getProperties().getHeaders());
+        // Properties have no equality of their own.
+        equal(sent.builder().headers(null).build().toString(),
+            got.getProperties().builder().headers(null).build().toString());
+    }
+
+    static void sizes(Connection connection) throws Exception {
+        Channel channel = connection.createChannel();
+        String queue = channel.queueDeclare().getQueue();
+        Inbox inbox = new Inbox(channel, queue, true, Map.of());
+        int whole = PAYLOAD_BYTES;
+        for (int size : new int[] {0, 1, whole - 1, whole, whole + 1, 2 * whole, 5_000_000}) {
+            byte[] body = new byte[size];
+            new Random(size).nextBytes(body);
+            channel.basicPublish("", queue, null, body);
+            equal(true, Arrays.equals(body, inbox.next().getBody()));
+        }
+    }
+
+    static void prefetch(Connection connection) throws Exception {
+        Channel channel = connection.createChannel();
+        String queue = channel.queueDeclare().getQueue();
+        channel.confirmSelect();
+        for (int number = 0; number < 5; number++) {
+            channel.basicPublish("", queue, null, body(number));
+        }
+        channel.waitForConfirmsOrDie(WAIT_S * 1000);
+        channel.basicQos(2);
+        Inbox inbox = new Inbox(channel, queue, false, Map.of());
+        long first = inbox.next().getEnvelope().getDeliveryTag();
+        long second = inbox.next().getEnvelope().getDeliveryTag();
+        equal(3, channel.queueDeclarePassive(queue).getMessageCount());
+        channel.basicNack(second, false, true);
+        Delivery again = inbox.next();
+        equal("1 true", text(again.getBody()) + " " + again.getEnvelope().isRedeliver());
+        channel.basicAck(first, false);
+        equal(List.of("2"), inbox.bodies(1));
+        channel.basicAck(again.getEnvelope().getDeliveryTag(), true);
+        equal(List.of("3"), inbox.bodies(1));
+    }
+
+    static void deadLetters(Connection connection) throws Exception {
+        Channel channel = connection.createChannel();
+        String dead = channel.queueDeclare().getQueue();
+        String work = name();
+        Map<String, Object> target =
+            Map.of("x-dead-letter-exchange", "", "x-dead-letter-routing-key", dead);
+        channel.queueDeclare(work, false, true, false, target);
+        channel.basicPublish("", work, null, body(1));
+        Inbox working = new Inbox(channel, work, false, Map.of());
+        channel.basicReject(working.next().getEnvelope().getDeliveryTag(), false);
+        Delivery letter = new Inbox(channel, dead, true, Map.of()).next();
+        equal("1", text(letter.getBody()));
+        Map<String, Object> headers = letter.getProperties().getHeaders();
+        equal("rejected", headers.get("x-first-death-reason").toString());
+        Map<?, ?> death = (Map<?, ?>) ((List<?>) headers.get("x-death")).get(0);
+        equal(work, death.get("queue").toString());
+        equal("rejected", death.get("reason").toString());
+        equal(1L, death.get("count"));
+    }
+
+    static void cancels(Connection connection) throws Exception {
+        Channel channel = connection.createChannel();
+        String queue = channel.queueDeclare().getQueue();
+        Inbox inbox = new Inbox(channel, queue, true, Map.of());
+        connection.createChannel().queueDelete(queue);
+        equal(inbox.getConsumerTag(), inbox.cancelled.poll(WAIT_S, TimeUnit.SECONDS));
     }
 
     static void priorities(Connection connection) throws Exception {
@@ -209,6 +329,7 @@ public class Scenarios {
     /** A consumer that keeps what it gets. */
     static class Inbox extends DefaultConsumer {
         private final BlockingQueue<Delivery> deliveries = new LinkedBlockingQueue<>();
+        final BlockingQueue<String> cancelled = new LinkedBlockingQueue<>();
 
         Inbox(Channel channel, String queue, boolean noAck, Map<String, Object> arguments)
                 throws IOException {
@@ -220,6 +341,11 @@ public class Scenarios {
         public void handleDelivery(
                 String tag, Envelope envelope, AMQP.BasicProperties properties, byte[] body) {
             deliveries.add(new Delivery(envelope, properties, body));
+        }
+
+        @Override
+        public void handleCancel(String tag) {
+            cancelled.add(tag);
         }
 
         Delivery next() throws InterruptedException {

@@ -1,0 +1,5 @@
+module warren/tests/clients
+
+go 1.19
+
+require github.com/rabbitmq/amqp091-go v1.10.0

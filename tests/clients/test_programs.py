@@ -1,0 +1,49 @@
+"""The clients of Java, Go and Rust: one process of each runs every scenario of scenarios.py."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .programs import BUILD_LIMIT_S, PROGRAMS, Program
+from .scenarios import SCENARIOS
+from .support import Broker
+
+RUN_LIMIT_S = 60
+
+pytestmark = pytest.mark.timeout(BUILD_LIMIT_S + 2 * RUN_LIMIT_S)
+
+
+@pytest.fixture(scope="module", params=PROGRAMS, ids=lambda program: program.name)
+def command(request: pytest.FixtureRequest) -> list[str]:
+    """The program, built; skipped when what it needs is not installed."""
+    program: Program = request.param
+    if reason := program.missing():
+        pytest.skip(reason)
+    return program.build()
+
+
+@pytest.fixture(scope="module")
+def report(command: list[str], broker: Broker) -> dict[str, str]:
+    """What each scenario said: passed, or its error."""
+    done = subprocess.run(
+        [*command, broker.url], capture_output=True, text=True, timeout=RUN_LIMIT_S
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return dict(line.split("\t") for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_scenario(report: dict[str, str], name: str) -> None:
+    assert report[name] == "passed"
+
+
+def test_every_scenario_ran(report: dict[str, str]) -> None:
+    assert tuple(report) == SCENARIOS
+
+
+def test_what_is_missing_is_named() -> None:
+    program = Program("none", ["sh", "go-of-tomorrow"], list, [Path("/nowhere/client.jar")])
+    assert program.missing() == "not installed: go-of-tomorrow, /nowhere/client.jar"
