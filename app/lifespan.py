@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..core.auth import Users
 from ..core.broker import Broker, Limits
+from ..core.clock import SystemClock
 from ..core.errors import StoreFailure
 from ..core.server.certificates import Certificates
 from ..core.server.listener import Listener
@@ -90,8 +91,9 @@ class Warren:
 
     async def _start(self, stack: AsyncExitStack) -> asyncio.Task[None]:
         settings = self._settings
-        store = open_store(self._directory, settings.segment_size(), self._store_failed)
-        broker = Broker(Users(), store=store, limits=_limits(settings))
+        clock = SystemClock()
+        store = open_store(self._directory, clock, settings.segment_size(), self._store_failed)
+        broker = Broker(Users(), store=store, clock=clock, limits=_limits(settings))
         stack.callback(stop_store, store, broker)
         if not broker.restore():
             broker.set_up(settings.default_user, settings.default_pass)
@@ -117,6 +119,7 @@ class Warren:
             engine,
             self._hub_settings(),
             self._directory,
+            clock=clock,
             database_url=settings.database or None,
             rights=OwnerRights(broker.users, broker.vhosts, settings.hub_user),
         )

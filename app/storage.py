@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..core.broker import Broker
+from ..core.clock import Clock
 from ..core.errors import ConfigError
 from ..core.store.disk import RealDisk
 from ..core.store.log import DurableStore
@@ -17,7 +18,7 @@ _RESERVE_SHARE = 8
 
 
 def open_store(
-    directory: Path, segment_bytes: int, on_failure: Callable[[OSError], None]
+    directory: Path, clock: Clock, segment_bytes: int, on_failure: Callable[[OSError], None]
 ) -> DurableStore:
     """Recovers what an earlier process left in the data directory.
 
@@ -27,7 +28,11 @@ def open_store(
         disk = RealDisk(directory / LOG)
         reserve = min(RESERVE_BYTES, disk.total_bytes() // _RESERVE_SHARE)
         return DurableStore(
-            disk, segment_bytes=segment_bytes, reserve_bytes=reserve, on_failure=on_failure
+            disk,
+            clock=clock,
+            segment_bytes=segment_bytes,
+            reserve_bytes=reserve,
+            on_failure=on_failure,
         )
     except OSError as error:
         raise ConfigError(f"{directory / LOG}: {error.strerror or error}") from error
@@ -35,6 +40,7 @@ def open_store(
 
 def stop_store(store: DurableStore, broker: Broker) -> None:
     """Keeps how far each queue was delivered: what is behind that comes back as new."""
+    broker.clock_steps.look()
     store.stop(
         {
             queue.id: queue.delivered_sequence

@@ -19,6 +19,7 @@ from .alarms import Alarms
 from .auth import Kind, Users
 from .block import Block, Ledger, Run, Span
 from .clock import Clock, SystemClock
+from .clock_steps import ClockSteps
 from .consumer_timeout import ConsumerTimeouts
 from .definitions.facts import Facts
 from .definitions.keeper import UserKeeper
@@ -126,6 +127,7 @@ class Broker:
         self._store_timer: Timer | None = None
         self._turning = False
         self.vhosts["/"] = VirtualHost("/", self)
+        self.clock_steps = ClockSteps(self)
         self.consumer_timeouts = ConsumerTimeouts(self)
         self.consumer_timeouts.start()
         self.store.on_commit(self._committed)
@@ -141,6 +143,7 @@ class Broker:
         """
         known = bool(self.store.definitions)
         if known:
+            self.clock_steps.restore()
             restore(self)
         self.users.keeper = UserKeeper(self.store, self.vhosts)
         self.store.restored()

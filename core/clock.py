@@ -1,4 +1,8 @@
-"""Time, passed in: intervals from a monotonic clock, dates from the wall clock."""
+"""Time, passed in.
+
+Intervals and ages are told by monotonic clocks, which nobody can set. The wall clock is for people,
+for what others compare with their own, and for the time between two processes.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +14,43 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Monotonic milliseconds; jumps of the wall clock don't move it."""
 
+    def steady_ms(self) -> int:
+        """Milliseconds since 1970 for times that outlive the process: the wall time of the start,
+        counted on monotonically. A step of the wall clock doesn't move it."""
+
     def wall_s(self) -> float:
-        """Seconds since 1970."""
+        """Seconds since 1970 as the machine has it now; it may jump."""
+
+    def resume(self, behind_ms: int) -> None:
+        """An earlier process ended with a steady time that was so much behind the wall clock, and
+        `steady_ms` goes on from there."""
 
 
 def wall_ms(clock: Clock) -> int:
-    """Milliseconds since 1970, rounded: as a float 0.4 s is often a little less than 400 ms, and
-    what is read back from the disk would be a millisecond younger than it was."""
+    """Milliseconds since 1970, rounded: as a float 0.4 s is often a little less than 400 ms."""
     return round(clock.wall_s() * 1000)
 
 
+def behind_ms(clock: Clock) -> int:
+    """By how much the wall clock was stepped forward while steady time went on as it was."""
+    return wall_ms(clock) - clock.steady_ms()
+
+
 class SystemClock:
+    def __init__(self) -> None:
+        self._epoch_ms = wall_ms(self) - self.now_ms()
+
     def now_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
 
+    def steady_ms(self) -> int:
+        return self._epoch_ms + self.now_ms()
+
     def wall_s(self) -> float:
         return time.time()
+
+    def resume(self, behind_ms: int) -> None:
+        self._epoch_ms -= behind_ms
 
 
 class ManualClock:
@@ -34,13 +59,28 @@ class ManualClock:
     def __init__(self, now_ms: int = 1_000_000, wall_s: float = 1_700_000_000.0) -> None:
         self._now_ms = now_ms
         self._wall_s = wall_s
+        self.restart()
 
     def now_ms(self) -> int:
         return self._now_ms
 
+    def steady_ms(self) -> int:
+        return self._epoch_ms + self._now_ms
+
     def wall_s(self) -> float:
         return self._wall_s
+
+    def resume(self, behind_ms: int) -> None:
+        self._epoch_ms -= behind_ms
 
     def advance(self, by_ms: int) -> None:
         self._now_ms += by_ms
         self._wall_s += by_ms / 1000
+
+    def step(self, by_s: float) -> None:
+        """Somebody sets the wall clock."""
+        self._wall_s += by_s
+
+    def restart(self) -> None:
+        """As a new process finds it."""
+        self._epoch_ms = wall_ms(self) - self._now_ms

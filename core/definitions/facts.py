@@ -150,10 +150,10 @@ class StreamStart:
 
 
 class Seen(NamedTuple):
-    """When an id was seen, and when it may come again (0: never), as time of day."""
+    """When an id was seen, and when it may come again (0: never), in steady time."""
 
-    came_wall_ms: int
-    expires_wall_ms: int
+    came_ms: int
+    expires_ms: int
 
 
 class DeduplicationIds:
@@ -167,7 +167,7 @@ class DeduplicationIds:
 
     def keep(self, identity: bytes, seen: Seen) -> int:
         """One that is kept again keeps its place in the order; `drop` it first to renew that."""
-        value = number(seen.came_wall_ms) + number(seen.expires_wall_ms)
+        value = number(seen.came_ms) + number(seen.expires_ms)
         return self._facts.keep(Kind.DEDUPLICATION, self._owner, identity, value)
 
     def drop(self, identity: bytes) -> int:

@@ -24,10 +24,11 @@ class Kind(IntEnum):
     DELIVERY_COUNT = 12
     DEDUPLICATION = 13
     STREAM_START = 14
+    CLOCK = 15
 
 
-FACTS = frozenset({Kind.DELIVERY_COUNT, Kind.DEDUPLICATION, Kind.STREAM_START})
-"""What `facts.py` keeps about queues and exchanges: no definitions, though they stand there."""
+FACTS = frozenset({Kind.DELIVERY_COUNT, Kind.DEDUPLICATION, Kind.STREAM_START, Kind.CLOCK})
+"""What is kept about queues, exchanges and the clock: no definitions, though they stand there."""
 
 BYTES = {kind: bytes((kind,)) for kind in Kind}
 """How keys of each kind begin."""
@@ -40,7 +41,7 @@ def of_user(name: str) -> tuple[bytes, ...]:
 
 
 def is_fact(key: bytes) -> bool:
-    """Whether it is no definition but a fact about a queue or exchange."""
+    """Whether it is no definition but a fact about a queue, an exchange or the clock."""
     return bool(key) and key[0] in FACTS
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
-from ..clock import wall_ms
 from ..deduplication import CACHE_TTL_MAX_MS, TTL, Deduplication
 from ..definitions.facts import DeduplicationIds, Seen
 from ..equivalence import shown, type_name
@@ -53,20 +52,17 @@ class SeenIds:
             self._load(self._facts)
 
     def _load(self, facts: DeduplicationIds) -> None:
-        now_ms, wall_ms = self._time.now_ms, self._wall_ms()
+        now_ms, steady_ms = self._time.now_ms, self._time.clock.steady_ms()
         for found, seen in facts.load().items():
             over_ms = None
-            if seen.expires_wall_ms:
-                # The clock may have been set: at least no time is left, and at most all of it.
-                left_ms = seen.expires_wall_ms - wall_ms
-                over_ms = now_ms + max(0, min(left_ms, seen.expires_wall_ms - seen.came_wall_ms))
+            if seen.expires_ms:
+                # The clock may have been set in between: from no time left to all of it.
+                left_ms = seen.expires_ms - steady_ms
+                over_ms = now_ms + max(0, min(left_ms, seen.expires_ms - seen.came_ms))
             self._over_ms[found] = over_ms
 
     def __len__(self) -> int:
         return len(self._over_ms)
-
-    def _wall_ms(self) -> int:
-        return wall_ms(self._time.clock)
 
     def check(self, properties: bytes) -> None:
         """Raises `ChannelError` 406 if the message asks for a time that is none."""
@@ -97,8 +93,8 @@ class SeenIds:
         self._make_room()
         self._over_ms[found] = None if ttl_ms is None else self._time.now_ms + ttl_ms
         if self._facts is not None and block.traits.persistent:
-            wall_ms = self._wall_ms()
-            self._facts.keep(found, Seen(wall_ms, 0 if ttl_ms is None else wall_ms + ttl_ms))
+            came_ms = self._time.clock.steady_ms()
+            self._facts.keep(found, Seen(came_ms, 0 if ttl_ms is None else came_ms + ttl_ms))
 
     def _identity(self, block: Block) -> bytes | None:
         value = header(block.properties(0), self._rules.header)

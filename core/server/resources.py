@@ -132,6 +132,7 @@ class Resources:
         found = self.disk(self._directory)
         broker = self._broker
         broker.tick()
+        broker.clock_steps.look()
         broker.alarms.measure(
             Reading(
                 other_bytes + shared_bytes(broker),

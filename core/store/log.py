@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ..block import Block, Cold, Ledger, Run, Span
-from ..clock import Clock, SystemClock, wall_ms
+from ..clock import Clock, SystemClock
 from . import entries
 from .codec import encode_messages
 from .disk import Disk
@@ -169,7 +169,7 @@ class DurableStore:
         runs: Sequence[tuple[QueueIdentity, Run]],
         offsets: Sequence[tuple[int, int]] = (),
     ) -> int:
-        pieces = encode_messages(block, runs, wall_ms(self._clock), offsets=offsets)
+        pieces = encode_messages(block, runs, self._clock.steady_ms(), offsets=offsets)
         segment, offset, size = self._push(Kind.MESSAGES, block.sequence, pieces)
         block.place = (segment.number, offset, size)
         special = block.traits.special

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from ..block import Block, Cold, Ledger, Run, Span
-from ..clock import Clock, wall_ms
+from ..clock import Clock
 from ..wire.properties import RANKED, TIMED
 from .codec import Messages, decode_messages, encode_messages
 from .disk import Disk
@@ -372,7 +372,7 @@ class Pages:
             if (wanted * _SPARSE >= end - start)
             else None
         )
-        offset_ms = self._clock.now_ms() - wall_ms(self._clock)
+        offset_ms = self._clock.now_ms() - self._clock.steady_ms()
         read: list[tuple[int, Messages | None]] = []
         for ordinal, entry in entries:
             try:

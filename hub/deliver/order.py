@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...core.clock import Clock
@@ -79,7 +80,14 @@ class StrictOrder:
         if blocking is None or blocking.webhook_id != envelope.message_id:
             return 0.0
         envelope.failures = max(envelope.failures, blocking.failures)
-        return max(0.0, blocking.not_before - self._clock.wall_s())
+        if blocking.due_ms is None:
+            blocking = live.blocking = self._timed(blocking)
+        return max(0.0, ((blocking.due_ms or 0) - self._clock.now_ms()) / 1000)
+
+    def _timed(self, blocking: Blocking) -> Blocking:
+        """What was loaded has its time by the wall clock; from now on no step of that counts."""
+        left_s = blocking.not_before - self._clock.wall_s()
+        return replace(blocking, due_ms=self._clock.now_ms() + round(left_s * 1000))
 
     async def block(self, live: Live, blocking: Blocking) -> None:
         """Durable when it returns, if the database works; `came_back` follows."""

@@ -39,20 +39,20 @@ class Parking:
         self._declared: set[tuple[str, str]] = set()
 
     def is_early(self, envelope: Envelope) -> bool:
-        return envelope.not_before - self._clock.wall_s() > EARLY_S
+        return envelope.not_before - self._now_s() > EARLY_S
 
     async def park(
         self, vhost: str, queue: str, message: Message, envelope: Envelope, wait_s: float
     ) -> None:
         """The message comes back to the queue, in one step or several, after the wait."""
-        waiting = replace(envelope, not_before=self._clock.wall_s() + wait_s)
+        waiting = replace(envelope, not_before=self._now_s() + wait_s)
         await self.park_again(vhost, queue, message, waiting)
 
     async def park_again(
         self, vhost: str, queue: str, message: Message, envelope: Envelope
     ) -> None:
         """One step more for a message that is back before its time."""
-        name = f"{DELAY_PREFIX}{step_s(envelope.not_before - self._clock.wall_s())}s"
+        name = f"{DELAY_PREFIX}{step_s(envelope.not_before - self._now_s())}s"
         await self._ensure_delay(vhost, name)
         properties = parked_properties(message, envelope)
         await self._publish(vhost, name, queue, properties, message.body)
@@ -70,6 +70,10 @@ class Parking:
             DEAD_AT_MS: int(self._clock.wall_s() * 1000),
         }
         await self._publish(vhost, "", DEAD_QUEUE, properties, message.body)
+
+    def _now_s(self) -> float:
+        """A step of the wall clock must not park a message for longer."""
+        return self._clock.steady_ms() / 1000
 
     async def _ensure_delay(self, vhost: str, name: str) -> None:
         if (vhost, name) in self._declared:

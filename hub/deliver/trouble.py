@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .breaker import Breaker
 
@@ -39,9 +39,11 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """The message that a strict order waits for; `not_before` is wall time in seconds."""
+    """The message that a strict order waits for; `not_before` is wall time in seconds, `due_ms` the
+    same moment by the monotonic clock, None if an earlier process has set it."""
 
     webhook_id: str
     failures: int
     not_before: float
     reason: str
+    due_ms: int | None = field(default=None, compare=False)

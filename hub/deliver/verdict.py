@@ -132,15 +132,16 @@ class Verdicts:
         only then can the time come to consume again: nothing can overtake it."""
         live, delivery = job.live, job.delivery
         wait_s = self._wait_s(failed.failures, answer)
-        due_at = self._clock.wall_s() + wait_s
+        due_at, due_ms = self._clock.wall_s() + wait_s, self._clock.now_ms() + round(wait_s * 1000)
         await self._holds.begin(live)
         reason = _describe(answer)
-        await self._order.block(live, Blocking(failed.message_id, failed.failures, due_at, reason))
+        blocking = Blocking(failed.message_id, failed.failures, due_at, reason, due_ms)
+        await self._order.block(live, blocking)
 
         def give_back() -> None:
             delivery.nack(requeue=True)
             self._order.came_back(live)
-            self._holds.end_in(live, max(0.0, due_at - self._clock.wall_s()))
+            self._holds.end_in(live, max(0.0, (due_ms - self._clock.now_ms()) / 1000))
 
         self._ledger.record(job, envelope, answer, Outcome.RETRIED, give_back)
 

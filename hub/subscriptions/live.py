@@ -81,7 +81,7 @@ class Live:
         self.trouble = None
         self.is_single = False
         if self.blocking is not None:
-            self.blocking = replace(self.blocking, not_before=0.0)
+            self.blocking = replace(self.blocking, not_before=0.0, due_ms=None)
 
     def takes(self) -> bool:
         """Whether messages are to be delivered now."""

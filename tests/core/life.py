@@ -58,6 +58,7 @@ class Life:
 
     def open(self) -> None:
         self.disk = QuickDisk(self.directory)
+        self.clock.restart()
         self.store = DurableStore(self.disk, clock=self.clock, segment_bytes=self.segment_bytes)
         self.broker = make_broker(self.store, self.clock)
         if not self.broker.restore():
@@ -70,6 +71,7 @@ class Life:
     def stop(self) -> None:
         """As `warren serve` does when it is told to."""
         queues = self.broker.vhosts["/"].queues.values()
+        self.broker.clock_steps.look()
         self.store.stop({held.id: held.delivered_sequence for held in queues if held.durable})
 
     def abandon(self) -> None:

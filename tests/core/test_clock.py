@@ -1,8 +1,12 @@
-"""Dates of the wall clock in milliseconds."""
+"""Dates in milliseconds, and what a step of the wall clock moves."""
 
 from __future__ import annotations
 
-from warren.core.clock import ManualClock, wall_ms
+import time
+
+import pytest
+
+from warren.core.clock import ManualClock, SystemClock, behind_ms, wall_ms
 
 
 def test_milliseconds_go_with_the_clock() -> None:
@@ -10,3 +14,14 @@ def test_milliseconds_go_with_the_clock() -> None:
     for passed_ms in range(1_000):
         assert wall_ms(clock) == 1_700_000_000_000 + passed_ms
         clock.advance(1)
+
+
+@pytest.mark.parametrize("step_s", [3_600, -3_600])
+def test_steady_time_does_not_follow_a_step(step_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SystemClock()
+    started_ms, at_s = clock.steady_ms(), time.time()
+    monkeypatch.setattr(time, "time", lambda: at_s + step_s)
+    assert 0 <= clock.steady_ms() - started_ms < 3_000_000
+    assert round(behind_ms(clock) / 3_600_000) == round(step_s / 3_600)
+    clock.resume(behind_ms(clock))
+    assert round((clock.steady_ms() - started_ms) / 3_600_000) == round(-step_s / 3_600)

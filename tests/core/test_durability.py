@@ -407,7 +407,7 @@ def test_a_clock_that_was_set_gives_no_more_than_the_ttl(
     life.declare("ttl", **ttl(**{"x-message-ttl": 60_000}))
     life.publish(b"one", "ttl")
     life.stop()
-    life.clock._wall_s += set_by_s
+    life.clock.step(set_by_s)
     life.open()
     life.turns(2, each_ms=left_ms // 2 - 5)
     assert life.queue("ttl").ready_count == 1

@@ -100,7 +100,7 @@ def test_a_clock_that_was_set(life: Life, set_by_s: float, left_ms: int) -> None
     send(life, 60_000)
     life.write()
     life.stop()
-    life.clock._wall_s += set_by_s - 0.12
+    life.clock.step(set_by_s - 0.12)
     life.open()
     life.turns(2)
     if left_ms:

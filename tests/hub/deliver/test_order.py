@@ -8,8 +8,10 @@ from tests.hub.deliver.test_courier import HeldLog, live_of, logged, unacked
 from tests.hub.deliver.test_lanes import Handed
 from tests.hub.support import INBOX, NEWS, House, deliveries, request, until
 from tests.support.http import Answer, Callback
+from warren.core.clock import ManualClock
 from warren.hub.attempts.attempt import Outcome
 from warren.hub.deliver.envelope import Envelope
+from warren.hub.deliver.order import StrictOrder
 from warren.hub.deliver.retry import DELAYS_S
 from warren.hub.deliver.trouble import Blocking
 from warren.hub.engine.port import QueueSpec
@@ -199,6 +201,22 @@ async def test_nothing_overtakes_what_was_under_way_at_a_pause(
     await house.restart(drain_s=0.05)
     got = await deliveries(callback, 3)
     assert [one.body for one in got] == [b"1", b"1", b"2"]
+
+
+@pytest.mark.parametrize("due_ms", [None, 1_060_000])
+async def test_a_step_of_the_wall_clock_holds_nothing_up(
+    house: House, callback: Callback, due_ms: int | None
+) -> None:
+    """Neither what failed in this process nor what an earlier one had to wait for."""
+    live, first = await subscribe(house, callback), Handed()
+    clock = ManualClock()
+    order = StrictOrder(house.hub._storage, clock)
+    live.blocking = Blocking("msg_1", 1, clock.wall_s() + 60, "status 500", due_ms)
+    envelope = Envelope("msg_1", "news", "k")
+    assert order.wait_s(live, first, envelope) == 60
+    clock.step(-3_600)
+    clock.advance(20_000)
+    assert order.wait_s(live, first, envelope) == 40
 
 
 async def test_what_was_taken_while_the_first_was_away_waits_for_it(

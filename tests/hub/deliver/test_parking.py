@@ -39,6 +39,21 @@ async def test_a_wait_is_made_of_steps(house: House) -> None:
     assert not parking.is_early(read_envelope(at_home(parked.message), 2))
 
 
+@pytest.mark.parametrize("step_s", [3_600, -3_600])
+async def test_a_step_of_the_wall_clock_parks_nothing_for_longer(
+    house: House, step_s: float
+) -> None:
+    clock = ManualClock()
+    parking = Parking(house.engine, clock)
+    await parking.park("/", "in", MESSAGE, ENVELOPE, 5.0)
+    [parked] = await house.take("hub.retry.5s", 1)
+    clock.step(step_s)
+    back = read_envelope(at_home(parked.message), 1)
+    assert parking.is_early(back)
+    clock.advance(5_000)
+    assert not parking.is_early(back)
+
+
 async def test_a_parked_message_comes_home(house: House) -> None:
     parking = Parking(house.engine, ManualClock())
     await parking.park("/", "in", MESSAGE, ENVELOPE, 1.0)
