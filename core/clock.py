@@ -50,7 +50,8 @@ class SystemClock:
         return time.time()
 
     def resume(self, behind_ms: int) -> None:
-        self._epoch_ms -= behind_ms
+        # A machine without a battery begins in 1970 each time; records hold no time before that.
+        self._epoch_ms = max(self._epoch_ms - behind_ms, -self.now_ms())
 
 
 class ManualClock:
@@ -71,7 +72,8 @@ class ManualClock:
         return self._wall_s
 
     def resume(self, behind_ms: int) -> None:
-        self._epoch_ms -= behind_ms
+        # A machine without a battery begins in 1970 each time; records hold no time before that.
+        self._epoch_ms = max(self._epoch_ms - behind_ms, -self.now_ms())
 
     def advance(self, by_ms: int) -> None:
         self._now_ms += by_ms

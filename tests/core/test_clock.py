@@ -25,3 +25,10 @@ def test_steady_time_does_not_follow_a_step(step_s: float, monkeypatch: pytest.M
     assert round(behind_ms(clock) / 3_600_000) == round(step_s / 3_600)
     clock.resume(behind_ms(clock))
     assert round((clock.steady_ms() - started_ms) / 3_600_000) == round(-step_s / 3_600)
+
+
+def test_steady_time_is_never_before_1970() -> None:
+    """A machine without a battery: 1970 at each start, set right later, and 1970 again."""
+    clock = ManualClock(wall_s=1_000.0)
+    clock.resume(behind_ms=1_700_000_000_000)
+    assert clock.steady_ms() == 0
