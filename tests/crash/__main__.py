@@ -52,7 +52,7 @@ def main() -> int:
     print(f"{given.kills} kills, {given.messages} messages, seed {given.seed}", flush=True)
     killer = Killer(options, data, Teller())
     verdict = killer.run()
-    for line, count in sorted(killer.course.said.items()):
+    for line, count in sorted(killer.lives.said.items()):
         print(f"the server said {count} times: {line}")
     for example in verdict.examples:
         print(example)

@@ -5,30 +5,24 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-import re
 import statistics
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bench.client import Address
 from tests.support.process import wait_until
-from tests.support.server import WarrenServer, warren_command
+from tests.support.server import WarrenServer
 
 from .journal import UNKNOWN
+from .lives import Lives
 from .load import Load
-from .site import Site
 from .verdict import Verdict
 
 STEPS = 100
 WORK_S = 60.0
 """A server that confirms nothing for so long hangs."""
-PLAIN_LINES = ("listening", "ready", "development mode", "memory limit", "disk free limit")
-SHUTDOWN_LINE = "with reason 'shutdown'"
-NUMBERS = re.compile(r"[\d.,:-]*\d[\d.,:-]*")
 
 
 @dataclass(frozen=True)
@@ -67,8 +61,6 @@ class Course:
     stops: int = 0
     restarts_s: list[float] = field(default_factory=list)
     log_bytes: list[int] = field(default_factory=list)
-    said: dict[str, int] = field(default_factory=dict)
-    """Lines it printed beside the usual ones, numbers aside, and how often."""
     seconds: float = 0.0
 
     def figures(self) -> dict[str, object]:
@@ -98,10 +90,8 @@ class Killer:
     def __init__(self, options: Options, data: Path, tell: Tell = lambda line: None) -> None:
         self.options = options
         self.server = WarrenServer(dev=True, data=data, args=options.serve)
-        self.site = Site(
-            Address(self.server.host, self.server.amqp_port),
-            Address(self.server.host, self.server.http_port),
-        )
+        self.lives = Lives(self.server)
+        self.site = self.lives.site
         self.course = Course()
         self._data = data
         self._tell = tell
@@ -125,7 +115,7 @@ class Killer:
                 self._kill_all()
                 self._finish()
             except RuntimeError as error:
-                self._fault(f"does not start any more: {error}")
+                self.lives.fault(f"does not start any more: {error}")
         self.course.seconds = time.monotonic() - begun
         return self.site.checker.verdict()
 
@@ -142,7 +132,7 @@ class Killer:
         while not self._done():
             threading.Event().wait(self.options.interval_s(self._random.random()))
             wait_until(self._has_worked, WORK_S, "a confirm in this life of the server")
-            if not self._alive():
+            if not self.lives.are_going_on():
                 return
             ends = self.course.kills + self.course.stops
             if ends % self.options.drain_every == self.options.drain_every - 1:
@@ -163,38 +153,28 @@ class Killer:
             return False
         return self._load.confirmed >= self.options.messages
 
-    def _alive(self) -> bool:
-        if not self.server.running:
-            code = self.server.process.returncode
-            self._fault(f"ended by itself with exit code {code}:\n{self.server.output()}")
-        return self.server.running
-
     def _end_life(self) -> None:
-        self.site.end_life()
-        self._confirmed_before = self._load.confirmed
-        self._unknown = sum(one.count(UNKNOWN) for one in self.site.checker.journals)
         if self._random.random() < self.options.polite:
             self._stop()
         else:
-            self.server.kill()
+            self.lives.kill()
             self.course.kills += 1
-        self._read_output()
+        self._confirmed_before = self._load.confirmed
+        self._unknown = sum(one.count(UNKNOWN) for one in self.site.checker.journals)
 
     def _stop(self) -> None:
+        self.lives.stop()
         self.course.stops += 1
-        if (code := self.server.stop()) != 0:
-            self._fault(f"SIGTERM ended it with exit code {code}:\n{self.server.output()}")
 
     def _start(self) -> None:
         """Restarts; now and then a start is killed before the server is ready."""
         while self.course.restarts_s and self._random.random() < self.options.early:
             self._kill_early(self._random.uniform(0.0, self.course.restarts_s[-1]))
         begun = time.monotonic()
-        self.server.start()
+        self.lives.start()
         self.course.restarts_s.append(time.monotonic() - begun)
         self.course.log_bytes.append(_size(self._data / "log"))
         self._born = time.monotonic()
-        self.site.begin_life()
 
     def _kill_early(self, after_s: float) -> None:
         timer = threading.Timer(after_s, self._kill_if_started)
@@ -203,13 +183,13 @@ class Killer:
             self.server.start()
         except RuntimeError as error:
             if self.server.process.returncode != -9:
-                self._fault(str(error))
+                self.lives.fault(str(error))
         timer.join()
         if self.server.running:
             self.server.kill()
         self.course.kills += 1
         self.course.early += 1
-        self._read_output()
+        self.lives.read_output()
 
     def _kill_if_started(self) -> None:
         if self.server.running:
@@ -222,34 +202,11 @@ class Killer:
             self._start()
         self._load.finish()
         self._load.count_rest()
-        self.site.end_life()
         self._stop()
-        self._read_output()
         self._start()
         self._load.count_rest()
-        self.site.end_life()
         self._stop()
-        self._read_output()
-        self._verify()
-
-    def _verify(self) -> None:
-        """Every byte of what is left is sound."""
-        command = [*warren_command(), "verify", "--data", str(self._data)]
-        found = subprocess.run(command, capture_output=True, text=True)
-        if found.returncode:
-            self._fault(f"verify: {found.stdout}{found.stderr}")
-
-    def _read_output(self) -> None:
-        output = self.server.output()
-        if "Traceback" in output:
-            self._fault(output)
-        for line in output.splitlines():
-            if line and not line.startswith(PLAIN_LINES) and SHUTDOWN_LINE not in line:
-                alike = NUMBERS.sub("#", line)
-                self.course.said[alike] = self.course.said.get(alike, 0) + 1
-
-    def _fault(self, what: str) -> None:
-        self.site.checker.breaks("server", what)
+        self.lives.verify()
 
     def _report(self) -> None:
         self._tell(
