@@ -26,7 +26,7 @@ from .definitions.keeper import UserKeeper
 from .definitions.restore import restore
 from .errors import ConnectionFault
 from .limits import Occupancy
-from .mover import Mover
+from .mover import DeadLetter, MoveGroup, Mover
 from .pager import Pager
 from .queue.queue import Queue
 from .store.memory import MemoryStore
@@ -263,6 +263,10 @@ class Broker:
 
     def dead_letter(self, queue: Queue, span: Span, reason: str) -> None:
         self._mover.add(queue, span, reason)
+
+    def gather(self, letters: Sequence[DeadLetter], ready: Callable[[], None]) -> MoveGroup:
+        """See `Mover.gather`."""
+        return self._mover.gather(letters, ready)
 
     def note_timeout(self, timeout_ms: int | None) -> None:
         self.consumer_timeouts.note(timeout_ms)

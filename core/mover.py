@@ -3,15 +3,19 @@
 Dead letters (`letters.py`) and delayed messages that are due (`release.py`) are moved. Each becomes
 a new message; the copy and the end of the old one are kept together. It is looked at by itself, so
 a turn moves a bounded number and the rest waits in line.
+
+Dead letters of a transaction are made in the same way, but handed over all at once when it is
+committed (`MoveGroup`). They have a line of their own, for a client waits for them.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from weakref import WeakSet
 
 from .block import Block, Span
@@ -40,20 +44,39 @@ class Course(Protocol):
         """What becomes of one message; None if it goes nowhere."""
 
 
+class DeadLetter(NamedTuple):
+    """Messages that a queue lets go of, and why."""
+
+    queue: Queue
+    span: Span
+    reason: str
+
+
+class Destination(Protocol):
+    """Who takes what is moved."""
+
+    outbox: Outbox
+
+    def moved(self, queue: Queue, span: Span) -> None:
+        """The outbox has the copies of these messages."""
+
+    def lost(self, queue: Queue, span: Span) -> None:
+        """These can't be read; the store has said so, and still has them."""
+
+
 class Mover:
-    """The line of spans on their way."""
+    """The two lines of spans on their way."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._outbox = Outbox(broker)
-        self._line: deque[tuple[Queue, Span, Course]] = deque()
-        self._coming: set[Block] = set()
-        self._unreadable: WeakSet[Block] = WeakSet()
+        self._at_once = _AtOnce(broker)
+        self._alone = _Line(broker)
+        self._grouped = _Line(broker)
 
     @property
     def busy(self) -> bool:
         """Whether there is something to be done now, not only to wait for."""
-        return bool(self._line) and self._line[0][1].run.block not in self._coming
+        return self._alone.busy or self._grouped.busy
 
     def add(self, queue: Queue, span: Span, reason: str) -> None:
         """Takes over messages that are in no queue any more."""
@@ -65,22 +88,106 @@ class Mover:
         else:
             queue.done_with(span)
             return
-        self._line.append((queue, span, course))
+        self._alone.add(queue, span, course, self._at_once)
+
+    def gather(self, letters: Sequence[DeadLetter], ready: Callable[[], None]) -> MoveGroup:
+        """Makes these dead letters, of queues that have an exchange for them; in a later turn
+        `ready` is called, and they can be handed over."""
+        group = MoveGroup(self._broker, letters, ready)
+        for queue, span, reason in letters:
+            assert queue.rules is not None
+            course = DeadLetters(self._broker, queue, queue.rules, reason)
+            whole = Span(span.run, span.low, span.high)
+            self._grouped.add(queue, whole, course, group)
+        return group
 
     def run(self) -> None:
         """Moves at most `MOVES_PER_TURN` messages: copies and settlements are kept together."""
+        share = MOVES_PER_TURN // (1 + (self._alone.busy and self._grouped.busy))
+        self._grouped.run(share)
         with self._broker.store.together():
-            self._run()
-            self._outbox.flush()
+            self._alone.run(share)
+            self._at_once.outbox.flush()
 
-    def _run(self) -> None:
-        line, left = self._line, MOVES_PER_TURN
+
+class _AtOnce:
+    """Hands over what was moved in the same turn."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.outbox = Outbox(broker)
+
+    def moved(self, queue: Queue, span: Span) -> None:
+        queue.done_with(span)
+
+    def lost(self, queue: Queue, span: Span) -> None:
+        """They are in no queue any more."""
+
+
+class MoveGroup:
+    """Dead letters of unacknowledged messages that take effect together."""
+
+    def __init__(
+        self, broker: Broker, letters: Sequence[DeadLetter], ready: Callable[[], None]
+    ) -> None:
+        self.outbox = Outbox(broker, is_held=True)
+        self._ready = ready
+        self._left = sum(letter.span.count for letter in letters)
+        self._moved: list[tuple[Queue, Span]] = []
+        self._lost: list[tuple[Queue, Span]] = []
+
+    @property
+    def is_ready(self) -> bool:
+        return not self._left
+
+    def moved(self, queue: Queue, span: Span) -> None:
+        self._moved.append((queue, span))
+        self._count(span)
+
+    def lost(self, queue: Queue, span: Span) -> None:
+        self._lost.append((queue, span))
+        self._count(span)
+
+    def _count(self, span: Span) -> None:
+        self._left -= span.count
+        if not self._left:
+            self._ready()
+
+    def hand_over(self) -> int:
+        """Puts the copies into their queues and settles the sources, inside of
+        `store.together()`; gives the commit number to wait for, 0 for none."""
+        commit = self.outbox.hand_over()
+        for queue, span in self._moved:
+            queue.settle(span)
+        for queue, span in self._lost:
+            queue.unacked_count -= span.count
+        return commit
+
+
+class _Line:
+    """Spans that are moved one after another."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._line: deque[tuple[Queue, Span, Course, Destination]] = deque()
+        self._coming: set[Block] = set()
+        self._unreadable: WeakSet[Block] = WeakSet()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._line) and self._line[0][1].run.block not in self._coming
+
+    def add(self, queue: Queue, span: Span, course: Course, destination: Destination) -> None:
+        self._line.append((queue, span, course, destination))
+
+    def run(self, left: int) -> None:
+        """Moves at most so many messages."""
+        line = self._line
         while line and left:
-            queue, span, course = line[0]
+            queue, span, course, destination = line[0]
             block = span.run.block
             if block in self._unreadable:
-                # The store has said so, and still has it.
                 line.popleft()
+                destination.lost(queue, span)
                 continue
             if not block.resident:
                 self._fetch()
@@ -91,15 +198,15 @@ class Mover:
             if span.low == span.high:
                 line.popleft()
             for position in range(some.low, some.high):
-                self._move(queue, block, span.run.index(position), course)
-            queue.done_with(some)
+                self._move(queue, block, span.run.index(position), course, destination.outbox)
+            destination.moved(queue, some)
 
-    def _move(self, queue: Queue, block: Block, index: int, course: Course) -> None:
+    def _move(self, queue: Queue, block: Block, index: int, course: Course, outbox: Outbox) -> None:
         """Moves one message. Whatever is wrong with it, it must not stop the broker's turn."""
         try:
             copy = course.copy(block, index)
             if copy is not None:
-                self._outbox.add(copy)
+                outbox.add(copy)
         except Exception:
             logger.exception(
                 "a message of queue '%s' in vhost '%s' could not be moved on and is dropped",
@@ -110,7 +217,7 @@ class Mover:
     def _fetch(self) -> None:
         """Asks for the first block of the line and for those behind it that are on disk too."""
         room = AHEAD_BYTES
-        for _, span, _ in islice(self._line, AHEAD_BLOCKS):
+        for _, span, _, _ in islice(self._line, AHEAD_BLOCKS):
             block = span.run.block
             if block.resident or block in self._coming:
                 continue

@@ -48,13 +48,28 @@ class Copy(NamedTuple):
         )
 
 
+class _Batch(NamedTuple):
+    """Copies that become a block: their frames, three offsets each, and whose they are."""
+
+    data: bytes
+    places: array[int]
+    traits: Traits
+    shares: dict[tuple[Queue, ...], array[int]]
+
+
 class Outbox:
-    """Gathers copies; each queue gets its own in the order in which they were added."""
+    """Gathers copies; each queue gets its own in the order in which they were added.
 
-    __slots__ = ("_broker", "_head", "_head_of", "_pieces", "_places", "_shares", "_traits")
+    One that `is_held` keeps them until `hand_over`.
+    """
 
-    def __init__(self, broker: Broker) -> None:
+    __slots__ = (
+        "_broker", "_head", "_head_of", "_held", "_pieces", "_places", "_shares", "_traits",
+    )  # fmt: skip
+
+    def __init__(self, broker: Broker, *, is_held: bool = False) -> None:
         self._broker = broker
+        self._held: list[_Batch | Copy] | None = [] if is_held else None
         self._head_of: tuple[bytes, bytes, int] | None = None
         self._head: tuple[bytes, bytes] = (b"", b"")
         self._clear(PLAIN)
@@ -68,7 +83,7 @@ class Outbox:
     def add(self, copy: Copy) -> None:
         if not copy.is_plain:
             self.flush()
-            self._offer(copy)
+            self._pass_on(copy)
             return
         if copy.traits is not self._traits or self._places[-1] >= _BLOCK_BYTES:
             self.flush()
@@ -96,25 +111,44 @@ class Outbox:
         return self._head
 
     def flush(self) -> None:
-        """Hands over what was gathered."""
-        if not self._pieces:
-            return
-        pieces, places, traits, shares = self._pieces, self._places, self._traits, self._shares
-        self._clear(traits)
-        broker = self._broker
-        count = len(places) // 2
+        """Completes what was gathered: it goes to its queues, or is held."""
+        if self._pieces:
+            batch = _Batch(b"".join(self._pieces), self._places, self._traits, self._shares)
+            self._clear(self._traits)
+            self._pass_on(batch)
+
+    def _pass_on(self, made: _Batch | Copy) -> None:
+        if self._held is None:
+            self._give(made)
+        else:
+            self._held.append(made)
+
+    def hand_over(self) -> int:
+        """Gives the queues all that is held; those that have ended meanwhile have it no more.
+
+        Gives the commit number to wait for, 0 for none.
+        """
+        self.flush()
+        held, self._held = self._held or [], []
+        return max((self._give(_for_the_living(made)) for made in held), default=0)
+
+    def _give(self, made: _Batch | Copy) -> int:
+        return self._publish(made) if isinstance(made, _Batch) else self._offer(made)
+
+    def _publish(self, batch: _Batch) -> int:
+        broker, places = self._broker, batch.places
         block = ScatteredBlock(
-            b"".join(pieces),
-            broker.store.reserve(count),
-            traits,
+            batch.data,
+            broker.store.reserve(len(places) // 2),
+            batch.traits,
             broker.now_ms,
             places[:-1:2],
             places[1::2],
             places[2::2],
         )
-        broker.publish(block, in_order(shares))
+        return broker.publish(block, in_order(batch.shares))
 
-    def _offer(self, copy: Copy) -> None:
+    def _offer(self, copy: Copy) -> int:
         block = WholeBlock(
             copy.envelope,
             marked(copy.queues, copy.properties),
@@ -124,4 +158,19 @@ class Outbox:
             self._broker.now_ms,
             copy.blind_keys,
         )
-        self._broker.offer(block, copy.queues, is_sure=copy.is_sure)
+        return self._broker.offer(block, copy.queues, is_sure=copy.is_sure)[1]
+
+
+def _living(queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
+    return tuple(queue for queue in queues if not queue.deleted)
+
+
+def _for_the_living(made: _Batch | Copy) -> _Batch | Copy:
+    if isinstance(made, Copy):
+        return made._replace(queues=_living(made.queues))
+    shares: dict[tuple[Queue, ...], array[int]] = {}
+    for queues, selection in made.shares.items():
+        shares.setdefault(_living(queues), array("I")).extend(selection)
+    return made._replace(
+        shares={queues: array("I", sorted(taken)) for queues, taken in shares.items()}
+    )

@@ -16,10 +16,11 @@ from ..queue.queue import Queue
 from ..queue.unacked import Piece, Unacked
 from ..wire.deliver import DeliverFramer, content_frames
 from ..wire.frames import method_frame, short_string
+from .commit import acknowledge, fail, give_back, reject
 from .confirms import Confirms
 from .content import Content
 from .replies import Replies
-from .transaction import Transaction, acknowledge, fail, give_back, reject
+from .transaction import Transaction
 
 if TYPE_CHECKING:
     from ..auth import User
@@ -254,6 +255,8 @@ class Channel:
 
     def send_return(self, code: int, text: str, returned: Span) -> None:
         """Sends an unroutable message back, whole (AMQP 0-9-1 1.8.3.9)."""
+        if not self.open:
+            return  # It was committed, and then its channel closed.
         block = returned.run.block
         arguments = code.to_bytes(2, "big") + short_string(text) + block.envelope(0)
         # In a transaction behind its commit-ok; else nothing passes it, above all no confirm.

@@ -31,24 +31,55 @@ class _Promise:
         self.due = False
 
 
-_Entry = tuple[int, bool] | _Promise | bytes | bytearray
+class CommitReply:
+    """The answer to a tx.commit. What is said while it is entered stands before it."""
+
+    __slots__ = ("_replies", "complete", "data", "number")
+
+    def __init__(self, replies: Replies) -> None:
+        self._replies = replies
+        self.data = bytearray()
+        self.number: int | None = None
+        """What the store must have committed; None while that is not known."""
+        self.complete = True
+
+    def __enter__(self) -> None:
+        self._replies.applied = self
+
+    def __exit__(self, *_: object) -> None:
+        self._replies.applied = None
+
+    def decide(self, number: int, complete: bool) -> None:
+        """`complete` if every queue took what it was given."""
+        self.number, self.complete = number, complete
+        self._replies.go_on()
+
+
+_Entry = CommitReply | _Promise | bytes | bytearray
 
 
 class Replies:
-    """The line: commits, each with its number and whether all of it was taken, promises, bytes."""
+    """The line: commits, promises, bytes."""
 
-    __slots__ = ("_channel", "_held_bytes", "_line", "_listens")
+    __slots__ = ("_channel", "_held_bytes", "_line", "_listens", "applied")
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._line: deque[_Entry] = deque()
         self._held_bytes = 0
         self._listens = False
+        self.applied: CommitReply | None = None
+        """The one whose commit takes effect just now, though others may stand in line."""
 
     def commit(self, number: int, complete: bool) -> None:
         """The answer to tx.commit stands in line, until the store has committed `number`."""
-        self._append((number, complete))
-        self._go_on()
+        self.expect().decide(number, complete)
+
+    def expect(self) -> CommitReply:
+        """As `commit`; the number is known later."""
+        reply = CommitReply(self)
+        self._append(reply)
+        return reply
 
     def promise(self, data: bytes) -> Callable[[], None]:
         """This answer stands in line until what it gives is called."""
@@ -57,12 +88,16 @@ class Replies:
 
         def keep() -> None:
             promise.due = True
-            self._go_on()
+            self.go_on()
 
         return keep
 
     def hold(self, data: bytes | bytearray) -> bool:
         """Takes an answer that has to wait; False if it can be written at once."""
+        if self.applied is not None and self._line:
+            self.applied.data += data
+            self._count(len(data))
+            return True
         if not self._line:
             return False
         self._channel.answers_wait = True
@@ -83,7 +118,7 @@ class Replies:
         self._held_bytes += size
         self._channel.connection.held_bytes += size
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Says everything that is decided by now, or ends the channel."""
         store, channel, line = self._channel.broker.store, self._channel, self._line
         while line:
@@ -92,15 +127,18 @@ class Replies:
                 if not entry.due:
                     return
                 channel.connection.write(entry.data)
-            elif not isinstance(entry, tuple):
+            elif not isinstance(entry, CommitReply):
                 channel.connection.write(entry)
-            elif entry[0] > max(store.committed, store.refused):
+            elif entry.number is None:
+                return
+            elif entry.number > max(store.committed, store.refused):
                 self._listen()
                 return
-            elif error := _error(entry[0] > store.committed, entry[1]):
+            elif error := _error(entry.number > store.committed, entry.complete):
                 channel.connection.fail_channel(channel.number, error, _TX, _COMMIT)
                 return
             else:
+                channel.connection.write(entry.data)
                 channel.connection.write(method_frame(channel.number, _TX, _COMMIT_OK))
             line.popleft()
             self._count(-_size(entry))
@@ -115,10 +153,12 @@ class Replies:
 
     def _decided(self) -> None:
         self._listens = False
-        self._go_on()
+        self.go_on()
 
 
 def _size(entry: _Entry) -> int:
+    if isinstance(entry, CommitReply):
+        return _ENTRY_BYTES + len(entry.data)
     return _ENTRY_BYTES + (len(entry) if isinstance(entry, bytes | bytearray) else 0)
 
 

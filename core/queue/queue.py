@@ -9,7 +9,7 @@ with rules of their own; streams are another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from ..block import Cold, Run, Span
@@ -531,6 +531,15 @@ class Queue(Watched):
                 self._broker.dead_letter(self, part, "delivery_limit")
             else:
                 self._let_rest(part, times.all, failed=failed)
+
+    def dying(self, span: Span, *, failed: bool) -> Iterator[tuple[Span, bool]]:
+        """In which parts delivered messages would come back, and whether as dead letters because
+        they came back too often."""
+        limit = None if self.rules is None else self.rules.delivery_limit
+        if self._returns is None or limit is None or limit < 0:
+            yield span, False
+        else:
+            yield from self._returns.over(span, limit, failed=failed)
 
     def _let_rest(self, span: Span, times: int, *, failed: bool) -> None:
         """Back to its place, or, with delayed retries, only after a while."""

@@ -60,6 +60,18 @@ class Returns:
             yield Span(run, low, high, True), each
             low = high
 
+    def over(self, span: Span, limit: int, *, failed: bool) -> Iterator[tuple[Span, bool]]:
+        """The messages in spans of those that would have come back more often than `limit`, and
+        of those that would not."""
+        more = failed or self._acquired is None
+        run, low = span.run, span.low
+        counts = self._counts
+        over = (counts.get(run.sequence(at), 0) + more > limit for at in range(low, span.high))
+        for is_over, alike in groupby(over):
+            high = low + sum(1 for _ in alike)
+            yield Span(run, low, high, span.redelivered), is_over
+            low = high
+
     def _count(self, run: Run, position: int, failed: bool) -> Times:
         sequence, acquired = run.sequence(position), self._acquired
         counted = self._counts.get(sequence, 0) + (failed or acquired is None)

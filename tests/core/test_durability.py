@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.amqp import bodies, names, publish
+from tests.support.amqp import bodies, method, names, publish
 from warren.core.queue import queue
 from warren.core.store import log
 
@@ -496,3 +496,20 @@ def test_a_dead_letter_is_moved_wholly_or_not_at_all(life: Life, tmp_path: Path)
         places = found.bodies("source") + found.bodies("dead")
         assert sorted(places) == numbered(10)
         found.abandon()
+
+
+def test_a_crash_at_commit_ok_finds_the_dead_letters_of_the_transaction(life: Life) -> None:
+    life.declare("d", **ttl(**{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"}))
+    life.declare("marker")
+    publish_all(life, 500, "d")
+    life.client.call("Tx.Select")
+    for _ in range(500):
+        life.client.send("Basic.Get", queue="d")
+    life.client.send("Basic.Nack", delivery_tag=500, multiple=True, requeue=False)
+    life.client.publish(b"marker", PERSISTENT, routing_key="marker")
+    life.client.connection.receive(method(1, "Tx.Commit"))
+    while names(life.client.come()) != ["Tx.CommitOk"]:
+        life.broker.turn()
+    life.crash()
+    assert [life.queue(name).ready_count for name in ("d", "marker")] == [0, 1]
+    assert life.bodies("q") == numbered(500)
