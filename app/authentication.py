@@ -1,8 +1,8 @@
 """Who sends a request: HTTP Basic with the broker's users.
 
 Passwords are checked where AMQP's are (`core/server/logins.py`), with one count of failures. Who
-was verified is remembered for a minute by the exact `Authorization` header; a change of that user
-voids it at once. `guest` has to be near each time.
+was verified is remembered for a minute by the exact `Authorization` header and the address that it
+came from; a change of that user voids it at once. `guest` has to be near each time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Authenticator:
         self._throttle = users.throttle
         self._clock = clock
         self._near = near
-        self._answers: dict[bytes, _Answer] = {}
+        self._answers: dict[tuple[bytes, str], _Answer] = {}
         self.logins = logins or Logins(users)
 
     def close(self) -> None:
@@ -71,8 +71,8 @@ class Authenticator:
         """Who the header names with the right password.
 
         Raises `Problem` 401 for any other header, 429 without looking at the password after five
-        wrong ones within a minute for the same user from the same address, 503 if too many wait
-        for theirs to be looked at.
+        wrong ones within a minute for the same user from the same address, if that is not trusted
+        (see `Throttle`), 503 if too many wait for theirs to be looked at.
         """
         if authorization is None:
             raise unauthenticated(_NO_CREDENTIALS)
@@ -80,47 +80,44 @@ class Authenticator:
         near = self._near(scope)
         address = counted_by(scope, near)
         wait_s = self._throttle.wait_s(name, address)
-        if wait_s:
+        if wait_s and not self._throttle.trusts(name, address):
             raise too_many_failures(wait_s)
-        user = self._holding(authorization, scope)
+        user = None if wait_s else self._holding(authorization, scope)
         if user is not None:
             return user
-        user = await self._verify(authorization, name, password, address, near)
+        version = self._users.version
+        user = await self._checked(name, password, address, near)
         if user is None:
             reason = GUEST_IS_FAR if name == GUEST and not near else ""
             logger.warning(
                 "HTTP from %s: login refused for user %.300r%s", peer_of(scope), name, reason
             )
             raise unauthenticated(_WRONG)
+        # Else the answer may be about an old password.
+        if self._users.version == version:
+            self._remember((authorization, peer_of(scope)), user)
         return user
 
     def _holding(self, authorization: bytes, scope: Scope) -> User | None:
-        answer = self._answers.get(authorization)
+        answer = self._answers.get((authorization, peer_of(scope)))
         if answer is None or answer.version != answer.user.version:
             return None
         if answer.user.name == GUEST and not self._near(scope):
             return None
         return answer.user if self._clock() < answer.expires else None
 
-    async def _verify(
-        self, authorization: bytes, name: str, password: str, address: str, near: bool
-    ) -> User | None:
-        version = self._users.version
+    async def _checked(self, name: str, password: str, address: str, near: bool) -> User | None:
         try:
-            user = await self.logins.user(name, password, address=address, loopback=near)
+            return await self.logins.user(name, password, address=address, loopback=near)
         except TooManyFailures as error:
             raise too_many_failures(error.wait_s) from error
         except TooManyAttempts as error:
             raise busy(str(error)) from error
-        # Else the answer may be about an old password.
-        if user is not None and self._users.version == version:
-            self._remember(authorization, user)
-        return user
 
-    def _remember(self, authorization: bytes, user: User) -> None:
+    def _remember(self, key: tuple[bytes, str], user: User) -> None:
         if len(self._answers) >= MAX_REMEMBERED:
             self._answers.clear()
-        self._answers[authorization] = _Answer(user, user.version, self._clock() + VERIFIED_FOR_S)
+        self._answers[key] = _Answer(user, user.version, self._clock() + VERIFIED_FOR_S)
 
 
 def credentials(authorization: bytes) -> tuple[str, str]:

@@ -70,6 +70,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     channel_max: Annotated[int, Meta(ge=1, le=65535)] = 2047
     consumer_timeout: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 30 * 60 * 1000
     strict_arguments: bool = False
+    login_throttle: bool = True
 
     memory_limit: str | float = "0.6"
     disk_free_limit: str | float = AUTOMATIC
@@ -160,7 +161,7 @@ DESCRIPTIONS = {
     "tls_login_from": "User of a client with certificate: its common_name or distinguished_name.",
     "proxy_protocol_from": "Networks of proxies that pass AMQP on, with a PROXY header each time.",
     "websocket_origins": "Origins of other web pages that may connect; `*` for all.",
-    "dev": "Allow callbacks on loopback addresses.",
+    "dev": "Allow callbacks on loopback addresses, and any number of wrong logins from there.",
     "default_user": "Administrator of a new data directory; `guest` may log in from loopback only.",
     "default_pass": "Its password.",
     "allow_networks": "Private networks that callbacks and topics may be in: 10.1.0.0/16,...",
@@ -176,6 +177,7 @@ DESCRIPTIONS = {
     "channel_max": "Channels offered to each AMQP connection.",
     "consumer_timeout": "Milliseconds that a delivery may wait for its ack; 0 is for ever.",
     "strict_arguments": "Refuse unknown x-arguments instead of keeping them.",
+    "login_throttle": "Refuse or slow logins after five wrong passwords a minute.",
     "memory_limit": "Memory for messages and buffers; more, and publishers wait (see Limits).",
     "disk_free_limit": "Free space for the data directory; less, and publishers wait.",
     "default_lease_s": "Lease of a subscription that asks for none.",

@@ -94,6 +94,8 @@ class Warren:
         clock = SystemClock()
         store = open_store(self._directory, clock, settings.segment_size(), self._store_failed)
         broker = Broker(Users(), store=store, clock=clock, limits=_limits(settings))
+        broker.users.throttle.enabled = settings.login_throttle
+        broker.users.throttle.spares_loopback = settings.dev
         stack.callback(stop_store, store, broker)
         if not broker.restore():
             broker.set_up(settings.default_user, settings.default_pass)

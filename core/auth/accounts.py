@@ -82,6 +82,12 @@ class Accounts:
             return None
         return self._admit(name, loopback)
 
+    def digest(self, name: str, password: str) -> bytes:
+        """Stands for a password and what it is compared with: another one once that changes."""
+        account = self._accounts.get(name)
+        kept = "" if account is None else account.password_hash
+        return self._digest(f"{kept}\0{password}")
+
     def check(self, name: str, password: str, *, loopback: bool) -> User | None:
         """The user if name and password are right, and `guest` only from a loopback peer.
 
@@ -141,5 +147,5 @@ class Accounts:
             raise no_user(name)
         return account
 
-    def _digest(self, password: str) -> bytes:
-        return blake2b(password.encode(errors="surrogatepass"), key=self._digest_key).digest()
+    def _digest(self, text: str) -> bytes:
+        return blake2b(text.encode(errors="surrogatepass"), key=self._digest_key).digest()

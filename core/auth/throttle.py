@@ -2,6 +2,10 @@
 
 What is counted are pairs of user and address, so that nobody can lock somebody else out from
 elsewhere; argon2 bounds how many pairs an attacker gets through in that minute.
+
+Where the user has logged in within a day, an address is trusted: the user's own programs are
+there, and are not shut out because one of them, or a neighbour, has a wrong password. Guesses from
+a trusted address are slowed instead (`Logins`), and those that were wrong before cost nothing.
 """
 
 from __future__ import annotations
@@ -12,20 +16,35 @@ from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b
 from ipaddress import IPv6Address, ip_address
+from typing import NamedTuple
 
 FAILURES = 5
 WINDOW_S = 60.0
 MAX_PAIRS = 25_000
 """Four checks at once, of 10 ms each on a fast machine, don't make more of them a minute; some 350
-bytes each."""
+bytes each, and as many again for those that are trusted."""
+TRUSTED_FOR_S = 86_400.0
+WRONG_REMEMBERED = 4
+"""Programs with an old password try it again and again; few of them share an address."""
+
+
+class _Trust(NamedTuple):
+    """Since when an address is trusted for a user, and digests of its last wrong passwords."""
+
+    since: float
+    wrong: tuple[bytes, ...] = ()
 
 
 class Throttle:
     """Remembers failed logins for as long as they count, in bounded memory."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
+        self.enabled = True
+        self.spares_loopback = False
+        """In development nobody counts what is tried on the machine itself."""
         self._clock = clock
         self._failures: dict[bytes, tuple[float, ...]] = {}
+        self._trusted: dict[bytes, _Trust] = {}
         self._until = 0.0
         self._key = secrets.token_bytes(16)
 
@@ -42,15 +61,47 @@ class Throttle:
         left = times[0] + WINDOW_S - self._clock()
         return math.ceil(left) if left > 0 else 0
 
-    def failed(self, user: str, address: str) -> None:
-        """Counts a wrong password."""
+    def trusts(self, user: str, address: str) -> bool:
+        """Whether the user has logged in from there within a day."""
+        return self._trust(self._pair(user, address)) is not None
+
+    def succeeded(self, user: str, address: str) -> None:
+        """Trusts the address from now on; what was counted still counts."""
+        pair = self._pair(user, address)
+        before = self._trusted.pop(pair, None)
+        self._trusted[pair] = _Trust(self._clock(), () if before is None else before.wrong)
+        if len(self._trusted) > MAX_PAIRS:
+            del self._trusted[next(iter(self._trusted))]
+
+    def was_wrong(self, user: str, address: str, digest: bytes) -> bool:
+        """Whether the same password was wrong lately, from an address that is trusted."""
+        trust = self._trust(self._pair(user, address))
+        return trust is not None and digest in trust.wrong
+
+    def failed(self, user: str, address: str, digest: bytes = b"") -> None:
+        """Counts a wrong password; `digest` stands for it and for what it was compared with."""
+        if self._spares(address):
+            return
         now = self._clock()
         pair = self._pair(user, address)
+        trust = self._trust(pair)
+        if trust is not None and digest not in trust.wrong:
+            wrong = (*trust.wrong, digest)[-WRONG_REMEMBERED:]
+            self._trusted[pair] = trust._replace(wrong=wrong)
         # Taken out and put back: the first pairs are those that failed longest ago.
         times = self._failures.pop(pair, ())
         self._failures[pair] = (*times, now)[-FAILURES:]
         self._until = now + WINDOW_S
         self._forget(now)
+
+    def _spares(self, address: str) -> bool:
+        return not self.enabled or (self.spares_loopback and _is_loopback(address))
+
+    def _trust(self, pair: bytes) -> _Trust | None:
+        trust = self._trusted.get(pair)
+        if trust is None or trust.since + TRUSTED_FOR_S <= self._clock():
+            return None
+        return trust
 
     def _forget(self, now: float) -> None:
         """Lets go of pairs whose failures count no more, and of the oldest of too many."""
@@ -85,3 +136,12 @@ def network(address: str) -> str:
     if found.ipv4_mapped is not None:
         return str(found.ipv4_mapped)
     return str(IPv6Address(int(found) >> 64 << 64))
+
+
+def _is_loopback(address: str) -> bool:
+    """Not so for those `behind` a proxy, who may be anybody."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback

@@ -135,6 +135,7 @@ class Handshake:
         if not users.throttle.wait_s(name, connection.address):
             user = users.known(name, password, loopback=connection.peer_is_loopback)
             if user is not None:
+                users.throttle.succeeded(name, connection.address)
                 self._answer(user)
                 return
         self._stage = Stage.AUTHENTICATING

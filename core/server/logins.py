@@ -4,13 +4,17 @@ Argon2 runs in a few threads of its own. A user is tried by one client at a time
 of a thousand that come back together only the first costs a check, for the others the answer is
 known then; and guesses that are sent together don't get past the throttle before one is counted.
 Addresses take turns, so that whoever sends guesses by the thousand waits behind nobody but itself.
+
+After five failures an address that is not trusted (see `Throttle`) is refused. From one that is,
+each password is looked at, and behind each wrong one there is a pause: the right one is refused to
+nobody, and waits for others' guesses only.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import NamedTuple
@@ -22,6 +26,8 @@ from .waiting_room import WaitingRoom
 
 AT_ONCE = max(1, min(4, (os.cpu_count() or 1) - 1))
 """Each check needs 19 MiB, and a processor for some 20 ms; the loop keeps one."""
+PAUSE_S = 1.0
+"""Between guesses from an address that is trusted, once five were wrong within a minute."""
 GUEST_IS_FAR = ": from elsewhere, and it may log in from this machine only; add a user of its own"
 """For the log: the client is told what all are told."""
 
@@ -61,8 +67,11 @@ class Attempt(NamedTuple):
 class Logins:
     """Checks passwords of the broker's users, off the event loop."""
 
-    def __init__(self, users: Users) -> None:
+    def __init__(
+        self, users: Users, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
         self._users = users
+        self._pause = pause
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="password")
         self._turnstile = Turnstile(AT_ONCE)
         self._room = WaitingRoom()
@@ -85,8 +94,8 @@ class Logins:
         """The user, or None if name and password are not right.
 
         Raises `TooManyFailures` without looking at them after five failures within a minute of
-        the same name from the same address, `TooManyAttempts` if more wait than may, `HungUp` if
-        whoever asked `is_gone` when it is their turn.
+        the same name from the same address, unless that is trusted, `TooManyAttempts` if more
+        wait than may, `HungUp` if whoever asked `is_gone` when it is their turn.
         """
         # Who hangs up while a password is checked has tried it all the same.
         attempt = Attempt(name, password, address, loopback, is_gone)
@@ -102,17 +111,23 @@ class Logins:
         return await asyncio.get_running_loop().run_in_executor(self._threads, hashed, password)
 
     async def _in_turn(self, attempt: Attempt) -> User | None:
-        users = self._users
+        users, throttle = self._users, self._users.throttle
+        who = attempt.name, attempt.address
         async with self._alone(attempt):
-            wait_s = users.throttle.wait_s(attempt.name, attempt.address)
-            if wait_s:
+            wait_s = throttle.wait_s(*who)
+            if wait_s and not throttle.trusts(*who):
                 raise TooManyFailures(wait_s)
-            user = attempt.known(users)
-            if user is None:
-                user = await self._checked(attempt)
-            if user is None:
-                users.throttle.failed(attempt.name, attempt.address)
-            return user
+            digest = users.digest(attempt.name, attempt.password)
+            if wait_s and throttle.was_wrong(*who, digest):
+                return None
+            user = attempt.known(users) or await self._checked(attempt)
+            if user is not None:
+                throttle.succeeded(*who)
+                return user
+            throttle.failed(*who, digest)
+            if wait_s:
+                await self._pause(PAUSE_S)
+            return None
 
     async def _checked(self, attempt: Attempt) -> User | None:
         users = self._users

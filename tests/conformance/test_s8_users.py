@@ -22,7 +22,8 @@ HASHES = {  # what RabbitMQ 3.10.8 made of the password `secret`
     "RmQAHiwu6YWuyAfI=",
     "md5": "/WNKzYzflEglYWJ1oeRPrUjwaHk=",
 }
-OTHERS = ("tony", "evan", "nina", "limited")
+OTHERS = ("tony", "evan", "nina", "olga", "limited")
+PATH = "/endpoint/x/amq.topic"
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 FILE: dict[str, Any] = {
     "vhosts": [{"name": "/"}, {"name": "v", "limits": {"max-connections": 2, "max-queues": 1}}],
@@ -52,7 +53,7 @@ REFUSED = (
 
 @pytest.fixture(scope="module")
 def warren(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarrenServer]:
-    with server_with(tmp_path_factory.mktemp("users") / "data", FILE) as server:
+    with server_with(tmp_path_factory.mktemp("users") / "data", FILE, dev=False) as server:
         yield server
         assert "Traceback" not in server.output()
 
@@ -80,24 +81,51 @@ def test_an_empty_hash_is_no_password(dial: Dial, password: str) -> None:
     refused(dial, "nopass", password)
 
 
+def five_wrong_ones(warren: WarrenServer, dial: Dial, user: str) -> None:
+    for number in range(3):
+        refused(dial, user, f"wrong{number}")
+    for _ in range(2):
+        answer = httpx.get(f"{warren.http_url}{PATH}", auth=(user, "wrong"))
+        assert answer.status_code == 401
+
+
 def test_the_sixth_login_is_not_looked_at(
     warren: WarrenServer, connect: Connect, dial: Dial
 ) -> None:
     """reliability.md section 4: the answer is the same, and AMQP and HTTP count together."""
-    connect(user="tony", password="secret")
-    path = f"{warren.http_url}/endpoint/x/amq.topic"
-    assert httpx.get(path, auth=("tony", "secret")).status_code == 200
-    for number in range(3):
-        refused(dial, "tony", f"wrong{number}")
-    for _ in range(2):
-        assert httpx.get(path, auth=("tony", "wrong")).status_code == 401
-    refused(dial, "tony", "secret")
-    refused(dial, "tony", "wrong")
-    answer = httpx.get(path, auth=("tony", "secret"))
+    five_wrong_ones(warren, dial, "olga")
+    refused(dial, "olga", "secret")
+    refused(dial, "olga", "wrong")
+    answer = httpx.get(f"{warren.http_url}{PATH}", auth=("olga", "secret"))
     assert answer.status_code == 429
     assert 0 < int(answer.headers["retry-after"]) <= 60
-    assert httpx.get(path, auth=("evan", "secret")).status_code == 200
+    assert httpx.get(f"{warren.http_url}{PATH}", auth=("evan", "secret")).status_code == 200
     connect(user="evan", password="secret")
+
+
+@pytest.mark.parametrize("by", ["amqp", "http"])
+def test_where_it_was_right_the_right_one_goes_on(
+    warren: WarrenServer, connect: Connect, dial: Dial, by: str
+) -> None:
+    user = {"amqp": "tony", "http": "sha512"}[by]
+    if by == "amqp":
+        connect(user=user, password="secret")
+    else:
+        httpx.get(f"{warren.http_url}{PATH}", auth=(user, "secret"))
+    five_wrong_ones(warren, dial, user)
+    refused(dial, user, "wrong0")
+    connect(user=user, password="secret").channel()
+    assert httpx.get(f"{warren.http_url}{PATH}", auth=(user, "secret")).status_code == 200
+
+
+@pytest.mark.parametrize("options", [{"dev": True}, {"env": {"WARREN_LOGIN_THROTTLE": "0"}}])
+def test_without_a_throttle(options: dict[str, Any]) -> None:
+    with WarrenServer(**{"dev": False, **options}) as server:
+        for _ in range(6):
+            answer = httpx.get(f"{server.http_url}{PATH}", auth=("guest", "wrong"))
+            assert answer.status_code == 401
+        answer = httpx.get(f"{server.http_url}{PATH}", auth=("guest", "guest"))
+        assert answer.status_code == 200
 
 
 def test_nobody_learns_which_users_there_are(dial: Dial) -> None:

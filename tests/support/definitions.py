@@ -15,9 +15,9 @@ IMPORT_TIMEOUT_S = 20.0
 
 
 @contextmanager
-def server_with(data: Path, file: dict[str, Any]) -> Iterator[WarrenServer]:
+def server_with(data: Path, file: dict[str, Any], *, dev: bool = True) -> Iterator[WarrenServer]:
     """A server that has been told these definitions (RabbitMQ's form) while it stood still."""
-    with WarrenServer(data=data) as server:  # the first start makes the store
+    with WarrenServer(data=data, dev=dev) as server:  # the first start makes the store
         server.stop()
         subprocess.run(
             [*warren_command(), "definitions", "import", "--data", str(data), "-"],

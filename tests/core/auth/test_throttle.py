@@ -91,6 +91,56 @@ def test_what_counts_no_more_is_forgotten(counter: Throttle, clock: Clock) -> No
     assert len(counter._failures) == 1
 
 
+def test_trust_lasts_a_day_and_excuses_nothing(counter: Throttle, clock: Clock) -> None:
+    fail(counter, 5)
+    assert not counter.trusts("tony", HERE)
+    counter.succeeded("tony", HERE)
+    assert counter.trusts("tony", HERE)
+    assert counter.wait_s("tony", HERE) == 60
+    assert not counter.trusts("tony", THERE)
+    assert not counter.trusts("evan", HERE)
+    clock.now += 86_399
+    assert counter.trusts("tony", HERE)
+    clock.now += 1
+    assert not counter.trusts("tony", HERE)
+
+
+def test_few_wrong_passwords_are_remembered(counter: Throttle) -> None:
+    counter.failed("tony", HERE, b"before")
+    counter.succeeded("tony", HERE)
+    assert not counter.was_wrong("tony", HERE, b"before")
+    for digest in (b"1", b"2", b"2", b"3", b"4", b"5"):
+        counter.failed("tony", HERE, digest)
+    counter.succeeded("tony", HERE)
+    known = [digest for digest in b"12345" if counter.was_wrong("tony", HERE, bytes((digest,)))]
+    assert bytes(known) == b"2345"
+    assert not counter.was_wrong("tony", THERE, b"5")
+
+
+def test_the_memory_of_trust_is_bounded(counter: Throttle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throttle, "MAX_PAIRS", 10)
+    for number in range(10):
+        counter.succeeded(f"user{number}", HERE)
+    counter.succeeded("user0", HERE)
+    counter.succeeded("user10", HERE)
+    trusted = [number for number in range(11) if counter.trusts(f"user{number}", HERE)]
+    assert trusted == [0, *range(2, 11)]
+
+
+@pytest.mark.parametrize(
+    ("address", "waits"),
+    [("127.0.0.1", 0), ("::1", 0), ("::ffff:127.0.0.9", 0),
+     (HERE, 60), ("::2", 60), ("behind 127.0.0.1", 60), ("", 60)],
+)  # fmt: skip
+def test_the_machine_itself_can_be_spared(counter: Throttle, address: str, waits: int) -> None:
+    counter.spares_loopback = True
+    fail(counter, 5, address=address)
+    assert counter.wait_s("tony", address) == waits
+    counter.enabled = False
+    fail(counter, 5, "evan", address=address)
+    assert counter.wait_s("evan", address) == 0
+
+
 @pytest.mark.parametrize(
     ("address", "counted"),
     [

@@ -168,15 +168,84 @@ async def test_no_more_wait_than_may(
 async def test_from_then_on_the_right_one_is_not_looked_at(
     logins: Logins, users: Users, checks: Checks
 ) -> None:
-    assert await log_in(logins, "user1")
     for number in range(5):
         await log_in(logins, "user1", f"wrong{number}")
     with pytest.raises(TooManyFailures) as refusal:
         await log_in(logins, "user1")
     assert 0 < refusal.value.wait_s <= 60
-    assert len(checks.passwords) == 6
+    assert len(checks.passwords) == 5
     assert await log_in(logins, "user1", address="10.0.0.2")
     assert await log_in(logins, "user2")
+    with pytest.raises(TooManyFailures):
+        await log_in(logins, "user1")
+
+
+class Pauses:
+    """Those behind wrong passwords; they last while `go` is not set."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.go = asyncio.Event()
+        self.go.set()
+
+    async def __call__(self, seconds: float) -> None:
+        self.count += 1
+        await self.go.wait()
+
+
+@pytest.fixture
+def pauses(logins: Logins, monkeypatch: pytest.MonkeyPatch) -> Pauses:
+    pauses = Pauses()
+    monkeypatch.setattr(logins, "_pause", pauses)
+    return pauses
+
+
+async def test_where_it_was_right_it_is_not_refused(
+    logins: Logins, checks: Checks, pauses: Pauses
+) -> None:
+    assert await log_in(logins, "user1")
+    for number in range(5):
+        assert await log_in(logins, "user1", f"wrong{number}") is None
+    assert await log_in(logins, "user1")
+    assert pauses.count == 0
+    for number in range(5, 8):
+        assert await log_in(logins, "user1", f"wrong{number}") is None
+        assert await log_in(logins, "user1")
+    assert (pauses.count, len(checks.passwords)) == (3, 9)
+
+
+async def test_guesses_from_there_are_looked_at_one_by_one(
+    logins: Logins, checks: Checks, pauses: Pauses
+) -> None:
+    """However many come together: each is followed by a pause, also if its sender has left."""
+    await log_in(logins, "user1")
+    pauses.go.clear()
+    tries = [asyncio.ensure_future(log_in(logins, "user1", f"wrong{n}")) for n in range(20)]
+    while not pauses.count:
+        await asyncio.sleep(0)
+    for attempt in tries[6:]:
+        attempt.cancel()
+    await asyncio.wait(tries[:5])
+    right = asyncio.ensure_future(log_in(logins, "user1"))
+    await asyncio.sleep(0)
+    assert (pauses.count, len(checks.passwords)) == (1, 7)
+    pauses.go.set()
+    assert await right
+    assert (pauses.count, len(checks.passwords)) == (15, 21)
+
+
+async def test_what_was_wrong_before_costs_nothing(
+    logins: Logins, users: Users, checks: Checks, pauses: Pauses
+) -> None:
+    """Programs with an old password hold up nobody, and may have the new one some day."""
+    assert await log_in(logins, "user1")
+    for _ in range(20):
+        assert await log_in(logins, "user1", "old") is None
+    assert (pauses.count, len(checks.passwords)) == (0, 6)
+    users.add_hashed("user1", imported(SECRET_SHA256))
+    assert await log_in(logins, "user1", "secret")
+    assert await log_in(logins, "user1", "guest") is None
+    assert (pauses.count, len(checks.passwords)) == (1, 8)
 
 
 async def test_who_hangs_up_has_tried(logins: Logins, users: Users, checks: Checks) -> None:
