@@ -13,12 +13,14 @@ from pathlib import Path
 from ..core.auth import Users
 from ..core.broker import Broker, Limits
 from ..core.clock import SystemClock
+from ..core.definitions.reclaim import reclaim
 from ..core.errors import StoreFailure
 from ..core.server.certificates import Certificates
 from ..core.server.listener import Listener
 from ..core.server.resources import Resources
 from ..core.server.tuning import tune
 from ..hub.engine.embedded import EmbeddedEngine
+from ..hub.engine.own import is_own
 from ..hub.engine.port import Engine
 from ..hub.service import Hub
 from ..hub.settings import HubSettings
@@ -97,6 +99,7 @@ class Warren:
         broker.users.throttle.enabled = settings.login_throttle
         broker.users.throttle.spares_loopback = settings.dev
         stack.callback(stop_store, store, broker)
+        reclaim(store, is_own)
         if not broker.restore():
             broker.set_up(settings.default_user, settings.default_pass)
             store.flush()

@@ -9,6 +9,9 @@
 | consume, get, purge | | | the queue |
 | passive declare | any one of the three | | |
 
+Names that begin with `hub.` are the hub's: nobody else declares a new one, deletes one, or binds
+to one.
+
 At a topic exchange the routing key is held against topic permissions too: write when it is
 published with, read when it is bound or unbound.
 """
@@ -19,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from .auth import Kind, TopicRights, User
 from .model import Table
+from .reserved import refuse_reserved
 
 if TYPE_CHECKING:
     from .vhost import VirtualHost
@@ -37,10 +41,18 @@ def to_declare(
     Raises `ChannelError` 403.
     """
     user.require(vhost, "configure", kind, name)
+    if is_new:
+        refuse_reserved(vhost, kind, name)
     onward = arguments.get(_ONWARD[kind]) if is_new else None
     if isinstance(onward, str):
         user.require(vhost, "read", kind, name)
         user.require(vhost, "write", "exchange", onward)
+
+
+def to_delete(user: User, vhost: str, kind: Kind, name: str) -> None:
+    """Raises `ChannelError` 403."""
+    user.require(vhost, "configure", kind, name)
+    refuse_reserved(vhost, kind, name)
 
 
 def to_bind(
@@ -49,6 +61,7 @@ def to_bind(
     """Also to unbind; the ends need not exist. Raises `ChannelError` 403."""
     user.require(vhost.name, "write", kind, destination)
     user.require(vhost.name, "read", "exchange", source)
+    refuse_reserved(vhost.name, kind, destination)
     exchange = vhost.exchanges.get(source)
     if exchange is not None:
         topics = at_topics(user, vhost.name, source, exchange.type_name, exchange.arguments)

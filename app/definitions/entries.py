@@ -7,14 +7,16 @@ arguments and its patterns are checked by making all of it (`merge.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import UnsetType
 
 from ...core.definitions.kinds import BindingDefinition, ExchangeDefinition, QueueDefinition
 from ...core.errors import ConfigError
 from ...core.model import Table
+from ...core.reserved import is_reserved, refuse_reserved
 from ...core.vhost import check_name
+from ...hub.engine.own import is_own
 from .checks import MAX_NAME_BYTES, at, check_length
 from .document import BindingEntry, ExchangeEntry, QueueEntry
 from .values import table_from_json
@@ -22,6 +24,7 @@ from .values import table_from_json
 _GENERATED = "amq.gen-"
 """How names begin that were given by a server; they are as good as others here."""
 _QUEUE_TYPE = "x-queue-type"
+Named = TypeVar("Named", ExchangeDefinition, QueueDefinition)
 
 
 def exchanges(
@@ -33,10 +36,10 @@ def exchanges(
             check_length("exchange", entry.name)
             check_name("exchange", entry.name, entry.vhost)
             _check_durable("exchange", entry.name, entry.durable)
-            yield place, ExchangeDefinition(
+            yield place, _not_taken(ExchangeDefinition(
                 entry.vhost, entry.name, entry.type, entry.auto_delete, entry.internal,
                 _arguments(entry.arguments),
-            )  # fmt: skip
+            ))  # fmt: skip
 
 
 def queues(entries: list[QueueEntry] | UnsetType) -> Iterator[tuple[str, QueueDefinition]]:
@@ -47,12 +50,9 @@ def queues(entries: list[QueueEntry] | UnsetType) -> Iterator[tuple[str, QueueDe
             check_length("queue", entry.name)
             check_name("queue", entry.name.removeprefix(_GENERATED), entry.vhost)
             _check_durable("queue", entry.name, entry.durable)
-            yield (
-                place,
-                QueueDefinition(
-                    entry.vhost, entry.name, 0, entry.auto_delete, _queue_arguments(entry)
-                ),
-            )
+            arguments = _queue_arguments(entry)
+            found = QueueDefinition(entry.vhost, entry.name, 0, entry.auto_delete, arguments)
+            yield place, _not_taken(found)
 
 
 def bindings(entries: list[BindingEntry] | UnsetType) -> Iterator[tuple[str, BindingDefinition]]:
@@ -64,6 +64,14 @@ def bindings(entries: list[BindingEntry] | UnsetType) -> Iterator[tuple[str, Bin
                 entry.vhost, entry.source, entry.destination_type == "exchange",
                 entry.destination, entry.routing_key, _arguments(entry.arguments),
             )  # fmt: skip
+
+
+def _not_taken(found: Named) -> Named:
+    """What was exported with the hub's own exchanges and queues can be imported again."""
+    if is_reserved(found.name) and not is_own(found):
+        kind = "exchange" if isinstance(found, ExchangeDefinition) else "queue"
+        refuse_reserved(found.vhost, kind, found.name)
+    return found
 
 
 def _queue_arguments(entry: QueueEntry) -> Table:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from ...core.auth import User
 from ...core.errors import ChannelError, access_refused, not_found
 from ...core.model import Table
-from ...core.rights import to_declare
+from ...core.rights import to_declare, to_delete
 from ...hub.engine.port import ExchangeSpec, QueueInfo, QueueSpec
 from ..access import require_vhost
 from ..context import Context
@@ -179,7 +179,7 @@ async def _delete(
     context: Context, request: Request, target: Target, query: Mapping[str, str]
 ) -> Response:
     user = await context.user_in(request, target.vhost)
-    user.require(target.vhost, "configure", target.kind, target.name)
+    to_delete(user, target.vhost, target.kind, target.name)
     words = {"if-unused"} if target.letter == "x" else {"if-unused", "if-empty"}
     flags, arguments = _read_attributes(query, words)
     if arguments:

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ...core.auth import ADMINISTRATOR, User
+from ...core.reserved import refuse_reserved
 from ...hub.requests import SubscribeRequest
 from ...hub.subscriptions.options import PARAMETERS
 from ..access import require_topic
@@ -81,6 +82,7 @@ def require_sink(context: Context, user: User, wish: SubscribeRequest, use: str)
     sink = context.hub.shortcuts.sink(wish, use)
     if sink is not None:
         user.require(sink.vhost, "write", sink.word, sink.name)
+        refuse_reserved(sink.vhost, sink.word, sink.name)
 
 
 def _request(

@@ -6,12 +6,17 @@ from ..auth.errors import AuthError
 from ..auth.patterns import Matcher, matcher
 from ..definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
 from ..queue.queue import Queue
+from ..reserved import is_reserved
 from ..route.delay_by_policy import can_be_delayed
 from ..route.exchange import Exchange
 from .keys import DELAYED_MESSAGE, PolicyError, check_definition, is_for
 
 Record = PolicyDefinition | OperatorPolicyDefinition
 Target = Queue | Exchange
+
+_NOT_FOR_THE_HUB = frozenset({"expires", "delivery-limit", "consumer-timeout"})
+"""Keys that would end the hub's own queues with their messages, or drop a message that the hub
+gives back to be delivered later."""
 
 _APPLY_TO = {
     "all": {"exchange", "classic", "quorum", "stream"},
@@ -56,9 +61,18 @@ class Policy:
         kind = target.kind if isinstance(target, Queue) else "exchange"
         if kind not in self._kinds or not self._matches(target.name):
             return False
+        if is_reserved(target.name) and not self._leaves_whole(target):
+            return False
         if isinstance(target, Queue):
             return is_for(self.record.definition, kind)
         return not self.record.definition.get(DELAYED_MESSAGE) or can_be_delayed(target)
+
+    def _leaves_whole(self, target: Target) -> bool:
+        """Whether the hub can still do its work with its own exchange or queue: it may be bounded
+        and have a time to live, but what was declared with arguments keeps to these alone."""
+        if isinstance(target, Exchange) or target.arguments:
+            return False
+        return self.record.definition.keys().isdisjoint(_NOT_FOR_THE_HUB)
 
 
 def _matcher(pattern: str) -> Matcher:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pamqp import commands
 
 from ..model import Table
-from ..rights import to_bind, to_declare
+from ..rights import to_bind, to_declare, to_delete
 from ..route.registry import check_type
 from ..vhost import DEFAULT_EXCHANGE
 
@@ -41,7 +41,7 @@ def declare(channel: Channel, method: commands.Exchange.Declare) -> None:
 
 def delete(channel: Channel, method: commands.Exchange.Delete) -> None:
     channel.vhost.refuse_default(method.exchange)
-    channel.connection.user.require(channel.vhost.name, "configure", "exchange", method.exchange)
+    to_delete(channel.connection.user, channel.vhost.name, "exchange", method.exchange)
     channel.vhost.delete_exchange(method.exchange, if_unused=method.if_unused)
     if not method.nowait:
         channel.send(40, 21)

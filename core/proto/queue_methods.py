@@ -10,7 +10,7 @@ from ..default_type import with_default_type
 from ..errors import access_refused, not_found
 from ..model import Table
 from ..queue.queue import Queue
-from ..rights import to_bind, to_declare
+from ..rights import to_bind, to_declare, to_delete
 from ..vhost import REPLY_PREFIX, REPLY_TO
 from ..wire.frames import short_string
 
@@ -133,7 +133,7 @@ def purge(channel: Channel, method: commands.Queue.Purge) -> None:
 def delete(channel: Channel, method: commands.Queue.Delete) -> None:
     vhost, connection = channel.vhost, channel.connection
     name = queue_name(channel, method.queue)
-    connection.user.require(vhost.name, "configure", "queue", name)
+    to_delete(connection.user, vhost.name, "queue", name)
     queue = vhost.queues.get(name)
     if queue is not None:
         channel.broker.settle(queue)

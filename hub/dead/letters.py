@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..deliver.parking import DEAD_QUEUE
+from ..engine.own import DEAD_QUEUE
 from ..engine.port import Delivery, Engine
 from ..errors import NoSuchLetter, NotReplayed
 from ..subscriptions.live import Live
@@ -157,9 +157,9 @@ class DeadLetters:
             shown = [(read_letter(vhost, one, self._live_of), one) for one in named]
             return await look([one for one in shown if wanted.is_visible(one[0])])
 
-        if await self._engine.queue(vhost, DEAD_QUEUE) is None:
+        if await self._engine.queue(vhost, DEAD_QUEUE.name) is None:
             return True
-        return await self._engine.scan(vhost, DEAD_QUEUE, read, limit=SCAN_LIMIT)
+        return await self._engine.scan(vhost, DEAD_QUEUE.name, read, limit=SCAN_LIMIT)
 
 
 async def _act(shown: Shown, act: Act) -> int:

@@ -1,9 +1,7 @@
 """Where messages wait: delay queues of fixed steps, and one queue for what failed for good.
 
-Both are shared by all subscriptions of a virtual host and stand on what any AMQP broker has.
-`hub.retry.30s` is a fanout exchange and the queue bound to it, whose time to live is 30 s and
-whose dead letters go to the default exchange: published with the name of a queue as its key, a
-message comes back to that queue when the time is over (RabbitMQ's TTL and DLX guides).
+Both are shared by all subscriptions of a virtual host and stand on what any AMQP broker has
+(RabbitMQ's TTL and DLX guides); `hub/engine/own.py` says what they are.
 
 What is parked shares the fate of the queue that it comes back to. A queue that somebody published
 into keeps it when the subscription is over; the queue that an exchange's subscription had goes with
@@ -16,12 +14,12 @@ from dataclasses import replace
 
 from ...core.clock import Clock
 from ...core.errors import ChannelError
-from ...core.model import Message, Properties, Table
-from ..engine.port import BindingSpec, Engine, ExchangeSpec, Outcome, QueueSpec
-from .envelope import DELAY_PREFIX, Envelope, parked_properties
+from ...core.model import Message, Properties
+from ..engine.own import DEAD_QUEUE, delay
+from ..engine.port import Engine, Outcome
+from .envelope import Envelope, parked_properties
 from .retry import EARLY_S, step_s
 
-DEAD_QUEUE = "hub.dead"
 SUBSCRIPTION = "x-hub-subscription"
 REASON = "x-hub-reason"
 DEAD_AT_MS = "x-hub-dead-at"
@@ -52,8 +50,7 @@ class Parking:
         self, vhost: str, queue: str, message: Message, envelope: Envelope
     ) -> None:
         """One step more for a message that is back before its time."""
-        name = f"{DELAY_PREFIX}{step_s(envelope.not_before - self._now_s())}s"
-        await self._ensure_delay(vhost, name)
+        name = await self._ensure_delay(vhost, step_s(envelope.not_before - self._now_s()))
         properties = parked_properties(message, envelope)
         await self._publish(vhost, name, queue, properties, message.body)
 
@@ -69,31 +66,26 @@ class Parking:
             REASON: reason,
             DEAD_AT_MS: int(self._clock.wall_s() * 1000),
         }
-        await self._publish(vhost, "", DEAD_QUEUE, properties, message.body)
+        await self._publish(vhost, "", DEAD_QUEUE.name, properties, message.body)
 
     def _now_s(self) -> float:
         """A step of the wall clock must not park a message for longer."""
         return self._clock.steady_ms() / 1000
 
-    async def _ensure_delay(self, vhost: str, name: str) -> None:
-        if (vhost, name) in self._declared:
-            return
-        ttl_ms = int(name.removeprefix(DELAY_PREFIX).removesuffix("s")) * 1000
-        arguments: Table = {
-            "x-message-ttl": ttl_ms,
-            "x-dead-letter-exchange": "",
-            # Home may be full by then, or know the message by its id for deduplication.
-            "x-dead-letter-strategy": "at-least-once",
-        }
-        await self._engine.declare_exchange(vhost, ExchangeSpec(name, "fanout"))
-        await self._engine.declare_queue(vhost, QueueSpec(name, arguments=arguments))
-        await self._engine.bind(vhost, BindingSpec(name, name))
-        self._declared.add((vhost, name))
+    async def _ensure_delay(self, vhost: str, seconds: int) -> str:
+        """Gives the name of the exchange that leads to the delay."""
+        exchange, queue, binding = delay(seconds)
+        if (vhost, exchange.name) not in self._declared:
+            await self._engine.declare_exchange(vhost, exchange)
+            await self._engine.declare_queue(vhost, queue)
+            await self._engine.bind(vhost, binding)
+            self._declared.add((vhost, exchange.name))
+        return exchange.name
 
     async def _ensure_dead(self, vhost: str) -> None:
-        if (vhost, DEAD_QUEUE) not in self._declared:
-            await self._engine.declare_queue(vhost, QueueSpec(DEAD_QUEUE))
-            self._declared.add((vhost, DEAD_QUEUE))
+        if (vhost, DEAD_QUEUE.name) not in self._declared:
+            await self._engine.declare_queue(vhost, DEAD_QUEUE)
+            self._declared.add((vhost, DEAD_QUEUE.name))
 
     async def _publish(
         self, vhost: str, exchange: str, key: str, properties: Properties, body: bytes

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from ...core.errors import ChannelError
-from ..engine.port import Engine, ExchangeSpec, Outcome, Properties
+from ..engine.own import TOPICS
+from ..engine.port import Engine, Outcome, Properties
 from ..errors import NotDistributed
 from .document import Document
 from .names import CONTENT, ENTRIES, VHOST
@@ -23,9 +24,8 @@ class Distributor:
         self._engine = engine
 
     async def declare(self) -> None:
-        """Raises `ChannelError` where somebody has declared an exchange of that name otherwise."""
-        for name in (CONTENT, ENTRIES):
-            await self._engine.declare_exchange(VHOST, ExchangeSpec(name, "direct"))
+        for exchange in TOPICS:
+            await self._engine.declare_exchange(VHOST, exchange)
 
     async def count(self, key: str) -> int:
         """Queues that get something of the topic, those of AMQP clients included."""

@@ -61,9 +61,13 @@ class Life:
         self.clock.restart()
         self.store = DurableStore(self.disk, clock=self.clock, segment_bytes=self.segment_bytes)
         self.broker = make_broker(self.store, self.clock)
+        self.before_restore()
         if not self.broker.restore():
             self.broker.vhosts["/"].keeper.keep_vhost()
         self.client = self.connect()
+
+    def before_restore(self) -> None:
+        """For who changes what was kept before it comes back."""
 
     def connect(self) -> Client:
         return Client(self.broker)

@@ -31,6 +31,7 @@ from warren.core.definitions.kinds import (
 )
 from warren.core.errors import ConfigError
 from warren.core.queue.registry import INNER_MARK
+from warren.hub.engine.own import delay
 
 from .support import ALL, QUEUE, Kept, document, gone, imported, kept
 
@@ -469,3 +470,31 @@ def test_what_is_kept_and_not_sound_is_named_too() -> None:
         imported(current, {})
     mended = imported(current, {"queues": [{"name": "lost", "vhost": "/"}]})
     restarted(NotingStore(mended))
+
+
+@pytest.mark.parametrize(
+    ("section", "entry"),
+    [
+        ("queues", {"name": "hub.dead", "arguments": {"x-max-length": 1}}),
+        ("queues", {"name": "hub.retry.5s", "arguments": {"x-message-ttl": 5}}),
+        ("queues", {"name": "hub.mine"}),
+        ("exchanges", {"name": "hub.topics", "type": "fanout"}),
+    ],
+)
+def test_what_the_hub_would_not_declare_can_not_have_its_names(
+    section: str, entry: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError, match=rf"{section}\[0\]: .*reserved prefix 'hub\.\*'"):
+        imported(kept(), {section: [{"vhost": "/", **entry}]})
+
+
+def test_what_was_exported_of_the_hub_can_be_imported() -> None:
+    own: list[Definition] = [
+        *(QueueDefinition("/", one, 90 + number, False, {}) for number, one in enumerate(
+            ("hub.dead", "hub.sub." + "0f" * 16))),
+        QueueDefinition("/", "hub.retry.5s", 99, False, delay(5)[1].arguments),
+        ExchangeDefinition("/", "hub.retry.5s", "fanout", False, False, {}),
+        ExchangeDefinition("/", "hub.topics", "direct", False, False, {}),
+    ]  # fmt: skip
+    file = document(kept([*ALL, *own]))
+    assert kept(own).keys() <= imported(kept(), file).keys()

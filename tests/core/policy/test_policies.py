@@ -393,3 +393,39 @@ def test_a_connection_goes_on_where_it_is(broker: Broker, client: Client) -> Non
     assert names(client.publish(b"4", routing_key="mail")) == ["Basic.Ack"]
     take_turns(broker)
     assert client.messages("mail") == 3
+
+
+# -- the hub's own
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{"expires": 1}, {"delivery_limit": 1}, {"consumer_timeout": 1}],
+)
+def test_what_would_break_the_hubs_queues_is_for_others(
+    broker: Broker, client: Client, broken: dict[str, Any]
+) -> None:
+    vhost = broker.vhosts["/"]
+    vhost.declare_queue("hub.dead", durable=True)
+    client.declare("mail")
+    put(broker, "all", **broken)
+    assert (in_force(broker, "mail"), in_force(broker, "hub.dead")) == (("all", None), (None, None))
+
+
+def test_the_hubs_queues_can_be_bounded_but_for_those_with_arguments(broker: Broker) -> None:
+    """A shorter time to live would bring what waits for its retry home too early, and a key for
+    dead letters elsewhere."""
+    vhost = broker.vhosts["/"]
+    vhost.declare_queue("hub.dead", durable=True)
+    vhost.declare_queue("hub.retry.5s", durable=True, arguments={"x-message-ttl": 5_000})
+    vhost.declare_exchange(
+        "hub.topics", "direct", durable=True, auto_delete=False, internal=False, arguments={}
+    )
+    put(broker, "all", message_ttl=100, dead_letter_routing_key="elsewhere")
+    put(broker, "top", operator=True, max_length=10)
+    put(broker, "other", apply_to="exchanges", alternate_exchange="amq.fanout")
+    assert rules(broker, "hub.dead") == Rules(
+        message_ttl_ms=100, dead_letter_routing_key="elsewhere", max_length=10
+    )
+    assert rules(broker, "hub.retry.5s") == Rules(message_ttl_ms=5_000)
+    assert vhost.exchanges["hub.topics"].alternate is None

@@ -1,0 +1,113 @@
+"""Frees reserved names that an earlier version let clients take.
+
+Done before definitions become queues and exchanges: what holds a reserved name and is not what its
+application would have declared gets another name. It keeps its messages and its bindings, but for
+one from the exchange of the same name, which is its application's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..queue.registry import INNER_MARK
+from ..reserved import PREFIX, is_reserved
+from .decode import decode
+from .keys import Kind, exchange_key, queue_key
+from .kinds import BindingDefinition, Definition, ExchangeDefinition, QueueDefinition, described
+
+if TYPE_CHECKING:
+    from ..store.port import Store
+
+NEW_PREFIX = "renamed."
+_MAX_NAME_BYTES = 255 - len(NEW_PREFIX) - 8
+_KINDS = {Kind.EXCHANGE.value, Kind.QUEUE.value, Kind.BINDING.value}
+
+logger = logging.getLogger(__name__)
+
+Named = ExchangeDefinition | QueueDefinition
+
+
+class _Place(NamedTuple):
+    vhost: str
+    is_exchange: bool
+    name: str
+
+
+def reclaim(store: Store, is_own: Callable[[Named], bool]) -> None:
+    """Renames each exchange and queue of a reserved name for which `is_own` is false.
+
+    Raises `BadDefinition` for one that can't be decoded.
+    """
+    found = _reserved(store.definitions)
+    renamed: dict[_Place, str] = {}
+    for definition in found.values():
+        if not isinstance(definition, Named) or not is_reserved(definition.name):
+            continue
+        if not is_own(definition):
+            new_name = _free_name(store.definitions, definition)
+            renamed[_place(definition)] = new_name
+            logger.warning(
+                "%s has a reserved name ('%s*') and is not what the hub declares: it is called "
+                "'%s' from now on, with its messages; consume or delete it there",
+                described(definition), PREFIX, new_name,
+            )  # fmt: skip
+    if not renamed:
+        return
+    with store.together():
+        for key, definition in found.items():
+            changed = _changed(definition, renamed)
+            if changed != definition:
+                store.define(key, None)
+                if changed is not None:
+                    store.define(changed.key(), changed.value())
+
+
+def _reserved(definitions: Mapping[bytes, bytes]) -> dict[bytes, Definition]:
+    """Those that may name something reserved."""
+    keys = [key for key in definitions if key[0] in _KINDS and PREFIX.encode() in key]
+    return {key: decode(key, definitions[key]) for key in keys}
+
+
+def _place(definition: Named) -> _Place:
+    return _Place(definition.vhost, isinstance(definition, ExchangeDefinition), definition.name)
+
+
+def _free_name(definitions: Mapping[bytes, bytes], definition: Named) -> str:
+    short = definition.name.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
+    key_of = exchange_key if isinstance(definition, ExchangeDefinition) else queue_key
+    names = _candidates(NEW_PREFIX + short)
+    return next(name for name in names if key_of(definition.vhost, name) not in definitions)
+
+
+def _candidates(name: str) -> Iterator[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name}-{number}"
+        number += 1
+
+
+def _changed(definition: Definition, renamed: Mapping[_Place, str]) -> Definition | None:
+    """The definition under its new name; None for a binding that ends."""
+    match definition:
+        case ExchangeDefinition():
+            return definition._replace(name=renamed.get(_place(definition), definition.name))
+        case QueueDefinition():
+            kind, mark, exchange = definition.name.partition(INNER_MARK)
+            if not mark:
+                return definition._replace(name=renamed.get(_place(definition), definition.name))
+            exchange = renamed.get(_Place(definition.vhost, True, exchange), exchange)
+            return definition._replace(name=kind + mark + exchange)
+        case BindingDefinition():
+            return _rebound(definition, renamed)
+    return definition
+
+
+def _rebound(found: BindingDefinition, renamed: Mapping[_Place, str]) -> Definition | None:
+    source = renamed.get(_Place(found.vhost, True, found.source), found.source)
+    target = renamed.get(_Place(found.vhost, found.to_exchange, found.destination))
+    if target is not None and found.destination == source:
+        return None
+    return found._replace(source=source, destination=target or found.destination)

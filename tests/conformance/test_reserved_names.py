@@ -1,0 +1,128 @@
+"""Names `hub.*` are the hub's, over AMQP and HTTP; an older data directory may hold others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import httpx
+import pytest
+
+from tests.core.life import Life
+from tests.support.http import Callback
+from tests.support.server import WarrenServer
+from tests.support.users import GUEST_HASH
+from warren.core.definitions.keeper import UserKeeper
+
+from .raw import Channel, connect
+
+pytestmark = pytest.mark.differs("has no hub")
+
+RETRY = {
+    "x-message-ttl": 1_000,
+    "x-dead-letter-exchange": "",
+    "x-dead-letter-strategy": "at-least-once",
+}
+STEPS_S = (1, 2, 5)
+"""Of which the first wait of a retry is made."""
+UNSUBSCRIBE = {"hub.mode": "unsubscribe"}
+
+
+@pytest.mark.parametrize(
+    ("method", "fields"),
+    [
+        ("Queue.Declare", {"queue": "hub.dead", "durable": True}),
+        ("Queue.Declare", {"queue": "hub.retry.1s", "durable": True, "arguments": RETRY}),
+        ("Exchange.Declare", {"exchange": "hub.topics", "exchange_type": "fanout"}),
+        ("Exchange.Declare", {"exchange": "hub.mine", "exchange_type": "fanout"}),
+        ("Queue.Delete", {"queue": "hub.dead"}),
+        ("Exchange.Delete", {"exchange": "hub.retry.1s"}),
+        ("Queue.Bind", {"queue": "hub.dead", "exchange": "amq.fanout"}),
+        ("Queue.Unbind", {"queue": "hub.retry.1s", "exchange": "hub.retry.1s"}),
+        ("Exchange.Bind", {"destination": "hub.topics", "source": "amq.fanout"}),
+    ],
+)
+def test_clients_can_not_take_them(channel: Channel, method: str, fields: dict[str, Any]) -> None:
+    channel.send(method, **fields)
+    text = channel.refused(403, culprit=method)
+    name = fields.get("queue") or fields.get("exchange") or fields["destination"]
+    kind = "queue" if "queue" in fields else "exchange"
+    assert f"{kind} name '{name}' in vhost '/' contains reserved prefix 'hub.*'" in text
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+@pytest.mark.parametrize("place", ["q/hub.dead", "x/hub.topics"])
+def test_nor_over_http(warren: WarrenServer, method: str, place: str) -> None:
+    answer = httpx.request(method, f"{warren.http_url}/endpoint/{place}", auth=("guest", "guest"))
+    assert answer.status_code == 403, answer.text
+    assert "reserved prefix 'hub.*'" in answer.json()["detail"]
+
+
+def test_nor_by_a_token(warren: WarrenServer, channel: Channel) -> None:
+    """Which binds: the hub's delay queue would send home what was never parked."""
+    with httpx.Client(base_url=warren.http_url, auth=("guest", "guest")) as http:
+        path = f"/endpoint/x/{fail_once(http, channel)}"
+        use = {"hub.mode": "generate_token", "hub.intended_use": "subscribe"}
+        made = http.get(path, params=use)
+        form = {
+            "hub.mode": "subscribe", "hub.topic": "", "hub.callback": warren.http_url + path,
+            "hub.verify_token": unquote(made.text.partition("=")[2]),
+        }  # fmt: skip
+        answer = http.post("/subscribe/x/amq.fanout", data=form)
+    assert answer.status_code == 403, answer.text
+    assert "reserved prefix 'hub.*'" in answer.json()["detail"]
+
+
+def fail_once(http: httpx.Client, channel: Channel) -> str:
+    """A delivery that is tried again; gives the name of a delay queue that it has been in."""
+    with Callback() as callback:
+        callback.script(503)
+        form = {"hub.mode": "subscribe", "hub.callback": callback.url, "hub.topic": ""}
+        answer = http.post("/subscribe/x/amq.fanout", data=form)
+        assert answer.status_code == 204, answer.text
+        channel.publish(b"again", exchange="amq.fanout")
+        callback.wait(2)
+        assert http.post("/subscribe/x/amq.fanout", data=form | UNSUBSCRIBE).status_code == 204
+    names = [f"hub.retry.{seconds}s" for seconds in STEPS_S]
+    return next(one for one in names if http.get(f"/endpoint/q/{one}").status_code == 200)
+
+
+def test_what_is_there_can_be_read(warren: WarrenServer, channel: Channel, name: str) -> None:
+    """As rights say. Clients that declare what they consume do no harm with equal arguments."""
+    with httpx.Client(base_url=warren.http_url, auth=("guest", "guest")) as http:
+        delay = fail_once(http, channel)
+    seconds = int(delay.removeprefix("hub.retry.").removesuffix("s"))
+    channel.declare(delay, durable=True, arguments=RETRY | {"x-message-ttl": seconds * 1_000})
+    channel.call("Queue.Purge", queue=delay)
+    channel.declare(name)
+    channel.call("Queue.Bind", queue=name, exchange=delay)
+    channel.send("Queue.Declare", queue=delay, durable=True)
+    channel.refused(406)
+
+
+def test_an_older_directory_in_which_they_were_taken(tmp_path: Path) -> None:
+    """Everybody's failures would be posted each second for ever."""
+    life = Life(tmp_path / "log")
+    for seconds in STEPS_S:
+        name = f"hub.retry.{seconds}s"
+        vhost = life.broker.vhosts["/"]
+        vhost.declare_queue(name, durable=True, arguments={"x-max-length": 1})
+        vhost.declare_exchange(
+            name, "direct", durable=True, auto_delete=False, internal=False, arguments={}
+        )
+        life.publish(b"mine", name)
+    keeper, guest = UserKeeper(life.store, life.broker.vhosts), life.broker.users.existing("guest")
+    keeper.keep_user(guest, GUEST_HASH)
+    keeper.keep_permissions(guest, "/", guest.permissions["/"])
+    life.stop()
+    with (
+        WarrenServer(data=tmp_path) as warren,
+        connect(warren.amqp_port) as client,
+        httpx.Client(base_url=warren.http_url, auth=("guest", "guest")) as http,
+    ):
+        channel = client.channel()
+        name = fail_once(http, channel)
+        assert f"it is called 'renamed.{name}' from now on" in warren.output()
+        assert channel.drain(f"renamed.{name}") == [b"mine"]
+        channel.call("Queue.Delete", queue=f"renamed.{name}")
