@@ -39,8 +39,10 @@ from .subscriptions.denial import Denials
 from .subscriptions.endings import Endings
 from .subscriptions.live import Live
 from .subscriptions.loading import Loading
+from .subscriptions.subscription import Status
 from .subscriptions.subscriptions import Subscriptions
 from .tasks import Tasks
+from .topics.distributor import Recipient
 from .topics.topics import Topics
 from .upstream.upstreams import Upstreams
 
@@ -92,7 +94,9 @@ class Hub:
         self.shortcuts = Shortcuts(
             Tokens(key_file, settings.token_lifetime_s, clock), settings.base_urls
         )
-        self.topics = Topics(self._storage, engine, guard, settings, clock, make_fetcher)
+        self.topics = Topics(
+            self._storage, engine, guard, settings, clock, make_fetcher, self._recipient
+        )
         self.subscriptions = Subscriptions(
             self._book, self._endings, attacher, self.shortcuts, guard, self._verifier.get,
             settings, clock, self._tasks, storage=self._storage, topics=self.topics,
@@ -154,6 +158,12 @@ class Hub:
         by themselves."""
         self.upstreams.forget_owner(owner)
         self.capabilities.forget_owner(owner)
+
+    def _recipient(self, identity: str) -> Recipient | None:
+        live = self._book.find(identity)
+        if live is None or live.subscription.status is Status.UNVERIFIED:
+            return None
+        return Recipient(live.subscription.queue, live.subscription.source.name)
 
     async def _load(self) -> None:
         if not self._storage.is_empty():

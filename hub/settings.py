@@ -64,8 +64,6 @@ class HubSettings:
     """Of these for one host, which may serve thousands of topics."""
     fetch_gap_s: float = 3.0
     """At least so long between two fetches of a topic: pings meanwhile are one."""
-    baseline_wait_s: float = 5.0
-    """How long the first subscription to a topic waits for what is there to compare with."""
     max_response_bytes: int = 64 * 1024
 
     in_flight_per_subscription: int = 1

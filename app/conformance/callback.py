@@ -46,7 +46,10 @@ class Callback:
         self.denials: list[Request] = []
         self.deliveries: list[Request] = []
         self.strays: list[Request] = []
-        """What is none of these; a hub that looks whether anybody is there does no harm."""
+        """What is none of these; a hub that looks whether anybody is there does no harm, nor one
+        that sends what is there when it is subscribed to."""
+        self.known: set[bytes] = set()
+        """What topics held when it was subscribed to them."""
         self.held: set[str] = set()
         """Topics that it is subscribed to, for all it has answered."""
         self._came = asyncio.Event()
@@ -62,6 +65,8 @@ class Callback:
         return answer
 
     def _kind(self, request: Request) -> tuple[list[Request], Script]:
+        if request.method == "POST" and request.body in self.known:
+            return self.strays, take
         if request.method == "POST":
             return self.deliveries, self.receive
         if "hub.challenge" in request.query:

@@ -28,11 +28,14 @@ class Stage:
         self._site = site
         self._hub = hub
         self._callbacks: list[Callback] = []
+        self._topics: list[Topic] = []
 
     def topic(
         self, content_type: str = HTML, body: bytes | None = None, suffix: str = "/document"
     ) -> Topic:
-        return self._site.topic(self.trace, content_type, body or fresh(), suffix)
+        topic = self._site.topic(self.trace, content_type, body or fresh(), suffix)
+        self._topics.append(topic)
+        return topic
 
     def callback(self, suffix: str = "") -> Callback:
         callback = self._site.callback(self.trace, suffix)
@@ -45,6 +48,8 @@ class Stage:
     async def ask(
         self, mode: str, callback: Callback, topic_url: str, *extra: tuple[str, str]
     ) -> Reply:
+        if mode == "subscribe":
+            callback.known.update(topic.body for topic in self._topics)
         fields = (("hub.mode", mode), ("hub.topic", topic_url), ("hub.callback", callback.url))
         return await self.post(*fields, *extra)
 

@@ -116,6 +116,8 @@ class TopicRow(Base):
     """When to fetch it next: set by a ping until it is fetched, or is given up."""
     not_before: Mapped[float] = mapped_column(Float)
     """Until when its server has asked to be left alone."""
+    new_subscribers: Mapped[str] = mapped_column(Text, server_default="")
+    """Identities of subscriptions without any content of it so far, as JSON; empty for none."""
 
 
 class UpstreamRow(Base):

@@ -23,7 +23,7 @@ from .denial import Denials
 from .intent import Intent, read_intent
 from .live import Live
 from .options import NO_KEYS, Keys
-from .subscription import Subscription, identity_of_request
+from .subscription import Status, Subscription, identity_of_request
 from .websub import is_external, normal_url, other_exchange
 
 if TYPE_CHECKING:
@@ -65,15 +65,9 @@ class Agreements:
             await self._subscribe_told(request, intent)
             return
         await self._validate(request, intent)
-        # Before the callback is asked: what is there now is no news to it, all later is.
-        url = normal_url(request.topic_url)
-        await self._topics.watch(url)
-        is_new = self._book.find(identity_of_request(request)) is None
+        await self._topics.declare()
         await self._subscribe_told(request, intent)
         await self._leave_other(request)
-        if is_new:
-            # What has changed since it was asked was pinged when nobody was bound yet.
-            await self._topics.ping([url])
 
     async def _leave_other(self, request: SubscribeRequest) -> None:
         """It may have had the other content before. The request is kept until this is done."""
@@ -120,7 +114,16 @@ class Agreements:
         reason = refusal(self._rights, wanted)
         if reason is not None:
             raise access_refused(reason)
-        await self._book.put(wanted)
+        if not is_external(request) or self._has_content(wanted.identity):
+            await self._book.put(wanted)
+            return
+        async with self._topics.first_content(normal_url(request.topic_url), wanted.identity):
+            await self._book.put(wanted)
+
+    def _has_content(self, identity: str) -> bool:
+        """Whether it was bound before, and has been sent its topic's content or will be."""
+        live = self._book.find(identity)
+        return live is not None and live.subscription.status is not Status.UNVERIFIED
 
     async def unsubscribe(
         self, request: SubscribeRequest, intent: Intent, sink: Resource | None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ...core.errors import ChannelError
 from ..engine.own import TOPICS
@@ -15,6 +17,14 @@ from .topic import Topic
 URL_HEADER = "x-hub-topic-url"
 _PERSISTENT = 2
 _NOT_FOUND = 404
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """The queue of one subscriber, and which of the exchanges of topics it is bound to."""
+
+    queue: str
+    exchange: str
 
 
 class Distributor:
@@ -43,6 +53,15 @@ class Distributor:
             if news is not None:
                 await self._publish(ENTRIES, topic, document.content_type, news)
 
+    async def send(self, topic: Topic, document: Document, recipients: Iterable[Recipient]) -> None:
+        """The whole content, to these alone. Raises as `publish`."""
+        for one in recipients:
+            try:
+                await self._publish("", topic, document.content_type, document.body, one.queue)
+            except ChannelError as error:
+                if error.code != _NOT_FOUND:  # else it has left meanwhile
+                    raise
+
     async def _count(self, exchange: str, key: str) -> int:
         try:
             return await self._engine.route_count(VHOST, exchange, key)
@@ -51,13 +70,22 @@ class Distributor:
                 raise
             return 0
 
-    async def _publish(self, exchange: str, topic: Topic, content_type: str, body: bytes) -> None:
+    async def _publish(
+        self,
+        exchange: str,
+        topic: Topic,
+        content_type: str,
+        body: bytes,
+        queue: str | None = None,
+    ) -> None:
         properties = Properties(
             content_type=content_type or None,
             delivery_mode=_PERSISTENT,
             headers={URL_HEADER: topic.url},
         )
-        outcome = await self._engine.publish(VHOST, exchange, topic.key, properties, body)
+        outcome = await self._engine.publish(
+            VHOST, exchange, topic.key, properties, body, queue=queue
+        )
         if outcome in (Outcome.REJECTED, Outcome.NOT_KEPT):
             who = "a queue" if outcome is Outcome.REJECTED else "the disk"
             reason = f"{who} has not taken its content"

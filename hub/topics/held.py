@@ -10,11 +10,11 @@ class Held:
     """Changed under the lock for rows, so that it agrees with what is stored."""
 
     __slots__ = (
-        "again", "is_due", "is_running", "key", "not_before", "noted_s", "started_s", "tries",
-        "turn", "url",
+        "again", "being_bound", "is_due", "is_running", "key", "new_subscribers", "not_before",
+        "started_s", "tries", "turn", "url",
     )  # fmt: skip
 
-    def __init__(self, key: str, url: str, now_s: float) -> None:
+    def __init__(self, key: str, url: str) -> None:
         self.key = key
         self.url = url
         self.turn = asyncio.Lock()
@@ -29,6 +29,8 @@ class Held:
         self.not_before = 0.0
         """Until when, in wall time, its server wants to be left alone."""
         self.started_s = -math.inf
-        """When the last fetch began; monotonic, as `noted_s`."""
-        self.noted_s = now_s
-        """When somebody last said that he would subscribe."""
+        """When the last fetch began; monotonic."""
+        self.new_subscribers: dict[str, None] = {}
+        """Identities of subscriptions that have not been sent any content yet, as stored."""
+        self.being_bound: set[str] = set()
+        """Those of them whose queue is being bound."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from ..errors import StorageFailed
 from ..settings import HubSettings
 from ..tasks import Tasks
 from .agenda import Agenda
-from .distributor import Distributor
+from .distributor import Distributor, Recipient
 from .document import Document
 from .held import Held
 from .source import Fetched
@@ -30,21 +31,22 @@ if TYPE_CHECKING:
 
 STORAGE_AGAIN_S = 30.0
 SWEEP_S = 600.0
-"""How often topics are looked for that nobody is bound to any more; as long ones are kept whose
-subscriber is still being verified."""
+"""How often topics are looked for that nobody is bound to any more."""
 _SWEEP = ""
 
 log = logging.getLogger(__name__)
 
 
 class Rounds:
-    """`rows` opens the table at its first use."""
+    """`rows` opens the table at its first use; `recipient` gives the queue of the subscription
+    with an identity, None where there is none."""
 
     def __init__(
         self,
         rows: Callable[[], Awaitable[TopicRows]],
         updating: Updating,
         distributor: Distributor,
+        recipient: Callable[[str], Recipient | None],
         settings: HubSettings,
         clock: Clock,
         tasks: Tasks,
@@ -52,6 +54,7 @@ class Rounds:
         self._rows = rows
         self._updating = updating
         self._distributor = distributor
+        self._recipient = recipient
         self._settings = settings
         self._clock = clock
         self._tasks = tasks
@@ -65,11 +68,11 @@ class Rounds:
         now = self._clock.wall_s()
         for topic in await (await self._rows()).all():
             held = self._hold(topic.key, topic.url)
-            held.noted_s -= SWEEP_S
             held.not_before = topic.not_before
-            if topic.due_at is not None:
+            held.new_subscribers = dict.fromkeys(topic.new_subscribers)
+            if topic.due_at is not None or topic.new_subscribers:
                 held.is_due = True
-                self._plan(held, topic.due_at - now)
+                self._plan(held, (topic.due_at or now) - now)
         await self._forget(self._held.values())
 
     async def watch(self) -> None:
@@ -93,9 +96,7 @@ class Rounds:
             lives = [self._hold(key, url) for key, url in urls.items()]
             fresh = [held for held in lives if not held.is_due]
             if fresh:
-                now = self._clock.wall_s()
-                topics = [Topic(held.key, held.url, due_at=now) for held in fresh]
-                await (await self._rows()).mark_due(topics)
+                await self._mark_due(fresh)
             for held in lives:
                 held.is_due, held.tries = True, 0
                 if held.is_running:
@@ -107,39 +108,39 @@ class Rounds:
         """Drops what is known of these topics, if it is: nobody is bound to them any more."""
         await self._forget([self._held[key] for key in keys if key in self._held])
 
-    async def baseline(self, key: str, url: str) -> None:
-        """Stores what there is to compare with before the first subscriber is bound.
+    @asynccontextmanager
+    async def binding(self, key: str, url: str, identity: str) -> AsyncIterator[None]:
+        """Around the binding of a subscription: whatever is fetched next after it is sent there,
+        also if it has not changed, and also if the process ends in between.
 
-        Not afterwards: content that is new to that subscriber would count as known. Where it
-        can't be had in time, the first ping distributes whatever it finds.
+        Raises `StorageFailed`.
         """
-        if key in self._held:
-            self._held[key].noted_s = self._agenda.now_s()
-            return
-        if await self._distributor.count(key):
-            return
-        began_s = self._agenda.now_s()
-        topic = await self._updating.first(Topic(key, url))
-        async with self._writing:
-            if key not in self._held:
-                await (await self._rows()).put(topic)
-                self._hold(key, url).started_s = began_s
+        held = self._hold(key, url)
+        held.being_bound.add(identity)
+        try:
+            async with self._writing:
+                held.new_subscribers[identity] = None
+                await self._mark_due([held])
+            yield
+        finally:
+            held.being_bound.discard(identity)
 
     async def offer(self, key: str, url: str, document: Document) -> None:
         """Takes content as if it had been fetched. Raises `NotDistributed`, `ChannelError` and
         `StorageFailed`."""
         held = self._hold(key, url)
         async with held.turn:
-            topic = await self._stored(held)
-            after = await self._updating.take(topic, Fetched(document))
+            topic, new = await self._stored(held), self._recipients(held)
+            after = await self._updating.take(topic, Fetched(document), new.values())
             async with self._writing:
+                _served(held, new)
                 due_at = self._clock.wall_s() if held.is_due else None
-                await (await self._rows()).put(replace(after, due_at=due_at))
+                await self._put(held, replace(after, due_at=due_at))
 
     def _hold(self, key: str, url: str) -> Held:
         held = self._held.get(key)
         if held is None:
-            held = self._held[key] = Held(key, url, self._agenda.now_s())
+            held = self._held[key] = Held(key, url)
         return held
 
     def _plan(self, held: Held, wish_s: float = 0.0) -> None:
@@ -167,9 +168,10 @@ class Rounds:
         if not count:
             await self._drop(held)
             return
-        topic, again_s = await self._stored(held), None
+        topic, new, again_s = await self._stored(held), self._recipients(held), None
         try:
-            after = await self._updating.fetch(topic, count)
+            after = await self._updating.fetch(topic, count, new.values())
+            _served(held, new)
         except StorageFailed:
             raise
         except WarrenError as error:
@@ -177,16 +179,35 @@ class Rounds:
             held.tries += 1
         await self._store(held, after, again_s)
 
+    def _recipients(self, held: Held) -> dict[str, Recipient]:
+        """The queues of its new subscribers; those that are over are forgotten."""
+        found = {identity: self._recipient(identity) for identity in held.new_subscribers}
+        over = [one for one in found if found[one] is None and one not in held.being_bound]
+        _served(held, over)
+        return {identity: one for identity, one in found.items() if one is not None}
+
     async def _store(self, held: Held, topic: Topic, again_s: float | None) -> None:
         """Ends a run: what is known of the topic, and whether it is due again."""
         async with self._writing:
             again_s = 0.0 if held.again else again_s
             due_at = None if again_s is None else self._clock.wall_s() + again_s
-            await (await self._rows()).put(replace(topic, due_at=due_at))
+            await self._put(held, replace(topic, due_at=due_at))
             held.is_running, held.is_due = False, again_s is not None
             held.not_before = topic.not_before
             if again_s is not None:
                 self._plan(held, again_s)
+
+    async def _put(self, held: Held, topic: Topic) -> None:
+        new = tuple(held.new_subscribers)
+        await (await self._rows()).put(replace(topic, new_subscribers=new))
+
+    async def _mark_due(self, lives: Iterable[Held]) -> None:
+        now = self._clock.wall_s()
+        topics = [
+            Topic(held.key, held.url, due_at=now, new_subscribers=tuple(held.new_subscribers))
+            for held in lives
+        ]
+        await (await self._rows()).mark_due(topics)
 
     async def _stored(self, held: Held) -> Topic:
         return await (await self._rows()).get(held.key) or Topic(held.key, held.url)
@@ -198,22 +219,29 @@ class Rounds:
             if held.again or await self._distributor.count(held.key):
                 self._plan(held)
                 return
+            if held.being_bound:  # and pinged for then
+                held.is_due = False
+                return
             await (await self._rows()).delete([held.key])
             del self._held[held.key]
 
     async def _forget(self, lives: Iterable[Held]) -> None:
         """Those that nobody is bound to, unless something else is about to find that."""
         async with self._writing:
-            long_ago_s = self._agenda.now_s() - SWEEP_S
             idle = [
                 held
                 for held in list(lives)
                 if not held.is_due
                 and not held.turn.locked()
-                and held.noted_s <= long_ago_s
+                and not held.being_bound
                 and not await self._distributor.count(held.key)
             ]
             if idle:
                 await (await self._rows()).delete([held.key for held in idle])
             for held in idle:
                 del self._held[held.key]
+
+
+def _served(held: Held, identities: Iterable[str]) -> None:
+    for identity in identities:
+        held.new_subscribers.pop(identity, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from sqlalchemy import delete, select, update
@@ -33,13 +33,15 @@ class TopicRows:
             await session.merge(_to_row(topic))
 
     async def mark_due(self, topics: Iterable[Topic]) -> None:
-        """Stores when these are due, and those that are not there whole."""
+        """Stores when these are due and who is new to them, and those that are not there whole."""
         async with self._database.begin() as session:
             for topic in topics:
                 row = update(TopicRow).where(TopicRow.key == topic.key)
-                done = await session.execute(
-                    row.values(due_at=topic.due_at).returning(TopicRow.key)
-                )
+                values = {
+                    "due_at": topic.due_at,
+                    "new_subscribers": _as_json(topic.new_subscribers),
+                }
+                done = await session.execute(row.values(values).returning(TopicRow.key))
                 if done.scalar() is None:
                     session.add(_to_row(topic))
 
@@ -51,6 +53,14 @@ class TopicRows:
 
 def _known(text: str) -> dict[str, str]:
     return msgspec.json.decode(text, type=dict[str, str]) if text else {}
+
+
+def _as_json(value: Mapping[str, str] | Sequence[str]) -> str:
+    return msgspec.json.encode(value).decode() if value else ""
+
+
+def _new_subscribers(text: str) -> tuple[str, ...]:
+    return msgspec.json.decode(text, type=tuple[str, ...]) if text else ()
 
 
 def _from_row(row: TopicRow, known: Mapping[str, str]) -> Topic:
@@ -69,6 +79,7 @@ def _from_row(row: TopicRow, known: Mapping[str, str]) -> Topic:
         notice=row.notice,
         due_at=row.due_at,
         not_before=row.not_before,
+        new_subscribers=_new_subscribers(row.new_subscribers),
     )
 
 
@@ -80,7 +91,7 @@ def _to_row(topic: Topic) -> TopicRow:
         last_modified=topic.last_modified,
         content_type=topic.content_type,
         body_digest=topic.digest,
-        entries=msgspec.json.encode(topic.known).decode() if topic.known else "",
+        entries=_as_json(topic.known),
         checked_at=topic.checked_at,
         changed_at=topic.changed_at,
         failures=topic.failures,
@@ -88,4 +99,5 @@ def _to_row(topic: Topic) -> TopicRow:
         notice=topic.notice,
         due_at=topic.due_at,
         not_before=topic.not_before,
+        new_subscribers=_as_json(topic.new_subscribers),
     )

@@ -57,12 +57,14 @@ class Source:
         self._clock = clock
         self._readers = asyncio.Semaphore(READERS)
 
-    async def fetch(self, topic: Topic, subscribers: int) -> Fetched:
-        """Raises `TopicFailed`."""
+    async def fetch(
+        self, topic: Topic, subscribers: int, *, is_conditional: bool = True
+    ) -> Fetched:
+        """Gets the topic, with `is_conditional` only if it has changed. Raises `TopicFailed`."""
         headers = {"User-Agent": f"Warren ({self._about}{subscribers} subscribers)"}
-        if topic.etag:
+        if topic.etag and is_conditional:
             headers["If-None-Match"] = topic.etag
-        if topic.last_modified:
+        if topic.last_modified and is_conditional:
             headers["If-Modified-Since"] = topic.last_modified
         page = await self._get(topic.url, headers)
         if page.status == _NOT_MODIFIED and len(headers) > 1:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from ...core.clock import Clock
@@ -17,7 +18,7 @@ from ..settings import HubSettings
 from ..storage.storage import Storage
 from ..subscriptions.websub import normal_url
 from ..tasks import Tasks
-from .distributor import Distributor
+from .distributor import Distributor, Recipient
 from .names import topic_key
 from .rounds import Rounds
 from .source import Source, TopicFailed
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 
 class Topics:
-    """`make_fetcher` builds the client at the first fetch."""
+    """`make_fetcher` builds the client at the first fetch; `recipient` gives the queue of the
+    subscription with an identity, None where there is none."""
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class Topics:
         settings: HubSettings,
         clock: Clock,
         make_fetcher: Callable[[HubSettings, Guard], Awaitable[Fetcher]],
+        recipient: Callable[[str], Recipient | None],
     ) -> None:
         self._storage = storage
         self._settings = settings
@@ -48,9 +51,9 @@ class Topics:
         self._fetcher = Lazy(lambda: make_fetcher(settings, guard))
         self._distributor = Distributor(engine)
         self._source = Source(self._fetcher.get, settings, clock)
-        updating = Updating(self._source, self._distributor, settings, clock)
+        updating = Updating(self._source, self._distributor, clock)
         self._rounds = Rounds(
-            self._rows.get, updating, self._distributor, settings, clock, self._tasks
+            self._rows.get, updating, self._distributor, recipient, settings, clock, self._tasks
         )
 
     async def start(self) -> None:
@@ -83,14 +86,17 @@ class Topics:
             # Shielded: who hangs up must not leave half of it done.
             await asyncio.shield(self._tasks.own(self._rounds.request(wanted)))
 
-    async def watch(self, url: str) -> None:
-        """To be awaited before the first subscription to a topic is bound.
-
-        Declares the exchanges, and fetches what later content is compared with, for at most
-        `baseline_wait_s`. Raises `ChannelError` and `StorageFailed`.
-        """
+    async def declare(self) -> None:
+        """Makes the exchanges that subscriptions to topics are bound to. Raises `ChannelError`."""
         await self._distributor.declare()
-        await self._rounds.baseline(topic_key(normal_url(url)), url)
+
+    @asynccontextmanager
+    async def first_content(self, url: str, identity: str) -> AsyncIterator[None]:
+        """Around the binding of a new subscription, which is sent what is there afterwards: the
+        topic may have changed since its subscriber looked. Raises `StorageFailed`."""
+        async with self._rounds.binding(topic_key(normal_url(url)), url, identity):
+            yield
+        await self.ping([url])
 
     async def check(self, url: str) -> str | None:
         """Why a subscription to this URL is to be denied (WebSub 5.2), None if it is not."""

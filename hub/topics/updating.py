@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
+from collections.abc import Collection
 from dataclasses import replace
 
 from ...core.clock import Clock
 from ...core.errors import WarrenError
-from ..settings import HubSettings
-from .distributor import Distributor
+from .distributor import Distributor, Recipient
+from .names import ENTRIES
 from .source import Fetched, Source, TopicFailed
 from .topic import Topic
 
@@ -22,38 +22,36 @@ log = logging.getLogger(__name__)
 
 
 class Updating:
-    def __init__(
-        self, source: Source, distributor: Distributor, settings: HubSettings, clock: Clock
-    ) -> None:
+    def __init__(self, source: Source, distributor: Distributor, clock: Clock) -> None:
         self._source = source
         self._distributor = distributor
-        self._settings = settings
         self._clock = clock
 
-    async def fetch(self, topic: Topic, subscribers: int) -> Topic:
-        """Fetches and distributes what has changed. Raises `TopicFailed` and as `take`."""
-        return await self.take(topic, await self._source.fetch(topic, subscribers))
+    async def fetch(self, topic: Topic, subscribers: int, new: Collection[Recipient]) -> Topic:
+        """Fetches and distributes, to new subscribers also what has not changed.
 
-    async def take(self, topic: Topic, fetched: Fetched) -> Topic:
-        """Distributes what has changed. Raises `NotDistributed` and `ChannelError`."""
+        Raises `TopicFailed` and as `take`.
+        """
+        fetched = await self._source.fetch(topic, subscribers, is_conditional=not new)
+        return await self.take(topic, fetched, new)
+
+    async def take(self, topic: Topic, fetched: Fetched, new: Collection[Recipient]) -> Topic:
+        """Distributes what has changed, and all of it to new subscribers: nobody knows what these
+        have, for they may have looked long before they were bound.
+
+        Raises `NotDistributed` and `ChannelError`.
+        """
         document = fetched.document
-        if document is not None and document.digest != topic.digest:
-            await self._distributor.publish(topic, document)
+        if document is None:
+            return self._after(topic, fetched)
+        if document.digest == topic.digest:
+            await self._distributor.send(topic, document, new)
+            return self._after(topic, fetched)
+        if topic.digest:  # else all entries are new to everybody
+            of_entries = [one for one in new if one.exchange == ENTRIES]
+            await self._distributor.send(topic, document, of_entries)
+        await self._distributor.publish(topic, document)
         return self._after(topic, fetched)
-
-    async def first(self, topic: Topic) -> Topic:
-        """Fetches what later content is compared with, if it comes in time."""
-        limit_s = self._settings.baseline_wait_s
-        try:
-            async with asyncio.timeout(limit_s):
-                return self._after(topic, await self._source.fetch(topic, 1))
-        except TimeoutError:
-            reason = f"it was not fetched within {limit_s:g} s"
-        except TopicFailed as error:
-            reason = str(error)
-        # Anybody can ask for any topic, as often as they like, and nobody has agreed to it yet.
-        log.info("topic '%s' failed: %s", topic.url, reason)
-        return replace(topic, checked_at=self._clock.wall_s(), failures=1, error=reason)
 
     def failed(self, topic: Topic, error: WarrenError, tries: int) -> tuple[Topic, float | None]:
         """What is known after a failure, and in how many seconds to try again, if at all."""

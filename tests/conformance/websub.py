@@ -55,6 +55,7 @@ class OthersTopic:
 
     def show(self, body: bytes, content_type: str = PLAIN, status: int = 200) -> None:
         """What whoever fetches it gets from now on."""
+        self.body = body
         links = f'<{self._hub.url}>; rel="hub", <{self.itself}>; rel="self"'
         headers = {"Content-Type": content_type, "Link": links}
         self.publisher.default = Answer(status, headers, body)
@@ -90,7 +91,12 @@ class Hub:
     def subscribe(
         self, callback: Callback, topic: Topic, suffix: str = "", **fields: str
     ) -> Request:
-        """In force when it returns; gives the verification. `suffix` ends the callback's URL."""
+        """In force when it returns; gives the verification. `suffix` ends the callback's URL.
+
+        What is there already comes too of topics of others, and is not what tests look for.
+        """
+        if isinstance(topic, OthersTopic):
+            callback.ignored.add(topic.body)
         url, before = callback.url + suffix, len(callback.verifications)
         expiry = self._expiry(url, topic.url)
         self.accepted("subscribe", url, topic.url, **fields)

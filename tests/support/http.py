@@ -52,7 +52,8 @@ class Callback:
     A GET with `hub.challenge` is a verification: the challenge is echoed, or `refusal` is
     answered when it is set. A GET with `hub.mode=denied` is a denial, answered with the next of
     `denial_answers`, then 200. Everything else is a delivery: it takes the next scripted answer,
-    then `default`. Requests are kept in the order in which they were complete.
+    then `default`. Requests are kept in the order in which they were complete, but for deliveries
+    of a body in `ignored`, which are answered with 200.
     """
 
     host = "127.0.0.1"
@@ -60,6 +61,7 @@ class Callback:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.default = Answer()
+        self.ignored: set[bytes] = set()
         self.refusal: Answer | None = None
         self.denial_answers: deque[Answer] = deque()
         self.port = 0
@@ -111,6 +113,8 @@ class Callback:
 
     async def _handle(self, request: web.Request) -> web.Response:
         body = await request.read()
+        if request.method == "POST" and body in self.ignored:
+            return web.Response()
         self.requests.append(
             Request(
                 request.method,

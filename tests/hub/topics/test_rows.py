@@ -15,7 +15,7 @@ from warren.hub.topics.topic import Topic
 TOPIC = Topic(
     "http://b/", "http://b/", etag='W/"\xe9"', last_modified="Sat", content_type="text/plain",
     digest="d" * 64, known={"b": "1", "a": "2"}, checked_at=1.5, changed_at=2.5, failures=3,
-    error="no", notice="hm", due_at=4.5, not_before=5.5,
+    error="no", notice="hm", due_at=4.5, not_before=5.5, new_subscribers=("s2", "s1"),
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.hub.support import House, request, until
+from tests.hub.support import House, deliveries, request, until
 from tests.hub.topics.feeds import ATOM_TYPE, atom
 from tests.support.http import Answer, Callback
 from warren.core.clock import ManualClock
@@ -131,15 +131,11 @@ class TestDistribution:
     async def test_a_webhook_gets_it(self, house: House, callback: Callback) -> None:
         with Callback() as publisher:
             serve(publisher, b"1", "text/css")
-            source = Resource("/", "x", CONTENT)
-            wish = request(source, callback.url, publisher.url, topic_url=publisher.url)
-            await house.hub.topics.watch(publisher.url)
-            await house.hub.subscriptions.subscribe(wish)
-            await until(lambda: len(house.hub.subscriptions.all()) == 1, "subscription")
+            await subscribe(house, callback, publisher.url)
+            await deliveries(callback, 1)
             serve(publisher, b"2", "text/css")
             await ping(house, publisher.url)
-        await until(lambda: len(callback.deliveries) == 1, "delivery")
-        delivered = callback.deliveries[0]
+        delivered = (await deliveries(callback, 2))[1]
         assert (delivered.body, delivered.headers["Content-Type"]) == (b"2", "text/css")
 
 
@@ -200,10 +196,10 @@ class TestPings:
         fetch = house.hub.topics._source.fetch
         asked = 0
 
-        async def slow(*given: Any) -> Any:
+        async def slow(*given: Any, **named: Any) -> Any:
             nonlocal asked
             asked += 1
-            fetched = await fetch(*given)
+            fetched = await fetch(*given, **named)
             await go.wait()
             return fetched
 
@@ -354,72 +350,108 @@ class TestFailures:
         assert await bodies(house, "all", 2) == [b"1", b"1"]
 
 
-class TestBaselines:
-    async def test_what_was_there_before_is_no_news(self, house: House, callback: Callback) -> None:
-        serve(callback, atom(("1", "a")), ATOM_TYPE)
-        await house.hub.topics.watch(callback.url)
-        await bind(house, callback.url)
-        await bind(house, callback.url, ENTRIES, "new")
-        await ping(house, callback.url)
-        assert (await house.depth("all"), await house.depth("new")) == (0, 0)
-        serve(callback, atom(("1", "a"), ("2", "b")), ATOM_TYPE)
-        await ping(house, callback.url)
-        [body] = await bodies(house, "new", 1)
-        assert b">2<" in body and b">1<" not in body
+class TestNewSubscribers:
+    async def test_a_subscription_gets_what_is_there_by_then(
+        self, house: House, callback: Callback
+    ) -> None:
+        """Its subscriber may have looked before the last change."""
+        with Callback() as publisher:
+            serve(publisher, b"2")
+            await subscribe(house, callback, publisher.url)
+            [delivery] = await deliveries(callback, 1)
+            assert delivery.body == b"2"
+            assert (await settled(house, publisher.url)).new_subscribers == ()
 
-    async def test_the_exchanges_are_there_then(self, house: House, callback: Callback) -> None:
-        for name in (CONTENT, ENTRIES):
-            await house.engine.delete_exchange("/", name)
-        await house.hub.topics.ping([callback.url])
-        await house.hub.topics.watch(callback.url)
-        for name in (CONTENT, ENTRIES):
-            spec = await house.engine.exchange("/", name)
-            assert spec is not None and (spec.type, spec.durable) == ("direct", True)
+    async def test_one_that_comes_later_gets_it_alone(
+        self, house: House, callback: Callback
+    ) -> None:
+        with Callback() as publisher, Callback() as later:
+            serve(publisher, atom(("1", "a")), ATOM_TYPE, ETag='"1"')
+            await subscribe(house, callback, publisher.url)
+            await deliveries(callback, 1)
+            await subscribe(house, later, publisher.url, ENTRIES)
+            assert [one.body for one in await deliveries(later, 1)] == [atom(("1", "a"))]
+            both = atom(("1", "a"), ("2", "b"))
+            serve(publisher, both, ATOM_TYPE)
+            await ping(house, publisher.url)
+            assert (await deliveries(callback, 2))[1].body == both
+            assert b">1<" not in (await deliveries(later, 2))[1].body
+
+    async def test_what_changes_as_one_comes_reaches_both(
+        self, house: House, callback: Callback
+    ) -> None:
+        with Callback() as publisher, Callback() as later:
+            serve(publisher, atom(("1", "a")), ATOM_TYPE)
+            await subscribe(house, callback, publisher.url)
+            await deliveries(callback, 1)
+            both = atom(("1", "a"), ("2", "b"))
+            serve(publisher, both, ATOM_TYPE)
+            await subscribe(house, later, publisher.url, ENTRIES)
+            assert (await deliveries(callback, 2))[1].body == both
+            assert (await deliveries(later, 1))[0].body == both
+
+    async def test_a_renewal_gets_nothing_again(self, house: House, callback: Callback) -> None:
+        with Callback() as publisher:
+            serve(publisher, b"1")
+            await subscribe(house, callback, publisher.url)
+            await deliveries(callback, 1)
+            await subscribe(house, callback, publisher.url, lease_seconds="60")
+            await until(
+                lambda: house.hub.subscriptions.all()[0].lease_seconds == 60, "renewed lease"
+            )
+            serve(publisher, b"2")
+            await ping(house, publisher.url)
+            assert [one.body for one in await deliveries(callback, 2)] == [b"1", b"2"]
 
     @pytest.mark.parametrize("answer", [Answer(500), Answer(hang=True)], ids=["fails", "hangs"])
-    async def test_without_one_the_first_ping_distributes(
+    async def test_it_is_remembered_until_there_is_something(
         self, house: House, callback: Callback, answer: Answer
     ) -> None:
-        await house.restart(**FAST, baseline_wait_s=0.2)
-        callback.default = answer
-        await house.hub.topics.watch(callback.url)
-        topic = await house.hub.topics.topic(callback.url)
-        assert topic is not None and topic.failures == 1 and topic.error != ""
-        await bind(house, callback.url)
-        serve(callback, b"1")
-        await ping(house, callback.url)
-        assert await house.depth("all") == 1
+        with Callback() as publisher, Callback() as later:
+            serve(publisher, b"1")
+            await subscribe(house, callback, publisher.url)
+            await deliveries(callback, 1)
+            publisher.default = answer
+            asked = len(publisher.requests)
+            await subscribe(house, later, publisher.url)
+            await until(lambda: len(publisher.requests) > asked, "request")
+            serve(publisher, b"1")
+            await house.restart(**FAST)
+            await ping(house, publisher.url)
+            assert [one.body for one in await deliveries(later, 1)] == [b"1"]
+            assert len(callback.deliveries) == 1
 
-    async def test_who_is_bound_already_misses_nothing(
+    async def test_one_that_left_meanwhile_is_forgotten(
         self, house: House, callback: Callback
     ) -> None:
         serve(callback, b"1")
         await bind(house, callback.url)
-        await house.hub.topics.watch(callback.url)
-        assert callback.requests == []
-        await ping(house, callback.url)
-        assert await house.depth("all") == 1
+        async with house.hub.topics.first_content(callback.url, "nobody's"):
+            topic = await house.hub.topics.topic(callback.url)
+            assert topic is not None and topic.new_subscribers == ("nobody's",)
+        assert (await settled(house, callback.url)).new_subscribers == ()
 
-    async def test_pings_keep_apart_from_it(self, house: House, callback: Callback) -> None:
-        house.clock = ManualClock()
-        await house.restart(fetch_gap_s=5.0)
-        serve(callback, b"1")
-        await house.hub.topics.watch(callback.url)
-        await bind(house, callback.url)
-        await house.hub.topics.ping([callback.url])
-        other = callback.url + "?other"
-        await bind(house, other)
-        await ping(house, other)  # what is due by now is fetched before that
-        assert len(callback.requests) == 2
-        advance(house, 5.0)
-        await settled(house, callback.url)
-        assert len(callback.requests) == 3 and await house.depth("all") == 1
+    async def test_the_exchanges_are_there_for_the_first(
+        self, house: House, callback: Callback
+    ) -> None:
+        for name in (CONTENT, ENTRIES):
+            await house.engine.delete_exchange("/", name)
+        with Callback() as publisher:
+            serve(publisher, b"1")
+            await house.hub.topics.ping([publisher.url])
+            await subscribe(house, callback, publisher.url)
+            await deliveries(callback, 1)
+        for name in (CONTENT, ENTRIES):
+            spec = await house.engine.exchange("/", name)
+            assert spec is not None and (spec.type, spec.durable) == ("direct", True)
 
-    async def test_a_second_subscriber_needs_none(self, house: House, callback: Callback) -> None:
-        serve(callback, b"1")
-        await house.hub.topics.watch(callback.url)
-        await house.hub.topics.watch(callback.url)
-        assert len(callback.requests) == 1
+
+async def subscribe(
+    house: House, callback: Callback, url: str, exchange: str = CONTENT, **given: Any
+) -> None:
+    source = Resource("/", "x", exchange)
+    wish = request(source, callback.url, topic_key(url), topic_url=url, **given)
+    await house.hub.subscriptions.subscribe(wish)
 
 
 class TestForgetting:
@@ -449,16 +481,15 @@ class TestForgetting:
         serve(callback, b"1")
         kept = callback.url + "?kept"
         for url in (callback.url, kept):
-            await house.hub.topics.watch(url)
-        await bind(house, kept)
-        await house.hub.topics.ping([callback.url])
-        assert len(await house.hub.topics.all()) == 2  # its subscriber may be being asked
+            await bind(house, url)
+            await ping(house, url)
+        await unbind(house, callback.url)
+        assert len(await house.hub.topics.all()) == 2
         if by == "start":
             await house.restart(**FAST)
         elif by == "sweep":
             advance(house, rounds.SWEEP_S)
         else:
-            house.clock.advance(round(rounds.SWEEP_S * 1_000))  # and nobody sweeps
             await house.hub.topics.ping([callback.url])
 
         async def is_dropped() -> bool:
