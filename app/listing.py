@@ -23,7 +23,7 @@ DAY_S = 86_400
 MAX_DAYS = 36_500
 _NO_STORE = {"Cache-Control": "no-cache"}
 _STATUSES = ("active", "inactive")
-_PAGING = ("page", "page_size")
+PAGING = ("page", "page_size")
 _EXPIRES = "hub.expires"
 
 
@@ -63,10 +63,10 @@ class Page:
 def read_filter(query: Mapping[str, str], now: float) -> Filter:
     """Raises `Problem` 400 for an unknown parameter, or a value that it can't have."""
     words = {field.name for field in fields(Filter)} - {"expires_before"}
-    given = {name: value for name, value in query.items() if name not in _PAGING}
+    given = {name: value for name, value in query.items() if name not in PAGING}
     unknown = next((name for name in given if name not in words | {_EXPIRES}), None)
     if unknown is not None:
-        known = ", ".join(sorted({*words, _EXPIRES, *_PAGING}))
+        known = ", ".join(sorted({*words, _EXPIRES, *PAGING}))
         raise Problem(400, f"unknown parameter {unknown[:80]}, there are {known}")
     _check_word("status", given, _STATUSES)
     _check_word("resource_type", given, get_args(Word))
@@ -77,7 +77,7 @@ def read_filter(query: Mapping[str, str], now: float) -> Filter:
 
 def read_page(query: Mapping[str, str]) -> Page | None:
     """None for all at once, as RabbitHub lists them. Raises `Problem` 400."""
-    if not any(name in query for name in _PAGING):
+    if not any(name in query for name in PAGING):
         return None
     number = _number("page", query.get("page", "1"), 2**31 - 1)
     size = _number("page_size", query.get("page_size", str(PAGE_SIZE)), MAX_PAGE_SIZE)
@@ -99,7 +99,7 @@ async def answer(
 ) -> Response:
     """`{key: [...]}`, with RabbitMQ's keys of paging where a page is asked for."""
     found = sorted(lives, key=order)
-    facts = {} if page is None else _facts(page, len(found))
+    facts = {} if page is None else facts_of(page, len(found))
     if page is not None:
         found = found[(page.number - 1) * page.size : page.number * page.size]
     parts = []
@@ -112,7 +112,7 @@ async def answer(
     return Response(body, media_type="application/json", headers=_NO_STORE)
 
 
-def _facts(page: Page, count: int) -> dict[str, int]:
+def facts_of(page: Page, count: int) -> dict[str, int]:
     return {
         "page": page.number,
         "page_size": page.size,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import defer
 
 from ..storage.database import Database
@@ -17,11 +17,17 @@ class TopicRows:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def all(self) -> list[Topic]:
-        """By URL, and without the digests of their entries, which may be some 70 kB each."""
-        query = select(TopicRow).options(defer(TopicRow.entries)).order_by(TopicRow.url)
+    async def all(self, first: int = 0, size: int | None = None) -> list[Topic]:
+        """By URL, from place `first` on at most `size`, and without the digests of their entries,
+        which may be some 70 kB each."""
+        query = select(TopicRow).options(defer(TopicRow.entries))
+        query = query.order_by(TopicRow.url, TopicRow.key).offset(first).limit(size)
         async with self._database.begin() as session:
             return [_from_row(row, {}) for row in (await session.scalars(query)).all()]
+
+    async def count(self) -> int:
+        async with self._database.begin() as session:
+            return (await session.scalars(select(func.count()).select_from(TopicRow))).one()
 
     async def get(self, key: str) -> Topic | None:
         async with self._database.begin() as session:

@@ -136,11 +136,16 @@ class Topics:
         """Queues that get something of the topic, those of AMQP clients included."""
         return await self._distributor.count(topic_key(normal_url(url)))
 
-    async def all(self) -> list[tuple[Topic, int]]:
-        """By URL, each with the number of queues that get something of it."""
+    async def total(self) -> int:
+        """How many topics somebody subscribes to."""
+        return 0 if self._is_empty() else await (await self._rows.get()).count()
+
+    async def all(self, first: int = 0, size: int | None = None) -> list[tuple[Topic, int]]:
+        """By URL, from place `first` on at most `size`, each with the number of queues that get
+        something of it."""
         if self._is_empty():
             return []
-        topics = await (await self._rows.get()).all()
+        topics = await (await self._rows.get()).all(first, size)
         return [(topic, await self._distributor.count(topic.key)) for topic in topics]
 
     def _is_empty(self) -> bool:

@@ -19,7 +19,7 @@ from ....hub.dead.letters import Done
 from ....hub.dead.wanted import Wanted
 from ...definitions.values import table_to_json
 from ...listed import resource
-from ...listing import PAGE_SIZE, Page, read_page
+from ...listing import PAGE_SIZE, PAGING, Page, read_page
 from ...problems import Problem
 from ...properties import parse_query
 from .call import Call, answer
@@ -29,14 +29,13 @@ from .route import Routes
 
 _TEXTS = ("subscription", "callback", "exchange", "queue", "routing_key", "webhook_id", "reason")
 _FILTERS = (*_TEXTS, "vhost", "min_age_s", "max_age_s")
-_PAGING = ("page", "page_size")
 
 
 async def list_letters(call: Call) -> Response:
     """Lists dead letters, the oldest first, as the query filters them."""
     query = parse_query(call.request.scope["query_string"])
     page = read_page(query) or Page(1, PAGE_SIZE)
-    given = Given(query, (*_FILTERS, *_PAGING))
+    given = Given(query, (*_FILTERS, *PAGING))
     first = (page.number - 1) * page.size
     letters = call.context.hub.dead_letters
     found = await letters.page(_vhosts(call, given), _wanted(call, given), first, page.size)

@@ -12,7 +12,10 @@ from starlette.responses import Response
 from ....core.errors import not_found
 from ....hub.subscriptions.websub import check_url
 from ....hub.topics.topic import Topic
+from ...listing import PAGING, facts_of, read_page
+from ...properties import parse_query
 from .call import Call, answer
+from .given import Given
 from .rights import ADMINISTRATOR
 from .route import Routes
 
@@ -34,8 +37,16 @@ def described(topic: Topic, subscribers: int) -> dict[str, Any]:
 
 
 async def _list(call: Call) -> Response:
-    found = await call.context.hub.topics.all()
-    return answer([described(topic, subscribers) for topic, subscribers in found])
+    """A list of all, or with `page` or `page_size` an object with RabbitMQ's keys of paging."""
+    query = parse_query(call.request.scope["query_string"])
+    Given(query, PAGING)
+    page, topics = read_page(query), call.context.hub.topics
+    if page is None:
+        return answer([described(*found) for found in await topics.all()])
+    found = await topics.all((page.number - 1) * page.size, page.size)
+    total = await topics.total()
+    facts = {**facts_of(page, total), "item_count": len(found), "total_count": total}
+    return answer({"items": [described(*one) for one in found], **facts})
 
 
 async def _ping(call: Call) -> Response:

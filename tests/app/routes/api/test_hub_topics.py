@@ -71,6 +71,22 @@ async def test_a_topic_is_pinged_and_listed(
     }  # fmt: skip
 
 
+async def test_pages(world: World, http: httpx.AsyncClient, hub: Hub, callback: Callback) -> None:
+    urls = [f"{callback.url}?{number}" for number in range(3)]
+    for url in urls:
+        await bind(world, url)
+    await hub.topics.ping(urls)
+    page = await get(http, "/hub/topics?page=2&page_size=2")
+    assert [topic["url"] for topic in page.pop("items")] == urls[2:]
+    assert page == {
+        "page": 2, "page_size": 2, "page_count": 2, "filtered_count": 3, "item_count": 1,
+        "total_count": 3,
+    }  # fmt: skip
+    assert len(await get(http, "/hub/topics")) == 3
+    for query in ("page=0", "page=x", "page_size=501", "pgae=1"):
+        assert (await http.get(f"{PATH}?{query}")).status_code == 400
+
+
 async def test_failures_are_listed(
     world: World, http: httpx.AsyncClient, callback: Callback
 ) -> None:
