@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ...core.errors import WarrenError
 from ..links.discovery import looks_like_feed, media_type_of
-from .entries import MAX_ENTRIES, Entry, Known, changed, identities, merged
+from .entries import MAX_ENTRIES, Entry, Known, changed, merged
 from .json_items import read_json_feed
 from .xml_feed import read_xml_feed
 
@@ -50,16 +50,14 @@ class Document:
         """The digests of its entries on top of those that were known."""
         if self.feed is None:
             return {}
-        entries = self.feed.entries
-        return merged(before, identities(entries), entries)
+        return merged(before, self.feed.entries)
 
     def news(self, before: Known) -> bytes | None:
         """The feed with only those entries that are new or changed, None without any; the
         whole where it is no feed."""
         if self.feed is None:
             return self.body
-        entries = self.feed.entries
-        wanted = changed(identities(entries), entries, before)
+        wanted = changed(self.feed.entries, before)
         return self.feed.only(wanted) if any(wanted) else None
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 MAX_ENTRIES = 1_000
@@ -14,15 +13,15 @@ MAX_KNOWN = 2_000
 _DIGEST_BYTES = 8
 
 Known = Mapping[str, str]
-"""Digests of what entries say, by digests of what they are called; the latest last."""
+"""By digests of names the digests of what the entries of that name say, with spaces between them;
+the names that were seen latest last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`name` is its id, guid, URL or content; `link` tells apart entries of one name."""
+    """`name` is its id, guid, URL or content; several may have the same."""
 
     name: str
-    link: str
     digest: str
 
 
@@ -32,31 +31,34 @@ def digest_of(*parts: str) -> str:
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def identities(entries: Sequence[Entry]) -> list[str]:
-    """What each is kept under: its name, where that repeats its link too, then its place."""
-    names = [entry.name for entry in entries]
-    names = _apart(names, lambda place: entries[place].link)
-    names = _apart(names, str)
-    return [digest_of(name) for name in names]
+def changed(entries: Sequence[Entry], known: Known) -> list[bool]:
+    """For each entry, whether none of its name said the same before.
+
+    Where it stands, and what others of its name say, is of no matter: they move.
+    """
+    before: dict[str, Collection[str]] = {}
+    for entry in entries:
+        if entry.name not in before:
+            before[entry.name] = known.get(digest_of(entry.name), "").split()
+    return [entry.digest not in before[entry.name] for entry in entries]
 
 
-def changed(identities: Sequence[str], entries: Sequence[Entry], known: Known) -> list[bool]:
-    """For each entry, whether it is new or says something else than it did."""
-    pairs = zip(identities, entries, strict=True)
-    return [known.get(identity) != entry.digest for identity, entry in pairs]
-
-
-def merged(known: Known, identities: Iterable[str], entries: Iterable[Entry]) -> dict[str, str]:
+def merged(known: Known, entries: Iterable[Entry]) -> dict[str, str]:
     """What is known with these entries too; what was seen longest ago goes first."""
-    fresh = {one: entry.digest for one, entry in zip(identities, entries, strict=True)}
-    kept = {one: digest for one, digest in known.items() if one not in fresh}
-    kept.update(fresh)
-    return dict(list(kept.items())[-MAX_KNOWN:])
+    said: dict[str, dict[str, None]] = {}
+    for entry in entries:
+        said.setdefault(digest_of(entry.name), {})[entry.digest] = None
+    fresh = {name: " ".join(digests) for name, digests in said.items()}
+    kept = {name: digests for name, digests in known.items() if name not in fresh}
+    return _latest({**kept, **fresh})
 
 
-def _apart(names: list[str], addition: Callable[[int], str]) -> list[str]:
-    counts = Counter(names)
-    return [
-        name if counts[name] == 1 else f"{name}\n{addition(place)}"
-        for place, name in enumerate(names)
-    ]
+def _latest(known: dict[str, str]) -> dict[str, str]:
+    """Without those that go beyond `MAX_KNOWN` digests."""
+    count, latest = 0, []
+    for name in reversed(known):
+        count += known[name].count(" ") + 1
+        if count > MAX_KNOWN:
+            break
+        latest.append(name)
+    return {name: known[name] for name in reversed(latest)}

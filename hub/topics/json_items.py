@@ -58,4 +58,4 @@ def _entry(raw: msgspec.Raw) -> Entry:
     link = link if isinstance(link, str) else ""
     # A number is its text: generators of version 1.0 wrote ids so.
     name = name if isinstance(name, str) else msgspec.json.encode(name).decode()
-    return Entry(name or link or digest, link, digest)
+    return Entry(name or link or digest, digest)

@@ -156,7 +156,7 @@ class _Reader:
     def _entry(self, entry: _Open, end: int) -> Entry:
         said = entry.said or [self._body[entry.start : end].decode("latin-1")]
         digest = digest_of(*said)
-        return Entry(entry.name or entry.link or digest, entry.link, digest)
+        return Entry(entry.name or entry.link or digest, digest)
 
 
 def _counts(local: str, attributes: dict[str, str], is_child: bool) -> bool:

@@ -80,7 +80,7 @@ def test_a_feed_with_a_fault_is_read_and_told_of() -> None:
 
 
 def test_too_many_entries_are_told_of() -> None:
-    document = read_document(RSS_TYPE, rss(*["<guid>a</guid>"] * 10_000))
+    document = read_document(RSS_TYPE, rss(*(f"<guid>{n}</guid>" for n in range(10_000))))
     assert "only the first 1000" in document.notice and len(document.known({})) == MAX_ENTRIES
 
 

@@ -1,37 +1,55 @@
 from __future__ import annotations
 
-from warren.hub.topics.entries import MAX_KNOWN, Entry, changed, digest_of, identities, merged
+from itertools import permutations
+
+import pytest
+
+from warren.hub.topics.entries import MAX_KNOWN, Entry, changed, digest_of, merged
 
 
-def entry(name: str, link: str = "", digest: str = "d") -> Entry:
-    return Entry(name, link, digest)
-
-
-def test_names_tell_entries_apart_and_then_links_and_then_places() -> None:
-    alone = identities([entry("a", "x")])
-    assert alone == identities([entry("a", "y")])
-    twice = identities([entry("a", "x"), entry("b"), entry("a", "y")])
-    assert len(set(twice)) == 3 and alone[0] not in twice
-    assert twice[0] == identities([entry("a", "x"), entry("a", "z")])[0]
-    assert len(set(identities([entry("a", "x")] * 3))) == 3
+def entry(name: str, digest: str = "d") -> Entry:
+    return Entry(name, digest)
 
 
 def test_what_says_something_else_has_changed() -> None:
     entries = [entry("a"), entry("b"), entry("c")]
-    names = identities(entries)
-    known = merged({}, names[:2], entries[:2])
-    assert changed(names, entries, known) == [False, False, True]
-    assert changed(names[:1], [entry("a", digest="other")], known) == [True]
+    known = merged({}, entries[:2])
+    assert changed(entries, known) == [False, False, True]
+    assert changed([entry("a", "other")], known) == [True]
+
+
+def test_what_says_again_what_it_did_before_the_last_time_has_changed() -> None:
+    known = merged(merged({}, [entry("a", "1")]), [entry("a", "2")])
+    assert changed([entry("a", "1")], known) == [True]
+
+
+@pytest.mark.parametrize("moved", list(permutations("123")))
+def test_entries_of_one_name_may_move(moved: tuple[str, ...]) -> None:
+    known = merged({}, [entry("a", digest) for digest in "123"])
+    assert changed([entry("a", digest) for digest in moved], known) == [False] * 3
+    later = [entry("a", "new"), *(entry("a", digest) for digest in moved[:2])]
+    assert changed(later, known) == [True, False, False]
+
+
+def test_a_name_may_be_that_of_a_second_entry_from_now_on() -> None:
+    known = merged({}, [entry("a", "1")])
+    assert changed([entry("a", "2"), entry("a", "1")], known) == [True, False]
 
 
 def test_only_so_many_are_known_and_the_oldest_is_forgotten() -> None:
     entries = [entry(str(number)) for number in range(MAX_KNOWN)]
-    names = identities(entries)
-    known = merged({}, names, entries)
-    known = merged(known, names[:1], entries[:1])  # seen again
-    known = merged(known, ["new"], [entry("new")])
+    known = merged({}, entries)
+    known = merged(known, entries[:1])  # seen again
+    known = merged(known, [entry("new")])
+    first, second, new = map(digest_of, ("0", "1", "new"))
     assert len(known) == MAX_KNOWN
-    assert names[0] in known and "new" in known and names[1] not in known
+    assert first in known and new in known and second not in known
+
+
+def test_several_of_one_name_count_as_several() -> None:
+    many = [entry("a", str(number)) for number in range(MAX_KNOWN - 1)]
+    known = merged(merged({}, [entry("old"), entry("kept")]), many)
+    assert list(known) == [digest_of("kept"), digest_of("a")]
 
 
 def test_digests_are_of_parts_and_not_of_their_sum() -> None:
