@@ -60,6 +60,7 @@ class ManualClock:
     def __init__(self, now_ms: int = 1_000_000, wall_s: float = 1_700_000_000.0) -> None:
         self._now_ms = now_ms
         self._wall_s = wall_s
+        self._epoch_ms = 0
         self.restart()
 
     def now_ms(self) -> int:
