@@ -107,8 +107,9 @@ class Listener:
                 ConnectionFault(320, "broker forced connection closure with reason 'shutdown'")
             )
         self.turn()
-        deadline = asyncio.get_running_loop().time() + DRAIN_S
-        while self.peers and asyncio.get_running_loop().time() < deadline:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + DRAIN_S
+        while any(peer.is_awaited for peer in self.peers) and loop.time() < deadline:
             await asyncio.sleep(0.01)
         for peer in list(self.peers):
             peer.abort()

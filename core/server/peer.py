@@ -29,6 +29,10 @@ HIGH_WATER_BYTES = 524_288
 """A reader this far behind gets nothing more until it has caught up."""
 FULL_READ_BYTES = 131_072
 """A read this large means that more is waiting."""
+DISCARDED_MAX_BYTES = 67_108_864
+"""What a client may send behind the end before its socket is reset."""
+QUIET_S = 0.5
+"""TLS has no half-close: its socket is closed when nothing has come for so long."""
 
 
 class Hold(Enum):
@@ -55,6 +59,7 @@ class Peer(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._held: set[Hold] = set()
         self._waiting_bytes = 0
+        self._discarded_bytes = 0
         self.connection: Connection
 
     # -- asyncio's side
@@ -77,6 +82,9 @@ class Peer(asyncio.Protocol):
         self._listener.peers.add(self)
 
     def data_received(self, data: bytes) -> None:
+        if self.connection.is_closed:
+            self._discard(data)
+            return
         listener = self._listener
         broker = listener.broker
         broker.tick()
@@ -92,6 +100,13 @@ class Peer(asyncio.Protocol):
         elif len(data) >= FULL_READ_BYTES or self.connection.unfinished:
             self._rest(turns=1)
         listener.turn()
+
+    def _discard(self, data: bytes) -> None:
+        self._discarded_bytes += len(data)
+        if self._discarded_bytes > DISCARDED_MAX_BYTES:
+            self.abort()
+        elif len(data) >= FULL_READ_BYTES:
+            self._rest(turns=1)
 
     def _fail_unforeseen(self) -> None:
         logger.exception("connection %s: internal error", self.connection.name)
@@ -187,6 +202,11 @@ class Peer(asyncio.Protocol):
         """What the socket has not taken yet."""
         return self._transport.get_write_buffer_size()
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether there is something to wait for at a stop: its words, or that it reads ours."""
+        return not self.connection.is_closed or self.buffered_bytes > 0
+
     def abort(self) -> None:
         """Ends the connection without waiting for what is buffered."""
         self._transport.abort()
@@ -197,7 +217,22 @@ class Peer(asyncio.Protocol):
         self._transport.write(data)
 
     def close(self) -> None:
-        self._transport.close()
+        """Says that nothing more will come, and waits for the client to close.
+
+        Clients send connection.close ahead of messages that they have buffered. A socket that is
+        closed with these unread is reset, and the reset may overtake our close-ok.
+        """
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        else:
+            self._close_when_quiet(-1)
+
+    def _close_when_quiet(self, discarded_bytes: int) -> None:
+        if self._discarded_bytes == discarded_bytes:
+            self._transport.close()
+        else:
+            loop = asyncio.get_running_loop()
+            loop.call_later(QUIET_S, self._close_when_quiet, self._discarded_bytes)
 
     def authenticate(self, name: str, password: str, answer: Callable[[User | None], None]) -> None:
         """Nothing is read meanwhile: before login nobody may fill our memory."""

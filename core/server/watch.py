@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 HANDSHAKE_S = 10
 CLOSE_OK_S = 10
-"""How long a client may take to answer close, or to read the answer to its own."""
+"""How long a client may take to answer close, or to close its socket behind our answer."""
 _PERIOD_S = 0.5
 _STALL_MS = 1_500
 
@@ -58,9 +58,9 @@ def _overdue(peer: Peer, now_ms: int) -> str | None:
             return f"no handshake within {HANDSHAKE_S} s"
         return None
     if connection.state is not State.OPEN:
-        # Closed, it still has to take what was sent to it, or its socket would stay for good.
+        # Closed, its socket would stay for good if it neither read our words nor hung up.
         if now_ms - connection.closing_since_ms > CLOSE_OK_S * 1000:
-            return f"the end was not taken within {CLOSE_OK_S} s"
+            return f"the socket was not closed within {CLOSE_OK_S} s"
         return None
     if peer.held:
         connection.half_frame.since_ms = now_ms

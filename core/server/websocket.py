@@ -44,7 +44,7 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
             return
         inbound = self._inbound
         payload = inbound.receive(data)
-        if payload and not self._closing:
+        if payload:
             self._peer.data_received(payload)
         if inbound.ping is not None:
             self._answer_ping(inbound.ping)
@@ -53,12 +53,6 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
             self._deaf = True
             self._end_when_taken(inbound.ended)
         elif inbound.unfinished or len(data) >= FULL_READ_BYTES:
-            self._pass_turn()
-
-    def _pass_turn(self) -> None:
-        if self._closing:
-            self._socket.close()  # it goes on as if it had not been told
-        else:
             self._peer.rest()
 
     def _answer_ping(self, ping: bytes) -> None:
@@ -74,7 +68,7 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
             self._end(ending)
 
     def _end(self, ending: Ending) -> None:
-        """The connection gives all back; `close` follows with the end of the turn."""
+        """The connection gives all back; `write_eof` follows with the end of the turn."""
         if self._closing:
             self._socket.close()  # that was the answer to ours
             return
@@ -84,7 +78,7 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
         self._peer.connection.abandon()
         self._listener.turn()
         if not self._closing:
-            self.close()
+            self.write_eof()
 
     def pause_writing(self) -> None:
         self._peer.pause_writing()
@@ -127,9 +121,12 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
         return not (self._inbound.unfinished or self._peer.held or self.is_closing())
 
     def is_closing(self) -> bool:
-        return self._closing or self._socket.is_closing()
+        return self._socket.is_closing()
 
-    def close(self) -> None:
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
         """Says close, and ends when the client has said it too; the watch waits for that."""
         if self._closing:
             return

@@ -20,6 +20,7 @@ from tests.support.ports import free_port
 from tests.support.process import wait_until
 from tests.support.proxy import v1
 from tests.support.server import WarrenServer
+from tests.support.websocket import BINARY, client_frame
 
 from . import frames, raw
 from .raw import Disconnected
@@ -137,6 +138,20 @@ def test_close(reach: Make, name: str) -> None:
     client = reach()
     enter(client).declare(name, exclusive=True)
     client.close()
+    client.ended()
+
+
+def test_close_ahead_of_what_is_buffered(reach: Make, name: str) -> None:
+    """amqplib does so; what comes behind connection.close is taken, and nobody's."""
+    client = reach()
+    enter(client).declare(name)
+    client.send_method("Connection.Close")
+    late = frames.frame(frames.METHOD, 1, bytes(100_000)) * 10
+    if isinstance(client, WebSocketClient):
+        late = client_frame(BINARY, late)
+    for _ in range(20):
+        client.socket.sendall(late)
+    client.expect("Connection.CloseOk")
     client.ended()
 
 

@@ -131,6 +131,7 @@ class FakeTransport(asyncio.Transport):
         self.written = b""
         self.waiting_bytes = 0
         self.closed = False
+        self.ended = False
         self._reading = True
         self._aborted = False
         self.high_water_bytes: int | None = None
@@ -167,6 +168,12 @@ class FakeTransport(asyncio.Transport):
 
     def close(self) -> None:
         self.closed = True
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.ended = True
 
     def abort(self) -> None:
         self.closed = self._aborted = True

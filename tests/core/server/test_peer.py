@@ -13,6 +13,7 @@ from warren.core.broker import TURN_MESSAGES
 from warren.core.clock import ManualClock
 from warren.core.proto import connection as connection_module
 from warren.core.proto.connection import Connection, State
+from warren.core.server import peer as peer_module
 from warren.core.server.listener import Listener
 from warren.core.server.peer import FULL_READ_BYTES, HIGH_WATER_BYTES
 
@@ -116,6 +117,38 @@ async def test_who_was_refused_in_silence_is_not_read(listener: Listener) -> Non
     assert not transport.is_reading()
     await rounds()
     assert not transport.is_reading()
+
+
+# -- behind the end
+
+
+async def test_what_comes_behind_close_is_discarded(listener: Listener) -> None:
+    """Clients say close ahead of what they have buffered; unread, it would reset the socket."""
+    peer, transport = meet_open(listener)
+    peer.data_received(method(1, "Queue.Declare", queue="q") + method(0, "Connection.Close"))
+    assert names(transport.replies()) == ["Queue.DeclareOk", "Connection.CloseOk"]
+    assert transport.ended
+    late = publish(1, bytes(FULL_READ_BYTES), routing_key="q")
+    for _ in range(3):
+        peer.data_received(late)
+        assert not transport.is_reading(), "it leaves others their turn"
+        await rounds()
+        assert transport.is_reading()
+    assert transport.replies() == []
+    assert not transport.closed
+    assert listener.broker.vhosts["/"].queues["q"].ready_count == 0
+
+
+async def test_no_more_than_may_come_behind_close(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer_module, "DISCARDED_MAX_BYTES", 1_000)
+    peer, transport = meet_open(listener)
+    peer.data_received(method(0, "Connection.Close"))
+    peer.data_received(bytes(1_000))
+    assert not transport.was_aborted()
+    peer.data_received(b"!")
+    assert transport.was_aborted()
 
 
 # -- back-pressure

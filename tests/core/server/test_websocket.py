@@ -12,6 +12,7 @@ from tests.support.websocket import BINARY, CLOSE, PING, PONG, client_frame
 from warren.core.alarms import Bounds, Reading
 from warren.core.clock import ManualClock
 from warren.core.proto.connection import State
+from warren.core.server import peer
 from warren.core.server.listener import Listener
 from warren.core.server.peer import FULL_READ_BYTES, HIGH_WATER_BYTES
 from warren.core.server.watch import CLOSE_OK_S, look_after
@@ -223,12 +224,18 @@ async def test_who_never_says_close_is_cut_off(
     assert browser.socket.was_aborted()
 
 
-async def test_who_goes_on_sending_is_cut_off(browser: Browser) -> None:
+async def test_what_comes_behind_close_is_discarded(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer, "DISCARDED_MAX_BYTES", 3 * FULL_READ_BYTES)
     browser.send(method(0, "Connection.Close"))
-    browser.send(publish(1, b"x", routing_key="q"))
+    for _ in range(3):
+        browser.send(bytes(FULL_READ_BYTES))
+        await rounds()
+        assert browser.socket.is_reading()
     assert not browser.socket.closed
-    browser.send(bytes(FULL_READ_BYTES))
-    assert browser.socket.closed
+    browser.send(b"!")
+    assert is_closed(browser)
 
 
 async def test_a_socket_that_is_lost(browser: Browser, listener: Listener) -> None:
