@@ -435,8 +435,6 @@ class Connection(Output):
                 f"number of channels opened ({len(self.channels)}) has reached the negotiated "
                 f"channel_max ({self.channel_max})",
             )
-        if number > self.channel_max:
-            raise ConnectionFault(504, f"channel {number} is above channel_max {self.channel_max}")
         self.broker.occupancy.check_channels(self.user)
         channel = self.channels[number] = Channel(self, number)
         channel.send(20, 11, b"\0\0\0\0")

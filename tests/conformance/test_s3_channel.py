@@ -13,8 +13,10 @@ from .raw import Channel, Client
 ACCESS_REQUEST, ACCESS_REQUEST_OK = (30, 10), (30, 11)
 
 
-def test_channels_have_numbers_of_the_client_s_choice(client: Client) -> None:
-    for number in (1, 7, 2047):
+def test_channels_have_numbers_of_the_client_s_choice(connect: Callable[..., Client]) -> None:
+    """channel_max bounds how many are open, not their numbers."""
+    client = connect(channel_max=4)
+    for number in (1, 7, 2048, 65_535):
         channel = client.channel(number)
         assert channel.get(channel.declare().queue) is None
 

@@ -168,9 +168,10 @@ def test_more_channels_than_negotiated() -> None:
     assert "number of channels opened (2) has reached the negotiated channel_max (2)" in text
 
 
-def test_channel_number_above_the_negotiated() -> None:
+def test_channel_max_bounds_how_many_are_open_not_their_numbers() -> None:
     client = Client(make_broker(limits=Limits(channel_max=2)))
-    assert closed(client.send("Channel.Open", 3))[0] == 504
+    assert client.call("Channel.Open", 65_535).channel == 65_535
+    assert closed(client.send("Channel.Open", 2))[0] == 530
 
 
 def test_a_channels_error_leaves_the_others_alone(client: Client) -> None:
