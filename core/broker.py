@@ -268,6 +268,9 @@ class Broker:
         """See `Mover.gather`."""
         return self._mover.gather(letters, ready)
 
+    def dead_letter_as(self, queue: Queue, span: Span, reason: str, shown: Block) -> None:
+        self._mover.add(queue, span, reason, shown)
+
     def note_timeout(self, timeout_ms: int | None) -> None:
         self.consumer_timeouts.note(timeout_ms)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING
 
-from .block import Span, envelope, split_envelope
+from .block import Span, WholeBlock, envelope, split_envelope
 from .model import Message, Properties, Table
 from .proto.address import MANDATORY, Address
 from .proto.basic_methods import read_priority
@@ -84,7 +84,8 @@ class LocalPublish:
 
 
 class LocalDelivery:
-    """A message handed to an application; settled exactly once, by `ack` or `nack`."""
+    """A message handed to an application; settled exactly once, by `ack`, `nack` or
+    `expire`."""
 
     __slots__ = ("_consumer", "_released", "_session", "_span", "message")
 
@@ -100,6 +101,17 @@ class LocalDelivery:
     def sequence(self) -> int:
         return self._span.sequence
 
+    @property
+    def age_s(self) -> float:
+        return self._session.age_ms(self._span) / 1000
+
+    @property
+    def time_to_live_s(self) -> float | None:
+        run = self._span.run
+        if run.deadline_ms is None:
+            return None
+        return (run.deadline_ms - run.block.arrived_ms) / 1000
+
     def ack(self) -> None:
         if self._session.settled(self):
             self._consumer.queue.settle(self._span)
@@ -111,6 +123,12 @@ class LocalDelivery:
                 self._consumer.queue.requeue(self._span)
             else:
                 self._consumer.queue.reject(self._span)
+            self.release()
+
+    def expire(self, original: Message) -> None:
+        """Its time is over, though it came back as another message than the `original`."""
+        if self._session.settled(self):
+            self._consumer.queue.expire_as(self._span, _block(original, self._span))
             self.release()
 
     def release(self) -> None:
@@ -128,6 +146,19 @@ def _message(span: Span) -> Message:
     exchange, key = split_envelope(block.envelope(index))
     properties = wire.decode(block.properties(index))
     return Message(exchange, key, properties, block.body(index), span.redelivered)
+
+
+def _block(message: Message, span: Span) -> WholeBlock:
+    """A message as it would stand in the place of the span."""
+    raw = wire.encode(message.properties)
+    return WholeBlock(
+        envelope(message.exchange, message.routing_key),
+        raw,
+        message.body,
+        span.sequence,
+        wire.read_traits(raw, 0, len(raw)),
+        span.run.block.arrived_ms,
+    )
 
 
 class LocalSession:
@@ -201,6 +232,10 @@ class LocalSession:
         for delivery in reversed(outstanding):
             delivery.give_back()
         self._broker.on_work()
+
+    def age_ms(self, span: Span) -> int:
+        """How long ago it came to the queue."""
+        return self._broker.clock.now_ms() - span.run.block.arrived_ms
 
     def settled(self, delivery: LocalDelivery) -> bool:
         """False if it was settled before, or given back."""

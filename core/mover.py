@@ -64,6 +64,19 @@ class Destination(Protocol):
         """These can't be read; the store has said so, and still has them."""
 
 
+class _Shown:
+    """Another block of one message in place of the one that is moved."""
+
+    __slots__ = ("_course", "_shown")
+
+    def __init__(self, course: Course, shown: Block) -> None:
+        self._course = course
+        self._shown = shown
+
+    def copy(self, block: Block, index: int) -> Copy | None:
+        return self._course.copy(self._shown, 0)
+
+
 class Mover:
     """The two lines of spans on their way."""
 
@@ -78,13 +91,15 @@ class Mover:
         """Whether there is something to be done now, not only to wait for."""
         return self._alone.busy or self._grouped.busy
 
-    def add(self, queue: Queue, span: Span, reason: str) -> None:
-        """Takes over messages that are in no queue any more."""
+    def add(self, queue: Queue, span: Span, reason: str, shown: Block | None = None) -> None:
+        """Takes over messages that are in no queue any more; a single one goes as it is `shown`."""
         course: Course
         if reason == RELEASED:
             course = Release(self._broker, queue)
         elif queue.rules is not None and queue.rules.dead_letter_exchange is not None:
             course = DeadLetters(self._broker, queue, queue.rules, reason)
+            if shown is not None:
+                course = _Shown(course, shown)
         else:
             queue.done_with(span)
             return

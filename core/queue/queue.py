@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from ..block import Cold, Run, Span
+from ..block import Block, Cold, Run, Span
 from ..definitions.facts import queue_owner
 from ..model import Table
 from ..route.route import Watched
@@ -566,6 +566,12 @@ class Queue(Watched):
         self.unacked_count -= span.high - span.low
         if not self.deleted:
             self._broker.dead_letter(self, span, "rejected")
+
+    def expire_as(self, span: Span, shown: Block) -> None:
+        """A delivered message's time is over; its dead letter is made of `shown`."""
+        self.unacked_count -= span.high - span.low
+        if not self.deleted:
+            self._broker.dead_letter_as(self, span, "expired", shown)
 
     def purge(self) -> int:
         """Drops all ready messages; gives their number.

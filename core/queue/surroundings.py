@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from ..block import Span
+from ..block import Block, Span
 
 if TYPE_CHECKING:
     from ..clock import Clock
@@ -44,6 +44,9 @@ class Surroundings(Protocol):
 
     def dead_letter(self, queue: Queue, span: Span, reason: str) -> None:
         """Takes over messages that left the queue without being consumed, and settles them."""
+
+    def dead_letter_as(self, queue: Queue, span: Span, reason: str, shown: Block) -> None:
+        """As `dead_letter` of a single message, which goes as it is shown."""
 
     def drop_queue(self, queue: Queue) -> None:
         """The queue's time is over: auto-delete, expiry."""

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from ...core.model import Message, Properties
 from ..deliver.envelope import (
+    ARRIVED_AT_MS,
     EXCHANGE,
+    EXPIRATION,
     FAILED_AT_MS,
     FAILURES,
     HOPS,
@@ -18,10 +20,13 @@ from ..deliver.envelope import (
     read_envelope,
 )
 from ..deliver.parking import DEAD_AT_MS, REASON, SUBSCRIPTION
-from ..engine.port import Delivery
+from ..engine.port import Taken
 from ..subscriptions.live import Live
 
-_OF_ITS_DEATH = (SUBSCRIPTION, REASON, DEAD_AT_MS, FAILURES, FAILED_AT_MS, NOT_BEFORE_MS, HOPS)
+_OF_ITS_DEATH = (
+    SUBSCRIPTION, REASON, DEAD_AT_MS, FAILURES, FAILED_AT_MS, NOT_BEFORE_MS, HOPS, ARRIVED_AT_MS,
+    EXPIRATION,
+)  # fmt: skip
 OWN_HEADERS = frozenset({*_OF_ITS_DEATH, ID, TOPIC, EXCHANGE})
 """What is told beside the headers that the publisher has set."""
 
@@ -54,9 +59,7 @@ class DeadLetter:
         return replace(self, message=replace(self.message, body=b""))
 
 
-def read_letter(
-    vhost: str, delivery: Delivery, live_of: Callable[[str], Live | None]
-) -> DeadLetter:
+def read_letter(vhost: str, delivery: Taken, live_of: Callable[[str], Live | None]) -> DeadLetter:
     message = delivery.message
     headers = message.properties.headers or {}
     subscription_id, dead_at_ms = headers.get(SUBSCRIPTION), headers.get(DEAD_AT_MS)
@@ -75,11 +78,13 @@ def read_letter(
 
 
 def replayed_properties(letter: DeadLetter) -> Properties:
-    """As if it had never failed, but for its id, and where it came from."""
+    """As if it had never failed, but for its id, and where it came from: its time, too, begins
+    anew."""
     envelope = letter.envelope
     given = letter.message.properties.headers or {}
     headers = {name: value for name, value in given.items() if name not in _OF_ITS_DEATH}
     headers[ID] = envelope.message_id
     headers[TOPIC] = envelope.routing_key
     headers[EXCHANGE] = envelope.exchange
-    return replace(letter.message.properties, headers=headers)
+    expiration = envelope.expiration or None
+    return replace(letter.message.properties, headers=headers, expiration=expiration)

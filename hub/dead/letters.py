@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..engine.own import DEAD_QUEUE
-from ..engine.port import Delivery, Engine
+from ..engine.port import Engine, Taken
 from ..errors import NoSuchLetter, NotReplayed
 from ..subscriptions.live import Live
 from .letter import DeadLetter, read_letter
@@ -21,7 +21,7 @@ from .wanted import Wanted
 SCAN_LIMIT = 100_000
 """Letters looked at in a virtual host, which takes some seconds."""
 
-Shown = list[tuple[DeadLetter, Delivery]]
+Shown = list[tuple[DeadLetter, Taken]]
 Act = Callable[[DeadLetter], Awaitable[bool]]
 
 
@@ -152,7 +152,7 @@ class DeadLetters:
     ) -> bool:
         """Shows what is visible, or only the one of that id; gives whether that was all."""
 
-        async def read(piece: Sequence[Delivery]) -> bool:
+        async def read(piece: Sequence[Taken]) -> bool:
             named = (one for one in piece if only is None or str(one.sequence) == only)
             shown = [(read_letter(vhost, one, self._live_of), one) for one in named]
             return await look([one for one in shown if wanted.is_visible(one[0])])

@@ -28,7 +28,7 @@ from .pace import Pace
 from .parking import Parking
 from .post import Plan
 from .surplus import Surplus
-from .verdict import OnGone, OnSpent, Verdicts
+from .verdict import OnGone, OnSpent, Verdicts, home
 
 HOLD_BACK_S = 1.0  # a broker that takes no parked message now is not asked faster than this
 
@@ -168,12 +168,8 @@ class Courier:
             return
         message = delivery.message
         envelope = read_envelope(message, delivery.sequence)
-        if envelope.not_before and self._parking.is_early(envelope):
-            subscription = live.subscription
-            home = subscription.source.vhost, subscription.queue
-            await self._parking.park_again(*home, message, envelope)
+        if envelope.not_before and await self._parking.settles(*home(live), delivery, envelope):
             job.is_settled = True
-            delivery.ack()
             return
         if live.subscription.options.strict_order and await self._must_wait(job, envelope):
             return
@@ -187,6 +183,7 @@ class Courier:
             return False
         await self._holds.begin(job.live)
         self._give_back(job)
+        wait_s = self._parking.within_life_s(envelope, job.delivery, wait_s)
         self._holds.end_in(job.live, wait_s)
         return True
 

@@ -22,11 +22,18 @@ EXCHANGE = "x-hub-exchange"
 FAILURES = "x-hub-failures"
 NOT_BEFORE_MS = "x-hub-not-before"
 FAILED_AT_MS = "x-hub-failed-at"
+ARRIVED_AT_MS = "x-hub-arrived-at"
+EXPIRATION = "x-hub-expiration"
 HOPS = "x-hub-hops"
 _DEATHS = ("x-first-death-", "x-last-death-")
 _DEATH_KEYS = ("exchange", "queue", "reason")
 _COPIES = {"CC": "x-hub-cc", "BCC": "x-hub-bcc"}
+_ORIGINALS = {hidden: name for name, hidden in _COPIES.items()}
+_OF_PARKING = frozenset(
+    {ID, TOPIC, EXCHANGE, FAILURES, NOT_BEFORE_MS, FAILED_AT_MS, ARRIVED_AT_MS, EXPIRATION}
+)
 # Standard Webhooks signs id.timestamp.body, so an id with a "." could stand for another one.
+_EXPIRATION_TEXT = re.compile("[0-9]{1,10}")
 _ID_TEXT = re.compile(r"[A-Za-z0-9_-]{1,255}")
 _MAX_COUNT = 2**48
 """Of milliseconds, the year 10889. What is above it could not be counted on and stored again."""
@@ -35,7 +42,9 @@ _MAX_COUNT = 2**48
 @dataclass(slots=True)  # not frozen: one is made for each delivery, and that would cost 1 us
 class Envelope:
     """`message_id` stays the same over retries; `not_before` and `failed_at`, the time of the
-    first failure, are wall time in seconds. `hops` are the hubs that it has passed."""
+    first failure, are wall time in seconds. `hops` are the hubs that it has passed. `arrived_at` is
+    when a parked message first came to its queue, in seconds of steady time, and `expiration` the
+    one that its publisher gave it, in milliseconds."""
 
     message_id: str
     exchange: str
@@ -44,6 +53,8 @@ class Envelope:
     not_before: float = 0.0
     failed_at: float = 0.0
     hops: int = 0
+    arrived_at: float = 0.0
+    expiration: str = ""
 
     def failed(self, at: float) -> Envelope:
         """The same after one failure more."""
@@ -67,6 +78,8 @@ def read_envelope(message: Message, sequence: int) -> Envelope:
         _count(headers, NOT_BEFORE_MS) / 1000,
         _count(headers, FAILED_AT_MS) / 1000,
         _count(headers, HOPS),
+        _count(headers, ARRIVED_AT_MS) / 1000,
+        _expiration(headers),
     )
 
 
@@ -74,19 +87,13 @@ def parked_properties(message: Message, envelope: Envelope) -> Properties:
     """The message's properties for another round.
 
     Its own expiration would cut the wait short, and CC would route the way back to strangers'
-    queues: the first is dropped, the second renamed. Our delay queues leave `x-death`, for a
+    queues: they become headers of ours. Our delay queues leave `x-death`, for a
     broker may take a second visit to the same queue for a cycle and drop the message.
     """
     headers: Table = {
         _COPIES.get(name, name): value for name, value in (message.properties.headers or {}).items()
     }
-    for death in _DEATHS:
-        if str(headers.get(f"{death}queue")).startswith(DELAY_PREFIX):
-            for key in _DEATH_KEYS:
-                headers.pop(death + key, None)
-    deaths = _foreign_deaths(headers.pop("x-death", None))
-    if deaths:
-        headers["x-death"] = deaths
+    _forget_deaths(headers)
     headers[ID] = envelope.message_id
     headers[TOPIC] = envelope.routing_key
     headers[EXCHANGE] = envelope.exchange
@@ -94,11 +101,43 @@ def parked_properties(message: Message, envelope: Envelope) -> Properties:
     headers[NOT_BEFORE_MS] = int(envelope.not_before * 1000)
     if envelope.failed_at:
         headers[FAILED_AT_MS] = int(envelope.failed_at * 1000)
+    if envelope.arrived_at:
+        headers[ARRIVED_AT_MS] = int(envelope.arrived_at * 1000)
+    expiration = message.properties.expiration or envelope.expiration
+    if expiration:
+        headers[EXPIRATION] = expiration
     return replace(message.properties, headers=headers, expiration=None)
+
+
+def original(message: Message, envelope: Envelope) -> Message:
+    """A parked message as it first came to its queue."""
+    headers: Table = {
+        _ORIGINALS.get(name, name): value
+        for name, value in (message.properties.headers or {}).items()
+        if name not in _OF_PARKING
+    }
+    _forget_deaths(headers)
+    properties = replace(
+        message.properties, headers=headers or None, expiration=envelope.expiration or None
+    )
+    return replace(
+        message, exchange=envelope.exchange, routing_key=envelope.routing_key, properties=properties
+    )
 
 
 def hops_of(message: Message) -> int:
     return _count(message.properties.headers or {}, HOPS)
+
+
+def _forget_deaths(headers: Table) -> None:
+    """Those in our delay queues."""
+    for death in _DEATHS:
+        if str(headers.get(f"{death}queue")).startswith(DELAY_PREFIX):
+            for key in _DEATH_KEYS:
+                headers.pop(death + key, None)
+    deaths = _foreign_deaths(headers.pop("x-death", None))
+    if deaths:
+        headers["x-death"] = deaths
 
 
 def _foreign_deaths(deaths: FieldValue) -> list[FieldValue]:
@@ -114,6 +153,11 @@ def _foreign_deaths(deaths: FieldValue) -> list[FieldValue]:
 def _text(headers: Table, name: str, default: str) -> str:
     value = headers.get(name)
     return value if isinstance(value, str) else default
+
+
+def _expiration(headers: Table) -> str:
+    value = _text(headers, EXPIRATION, "")
+    return value if _EXPIRATION_TEXT.fullmatch(value) else ""
 
 
 def _count(headers: Table, name: str) -> int:

@@ -6,6 +6,10 @@ Both are shared by all subscriptions of a virtual host and stand on what any AMQ
 What is parked shares the fate of the queue that it comes back to. A queue that somebody published
 into keeps it when the subscription is over; the queue that an exchange's subscription had goes with
 it, with all that waited there, and what was parked for it is dropped when its time has come.
+
+A parked message grows older (`lifetime.py`). When its time is over it comes home, at most a second
+late, and what its queue does with expired messages becomes of it. A replay of a dead letter is a
+new beginning: its time counts anew.
 """
 
 from __future__ import annotations
@@ -16,8 +20,9 @@ from ...core.clock import Clock
 from ...core.errors import ChannelError
 from ...core.model import Message, Properties
 from ..engine.own import DEAD_QUEUE, delay
-from ..engine.port import Engine, Outcome
-from .envelope import Envelope, parked_properties
+from ..engine.port import Delivery, Engine, Outcome
+from .envelope import Envelope, original, parked_properties
+from .lifetime import left_s, with_arrival
 from .retry import EARLY_S, step_s
 
 SUBSCRIPTION = "x-hub-subscription"
@@ -36,21 +41,59 @@ class Parking:
         self._clock = clock
         self._declared: set[tuple[str, str]] = set()
 
+    async def settles(self, vhost: str, queue: str, delivery: Delivery, envelope: Envelope) -> bool:
+        """Whether a message that is back is not to be delivered now: it is let go of as its queue
+        would have, or parked for one step more."""
+        now_s = self._now_s()
+        life_s = left_s(envelope, delivery, now_s)
+        if life_s is not None and life_s <= 0:
+            delivery.expire(original(delivery.message, envelope))
+            return True
+        if not self.is_early(envelope):
+            return False
+        await self.park_again(vhost, queue, delivery.message, envelope, life_s)
+        delivery.ack()
+        return True
+
     def is_early(self, envelope: Envelope) -> bool:
         return envelope.not_before - self._now_s() > EARLY_S
 
+    def within_life_s(self, envelope: Envelope, delivery: Delivery, wait_s: float) -> float:
+        """The wait, or what is left of the message's life if that is less; 0 if that is over."""
+        life_s = left_s(envelope, delivery, self._now_s())
+        return max(0.0, wait_s if life_s is None else min(wait_s, life_s))
+
     async def park(
-        self, vhost: str, queue: str, message: Message, envelope: Envelope, wait_s: float
+        self,
+        vhost: str,
+        queue: str,
+        message: Message,
+        envelope: Envelope,
+        wait_s: float,
+        delivery: Delivery | None = None,
     ) -> None:
-        """The message comes back to the queue, in one step or several, after the wait."""
-        waiting = replace(envelope, not_before=self._now_s() + wait_s)
-        await self.park_again(vhost, queue, message, waiting)
+        """The message comes back to the queue, in one step or several, after the wait; sooner if
+        by its `delivery` it expires before."""
+        now_s, life_s = self._now_s(), None
+        waiting = replace(envelope, not_before=now_s + wait_s)
+        if delivery is not None:
+            waiting = with_arrival(waiting, delivery, now_s)
+            life_s = left_s(waiting, delivery, now_s)
+        await self.park_again(vhost, queue, message, waiting, life_s)
 
     async def park_again(
-        self, vhost: str, queue: str, message: Message, envelope: Envelope
+        self,
+        vhost: str,
+        queue: str,
+        message: Message,
+        envelope: Envelope,
+        life_s: float | None = None,
     ) -> None:
-        """One step more for a message that is back before its time."""
-        name = await self._ensure_delay(vhost, step_s(envelope.not_before - self._now_s()))
+        """One step more for a message that is back before its time, none that it does not live
+        to see the end of: what expires while it waits is home then."""
+        wait_s = envelope.not_before - self._now_s()
+        step = step_s(wait_s if life_s is None else min(wait_s, life_s))
+        name = await self._ensure_delay(vhost, step)
         properties = parked_properties(message, envelope)
         await self._publish(vhost, name, queue, properties, message.body)
 

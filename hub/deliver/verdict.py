@@ -118,7 +118,7 @@ class Verdicts:
             return
         else:
             wait_s = self._wait_s(failed.failures, answer)
-            await self._parking.park(*_home(live), message, failed, wait_s)
+            await self._parking.park(*home(live), message, failed, wait_s, job.delivery)
             outcome = Outcome.RETRIED
         if not is_loop and not live.subscription.options.strict_order:
             await self._tell_breaker(live, trouble, answer)
@@ -129,7 +129,8 @@ class Verdicts:
         self, job: Job, envelope: Envelope, failed: Envelope, answer: Answer | SendError
     ) -> None:
         """The message goes back to the head of its queue, when nobody takes from it here, and
-        only then can the time come to consume again: nothing can overtake it."""
+        only then can the time come to consume again: nothing can overtake it. What is behind it
+        does not wait for longer than it lives."""
         live, delivery = job.live, job.delivery
         wait_s = self._wait_s(failed.failures, answer)
         due_at, due_ms = self._clock.wall_s() + wait_s, self._clock.now_ms() + round(wait_s * 1000)
@@ -141,7 +142,8 @@ class Verdicts:
         def give_back() -> None:
             delivery.nack(requeue=True)
             self._order.came_back(live)
-            self._holds.end_in(live, max(0.0, (due_ms - self._clock.now_ms()) / 1000))
+            wait_s = (due_ms - self._clock.now_ms()) / 1000
+            self._holds.end_in(live, self._parking.within_life_s(envelope, delivery, wait_s))
 
         self._ledger.record(job, envelope, answer, Outcome.RETRIED, give_back)
 
@@ -162,7 +164,7 @@ class Verdicts:
 
     async def _bury(self, job: Job, message: Message, failed: Envelope, reason: str) -> None:
         live = job.live
-        vhost, _ = _home(live)
+        vhost, _ = home(live)
         await self._parking.bury(vhost, message, failed, live.subscription.id, reason)
         await self._order.clear(live)
 
@@ -181,7 +183,8 @@ class Verdicts:
         return delay_s(failures, random.random(), after_s)
 
 
-def _home(live: Live) -> tuple[str, str]:
+def home(live: Live) -> tuple[str, str]:
+    """Virtual host and name of the queue that its messages come from."""
     return live.subscription.source.vhost, live.subscription.queue
 
 

@@ -25,6 +25,7 @@ from .port import (
     Portion,
     QueueInfo,
     QueueSpec,
+    Taken,
 )
 from .scan import Scan
 
@@ -234,7 +235,7 @@ class EmbeddedEngine:
         self,
         vhost: str,
         queue: str,
-        look: Callable[[Sequence[Delivery]], Awaitable[bool]],
+        look: Callable[[Sequence[Taken]], Awaitable[bool]],
         *,
         limit: int,
     ) -> bool:

@@ -17,7 +17,7 @@ from ..requests import Kind
 
 __all__ = [
     "BatchOutcome", "BindingSpec", "Consumption", "Delivery", "Engine", "ExchangeSpec", "Message",
-    "Outcome", "Portion", "Properties", "QueueInfo", "QueueSpec",
+    "Outcome", "Portion", "Properties", "QueueInfo", "QueueSpec", "Taken",
 ]  # fmt: skip
 
 
@@ -89,8 +89,8 @@ class Portion:
     bodies: Sequence[bytes]
 
 
-class Delivery(Protocol):
-    """A message handed to a consumer; exactly one of `ack`, `nack` is called, once."""
+class Taken(Protocol):
+    """A message that a queue holds for the moment; exactly one of `ack`, `nack` is called, once."""
 
     @property
     def message(self) -> Message: ...
@@ -100,6 +100,23 @@ class Delivery(Protocol):
 
     def ack(self) -> None: ...
     def nack(self, *, requeue: bool) -> None: ...
+
+
+class Delivery(Taken, Protocol):
+    """A message handed to a consumer."""
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since it came to its queue."""
+
+    @property
+    def time_to_live_s(self) -> float | None:
+        """How old it may become in its queue, by the queue's time to live and its own expiration,
+        None without either."""
+
+    def expire(self, original: Message) -> None:
+        """Instead of `ack`: it is dropped, or where its queue has a dead-letter exchange the
+        original goes there, as whatever expires in that queue."""
 
     def release(self) -> None:
         """Lets the next message come before this one is settled; at most once matters.
@@ -186,7 +203,7 @@ class Engine(Protocol):
         self,
         vhost: str,
         queue: str,
-        look: Callable[[Sequence[Delivery]], Awaitable[bool]],
+        look: Callable[[Sequence[Taken]], Awaitable[bool]],
         *,
         limit: int,
     ) -> bool:

@@ -13,7 +13,7 @@ from ...core.broker import Broker
 from ...core.model import Message
 from ...core.queue.queue import Queue
 from ...core.wire import properties as wire
-from .port import Delivery
+from .port import Taken
 
 PIECE_MESSAGES = 100
 PIECE_BYTES = 1024 * 1024
@@ -59,9 +59,6 @@ class Seen:
             self.is_settled = True
             self._queue.reject(self.span)
 
-    def release(self) -> None:
-        """The next ones come anyway."""
-
 
 class Scan:
     """One look through a queue; made anew for each."""
@@ -74,7 +71,7 @@ class Scan:
         self._block: Block | None = None
         """The one that was shown last, of which there may be more."""
 
-    async def run(self, look: Callable[[Sequence[Delivery]], Awaitable[bool]], limit: int) -> bool:
+    async def run(self, look: Callable[[Sequence[Taken]], Awaitable[bool]], limit: int) -> bool:
         """Whether all was shown that was ready at the beginning."""
         self._queue.check_get()
         self._queue.used()
@@ -120,7 +117,7 @@ class Scan:
         self._broker.tick()
 
     async def _show(
-        self, piece: list[Seen], look: Callable[[Sequence[Delivery]], Awaitable[bool]]
+        self, piece: list[Seen], look: Callable[[Sequence[Taken]], Awaitable[bool]]
     ) -> bool:
         try:
             return await look(piece)

@@ -97,6 +97,9 @@ class House:
     def dead_letter(self, queue: Queue, span: Span, reason: str) -> None:
         self.letters += [(number, reason) for number in sequences(span)]
 
+    def dead_letter_as(self, queue: Queue, span: Span, reason: str, shown: Block) -> None:
+        self.dead_letter(queue, span, reason)
+
     def drop_queue(self, queue: Queue) -> None:
         self.dropped.append(queue)
 

@@ -71,9 +71,21 @@ class Once:
     def sequence(self) -> int:
         return self._delivery.sequence
 
+    @property
+    def age_s(self) -> float:
+        return self._delivery.age_s
+
+    @property
+    def time_to_live_s(self) -> float | None:
+        return self._delivery.time_to_live_s
+
     def ack(self) -> None:
         self._settle()
         self._delivery.ack()
+
+    def expire(self, original: Message) -> None:
+        self._settle()
+        self._delivery.expire(original)
 
     def nack(self, *, requeue: bool) -> None:
         self._settle()

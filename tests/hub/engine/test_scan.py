@@ -14,11 +14,11 @@ from warren.core.server.listener import Listener
 from warren.core.store.memory import LateStore, MemoryStore
 from warren.hub.engine import scan as scan_module
 from warren.hub.engine.embedded import EmbeddedEngine
-from warren.hub.engine.port import Delivery, Properties, QueueSpec
+from warren.hub.engine.port import Properties, QueueSpec, Taken
 
 from ..support import until
 
-Look = Callable[[Sequence[Delivery]], Awaitable[bool]]
+Look = Callable[[Sequence[Taken]], Awaitable[bool]]
 WAIT_S = 10.0
 
 
@@ -63,7 +63,7 @@ class Looker:
     def shown(self) -> list[bytes]:
         return [body for piece in self.pieces for body in piece]
 
-    async def __call__(self, piece: Sequence[Delivery]) -> bool:
+    async def __call__(self, piece: Sequence[Taken]) -> bool:
         self.pieces.append([one.message.body for one in piece])
         for one in piece:
             if one.message.body in self.acked:
@@ -120,7 +120,7 @@ async def test_the_limit_and_the_end(house: House) -> None:
 async def test_a_look_that_fails_loses_nothing(house: House) -> None:
     await house.publish(b"1", b"2", b"3")
 
-    async def look(piece: Sequence[Delivery]) -> bool:
+    async def look(piece: Sequence[Taken]) -> bool:
         piece[1].ack()
         raise RuntimeError("no")
 
@@ -131,9 +131,9 @@ async def test_a_look_that_fails_loses_nothing(house: House) -> None:
 
 async def test_an_ack_after_the_look_is_too_late(house: House) -> None:
     await house.publish(b"1")
-    kept: list[Delivery] = []
+    kept: list[Taken] = []
 
-    async def look(piece: Sequence[Delivery]) -> bool:
+    async def look(piece: Sequence[Taken]) -> bool:
         kept.extend(piece)
         return True
 
@@ -149,7 +149,7 @@ async def test_a_rejected_one_is_a_dead_letter(house: House) -> None:
     await house.engine.declare_queue("/", QueueSpec("other"))
     await house.publish(b"1", b"2")
 
-    async def look(piece: Sequence[Delivery]) -> bool:
+    async def look(piece: Sequence[Taken]) -> bool:
         piece[0].nack(requeue=False)
         piece[1].nack(requeue=True)
         return True
@@ -169,7 +169,7 @@ async def test_others_go_on_and_a_second_scan_waits(house: House) -> None:
     seen: list[str] = []
 
     async def scan(name: str) -> None:
-        async def look(piece: Sequence[Delivery]) -> bool:
+        async def look(piece: Sequence[Taken]) -> bool:
             seen.append(name)
             await house.publish(b"new")
             return True
@@ -194,7 +194,7 @@ async def test_delivery_limits_do_not_count_it(house: House) -> None:
 async def test_a_queue_that_is_deleted_meanwhile(house: House) -> None:
     await house.publish(b"1", b"2")
 
-    async def look(piece: Sequence[Delivery]) -> bool:
+    async def look(piece: Sequence[Taken]) -> bool:
         await house.engine.delete_queue("/", "q")
         piece[0].ack()
         return True
@@ -244,7 +244,7 @@ async def test_a_long_look_does_not_fill_memory(monkeypatch: pytest.MonkeyPatch)
         block.place = object()
     resident = []
 
-    async def look(piece: Sequence[Delivery]) -> bool:
+    async def look(piece: Sequence[Taken]) -> bool:
         resident.append(sum(block.resident for block in store._written))
         return True
 
@@ -263,12 +263,12 @@ async def test_many_are_put_back_in_slices(
     monkeypatch.setattr(scan_module, "SLICE", 10)
     bodies = [b"%d" % number for number in range(25)]
     await house.publish(*bodies)
-    got: list[Delivery] = []
+    got: list[Taken] = []
 
     async def gone() -> None:
         raise AssertionError
 
-    async def look(piece: Sequence[Delivery]) -> bool:
+    async def look(piece: Sequence[Taken]) -> bool:
         if is_read:
             await house.engine.consume("/", "q", prefetch=0, on_delivery=got.append, on_cancel=gone)
         return True
