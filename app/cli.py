@@ -144,6 +144,63 @@ def verify(data: str | None) -> int:
     return 0 if run_verify(_data(data)) else DAMAGED
 
 
+@warren.group(
+    help="List, export and put back what a stopped server keeps and can't serve: messages whose "
+    "queue's definition was lost, and definitions that refer to something that was.",
+)
+def repair() -> None:
+    pass
+
+
+@repair.command("list", help="Say what there is; changes nothing.")
+@_option("data")
+def repair_list(data: str | None) -> int:
+    from .repair import show
+
+    show(_data(data))
+    return 0
+
+
+@repair.command("export", help="Write the messages of QUEUE_ID as JSON, one a line.")
+@_option("data")
+@click.option("--file", default="-", metavar="FILE", help="Write to this file instead.")
+@click.argument("queue_id", type=int)
+def repair_export(data: str | None, file: str, queue_id: int) -> int:
+    from .repair import export
+
+    export(_data(data), queue_id, file)
+    return 0
+
+
+@repair.command(
+    "restore",
+    help="Put the messages of QUEUE_ID at the end of a durable queue, which is made if there is "
+    "none of that name. They count as published now.",
+)
+@_option("data")
+@click.option("--queue", required=True, metavar="NAME", help="The queue's name.")
+@click.option("--vhost", default="/", show_default=True, metavar="NAME", help="Where it is.")
+@click.argument("queue_id", type=int)
+def repair_restore(data: str | None, queue: str, vhost: str, queue_id: int) -> int:
+    from .repair import restore
+
+    moved = restore(_data(data), queue_id, vhost, queue)
+    click.echo(f"{moved} messages are in queue '{queue}' in vhost '{vhost}' now")
+    return 0
+
+
+@repair.command(
+    "discard", help="Delete what is listed for good: a QUEUE_ID, or `definitions` for those."
+)
+@_option("data")
+@click.argument("what")
+def repair_discard(data: str | None, what: str) -> int:
+    from .repair import discard
+
+    discard(_data(data), what)
+    return 0
+
+
 @warren.command(
     help="Check any WebSub hub: publishes to it, subscribes at it, and says which rules it keeps. "
     "Exit code 1 if it breaks one that a hub MUST keep.",

@@ -1,4 +1,5 @@
-"""`warren verify`: checks every byte of a stopped server's log and says what it found."""
+"""`warren verify`: checks every byte of a stopped server's log and says what it found, and what of
+it can't be served."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ import click
 
 from ..core.errors import ConfigError
 from ..core.store.disk import RealDisk
-from ..core.store.offline import LOG, verify
+from ..core.store.offline import LOG, OfflineLog, verify
 from .data_directory import held
+from .repair import lines
 
 
 def run(data: str) -> bool:
@@ -22,13 +24,25 @@ def run(data: str) -> bool:
         raise ConfigError(f"{data}: no data of a server; give the directory that it ran with")
     files = records = size = faults = 0
     with held(data):
-        for finding in verify(RealDisk(folder)):
+        disk = RealDisk(folder)
+        for finding in verify(disk):
             files += 1
             records += finding.records
             size += finding.size
             faults += len(finding.faults)
             state = "ok" if not finding.faults else "; ".join(finding.faults)
             click.echo(f"{finding.name}: {finding.records} records, {finding.size} bytes: {state}")
+        left_over = _left_over(disk)
+        for line in left_over:
+            click.echo(line)
+        faults += len(left_over)
     verdict = "all sound" if not faults else f"{faults} faults"
     click.echo(f"{files} files, {records} records, {size} bytes: {verdict}")
     return not faults
+
+
+def _left_over(disk: RealDisk) -> list[str]:
+    try:
+        return list(lines(OfflineLog(disk)))
+    except ConfigError as error:
+        return [f"no start is possible: {error}"]

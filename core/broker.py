@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -23,7 +23,7 @@ from .clock_steps import ClockSteps
 from .consumer_timeout import ConsumerTimeouts
 from .definitions.facts import Facts
 from .definitions.keeper import UserKeeper
-from .definitions.restore import restore
+from .definitions.restore import end_orphans, restore
 from .errors import ConnectionFault
 from .limits import Occupancy
 from .mover import DeadLetter, MoveGroup, Mover
@@ -104,6 +104,8 @@ class Broker:
         self.alarms = Alarms(self.memory)
         self.now_ms = self.clock.now_ms()
         self.vhosts: dict[str, VirtualHost] = {}
+        self.set_aside: Mapping[bytes, str] = {}
+        """Definitions that are kept and not in force, by key, and what is wrong with each."""
         self.outgoing: list[Outgoing] = []
         self.connections: dict[Connection, None] = {}
         self.occupancy = Occupancy()
@@ -138,15 +140,17 @@ class Broker:
         """Takes over what the store has kept, virtual hosts, users, queues and all; from now on
         changes of users are kept too.
 
-        False if the store is new: then `set_up` is next. Raises `ConfigError` naming a
-        definition that is damaged or refers to something that is missing.
+        False if the store is new: then `set_up` is next. What can't be used of it is set aside.
+        Raises `ConfigError` naming a definition that must not be, see `definitions/restore.py`.
         """
         known = bool(self.store.definitions)
         if known:
             self.clock_steps.restore()
-            restore(self)
+            self.set_aside = restore(self)
         self.users.keeper = UserKeeper(self.store, self.vhosts)
         self.store.restored()
+        if known:
+            end_orphans(self)
         return known
 
     def set_up(self, user: str, password: str) -> int:

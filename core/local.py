@@ -95,7 +95,7 @@ class LocalDelivery:
         self._span = span
         self._released = False
         # Made at once: the block may leave memory before the application looks.
-        self.message = _message(shown)
+        self.message = message_of(shown)
 
     @property
     def sequence(self) -> int:
@@ -141,7 +141,7 @@ class LocalDelivery:
         self._consumer.queue.requeue(self._span)
 
 
-def _message(span: Span) -> Message:
+def message_of(span: Span) -> Message:
     block, index = span.run.block, span.run.index(span.low)
     exchange, key = split_envelope(block.envelope(index))
     properties = wire.decode(block.properties(index))

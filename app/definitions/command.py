@@ -28,19 +28,20 @@ def export_definitions(data: str, file: str) -> None:
     """
     from .export import exported
 
-    with _opened(data) as log:
+    with opened(data) as log:
         raw = exported(log.definitions)
     if file == STANDARD:
         sys.stdout.buffer.write(raw)
         sys.stdout.buffer.flush()
         return
     try:
-        _write(file, raw)
+        write_private(file, raw)
     except OSError as error:
         raise ConfigError(f"file {file}: {error.strerror}") from error
 
 
-def _write(file: str, raw: bytes) -> None:
+def write_private(file: str, raw: bytes) -> None:
+    """Writes a file that only its owner can read. Raises `OSError`."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(descriptor, "wb") as target:
         target.write(raw)
@@ -57,7 +58,7 @@ def import_definitions(data: str, file: str) -> int:
     # What a start would warn of is warned of at the next start.
     logging.getLogger("warren").addHandler(logging.NullHandler())
     raw = _read(file)
-    with _opened(data) as log:
+    with opened(data) as log:
         try:
             changes = merged(log.definitions, parse(raw))
         except ConfigError as error:
@@ -82,7 +83,7 @@ def _read(file: str) -> bytes:
 
 
 @contextmanager
-def _opened(data: str) -> Iterator[OfflineLog]:
+def opened(data: str) -> Iterator[OfflineLog]:
     """Does not make the directory if it is missing."""
     from ...core.store.offline import open_offline
 

@@ -148,13 +148,17 @@ class _Target:
 
     def check(self) -> None:
         """Makes all of it, as the next start will."""
-        store = MemoryStore()
-        store.definitions = {key: found.value() for key, found in self._wanted.items()}
         try:
-            Broker(Users(), store=store).restore()
+            after = _set_aside({key: found.value() for key, found in self._wanted.items()})
         except BadDefinition as error:
             place = self._places.get(error.key)
             raise ConfigError(f"{place}: {error}" if place else str(error)) from error
+        before = _set_aside(self._current) if after else {}
+        for key, complaint in after.items():
+            if key in self._places:
+                raise ConfigError(f"{self._places[key]}: {complaint}")
+            if key not in before:  # what is damaged must not stop a file that mends it
+                raise ConfigError(complaint)
 
     def changes(self) -> dict[bytes, bytes | None]:
         changes: dict[bytes, bytes | None]
@@ -184,3 +188,12 @@ def _still_used(queue: QueueDefinition) -> ConfigError:
         f"vhosts: '{queue.vhost}' is not among them and still has queue {queue.name!r}, whose "
         f"messages would be lost; leave it in, or delete its queues while the server runs"
     )
+
+
+def _set_aside(definitions: Mapping[bytes, bytes]) -> Mapping[bytes, str]:
+    """What a start with these would not put into force. Raises `BadDefinition`."""
+    store = MemoryStore()
+    store.definitions = dict(definitions)
+    broker = Broker(Users(), store=store)
+    broker.restore()
+    return broker.set_aside

@@ -35,25 +35,30 @@ Found = TypeVar("Found", bound=Definition)
 
 
 class BadDefinition(ConfigError):
-    """What is kept under `key` can't be used."""
+    """What is kept under `key` can't be used, though the others can be."""
 
     def __init__(self, key: bytes, explanation: str) -> None:
         super().__init__(explanation)
         self.key = key
 
 
+class NewerDefinition(BadDefinition):
+    """It was written by a newer Warren; to go on without it could give away rights."""
+
+
 def decode(key: bytes, value: bytes) -> Definition:
-    """Raises `BadDefinition` naming the definition if it is damaged or from a newer Warren."""
+    """Raises `BadDefinition` naming the definition if it is damaged, `NewerDefinition` if it is
+    from a newer Warren."""
     read = _READERS.get(key[0]) if key else None
     if read is None:
-        raise BadDefinition(
+        raise NewerDefinition(
             key,
             f"definition {shown(key)} is of a kind that this Warren does not know; "
             f"start the newer one that wrote it",
         )
     newest = _NEWEST.get(key[0], VERSION)
     if value[:1] > newest:
-        raise BadDefinition(
+        raise NewerDefinition(
             key,
             f"definition {shown(key)} has version {value[0]}, this Warren knows up to "
             f"{newest[0]}; start the newer one that wrote it",

@@ -1,7 +1,8 @@
 """Makes virtual hosts, users, exchanges, queues and bindings of what the store has kept.
 
 Nothing is written and nothing is sent. Kind after kind is made, so the order of the definitions
-decides only which one stands before another of its kind.
+decides only which one stands before another of its kind. One that can't be used, because it or
+what it refers to was damaged, is set aside: it stays in the store and is tried again at each start.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..route.binding import Destination
 from ..route.delayed import DelayedExchange
 from ..route.registry import make
 from ..vhost import VirtualHost
-from .decode import BadDefinition, decode
+from .decode import BadDefinition, NewerDefinition, decode
 from .facts import exchange_owner, queue_owner
 from .keys import Kind, is_fact
 from .kinds import (
@@ -47,11 +48,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def restore(broker: Broker) -> None:
+def restore(broker: Broker) -> dict[bytes, str]:
     """Replaces the virtual hosts of a broker that has no users, and adds users.
 
-    Raises `BadDefinition` naming a definition that can't be decoded, refers to something that is
-    missing, or asks for what this Warren does not know; messages have not been asked for then.
+    Gives what was set aside: keys of definitions and what is wrong with each. Raises
+    `BadDefinition` for one that a newer Warren wrote, or that takes rights and can't be put into
+    force; messages have not been asked for then.
     """
     restored = _Restored(broker)
     with _nothing_collected(), ExitStack() as paused:
@@ -66,8 +68,15 @@ def restore(broker: Broker) -> None:
         for queue in (*vhost.inner_queues.values(), *vhost.queues.values()):
             held = broker.store.recovered(queue, ranks=queue.ranks, in_order=queue.in_order)
             queue.recover(held)
-    if not broker.store.is_damaged:
-        broker.facts.end_orphans(set(_owners(restored.vhosts)))
+    return restored.set_aside
+
+
+def end_orphans(broker: Broker) -> None:
+    """Ends facts whose queue or exchange is gone; not while something that they may belong to is
+    damaged, set aside or in quarantine."""
+    store = broker.store
+    if not (store.is_damaged or broker.set_aside or store.quarantine):
+        broker.facts.end_orphans(set(_owners(broker.vhosts)))
 
 
 def _give_left(vhost: VirtualHost) -> None:
@@ -105,6 +114,10 @@ _ORDER = (
     Kind.BINDING,
 )  # fmt: skip
 _UNKNOWN = len(_ORDER)
+_TAKING_RIGHTS = frozenset(
+    (Kind.VHOST_LIMITS, Kind.USER_LIMITS, Kind.TOPIC_PERMISSION, Kind.OPERATOR_POLICY)
+)
+"""To go on without one of these would allow what somebody has forbidden."""
 _PLACES = {kind.value: _ORDER.index(kind) for kind in _ORDER}
 
 
@@ -123,18 +136,30 @@ class _Restored:
 
     def __init__(self, broker: Broker) -> None:
         self.vhosts: dict[str, VirtualHost] = {}
+        self.set_aside: dict[bytes, str] = {}
         self._broker = broker
 
     def make(self, paused: ExitStack) -> None:
         definitions = self._broker.store.definitions
         for key in _by_kind(definitions):
-            definition = decode(key, definitions[key])
             try:
-                self._make(definition, paused)
-            except PolicyError as error:
-                raise BadDefinition(key, str(error)) from error  # names the policy
-            except (AuthError, ChannelError, ConfigError) as error:
-                raise BadDefinition(key, f"{described(definition)}: {error}") from error
+                self._make_one(key, definitions[key], paused)
+            except NewerDefinition:
+                raise
+            except BadDefinition as error:
+                if key[0] in _TAKING_RIGHTS and not isinstance(error.__cause__, _Missing):
+                    raise
+                logger.error("%s; it is kept and not in force, see `warren repair`", error)
+                self.set_aside[key] = str(error)
+
+    def _make_one(self, key: bytes, value: bytes, paused: ExitStack) -> None:
+        definition = decode(key, value)
+        try:
+            self._make(definition, paused)
+        except PolicyError as error:
+            raise BadDefinition(key, str(error)) from error  # names the policy
+        except (AuthError, ChannelError, ConfigError) as error:
+            raise BadDefinition(key, f"{described(definition)}: {error}") from error
 
     def _make(self, definition: Definition, paused: ExitStack) -> None:
         match definition:
@@ -149,9 +174,11 @@ class _Restored:
             case UserDefinition():
                 self._broker.users.add_hashed(*definition)
             case UserLimitsDefinition(user, limits):
+                self._user(user)
                 whose = f"user '{user}'"
                 self._broker.users.set_limits(user, checked(whose, USER_LIMITS, limits))
             case TopicPermissionDefinition():
+                self._user(definition.user)
                 self._vhost(definition.vhost)
                 self._broker.users.set_topic_permission(*definition)
             case VhostLimitsDefinition(vhost, limits):
@@ -203,6 +230,10 @@ class _Restored:
             raise _missing(missing, name)
         vhost.attach(source, destination, found.routing_key, found.arguments)
 
+    def _user(self, name: str) -> None:
+        if self._broker.users.get(name) is None:
+            raise _missing("user", name)
+
     def _vhost(self, name: str) -> VirtualHost:
         vhost = self.vhosts.get(name)
         if vhost is None:
@@ -210,5 +241,9 @@ class _Restored:
         return vhost
 
 
-def _missing(kind: str, name: str) -> ConfigError:
-    return ConfigError(f"there is no {kind} '{name}'")
+class _Missing(ConfigError):
+    """What a definition refers to is not there."""
+
+
+def _missing(kind: str, name: str) -> _Missing:
+    return _Missing(f"there is no {kind} '{name}'")

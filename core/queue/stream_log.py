@@ -106,7 +106,10 @@ class StreamLog:
         self.on_commit()
 
     def recover(self, held: Sequence[Cold | Span]) -> None:
-        """Takes in what an earlier process left, oldest first."""
+        """Takes in what an earlier process left, oldest first. What is missing was in front: of
+        all that was lost behind a message the store has kept the place."""
+        known = sum(part.count for part in held)
+        self.first = self.end = max(self.first, self._broker.store.next_offset(self._queue) - known)
         for part in held:
             if isinstance(part, Cold):
                 self._unweighed = True

@@ -12,7 +12,7 @@ import errno
 import logging
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ..block import Block, Cold, Ledger, Run, Span
@@ -23,8 +23,9 @@ from .disk import Disk
 from .keeper import Keeper
 from .mover import SegmentMover
 from .pages import Pages
-from .part import Kept, Segment
+from .part import Kept, Part, Segment
 from .port import BEHIND_BYTES, Browsed, QueueIdentity, Split
+from .quarantine import set_aside_files
 from .record import FILE_HEADER_BYTES, HEAD_BYTES, FileHeader, Flags, Kind, Piece
 from .recovery import KIND, Recovery, closing
 from .reserve import Reserve
@@ -56,8 +57,8 @@ class DurableStore:
     thing after another, which is what tests and offline tools want.
 
     Raises:
-        ConfigError: the directory holds something else, is damaged in a header or was written
-            by a newer Warren; nothing has been changed then.
+        ConfigError: the directory holds something else or was written by a newer Warren; nothing
+            has been changed then.
     """
 
     def __init__(
@@ -95,6 +96,8 @@ class DurableStore:
         mover = SegmentMover(disk, self._worker, self, self._pages.reader)
         self._keeper = Keeper(disk, self._worker, self, mover, state.checkpoint)
         self._claimed: set[int] = set()
+        self._unclaimed: set[int] = set()
+        self._parts: dict[int, list[Part]] | None = None
         self._settling = Settling()
         self._new_marks: dict[int, int] = {}
         self._mark_commit = 0
@@ -211,32 +214,44 @@ class DurableStore:
         self, queue: QueueIdentity, *, ranks: bool = False, in_order: bool = False
     ) -> Sequence[Cold | Span]:
         self._claimed.add(queue.id)
-        parts = [
-            segment.parts[queue.id]
-            for segment in self.segments.values()
-            if queue.id in segment.parts
-        ]
-        return self._pages.recovered(parts, ranks=ranks, in_order=in_order)
+        return self._pages.recovered(self._parts_of(queue), ranks=ranks, in_order=in_order)
+
+    def next_offset(self, queue: QueueIdentity) -> int:
+        return max((part.next_offset for part in self._parts_of(queue)), default=0)
+
+    def _parts_of(self, queue: QueueIdentity) -> list[Part]:
+        if self._parts is None:
+            self._parts = parts_by_queue(self.segments.values())
+        return self._parts.get(queue.id, [])
 
     def spans_now(self, cold: Cold) -> Sequence[Span]:
         return self._pages.spans_now(cold)
 
     def restored(self) -> None:
-        for segment in self.segments.values():
-            for part in list(segment.parts.values()):
-                if part.queue_id in self._claimed:
-                    continue
-                if self.is_damaged:
-                    logger.error(
-                        "%d messages of a queue whose definition is damaged are kept (queue id %d)",
-                        part.left, part.queue_id,
-                    )  # fmt: skip
-                elif segment is not self._open:
-                    part.clear()
+        held = {key for segment in self.segments.values() for key in segment.parts}
+        self._unclaimed = held - self._claimed
         self._claimed.clear()
+        self._parts = None
+        for queue_id, count in self.quarantine.items():
+            logger.error(
+                "%d messages belong to no queue (queue id %d): its definition was lost; they are "
+                "kept, see `warren repair`", count, queue_id,
+            )  # fmt: skip
+
+    @property
+    def quarantine(self) -> Mapping[int, int]:
+        counts = dict.fromkeys(self._unclaimed, 0)
+        for segment in self.segments.values():
+            for queue_id in counts.keys() & segment.parts.keys():
+                counts[queue_id] += segment.parts[queue_id].left
+        return {queue_id: count for queue_id, count in counts.items() if count}
+
+    def set_aside_files(self) -> Mapping[str, int]:
+        return set_aside_files(self._disk)
 
     def drop(self, queue: QueueIdentity) -> None:
         self._unlooked = True
+        self._unclaimed.discard(queue.id)
         self._settling.forget(queue.id)
         self._new_marks.pop(queue.id, None)
         self.marks.pop(queue.id, None)
@@ -393,7 +408,8 @@ class DurableStore:
         return self._last_number
 
     def roll(self) -> None:
-        """Goes on in a new segment, and a checkpoint follows."""
+        """Messages have moved: goes on in a new segment, and a checkpoint follows."""
+        self._parts = None
         self._roll()
 
     def _next_segment_bytes(self) -> int:
@@ -505,6 +521,14 @@ class DurableStore:
         self.refused = sys.maxsize
         self._callback()
         self._on_failure(error)
+
+
+def parts_by_queue(segments: Iterable[Segment]) -> dict[int, list[Part]]:
+    found: dict[int, list[Part]] = {}
+    for segment in segments:
+        for part in segment.parts.values():
+            found.setdefault(part.queue_id, []).append(part)
+    return found
 
 
 def _first_sequence(known: int, clock: Clock) -> int:

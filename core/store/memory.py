@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 
@@ -65,11 +65,21 @@ class MemoryStore:
     ) -> Sequence[Cold | Span]:
         return ()
 
+    def next_offset(self, queue: QueueIdentity) -> int:
+        return 0
+
     def spans_now(self, cold: Cold) -> Sequence[Span]:
         raise AssertionError("nothing in memory is cold")
 
     def restored(self) -> None:
         """Nothing was written."""
+
+    @property
+    def quarantine(self) -> Mapping[int, int]:
+        return {}
+
+    def set_aside_files(self) -> Mapping[str, int]:
+        return {}
 
     def drop(self, queue: QueueIdentity) -> None:
         """Nothing was written."""

@@ -325,7 +325,7 @@ class _Copier:
         """One new record; `base` is the number of the old record's first message."""
         first, count = interval
         offset = self._copy.end
-        sealed = seal(self._copy.number, offset, Kind.MESSAGES, Flags.NONE, base + first, body)
+        sealed = seal(self._copy.number, offset, Kind.MESSAGES, Flags.MOVED, base + first, body)
         place = self._copy.number, offset, self._put(sealed)
         for held in chosen:
             self._copy.records.setdefault(held.id, []).append(

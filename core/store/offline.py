@@ -1,19 +1,30 @@
-"""The log of a stopped server: its definitions, read and changed, and a look at every byte."""
+"""The log of a stopped server: definitions and messages, read and changed, and a look at every
+byte."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from ..block import Cold, Run, Span
+from ..clock import SystemClock
 from ..errors import ConfigError
 from .checkpoint import SUFFIX as STATE_SUFFIX
 from .checkpoint import decode
 from .disk import Disk, RealDisk
-from .log import DurableStore
-from .record import FILE_HEADER_BYTES, Gap, read_file_header, scan
+from .log import DurableStore, parts_by_queue
+from .pages import Pages
+from .part import Stretch
+from .record import FILE_HEADER_BYTES, DamagedHeader, Gap, read_file_header, scan
 from .recovery import SUFFIX as LOG_SUFFIX
 from .recovery import Recovery
+from .work import Worker
+from .writer import Writer
 
 LOG = "log"
 """The store's folder in a data directory."""
@@ -24,15 +35,59 @@ class OfflineLog:
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self.definitions: Mapping[bytes, bytes] = Recovery(disk, read_only=True).run().definitions
+        state = Recovery(disk, read_only=True).run()
+        self.definitions: Mapping[bytes, bytes] = state.definitions
+        self._parts = parts_by_queue(state.segments.values())
+
+    def counts(self) -> dict[int, int]:
+        """How many messages each queue id has."""
+        counts = {key: sum(part.left for part in parts) for key, parts in self._parts.items()}
+        return {queue_id: count for queue_id, count in counts.items() if count}
+
+    def messages(self, queue_id: int) -> Iterator[Span]:
+        """What can be read of a queue's messages, oldest first; changes nothing."""
+        worker = Worker()
+        writer = Writer(self._disk, lambda *_: None, worker.failed, lambda: False)
+        pages = Pages(self._disk, worker, writer, SystemClock(), {})
+        parts = self._parts.get(queue_id, [])
+        for cold in pages.recovered(parts, in_order=True):
+            assert isinstance(cold, Cold)
+            yield from _thawed(cold, pages, worker.deliver)
+        pages.close()
+
+    def move(self, queue_id: int, target: int, changes: Mapping[bytes, bytes]) -> int:
+        """Makes new messages of another queue of what can be read of one, after these definitions;
+        gives how many. A crash leaves each of them in one of the two. Raises `OSError`."""
+        moved = 0
+        with self._open() as store:
+            old, new = _Identity(queue_id), _Identity(target)
+            for key, value in changes.items():
+                store.define(key, value)
+            for cold in store.recovered(old, in_order=True):
+                assert isinstance(cold, Cold)
+                for span in _thawed(cold, store, store.turned):
+                    _move(store, span, old, new)
+                    moved += span.count
+        return moved
+
+    def drop(self, queue_id: int) -> None:
+        """Ends all messages of a queue id. Raises `OSError`."""
+        with self._open() as store:
+            store.drop(_Identity(queue_id))
 
     def change(self, changes: Mapping[bytes, bytes | None]) -> None:
         """All of them or none; they are kept when this returns. Raises `OSError`."""
-        failures: list[OSError] = []
-        store = DurableStore(self._disk, on_failure=failures.append)
-        with store.together():
+        with self._open() as store, store.together():
             for key, value in changes.items():
                 store.define(key, value)
+        self.definitions = dict(store.definitions)
+
+    @contextmanager
+    def _open(self) -> Iterator[DurableStore]:
+        """What is done inside is kept afterwards. Raises `OSError`."""
+        failures: list[OSError] = []
+        store = DurableStore(self._disk, on_failure=failures.append)
+        yield store
         store.request()
         store.turned()
         refused = bool(store.barrier())
@@ -41,7 +96,6 @@ class OfflineLog:
             raise failures[0]
         if refused:
             raise OSError("the disk is full")
-        self.definitions = dict(store.definitions)
 
     def close(self) -> None:
         """Nothing is held open between calls."""
@@ -55,6 +109,42 @@ def open_offline(directory: Path) -> OfflineLog:
     if not (directory / LOG).is_dir():
         raise ConfigError(f"{directory}: no data of a server; give the directory that it ran with")
     return OfflineLog(RealDisk(directory / LOG))
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """A queue as the store knows it."""
+
+    id: int
+    durable: bool = True
+    is_read: bool = False
+
+
+class _Thawing(Protocol):
+    def thaw(self, cold: Cold, ready: Callable[[Sequence[Span]], None]) -> None: ...
+
+
+def _thawed(cold: Cold, store: _Thawing, deliver: Callable[[], object]) -> Iterator[Span]:
+    """The messages of a stretch, a megabyte at a time; they are let go of when the next is read."""
+    assert isinstance(cold.place, Stretch)
+    part = cold.place.part
+    while cold.count:
+        read: list[Span] = []
+        store.thaw(cold, read.extend)
+        deliver()
+        yield from read
+        part.runs.clear()
+
+
+def _move(store: DurableStore, span: Span, old: _Identity, new: _Identity) -> None:
+    run = span.run
+    block = copy(run.block)
+    block.sequence = store.reserve(block.count)
+    block.place = None
+    chosen = array("I", [run.index(at) for at in range(span.low, span.high)])
+    with store.together():
+        store.append(block, [(new, Run(block, chosen))])
+        store.settle(old, span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +176,16 @@ def _read(disk: Disk, name: str) -> bytes:
 
 
 def _verify_segment(name: str, data: bytes, *, is_last: bool) -> Finding:
+    faults = []
     try:
-        header = read_file_header(name, data)
+        read_file_header(name, data)
+    except DamagedHeader as error:
+        faults.append(str(error))  # Its records are checked by themselves.
     except ConfigError as error:
         return Finding(name, 0, len(data), (str(error),))
-    faults = []
+    number = int(name.removesuffix(LOG_SUFFIX))
     records, end = 0, FILE_HEADER_BYTES
-    for found in scan(header.number, memoryview(data)):
+    for found in scan(number, memoryview(data)):
         if isinstance(found, Gap):
             faults.append(f"bytes {found.start} to {found.end - 1} are damaged")
         else:

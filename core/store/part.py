@@ -20,6 +20,8 @@ ENTRY = 3
 """Numbers an index has for each record."""
 _TIMED, _RANKED = 1 << 63, 1 << 31
 _COUNT = 0x7FFFFFFF
+INTERVAL_MAX = 0x7FFFFFFF
+"""How far the first and the last number of an entry may be apart, and how many it may count."""
 
 
 class Entry:

@@ -98,12 +98,24 @@ class Store(Protocol):
         made from its definition. `ranks` if the queue orders by priority; for `in_order` see
         `chill`."""
 
+    def next_offset(self, queue: QueueIdentity) -> int:
+        """The number that the next message of a queue gets which numbers its messages, as far as
+        what is left of it says; 0 if that says nothing. For the start, as `recovered`."""
+
     def spans_now(self, cold: Cold) -> Sequence[Span]:
         """All of a stretch as spans at once, though not resident: for queues whose rules look at
         every message. Reads the disk, so it is for the start."""
 
     def restored(self) -> None:
-        """All definitions were made into queues: what is left of others is let go."""
+        """All definitions were made into queues: what belongs to none of them is told."""
+
+    @property
+    def quarantine(self) -> Mapping[int, int]:
+        """Messages that nobody has asked for with `recovered`, counted by queue id: their queue's
+        definition was lost. They are kept until `drop` ends them."""
+
+    def set_aside_files(self) -> Mapping[str, int]:
+        """Files with damaged bytes that were copied aside, and their sizes; reads the disk."""
 
     def drop(self, queue: QueueIdentity) -> None:
         """The queue has ended, and with it all that was kept for it."""

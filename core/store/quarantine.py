@@ -9,6 +9,8 @@ from .part import segment_name
 
 logger = logging.getLogger(__name__)
 
+SUFFIX = ".damaged"
+
 
 def set_aside(disk: Disk, segment: int, offset: int, data: memoryview) -> bool:
     """Keeps a copy of the bytes at this place as a file of their own.
@@ -33,7 +35,20 @@ def set_aside(disk: Disk, segment: int, offset: int, data: memoryview) -> bool:
 
 
 def damaged_name(segment: int, offset: int) -> str:
-    return f"{segment:012d}-{offset}.damaged"
+    return f"{segment:012d}-{offset}{SUFFIX}"
+
+
+def set_aside_files(disk: Disk) -> dict[str, int]:
+    """The copies that there are, by name, with their sizes in bytes. Raises `OSError`."""
+    return {name: _size(disk, name) for name in disk.names() if name.endswith(SUFFIX)}
+
+
+def _size(disk: Disk, name: str) -> int:
+    file = disk.open(name)
+    try:
+        return file.size()
+    finally:
+        file.close()
 
 
 def _read(disk: Disk, name: str) -> bytes:

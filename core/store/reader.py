@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 from array import array
 from collections import OrderedDict, deque
+from collections.abc import Iterator
 from threading import Lock
 
 from . import entries
 from .codec import read_offsets, read_shares
 from .disk import Disk, File
-from .part import Index, segment_name
-from .record import COLD, HEAD_BYTES, Kind, Record, counting, read_record, scan
+from .part import INTERVAL_MAX, Index, segment_name
+from .record import COLD, HEAD_BYTES, Flags, Kind, Record, counting, read_record, scan
 
 logger = logging.getLogger(__name__)
 
@@ -116,13 +117,26 @@ class Reader:
             file = self._file(segment)
             data = memoryview(file.read(0, file.size()))
         index = Index()
-        expected = 0
+        expected, is_moved = 0, data[: len(COLD)] == COLD
         for record in counting(scan(segment, data)):
             if record.kind == Kind.MESSAGES:
                 expected = add_to_index(index, record, queue_id, expected)
-        if data[: len(COLD)] == COLD:
+                is_moved |= bool(record.flags & Flags.MOVED)
+        if is_moved:
             _sort(index)  # a move puts the records of one holder side by side
         return index
+
+
+def lost_places(before: int, after: int, count: int) -> Iterator[tuple[int, int, int]]:
+    """Places for `count` messages that were lost between two records, as first number, last
+    number and count of each. Numbers begin anew with each process, far above the former ones: an
+    index entry holds no such interval, and need not, since nothing else lies in it."""
+    first = before + 1
+    while count > 0:
+        held = min(count, INTERVAL_MAX)
+        last = max(first, min(after - 1, first + INTERVAL_MAX))
+        yield first, last, held
+        first, count = last + 1, count - held
 
 
 def _sort(index: Index) -> None:
@@ -144,8 +158,9 @@ def add_to_index(index: Index, record: Record, queue_id: int, expected: int = 0)
             held = len(chosen) if chosen else count
             offset = dict(read_offsets(record.body)).get(queue_id, 0)
             if 0 < expected < offset:
-                before = index[len(index) - 1].last + 1
-                index.add(before, max(before, first - 1), offset - expected, 0, 0, special=0)
+                before = index[len(index) - 1].last
+                for lost in lost_places(before, first, offset - expected):
+                    index.add(*lost, 0, 0, special=0)
             size = record.end - record.offset
             index.add(first, last, held, record.offset, size, special=special)
             expected = offset + held

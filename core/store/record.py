@@ -48,12 +48,17 @@ class Kind(IntEnum):
 
 
 class Flags(IntFlag):
-    """Records of a group count only if the group is whole: its first and last are marked."""
+    """Records of a group count only if the group is whole: its first and last are marked.
+
+    Copies that compaction made are marked one by one, so that a file whose header is damaged can
+    still be told from a segment of the log.
+    """
 
     NONE = 0
     GROUPED = 1
     FIRST = 2
     LAST = 4
+    MOVED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +195,7 @@ def read_file_header(name: str, data: bytes | memoryview) -> FileHeader:
     """Raises `DamagedHeader`, or `ConfigError` for the format of a newer Warren."""
     raw = bytes(data[:FILE_HEADER_BYTES])
     if len(raw) < FILE_HEADER_BYTES or zlib.crc32(raw[:-4]) != _CRC.unpack(raw[-4:])[0]:
-        raise DamagedHeader(f"{name}: the file's header is damaged; nothing was changed")
+        raise DamagedHeader(f"{name}: the file's header is damaged")
     kind, version, _, store_id, number, _ = _FILE_HEADER.unpack_from(raw)
     if version > FORMAT_VERSION:
         raise ConfigError(

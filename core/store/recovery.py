@@ -19,7 +19,7 @@ from .codec import decode_messages, read_offsets, read_shares
 from .disk import FULL, Disk
 from .part import Index, Kept, Part, Segment, pairs, positions, segment_name
 from .quarantine import damaged_name, set_aside
-from .reader import DamagedRecord, Reader
+from .reader import DamagedRecord, Reader, lost_places
 from .record import (
     COLD,
     FILE_HEADER_BYTES,
@@ -57,8 +57,8 @@ class Recovery:
         self._is_new = True
 
     def run(self) -> State:
-        """Raises `ConfigError` for files that are not a store's, damaged headers and newer
-        formats, and `OSError`."""
+        """Raises `ConfigError` for files that are not a store's and newer formats, and
+        `OSError`."""
         found = checkpoint.read_newest(self._disk)
         numbers = sorted(_number(name) for name in self._disk.names() if name.endswith(SUFFIX))
         if found is not None:
@@ -93,10 +93,7 @@ class Recovery:
             raw = file.read(0, FILE_HEADER_BYTES)
             header = read_file_header(name, raw)
         except DamagedHeader:
-            listed = number in self.state.segments
-            if listed or any(file.read(FILE_HEADER_BYTES, file.size())):
-                raise
-            return KIND  # made, and the power or the space went before its header was there
+            return self._kind_without_header(number, file.read(0, file.size()))
         finally:
             file.close()
         if header.number != number or header.kind not in (KIND, COLD):
@@ -106,6 +103,18 @@ class Recovery:
         if header.store_id != self.store_id:
             raise ConfigError(f"{name}: belongs to another store; nothing was changed")
         return header.kind
+
+    def _kind_without_header(self, number: int, data: bytes) -> bytes:
+        """Records are checked by themselves, and say whether they were moved. Those of a segment
+        in the checkpoint are taken for moved, which costs acks a few bytes and nothing else."""
+        if not any(data):
+            return KIND  # made, and the power or the space went before its header was there
+        self._quarantine(Segment(number), 0, memoryview(data)[:FILE_HEADER_BYTES])
+        if number in self.state.segments:
+            return COLD
+        records = scan(number, memoryview(data))
+        moved = (record.flags & Flags.MOVED for record in records if isinstance(record, Record))
+        return COLD if any(moved) else KIND
 
     # -- the log behind the checkpoint
 
@@ -213,7 +222,8 @@ class Recovery:
             part.segment.name, offset - expected, expected, part.queue_id,
         )  # fmt: skip
         before = max(other.last for other in parts)
-        part.add(before + 1, max(before + 1, first - 1), offset - expected, 0, 0, 0)
+        for lost in lost_places(before, first, offset - expected):
+            part.add(*lost, 0, 0, 0)
 
     def _drop(self, queue_id: int) -> None:
         for part in self._parts.pop(queue_id, ()):

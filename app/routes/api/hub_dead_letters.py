@@ -6,7 +6,6 @@ Administrators see all, others those of the subscriptions that they own.
 from __future__ import annotations
 
 import time
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -20,6 +19,7 @@ from ....hub.dead.wanted import Wanted
 from ...definitions.values import table_to_json
 from ...listed import resource
 from ...listing import PAGE_SIZE, PAGING, Page, read_page
+from ...payload import payload
 from ...problems import Problem
 from ...properties import parse_query
 from .call import Call, answer
@@ -56,7 +56,7 @@ async def get(call: Call) -> Response:
     """Tells one dead letter, its body included."""
     vhost, letter_id = call.names
     letter = await call.context.hub.dead_letters.get(vhost, letter_id, _owner(call))
-    return answer({**described(letter), **_payload(letter.message.body)})
+    return answer({**described(letter), **payload(letter.message.body)})
 
 
 async def replay(call: Call) -> Response:
@@ -121,14 +121,6 @@ def _properties(properties: Properties) -> Mapping[str, Any]:
     values = {name: getattr(properties, name) for name in names}
     found = {name: value for name, value in values.items() if value is not None}
     return {"content_type": properties.content_type, "properties": found}
-
-
-def _payload(body: bytes) -> Mapping[str, str]:
-    """As RabbitMQ's API tells a body."""
-    try:
-        return {"payload": body.decode(), "payload_encoding": "string"}
-    except UnicodeDecodeError:
-        return {"payload": b64encode(body).decode(), "payload_encoding": "base64"}
 
 
 def _counts(done: Done, verb: str) -> dict[str, Any]:

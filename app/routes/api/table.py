@@ -24,6 +24,7 @@ from . import (
     limits,
     permissions,
     policies,
+    quarantine,
     users,
     vhosts,
 )
@@ -34,7 +35,7 @@ TABLES: tuple[Routes, ...] = (
     vhosts.ROUTES, users.ROUTES, permissions.ROUTES, policies.ROUTES, limits.ROUTES,
     hub_capabilities.ROUTES, hub_upstreams.ROUTES, hub_subscriptions.ROUTES,
     hub_topics.ROUTES,
-    hub_attempts.ROUTES, hub_dead_letters.ROUTES,
+    hub_attempts.ROUTES, hub_dead_letters.ROUTES, quarantine.ROUTES,
 )  # fmt: skip
 _WORDS = {
     400: "bad_request",

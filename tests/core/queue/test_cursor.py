@@ -388,3 +388,29 @@ def test_a_store_that_reads_on_two_threads(life: Life) -> None:
     readings = [Reading(life, at * 30) for at in range(10)]
     expected = [list(range(at * 30, 309)) for at in range(10)]
     life.wait(lambda: all(map(list.__eq__, map(Reading.offsets, readings), expected)))
+
+
+@pytest.mark.parametrize("lost", [[0], [0, 1], [0, 2]])
+def test_offsets_stay_when_a_crash_left_damage_at_the_front(life: Life, lost: list[int]) -> None:
+    fill(life, numbered(4))
+    damage(life, *(b"%06d" % number for number in lost), crashed=True)
+    left = [number for number in range(4) if number not in lost]
+    for new in range(4, 7):
+        fill(life, [b"%06d" % new])
+        left.append(new)
+        reading = Reading(life, "first")
+        assert reading.offsets() == left
+        assert reading.bodies() == [b"%06d" % number for number in left]
+        life.restart()
+
+
+def test_a_loss_between_two_processes_keeps_no_start_from_being_made(life: Life) -> None:
+    """Their sequence numbers lie apart by more than an entry of an index can say."""
+    fill(life, numbered(2))
+    life.clock.advance(3_600_000)
+    life.crash()
+    fill(life, numbered(3, 2))
+    damage(life, b"000002", crashed=True)
+    for _ in range(3):
+        assert Reading(life, "first").offsets() == [0, 1, 3, 4]
+        life.crash()

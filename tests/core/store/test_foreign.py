@@ -10,7 +10,7 @@ import pytest
 from tests.support.faulty_disk import FaultyDisk
 from warren.core.errors import ConfigError
 from warren.core.store.log import DurableStore
-from warren.core.store.offline import OfflineLog, verify
+from warren.core.store.offline import OfflineLog
 from warren.core.store.record import FILE_HEADER_BYTES, FORMAT_VERSION
 
 from .workload import SEGMENT_BYTES, Workload
@@ -66,15 +66,6 @@ def test_a_newer_format_is_told_with_both_versions(image: Image, suffix: str) ->
         {**image, name: with_header(image[name], 8, newer)},
         name, str(FORMAT_VERSION), str(FORMAT_VERSION + 1),
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_damaged_header_is_told(image: Image, place: int) -> None:
-    name = first_and_last(image, ".log")[place]
-    data = image[name]
-    assert_refused({**image, name: b"\0" * 7 + data[7:]}, name, "header", "damaged")
-    disk = FaultyDisk({**image, name: b"\0" * 7 + data[7:]})
-    assert name in {found.name for found in verify(disk) if found.faults}
 
 
 @pytest.mark.parametrize("place", [0, 1])

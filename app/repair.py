@@ -1,0 +1,172 @@
+"""`warren repair`: what a stopped server keeps and can't serve, and what can be done with it.
+
+Messages are in quarantine when the definition of their queue was lost; definitions are set aside
+when they, or what they refer to, can't be used. Both stay on disk until somebody decides.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any, BinaryIO
+
+import click
+
+from ..core.auth import Users
+from ..core.block import Span
+from ..core.broker import Broker
+from ..core.definitions.kinds import QueueDefinition
+from ..core.errors import ChannelError, ConfigError
+from ..core.local import message_of
+from ..core.model import Message, Properties
+from ..core.store.memory import MemoryStore
+from ..core.store.offline import OfflineLog
+from .definitions.command import STANDARD, opened
+from .definitions.values import table_to_json
+from .payload import payload
+
+DEFINITIONS = "definitions"
+
+
+class Found:
+    """A stopped server's definitions as a start makes them, and what is left over."""
+
+    def __init__(self, log: OfflineLog) -> None:
+        # What a start would tell is told by whoever asks for it.
+        logging.getLogger("warren").addHandler(logging.NullHandler())
+        store = MemoryStore()
+        store.definitions = dict(log.definitions)
+        self.broker = Broker(Users(), store=store)
+        self.broker.restore()
+        known = {
+            queue.id
+            for vhost in self.broker.vhosts.values()
+            for queue in (*vhost.queues.values(), *vhost.inner_queues.values())
+        }
+        counts = log.counts()
+        self.quarantine = {key: counts[key] for key in counts.keys() - known}
+        self.set_aside: Mapping[bytes, str] = self.broker.set_aside
+
+
+def lines(log: OfflineLog) -> Iterator[str]:
+    """What is kept and can't be served, a line for each."""
+    found = Found(log)
+    for queue_id, count in sorted(found.quarantine.items()):
+        first = next((message_of(span) for span in _singles(log, queue_id)), None)
+        origin = "none of them can be read" if first is None else _origin(first)
+        yield f"queue id {queue_id}: {count} messages in quarantine, {origin}"
+    yield from found.set_aside.values()
+
+
+def _origin(message: Message) -> str:
+    return f"the first to exchange '{message.exchange}' with routing key '{message.routing_key}'"
+
+
+def show(data: str) -> None:
+    """Prints all of it. Raises `ConfigError`."""
+    with opened(data) as log:
+        told = list(lines(log))
+    for line in told or ["nothing is in quarantine"]:
+        click.echo(line)
+
+
+def export(data: str, queue_id: int, file: str) -> None:
+    """Raises `ConfigError` if there is no such queue id, or the file can't be written."""
+    with opened(data) as log:
+        _check(Found(log), queue_id)
+        try:
+            with _target(file) as target:
+                for span in _singles(log, queue_id):
+                    target.write(json.dumps(_described(message_of(span))).encode() + b"\n")
+        except OSError as error:
+            raise ConfigError(f"file {file}: {error.strerror}") from error
+
+
+def restore(data: str, queue_id: int, vhost_name: str, name: str) -> int:
+    """Gives how many messages are in the queue now. Raises `ConfigError`."""
+    with opened(data) as log:
+        found = Found(log)
+        _check(found, queue_id)
+        vhost = found.broker.vhosts.get(vhost_name)
+        if vhost is None:
+            raise ConfigError(f"there is no vhost '{vhost_name}'; nothing was changed")
+        queue = vhost.queues.get(name)
+        changes = {}
+        if queue is None:
+            try:
+                queue = vhost.declare_queue(name, durable=True)
+            except ChannelError as error:
+                raise ConfigError(f"{error.explanation}; nothing was changed") from error
+            made = QueueDefinition(vhost_name, name, queue.id, False, {})
+            changes[made.key()] = made.value()
+        elif queue.keeps_all:
+            raise ConfigError(
+                f"queue '{name}' in vhost '{vhost_name}' is a stream; nothing was changed. Give "
+                "the name of a classic or quorum queue, or of none that there is"
+            )
+        with _told():
+            return log.move(queue_id, queue.id, changes)
+
+
+def discard(data: str, what: str) -> None:
+    """Raises `ConfigError`."""
+    with opened(data) as log:
+        found = Found(log)
+        with _told():
+            if what == DEFINITIONS:
+                log.change(dict.fromkeys(found.set_aside))
+                return
+            if not what.isdecimal():
+                raise ConfigError(f"'{what}' is neither a queue id nor '{DEFINITIONS}'")
+            _check(found, int(what))
+            log.drop(int(what))
+
+
+def _check(found: Found, queue_id: int) -> None:
+    if queue_id not in found.quarantine:
+        known = ", ".join(map(str, sorted(found.quarantine))) or "none"
+        raise ConfigError(f"queue id {queue_id} has no messages in quarantine; those are: {known}")
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"the changes can't be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def _target(file: str) -> Iterator[BinaryIO]:
+    """Messages may be secret: only the owner can read the file."""
+    if file == STANDARD:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
+        yield target
+
+
+def _singles(log: OfflineLog, queue_id: int) -> Iterator[Span]:
+    for span in log.messages(queue_id):
+        for position in range(span.low, span.high):
+            yield Span(span.run, position, position + 1)
+
+
+def _described(message: Message) -> Mapping[str, Any]:
+    """As RabbitMQ's API tells a message."""
+    values = {field.name: getattr(message.properties, field.name) for field in fields(Properties)}
+    found = {name: value for name, value in values.items() if value is not None}
+    if message.properties.headers is not None:
+        found["headers"] = table_to_json(message.properties.headers)
+    return {
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+        "properties": found,
+        **payload(message.body),
+    }
