@@ -220,7 +220,6 @@ class Warren:
             default_lease_s=settings.default_lease_s,
             max_lease_s=settings.max_lease_s,
             connect_timeout_s=settings.connect_timeout_s,
-            read_timeout_s=settings.delivery_timeout_s,
             total_timeout_s=settings.delivery_timeout_s,
             secret_overlap_s=settings.secret_overlap_s,
             hub_default_lease_s=settings.hub_default_lease_s,

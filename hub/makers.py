@@ -1,10 +1,9 @@
-"""Builds the HTTP clients at their first use, importing them in a thread: aiohttp and httpx
-take 0.1 to 0.2 s each, in which the broker must not stand still."""
+"""Builds the HTTP clients at their first use, in a thread: reading the system's certificates takes
+some 20 ms, in which the broker must not stand still."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 from typing import TYPE_CHECKING
 
 from .guard.guard import Guard
@@ -17,10 +16,13 @@ if TYPE_CHECKING:
 
 
 async def make_sender(settings: HubSettings, guard: Guard) -> Sender:
-    await asyncio.to_thread(importlib.import_module, f"{__package__}.sender.aiohttp_client")
-    from .sender.aiohttp_client import AiohttpSender
+    return await asyncio.to_thread(_make_sender, settings, guard)
 
-    return AiohttpSender(settings, guard)
+
+def _make_sender(settings: HubSettings, guard: Guard) -> Sender:
+    from .sender.http_sender import HttpSender
+
+    return HttpSender(settings, guard)
 
 
 async def make_verifier(settings: HubSettings, guard: Guard) -> Verifier:

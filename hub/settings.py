@@ -51,7 +51,6 @@ class HubSettings:
 
     resolve_timeout_s: float = 5.0
     connect_timeout_s: float = 5.0
-    read_timeout_s: float = 15.0
     total_timeout_s: float = 15.0
     verify_timeout_s: float = 10.0
     verify_concurrency: int = 50

@@ -1,6 +1,6 @@
 """Gets pages, following redirects, within bounds of time, hops and bytes.
 
-httpx would inflate 194 KB to 200 MB, so bodies are taken raw and decoded under a cap.
+Bodies are taken raw and decoded under a cap: 194 KB can hold 200 MB.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ import asyncio
 from collections.abc import Mapping
 from urllib.parse import urldefrag, urljoin
 
-import httpx
-
 from ..errors import CallbackRefused
+from ..guard.dialler import Dialler
 from ..guard.guard import Guard
+from ..sender.client import HttpClient
+from ..sender.connection import Limits, Response
+from ..sender.port import SendError
 from ..settings import HubSettings
 from ..verification.verify import Turns, origin
 from .decoding import ACCEPTED, DecodingFailed, decode
-from .page import FetchFailed, Page
-from .pinned import Pinned
+from .page import FetchFailed, Page, page_of
 
 MAX_HOPS = 5
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
@@ -29,7 +30,7 @@ class Fetcher:
     def __init__(self, settings: HubSettings, guard: Guard) -> None:
         self._settings = settings
         self._guard = guard
-        self._pinned = Pinned(guard, settings.fetch_max_bytes, settings.connect_timeout_s)
+        self._client = client_for_pages(settings, guard)
         self._turns = Turns(settings.fetch_concurrency, settings.fetch_per_host)
 
     async def get(self, url: str, headers: Mapping[str, str]) -> Page:
@@ -44,7 +45,7 @@ class Fetcher:
             raise FetchFailed(f"it {error.reason}") from error
 
     async def close(self) -> None:
-        await self._pinned.close()
+        self._client.close()
 
     async def _in_time(self, url: str, headers: Mapping[str, str]) -> Page:
         limit_s = self._settings.fetch_timeout_s
@@ -53,8 +54,8 @@ class Fetcher:
                 return await self._follow(url, {"Accept-Encoding": ACCEPTED, **headers})
         except TimeoutError as error:
             raise FetchFailed(f"it was not fetched within {limit_s:g} s") from error
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise FetchFailed(f"it can't be fetched: {error!r}") from error
+        except SendError as error:
+            raise FetchFailed(f"it can't be fetched: {error}") from error
 
     async def _follow(self, url: str, headers: Mapping[str, str]) -> Page:
         for _ in range(MAX_HOPS + 1):
@@ -65,29 +66,29 @@ class Fetcher:
         raise FetchFailed(f"it redirects more than {MAX_HOPS} times")
 
     async def _get(self, url: str, headers: Mapping[str, str]) -> Page:
-        async with self._pinned.send("GET", url, headers) as response:
-            fields = tuple(
-                (name.decode("latin-1").lower(), value.decode("latin-1"))
-                for name, value in response.headers.raw
-            )
-            page = Page(url, response.status_code, fields)
-            if not response.is_success:
-                return page
-            return Page(url, page.status, fields, await self._body(page, response))
+        self._guard.check(url)
+        response = await self._client.ask("GET", url, headers, b"", self._settings.fetch_timeout_s)
+        if not 200 <= response.status < 300:
+            return page_of(url, response, b"")
+        return page_of(url, response, await self._body(response))
 
-    async def _body(self, page: Page, response: httpx.Response) -> bytes:
-        limit = self._settings.fetch_max_bytes
-        pieces, length = [], 0
-        async for piece in response.aiter_raw():
-            pieces.append(piece)
-            length += len(piece)
-            if length > limit:
-                raise FetchFailed(f"its body is longer than {limit} bytes")
-        coding = ", ".join(page.all("content-encoding"))
+    async def _body(self, response: Response) -> bytes:
+        if response.broken:
+            raise FetchFailed(f"it can't be fetched: {response.broken}")
+        coding = ", ".join(page_of("", response, b"").all("content-encoding"))
         try:
-            return await asyncio.to_thread(decode, b"".join(pieces), coding, limit)
+            return await asyncio.to_thread(
+                decode, response.body, coding, self._settings.fetch_max_bytes
+            )
         except DecodingFailed as error:
             raise FetchFailed(f"its body {error}") from error
+
+
+def client_for_pages(settings: HubSettings, guard: Guard) -> HttpClient:
+    """Values of headers are ISO 8859-1, as those that come are read."""
+    dialler = Dialler(guard, settings.connect_timeout_s)
+    limits = Limits(settings.fetch_max_bytes, keeps_body=True)
+    return HttpClient(guard, dialler, limits, encoding="latin-1")
 
 
 def _target(url: str, location: str) -> str:

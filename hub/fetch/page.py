@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ...core.errors import WarrenError
+
+if TYPE_CHECKING:
+    from ..sender.connection import Response
 
 
 class FetchFailed(WarrenError):
@@ -28,3 +32,10 @@ class Page:
     def first(self, name: str) -> str:
         """The value of the field, "" without it."""
         return next(iter(self.all(name)), "")
+
+
+def page_of(url: str, response: Response, body: bytes) -> Page:
+    fields = tuple(
+        (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.fields
+    )
+    return Page(url, response.status, fields, body)

@@ -9,12 +9,10 @@ from typing import Protocol
 
 from ...core.errors import WarrenError
 
-HEAD_BYTES = 16 * 1024  # of an answer: for its heads and chunk sizes, beside the body
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A callback's answer; its body is read, up to a cap, and dropped (WebSub 7).
+    """A callback's answer. Its status line decides: the body is dropped, whole or not (WebSub 7).
 
     `head` is the status line and the headers, cut to `RESPONSE_CHARACTERS` of the log of attempts.
     """

@@ -1,7 +1,6 @@
 """What this hub asks others as a subscriber: which hub a topic has, and to be subscribed there.
 
-Every request goes through the guard to a vetted address. Imports httpx: only for whoever has an
-upstream.
+Every request goes through the guard to a vetted address.
 """
 
 from __future__ import annotations
@@ -12,14 +11,12 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urljoin
 
-import httpx
-
 from ..errors import CallbackRefused
-from ..fetch.fetcher import Fetcher
-from ..fetch.page import FetchFailed, Page
-from ..fetch.pinned import Pinned
+from ..fetch.fetcher import Fetcher, client_for_pages
+from ..fetch.page import FetchFailed, Page, page_of
 from ..guard.guard import Guard, read_callback
 from ..links.discovery import discover
+from ..sender.port import SendError
 from ..settings import HubSettings
 from ..verification.verify import Turns, origin
 from .place import Place, UpstreamFailed
@@ -40,7 +37,7 @@ class HubClient:
         self._settings = settings
         self._guard = guard
         self._fetcher = Fetcher(settings, guard)
-        self._pinned = Pinned(guard, settings.fetch_max_bytes, settings.connect_timeout_s)
+        self._client = client_for_pages(settings, guard)
         self._turns = Turns(settings.fetch_concurrency, settings.fetch_per_host)
 
     async def find_hub(self, wish: Wish, authorization: str | None) -> Place:
@@ -86,7 +83,7 @@ class HubClient:
 
     async def close(self) -> None:
         await self._fetcher.close()
-        await self._pinned.close()
+        self._client.close()
 
     def _headers(self, upstream: Upstream, line: Line) -> dict[str, str]:
         """With credentials only for who was meant to have them, not for any hub that is named in
@@ -104,13 +101,15 @@ class HubClient:
     async def _follow(self, url: str, headers: dict[str, str], form: bytes) -> None:
         """Follows a hub that has moved (WebSub 5.1), with the secret but no credentials."""
         for _ in range(MAX_MOVES + 1):
-            async with self._pinned.send("POST", url, headers, form) as response:
-                status, location = response.status_code, response.headers.get("location")
-                if 200 <= status < 300:
-                    return
-                if status not in _MOVED or not location:
-                    said = await _beginning(response)
-                    raise UpstreamFailed(f"the hub {url} answered {status}{said and ': ' + said}")
+            self._guard.check(url)
+            limit_s = self._settings.fetch_timeout_s
+            response = await self._client.ask("POST", url, headers, form, limit_s)
+            status, location = response.status, page_of(url, response, b"").first("location")
+            if 200 <= status < 300:
+                return
+            if status not in _MOVED or not location:
+                said = _beginning(response.body)
+                raise UpstreamFailed(f"the hub {url} answered {status}{said and ': ' + said}")
             moved = _target(url, location)
             if url.startswith("https:") and not moved.startswith("https:"):
                 raise UpstreamFailed(f"the hub {url} has moved to {moved[:_SHOWN]}, without TLS")
@@ -130,13 +129,11 @@ class HubClient:
     async def _get_once(self, url: str, authorization: str) -> Page:
         """No redirect is followed, for nobody knows whether it should be told the password."""
         headers = {"Authorization": authorization, "Accept-Encoding": "identity"}
-        async with self._pinned.send("GET", url, headers) as response:
-            fields = tuple(
-                (name.decode("latin-1").lower(), value.decode("latin-1"))
-                for name, value in response.headers.raw
-            )
-            body = b"".join([piece async for piece in response.aiter_raw()])
-            return Page(url, response.status_code, fields, body)
+        self._guard.check(url)
+        response = await self._client.ask("GET", url, headers, b"", self._settings.fetch_timeout_s)
+        if response.broken:
+            raise FetchFailed(f"it can't be fetched: {response.broken}")
+        return page_of(url, response, response.body)
 
     async def _in_time(self, what: str, work: Coroutine[Any, Any, Result]) -> Result:
         limit_s = self._settings.fetch_timeout_s
@@ -147,9 +144,9 @@ class HubClient:
             raise UpstreamFailed(f"{what} did not answer within {limit_s:g} s") from error
         except CallbackRefused as error:
             raise UpstreamFailed(f"{what}: {error.value} {error.reason}") from error
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+        except (SendError, ValueError) as error:
             # ValueError: a Location that is no URL.
-            raise UpstreamFailed(f"{what} can't be asked: {error!r}") from error
+            raise UpstreamFailed(f"{what} can't be asked: {error}") from error
 
 
 def _is_same(url: str, other: str) -> bool:
@@ -170,11 +167,6 @@ def _without(text: str, *secrets: str | None) -> str:
     return text
 
 
-async def _beginning(response: httpx.Response) -> str:
+def _beginning(body: bytes) -> str:
     """The first words of a refusal, as far as they can be shown."""
-    body = b""
-    async for piece in response.aiter_raw():
-        body += piece
-        if len(body) >= _SHOWN:
-            break
     return _NOT_SHOWN.sub(" ", body[:_SHOWN].decode("latin-1")).strip()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from warren.hub.rights import Rights
 from warren.hub.service import KEY_NAME, Hub
 from warren.hub.settings import HubSettings
 
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 BASE_URL = "http://127.0.0.1:15672"
 NEWS = Resource("/", "x", "news")
 INBOX = Resource("/", "q", "in")
@@ -116,6 +118,32 @@ async def until(
     while not await _value(condition()):
         assert asyncio.get_running_loop().time() < deadline, f"no {what} in {timeout_s} s"
         await asyncio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def serving(handler: Handler, port: int = 0) -> AsyncIterator[str]:
+    """A raw server on loopback; gives its URL."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            await handler(reader, writer)
+        except (asyncio.CancelledError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", port)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/cb"
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _value(result: bool | Awaitable[bool]) -> bool:

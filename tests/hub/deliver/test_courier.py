@@ -479,7 +479,7 @@ async def test_what_waits_for_its_pace_goes_back_when_its_subscription_is_paused
 async def test_after_a_timeout_one_message_at_a_time_is_tried(
     house: House, callback: Callback
 ) -> None:
-    await house.restart(total_timeout_s=0.3, read_timeout_s=0.3)
+    await house.restart(total_timeout_s=0.3)
     given = {"hub.in_flight": "3"}
     await house.hub.subscriptions.subscribe(request(NEWS, callback.url, given=given))
     live = live_of(house)

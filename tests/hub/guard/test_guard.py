@@ -18,7 +18,7 @@ from warren.hub.errors import CallbackRefused
 from warren.hub.guard import guard as module
 from warren.hub.guard.addresses import is_public, is_this_machine, parse_address
 from warren.hub.guard.guard import MAX_CALLBACK_LENGTH, Guard
-from warren.hub.sender.aiohttp_client import AiohttpSender
+from warren.hub.sender.http_sender import HttpSender
 from warren.hub.sender.port import SendError
 from warren.hub.settings import HubSettings
 from warren.hub.verification.verify import Verifier
@@ -294,7 +294,7 @@ async def test_53_a_name_that_changes_its_mind_is_asked_once_for_each_dial(
     with pytest.raises(CallbackRefused, match="127.0.0.1"):
         await verifier.tell(f"http://rebind.example:{port}/", f"http://rebind.example:{port}/")
     await verifier.close()
-    sender = AiohttpSender(settings, own)
+    sender = HttpSender(settings, own)
     with pytest.raises(SendError, match="127.0.0.1"):
         await sender.post(f"http://rebind.example:{port}/", {}, b"x")
     await sender.close()

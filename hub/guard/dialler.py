@@ -1,0 +1,115 @@
+"""Opens connections to hosts: the one way by which every request of the hub gets out.
+
+A host is resolved once and all of its addresses are vetted; only those are dialled. The next is
+tried when one fails, or has not answered for a moment (RFC 8305 5), so one dead address of
+several costs neither the request nor its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterable, Sequence
+
+from .addresses import Address
+from .guard import Guard
+
+STAGGER_S = 0.25
+MAX_REMEMBERED = 10_000
+
+
+class Dialler:
+    """`connect_timeout_s` bounds a connect over all addresses; vetted addresses are used again for
+    `remember_s`, as a target may close each connection."""
+
+    def __init__(self, guard: Guard, connect_timeout_s: float, remember_s: float = 0.0) -> None:
+        self._guard = guard
+        self._connect_timeout_s = connect_timeout_s
+        self._remember_s = remember_s
+        self._remembered: dict[tuple[str, int], tuple[float, list[Address]]] = {}
+
+    async def connect(self, host: str, port: int) -> socket.socket:
+        """A connected socket, not blocking.
+
+        Raises `CallbackRefused` where the guard refuses the host, and `OSError`, which
+        `TimeoutError` is, where no address takes the connection.
+        """
+        addresses = await self._addresses(host, port)
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                return await _connect_first(addresses, port)
+        except TimeoutError as error:
+            limit = f"{self._connect_timeout_s:g} s"
+            raise TimeoutError(f"no connection to {host}:{port} within {limit}") from error
+
+    async def _addresses(self, host: str, port: int) -> list[Address]:
+        if not self._remember_s:
+            return await self._guard.resolve(host, port)
+        now_s = asyncio.get_running_loop().time()
+        until_s, addresses = self._remembered.get((host, port), (0.0, []))
+        if until_s <= now_s:
+            addresses = await self._guard.resolve(host, port)
+            if len(self._remembered) >= MAX_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[host, port] = (now_s + self._remember_s, addresses)
+        return addresses
+
+
+async def _connect_first(addresses: Sequence[Address], port: int) -> socket.socket:
+    if len(addresses) == 1:
+        return await _connect(addresses[0], port)
+    tasks: list[asyncio.Task[socket.socket]] = []
+    winner: asyncio.Task[socket.socket] | None = None
+    try:
+        winner = await _race(addresses, port, tasks)
+        return winner.result()
+    finally:
+        await _discard(task for task in tasks if task is not winner)
+
+
+async def _race(
+    addresses: Sequence[Address], port: int, tasks: list[asyncio.Task[socket.socket]]
+) -> asyncio.Task[socket.socket]:
+    """The first task that has succeeded, else the last to fail; `tasks` gets all that began."""
+    running: set[asyncio.Task[socket.socket]] = set()
+    failed = None
+    for position, address in enumerate(addresses, 1):
+        tasks.append(asyncio.create_task(_connect(address, port)))
+        running.add(tasks[-1])
+        is_last = position == len(addresses)
+        while running:
+            wait_s = None if is_last else STAGGER_S
+            done, running = await asyncio.wait(
+                running, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in done:
+                if task.exception() is None:
+                    return task
+                failed = task
+            if not is_last:
+                break
+    assert failed is not None  # the guard gives at least one address
+    return failed
+
+
+async def _discard(tasks: Iterable[asyncio.Task[socket.socket]]) -> None:
+    """Ends attempts that nobody needs any more, with the connections that they have made."""
+    ended = list(tasks)
+    for task in ended:
+        task.cancel()
+    for result in await asyncio.gather(*ended, return_exceptions=True):
+        if isinstance(result, socket.socket):
+            result.close()
+
+
+async def _connect(address: Address, port: int) -> socket.socket:
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    connecting = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connecting.setblocking(False)
+        connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().sock_connect(connecting, (str(address), port))
+    except BaseException:
+        connecting.close()
+        raise
+    return connecting

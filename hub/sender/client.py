@@ -1,0 +1,163 @@
+"""An HTTP/1.1 client for strangers' URLs: deliveries, verifications and fetches go through it.
+
+It dials vetted addresses only, follows no redirect, keeps no cookie, asks no proxy, undoes no
+content coding, and takes so many bytes of an answer. httpx took 2.9 ms of CPU for a post,
+aiohttp 0.16 ms, this takes 0.05: it does nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import Mapping
+
+from ..guard.dialler import Dialler
+from ..guard.guard import Guard
+from ..guard.own import DEFAULT_PORTS
+from .connection import Connection, Limits, Response, Unanswered
+from .pool import Pool
+from .port import SendError, TimedOut
+
+USER_AGENT = "Warren"
+_DEFAULTS = {"User-Agent": USER_AGENT, "Accept": "*/*", "Accept-Encoding": "identity"}
+MAX_ORIGINS = 10_000  # remembered; about 3 MB
+_ORIGIN = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
+_PATH = re.compile(r"[!-~]+")
+
+
+class Origin:
+    """Where requests to a scheme, host and port go."""
+
+    __slots__ = ("host", "host_field", "is_tls", "port")
+
+    def __init__(self, scheme: str, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+        self.is_tls = scheme == "https"
+        shown = f"[{host}]" if ":" in host else host
+        self.host_field = shown if port == DEFAULT_PORTS[scheme] else f"{shown}:{port}"
+
+
+class HttpClient:
+    """Connections are kept for `keep_s` after their last answer, or not at all where it is 0;
+    `encoding` is that of the values of headers.
+
+    To be made outside the event loop, for it reads the system's certificates.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        dialler: Dialler,
+        limits: Limits,
+        *,
+        keep_s: float = 0.0,
+        encoding: str = "utf-8",
+    ) -> None:
+        self._guard = guard
+        self._dialler = dialler
+        self._limits = limits
+        self._encoding = encoding
+        self._tls = ssl.create_default_context()
+        self._tls.set_alpn_protocols(["http/1.1"])
+        self._pool: Pool[Origin] = Pool(keep_s)
+        self._closing = "" if keep_s else "Connection: close\r\n"
+        self._origins: dict[str, Origin] = {}
+
+    async def ask(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, within_s: float
+    ) -> Response:
+        """The answer, whatever becomes of its body behind the status line.
+
+        Raises `CallbackRefused`, `SendError`, and `TimedOut` where no status came in time.
+        """
+        deadline_s = asyncio.get_running_loop().time() + within_s
+        origin, path = self._split(url)
+        fields = self._closing + _fields({**_DEFAULTS, **headers})
+        if body or method == "POST":
+            fields += f"Content-Length: {len(body)}\r\n"
+        text = f"{method} {path} HTTP/1.1\r\nHost: {origin.host_field}\r\n{fields}\r\n"
+        head = self._encoded(text)
+        kept = self._pool.take(origin)
+        if kept is not None:
+            try:
+                return await self._exchange(origin, kept, head, body, deadline_s)
+            except Unanswered:
+                # The peer has closed it meanwhile, a habit of many after a number of requests,
+                # and no failure of the target. What a fresh one does is.
+                pass
+        connection = await self._open(origin, deadline_s)
+        return await self._exchange(origin, connection, head, body, deadline_s)
+
+    def _encoded(self, head: str) -> bytes:
+        try:
+            return head.encode(self._encoding, "surrogateescape")
+        except UnicodeEncodeError as error:
+            raise SendError(f"a header field can't be sent as {self._encoding}") from error
+
+    def close(self) -> None:
+        """Closes the connections that are kept."""
+        self._pool.close()
+
+    def _split(self, url: str) -> tuple[Origin, str]:
+        """The guard is asked about scheme, host and port, once; where a path is from strangers, who
+        calls has asked about the whole."""
+        match = _ORIGIN.match(url)
+        text = match[0] if match else ""
+        origin = self._origins.get(text)
+        if origin is None:
+            endpoint = self._guard.check(f"{text}/")
+            if len(self._origins) >= MAX_ORIGINS:
+                self._origins.clear()
+            origin = Origin(endpoint.scheme, endpoint.host, endpoint.port)
+            self._origins[text] = origin
+        path = url[len(text) :]
+        if not path.startswith("/"):
+            path = f"/{path}"
+        if not _PATH.fullmatch(path):
+            raise SendError("the URL has characters that must be percent-encoded")
+        return origin, path
+
+    async def _open(self, origin: Origin, deadline_s: float) -> Connection:
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                return await self._connect(origin)
+        except TimeoutError as error:
+            raise TimedOut(str(error) or "no connection in time") from error
+        except OSError as error:  # errors of TLS too
+            raise SendError(f"{type(error).__name__}: {error}") from error
+
+    async def _connect(self, origin: Origin) -> Connection:
+        connected = await self._dialler.connect(origin.host, origin.port)
+        try:
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: Connection(self._limits, self._pool.drop),
+                sock=connected,
+                ssl=self._tls if origin.is_tls else None,
+                server_hostname=origin.host if origin.is_tls else None,
+            )
+        except BaseException:
+            connected.close()
+            raise
+        return connection
+
+    async def _exchange(
+        self, origin: Origin, connection: Connection, head: bytes, body: bytes, deadline_s: float
+    ) -> Response:
+        try:
+            response = await connection.ask(head, body, deadline_s)
+        except asyncio.CancelledError:
+            connection.abort()
+            raise
+        if connection.is_reusable:
+            self._pool.put(origin, connection)
+        return response
+
+
+def _fields(headers: Mapping[str, str]) -> str:
+    """Raises `SendError` for what would be another head than was meant."""
+    fields = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    if fields.count("\n") != len(headers) or fields.count("\r") != len(headers) or "\0" in fields:
+        raise SendError("a header field has a line end")
+    return fields

@@ -1,0 +1,56 @@
+"""The sender on the hub's own HTTP client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..attempts.attempt import RESPONSE_CHARACTERS
+from ..errors import CallbackRefused
+from ..guard.dialler import Dialler
+from ..guard.guard import Guard
+from ..settings import HubSettings
+from .client import HttpClient
+from .connection import Limits, Response
+from .port import Answer, SendError
+
+KEEP_S = 15.0
+REMEMBER_S = 10.0
+"""How long the addresses of a name are dialled without asking for them again."""
+
+
+class HttpSender:
+    def __init__(self, settings: HubSettings, guard: Guard) -> None:
+        self._timeout_s = settings.total_timeout_s
+        dialler = Dialler(guard, settings.connect_timeout_s, REMEMBER_S)
+        self._client = HttpClient(
+            guard, dialler, Limits(settings.max_response_bytes), keep_s=KEEP_S
+        )
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        try:
+            response = await self._client.ask("POST", url, headers, body, self._timeout_s)
+        except CallbackRefused as error:
+            raise SendError(str(error)) from error
+        return Answer(response.status, _retry_after(response), _head(response))
+
+    async def close(self) -> None:
+        self._client.close()
+
+
+def _retry_after(response: Response) -> str | None:
+    for name, value in response.fields:
+        if len(name) == 11 and name.lower() == b"retry-after":
+            return value.decode("latin-1")
+    return None
+
+
+def _head(response: Response) -> str:
+    lines = [b"HTTP/1.1 %d %s" % (response.status, response.reason)]
+    lines[0] = lines[0].rstrip()
+    room = RESPONSE_CHARACTERS
+    for name, value in response.fields:
+        lines.append(name + b": " + value)
+        room -= len(lines[-1])
+        if room < 0:
+            break
+    return b"\n".join(lines)[:RESPONSE_CHARACTERS].decode("latin-1")

@@ -1,0 +1,108 @@
+"""What is dialled is what was vetted, and one dead address of several costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from ipaddress import IPv4Address
+
+import pytest
+
+from tests.hub.support import serving
+from tests.support.http import Callback
+from warren.hub.errors import CallbackRefused
+from warren.hub.fetch.fetcher import Fetcher
+from warren.hub.guard.addresses import Address
+from warren.hub.guard.dialler import Dialler
+from warren.hub.guard.guard import Guard
+from warren.hub.sender.http_sender import HttpSender
+from warren.hub.settings import HubSettings
+from warren.hub.verification.verify import Verifier
+
+DEAD = "127.0.0.2"
+LIVING = "127.0.0.1"
+
+
+class Resolver(Guard):
+    """Names have these addresses, and no others know of it."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.settings = HubSettings(allow_loopback=True)
+        super().__init__(self.settings)
+        self._addresses = list(map(IPv4Address, addresses))
+        self.asked: list[tuple[str, int]] = []
+
+    async def resolve(self, host: str, port: int) -> list[Address]:
+        self.asked.append((host, port))
+        self.vet(host, port, list(self._addresses))
+        return list(self._addresses)
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[int]:
+    """A port of `DEAD` that takes no connection and refuses none: its backlog is full."""
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(socket.socket())
+        listening.bind((DEAD, 0))
+        listening.listen(0)
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listening.getsockname())
+        yield listening.getsockname()[1]
+
+
+@pytest.mark.parametrize("is_silent", [False, True], ids=["refusing", "silent"])
+async def test_every_request_gets_to_the_address_that_lives(is_silent: bool) -> None:
+    with silent() as port:
+        guard = Resolver(DEAD, LIVING)
+        if not is_silent:
+            with socket.socket() as free:  # nobody listens there at `DEAD`
+                free.bind((LIVING, 0))
+                port = free.getsockname()[1]
+        url = f"http://topic.invalid:{port}/a?b"
+        sender = HttpSender(guard.settings, guard)
+        verifier = Verifier(guard.settings, guard)
+        fetcher = Fetcher(guard.settings, guard)
+        came: list[str] = []
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            came.append((await reader.readuntil(b"\r\n\r\n")).decode())
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            await reader.read()
+
+        async with serving(answer, port):
+            assert (await sender.post(url, {}, b"x")).status == 200
+            assert await verifier.tell(url, url) == 200
+            assert (await fetcher.get(url, {})).body == b"ok"
+            await sender.close()
+            await verifier.close()
+            await fetcher.close()
+    assert guard.asked == [("topic.invalid", port)] * 3
+    assert [head.split(" HTTP")[0] for head in came] == ["POST /a?b", "GET /a?b", "GET /a?b"]
+    assert all(f"Host: topic.invalid:{port}\r\n" in head for head in came)
+
+
+async def test_no_address_lives() -> None:
+    with pytest.raises(ConnectionRefusedError):
+        await Dialler(Resolver(DEAD, "127.0.0.3"), 5.0).connect("topic.invalid", 1)
+    with silent() as port:
+        dialler = Dialler(Resolver(DEAD, DEAD), 0.3)
+        with pytest.raises(TimeoutError, match=f"no connection to a.invalid:{port} within 0.3 s"):
+            await dialler.connect("a.invalid", port)
+
+
+async def test_one_inner_address_refuses_all(callback: Callback) -> None:
+    with pytest.raises(CallbackRefused, match="not allowed|not public"):
+        await Dialler(Resolver(LIVING, "10.0.0.1"), 5.0).connect("a.invalid", callback.port)
+    assert callback.requests == []
+
+
+async def test_vetted_addresses_are_remembered_for_a_while(callback: Callback) -> None:
+    guard = Resolver(LIVING)
+    dialler = Dialler(guard, 5.0, remember_s=3_600)
+    for _ in range(2):
+        (await dialler.connect("a.invalid", callback.port)).close()
+    assert len(guard.asked) == 1
