@@ -20,6 +20,8 @@ from ..spent import Spent
 from ..worker import Crew, Worker
 
 EXCHANGE = "bench-hooks"
+QUEUE = "bench-backlog"
+WAITING = 10_000
 BODY = b"0123456789" * 20
 DELIVERIES_PER_S = 4_000
 LIMIT_FACTOR = 10
@@ -35,15 +37,23 @@ def _listen() -> socket.socket:
     return listener
 
 
-def _subscription(address: Address, mode: str, port: int, number: int) -> bytes:
+def _subscription(
+    address: Address,
+    mode: str,
+    port: int,
+    number: int,
+    source: str = f"x/{EXCHANGE}",
+    in_flight: int = 1,
+) -> bytes:
     form = {
         "hub.mode": mode,
         "hub.callback": f"http://127.0.0.1:{port}/hook/{number}",
         "hub.topic": "#",
         "hub.verify": "sync",
+        "hub.in_flight": str(in_flight),
     }
     body = urlencode(form).encode()
-    return request(address, "POST", f"/subscribe/x/{EXCHANGE}", body, FORM)
+    return request(address, "POST", f"/subscribe/{source}", body, FORM)
 
 
 def _wait(counters: memoryview, wanted: int, limit_s: float) -> None:
@@ -60,17 +70,22 @@ def _deliver(
     spent = Spent(broker)
     fill(broker, Flow((), ((partial(Stream.repeat, message, 100), load),)))
     _wait(counters, count * copies, limit_s)
+    line = _figures(spent, counters, count * copies, limit_s)
+    per_hook = [counters[WRONG + 1 + number] for number in range(copies)]
+    if set(per_hook) != {count}:
+        line.note = f"repeats: {sum(per_hook) - count * copies}"
+    return line
+
+
+def _figures(spent: Spent, counters: memoryview, wanted: int, limit_s: float) -> Figures:
     posts = counters[COUNT]
     line = Figures(None, None, spent.cpu_us(posts), spent.peak_mb())
     if posts > 1:
         line.out_rate = (posts - 1) / ((counters[LAST_NS] - counters[FIRST_NS]) / 1e9)
     if counters[WRONG]:
         raise BenchError(f"{counters[WRONG]} of {posts} POSTs had another body")
-    if posts < count * copies:
-        raise BenchError(f"{posts} of {count * copies} POSTs in {limit_s:.0f} s")
-    per_hook = [counters[WRONG + 1 + number] for number in range(copies)]
-    if set(per_hook) != {count}:
-        line.note = f"repeats: {sum(per_hook) - count * copies}"
+    if posts < wanted:
+        raise BenchError(f"{posts} of {wanted} POSTs in {limit_s:.0f} s")
     return line
 
 
@@ -99,7 +114,38 @@ def webhooks(broker: Broker, settings: Settings, *, copies: int) -> Figures:
     return line
 
 
+def backlog(broker: Broker, settings: Settings, *, in_flight: int) -> Figures:
+    """Out: POSTs per second to the one subscriber of a queue in which all messages wait already."""
+    assert broker.http is not None
+    counters = counters_for(1)
+    listener = _listen()
+    port = listener.getsockname()[1]
+    limit_s = settings.seconds * LIMIT_FACTOR
+    points = f"/endpoint/q/{QUEUE}"
+    with Crew() as crew:
+        sink: Worker = crew.hire(serve, listener, counters, BODY)
+        crew.go()
+        hub = HttpConnection(broker.http)
+        hub.ask(request(broker.http, "PUT", points), 201)
+        load = Load(limit_s, limit=WAITING)
+        message = Message("", QUEUE, BODY, PERSISTENT)
+        fill(broker, Flow((), ((partial(Stream.repeat, message, 100), load),)))
+        spent = Spent(broker)
+        subscribe = partial(_subscription, broker.http, source=f"q/{QUEUE}", in_flight=in_flight)
+        hub.ask(subscribe("subscribe", port, 0), 204)
+        _wait(counters, WAITING, limit_s)
+        line = _figures(spent, counters, WAITING, limit_s)
+        hub.ask(subscribe("unsubscribe", port, 0), 204)
+        hub.ask(request(broker.http, "DELETE", points), 204)
+        hub.close()
+        sink.pipe.send("stop")
+        sink.result(limit_s)
+    return line
+
+
 SCENARIOS = (
     Scenario("webhooks-1", partial(webhooks, copies=1), 3_000, fresh=True, http=True),
     Scenario("webhooks-50", partial(webhooks, copies=50), 3_000, fresh=True, http=True),
+    Scenario("webhook-backlog", partial(backlog, in_flight=1), 3_000, fresh=True, http=True),
+    Scenario("webhook-backlog-10", partial(backlog, in_flight=10), 6_000, fresh=True, http=True),
 )
