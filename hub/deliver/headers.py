@@ -17,8 +17,10 @@ MAX_MESSAGE_HEADERS = 4_096  # characters: half of what common servers take for 
 _PRINTABLE = re.compile(r"[ -~]*")
 _VERBATIM = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~ "
 _HEADER_TEXT = re.compile(r"[^\x00-\x1f\x7f]+")
-# RFC 9110 8.4.1. Clients of AMQP also put a character set there, which is no coding.
-_CODINGS = frozenset(("gzip", "deflate", "br", "zstd", "compress"))
+# RFC 9110 8.4.1: in any case, several in their order. Clients of AMQP also put a character set
+# there, which is no coding.
+_CODING = "(x-)?gzip|(x-)?compress|deflate|br|zstd|aes128gcm|exi"
+_CODINGS = re.compile(rf"({_CODING})([ \t]*,[ \t]*({_CODING}))*", re.IGNORECASE)
 _ELSEWHERE = (
     "x-hub-",
     "x-death",
@@ -47,7 +49,7 @@ def content_type(message: Message) -> str:
 def add_content(headers: dict[str, str], message: Message) -> None:
     headers["Content-Type"] = content_type(message)
     encoding = message.properties.content_encoding
-    if encoding in _CODINGS:
+    if encoding and _CODINGS.fullmatch(encoding):
         headers["Content-Encoding"] = encoding
 
 

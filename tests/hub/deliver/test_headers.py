@@ -70,12 +70,19 @@ def test_ids_of_the_publisher() -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "sent"), [("gzip", "gzip"), ("utf-8", None), ("gzip\r\nX: 1", None), (None, None)]
+    "encoding", ["gzip", "GZIP", "x-gzip", "X-Compress", "zstd", "br", "aes128gcm", "deflate, Gzip"]
 )
-def test_a_content_encoding_that_is_one(encoding: str | None, sent: str | None) -> None:
+def test_a_content_encoding_goes_along_as_it_was_given(encoding: str) -> None:
     headers: dict[str, str] = {}
     add_content(headers, message(content_encoding=encoding))
-    assert headers.get("Content-Encoding") == sent
+    assert headers["Content-Encoding"] == encoding
+
+
+@pytest.mark.parametrize("encoding", [None, "", "utf-8", "gzip\r\nX: 1", "gzip, utf-8", "gzipped"])
+def test_what_is_no_content_encoding_stays_behind(encoding: str | None) -> None:
+    headers: dict[str, str] = {}
+    add_content(headers, message(content_encoding=encoding))
+    assert "Content-Encoding" not in headers
 
 
 @pytest.mark.parametrize(
