@@ -6,6 +6,7 @@ fixed steps, each a delay queue that all subscriptions share.
 
 from __future__ import annotations
 
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 DELAYS_S = (3, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 72_000, 86_400)
@@ -25,10 +26,14 @@ _SPREAD = 0.2  # Svix's: enough to part what failed together
 
 
 def delay_s(failures: int, chance: float, retry_after_s: float = 0.0) -> float:
-    """The wait after that many failures (from 1); `chance` in [0, 1) places it in its spread."""
+    """The wait after that many failures (from 1); `chance` in [0, 1) places it in its spread.
+
+    What a target has asked for is not cut by what may be early.
+    """
     base = DELAYS_S[min(failures, len(DELAYS_S)) - 1]
     spread = _FIRST_SPREAD if failures == 1 else _SPREAD
-    return max(base * (1 + spread * (2 * chance - 1)), min(retry_after_s, MAX_RETRY_AFTER_S))
+    asked_s = min(retry_after_s, MAX_RETRY_AFTER_S) + EARLY_S if retry_after_s else 0.0
+    return max(base * (1 + spread * (2 * chance - 1)), asked_s)
 
 
 def step_s(wait_s: float) -> int:
@@ -38,11 +43,16 @@ def step_s(wait_s: float) -> int:
 
 
 def retry_after_s(value: str | None, now_s: float) -> float:
-    """Seconds from a `Retry-After` header, a number or a date (RFC 9110 10.2.3); else 0."""
+    """Seconds from a `Retry-After` header, a number or a date (RFC 9110 10.2.3); else 0.
+
+    A date is in whole seconds and UTC, in all its forms: who wrote it may have cut off a fraction.
+    """
     text = (value or "").strip()
     if text.isascii() and text.isdigit():
         return float(min(int(text[:9]), MAX_RETRY_AFTER_S))
     try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now_s)
+        date = parsedate_to_datetime(text)
+        zone = date.tzinfo or UTC
+        return max(0.0, date.replace(tzinfo=zone).timestamp() + 1 - now_s)
     except (ValueError, OverflowError):
         return 0.0

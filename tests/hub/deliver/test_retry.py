@@ -4,6 +4,7 @@ import pytest
 
 from warren.hub.deliver.retry import (
     DELAYS_S,
+    EARLY_S,
     MAX_RETRY_AFTER_S,
     STEPS_S,
     delay_s,
@@ -32,9 +33,19 @@ def test_later_waits_are_spread_by_a_fifth(failures: int) -> None:
 
 
 def test_a_target_may_ask_for_a_longer_wait_but_not_for_ever() -> None:
-    assert delay_s(1, 0.5, retry_after_s=100) == 100
+    assert delay_s(1, 0.5, retry_after_s=100) == 100 + EARLY_S
     assert delay_s(3, 0.5, retry_after_s=1) == 300
-    assert delay_s(1, 0.5, retry_after_s=1e12) == MAX_RETRY_AFTER_S
+    assert delay_s(1, 0.5, retry_after_s=1e12) == MAX_RETRY_AFTER_S + EARLY_S
+
+
+@pytest.mark.parametrize("asked_s", [5.0, 7.3, 59.9])
+def test_what_was_asked_for_is_never_cut(asked_s: float) -> None:
+    """A message is delivered when less than `EARLY_S` of its wait is left."""
+    left_s, waited_s = delay_s(1, 0.0, asked_s), 0
+    while left_s > EARLY_S:
+        waited_s += step_s(left_s)
+        left_s -= step_s(left_s)
+    assert waited_s >= asked_s - 1e-9
 
 
 @pytest.mark.parametrize("wait_s", [0, 0.4, 1, 1.4, 3.7, 59.6, 300, 4_321, 86_400, 200_000])
@@ -58,7 +69,10 @@ def test_steps_add_up_to_the_wait(wait_s: float) -> None:
         ("-5", 0),
         ("soon", 0),
         ("9" * 1000, MAX_RETRY_AFTER_S),
-        ("Thu, 01 Jan 1970 00:16:40 GMT", 900),
+        ("Thu, 01 Jan 1970 00:16:40 GMT", 901),
+        ("Thu, 01 Jan 1970 00:16:40 -0000", 901),
+        ("Thursday, 01-Jan-70 00:16:40 GMT", 901),
+        ("Thu Jan  1 00:16:40 1970", 901),
         ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
     ],
 )
