@@ -27,7 +27,7 @@ from .routes.api.table import api
 from .routes.capability import capability
 from .routes.endpoint import endpoint
 from .routes.hub import hub
-from .routes.plain import plain_routes
+from .routes.plain import plain_routes, server
 from .routes.publish import Publisher
 from .routes.subscribe import subscribe
 from .routes.subscriptions import errors, subscription, subscriptions
@@ -35,7 +35,12 @@ from .routes.upstream import callback
 
 REMEMBERED_PATHS = 4096
 _FACETS = {"endpoint": endpoint, "subscribe": subscribe, "subscriptions": subscription}
-_PLACES = {"/hub": hub, "/subscriptions": subscriptions, "/subscriptions/errors": errors}
+_PLACES = {
+    "/hub": hub,
+    "/subscriptions": subscriptions,
+    "/subscriptions/errors": errors,
+    "*": server,
+}
 _SECRETS = {CAPABILITY_PATH: capability, CALLBACK_PATH: callback}
 
 Path = Target | Place | ApiPath | SecretPath

@@ -18,6 +18,7 @@ from .problems import Problem
 ALIAS = "/rabbithub"
 FACETS = frozenset({b"endpoint", b"subscribe", b"subscriptions"})
 HUB_PATH = b"/hub"
+SERVER = b"*"  # RFC 9112 3.2.4
 PLACES = frozenset({HUB_PATH, b"/subscriptions", b"/subscriptions/errors"})
 CAPABILITY_PATH = "/in/"
 SECRET_PLACES = (CAPABILITY_PATH.encode(), CALLBACK_PATH.encode())
@@ -51,7 +52,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A path of the hub that names no resource, such as `/subscriptions`."""
+    """A path of the hub that names no resource, such as `/subscriptions`; `*` is the server."""
 
     path: str
 
@@ -108,7 +109,7 @@ def parse(raw_path: bytes) -> Target | None:
 
 
 def parse_place(raw_path: bytes) -> Place | None:
-    return Place(raw_path.decode()) if raw_path in PLACES else None
+    return Place(raw_path.decode()) if raw_path in PLACES or raw_path == SERVER else None
 
 
 def parse_secret(raw_path: bytes) -> SecretPath | None:

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 
+from ..context import Context
 from ..problems import Problem
 
 STATIC = Path(__file__).parents[2] / "static"
@@ -26,6 +27,7 @@ GET  /subscriptions                              all of them, for administrators
 
 /openapi.json has the rest.
 """
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
 _ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
 
 
@@ -56,6 +58,15 @@ async def _landing(request: Request) -> Response:
         case "POST":
             return Response("You posted!", media_type="text/plain")
     raise Problem(501, f"{request.method} is not possible here")
+
+
+async def server(_: Context, request: Request) -> Response:
+    """What the server as a whole can do (RFC 9110 9.3.7)."""
+    if request.method != "OPTIONS":
+        raise Problem(
+            400, f"'*' is the whole server, to which OPTIONS goes and not {request.method}"
+        )
+    return Response(status_code=204, headers={"Allow": ", ".join(METHODS)})
 
 
 async def _live(_: Request) -> Response:

@@ -49,6 +49,16 @@ def warren() -> Iterator[WarrenServer]:
         assert "Traceback" not in server.output(), server.output()
 
 
+def test_the_server_as_a_whole_is_asked_with_options_alone(warren: WarrenServer) -> None:
+    """RFC 9110 9.3.7, without credentials too."""
+    whole = {"target": b"*"}
+    with httpx.Client(base_url=warren.http_url) as http:
+        asked = http.request("OPTIONS", "/", extensions=whole)
+        refused = http.request("GET", "/", extensions=whole)
+    assert asked.status_code == 204 and "POST" in asked.headers["Allow"]
+    assert refused.status_code == 400 and "OPTIONS" in refused.text
+
+
 @pytest.fixture(scope="module")
 def site(warren: WarrenServer) -> Iterator[Site]:
     with Site(warren) as site:
