@@ -37,6 +37,9 @@ MAX_STALL_S = 10.0
 MIN_BODY_BYTES = 10 * 1024
 LINGER_S = 5.0
 MAX_DISCARDED_BYTES = 64 * 1024 * 1024
+FRAMING_PER_BODY_BYTE = 8
+"""A body in chunks of one byte has five; extensions of chunks, which nobody reads, may have more
+than that only as far as a head may be long."""
 MIN_SLICE_BYTES = 128
 MAX_SLICE_BYTES = 4096
 """A slice ends after the first blank line between the two: no more heads than fit the lower."""
@@ -74,6 +77,8 @@ class HttpGuard(HttpToolsProtocol):
     """Host fields; one that names no host counts twice."""
     _body_bytes = 0
     _body_bytes_at_check = 0
+    _framing_bytes = 0
+    """Of a body: the sizes, extensions and ends of its chunks, and its trailer."""
     _refusal: bytes | None = None
     _handed_over = False
     _discarded_bytes = 0
@@ -141,9 +146,14 @@ class HttpGuard(HttpToolsProtocol):
     def _parse(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
         in_body, heads = self._reading and not self._in_head, self._heads
+        body_bytes = self._body_bytes
         self._feed(data)
         if self._is_over():
             return
+        if self._reading and in_body and self._heads == heads:
+            self._count_framing(len(data) - (self._body_bytes - body_bytes))
+            if self._is_over():
+                return
         if self._reading:
             all_is_head = self._in_head and not in_body and self._heads == heads
             self._watch_progress(len(data) if all_is_head else 0)
@@ -254,7 +264,7 @@ class HttpGuard(HttpToolsProtocol):
             return
         self._heads += 1
         self._stop_timer()
-        self._body_bytes = self._body_bytes_at_check = 0
+        self._body_bytes = self._body_bytes_at_check = self._framing_bytes = 0
         self._check_head()
         super().on_headers_complete()
         self._in_head = False
@@ -290,6 +300,16 @@ class HttpGuard(HttpToolsProtocol):
         self._head_bytes += size
         if self._head_bytes > MAX_HEAD_BYTES:
             self._refuse(_head_too_large())
+
+    def _count_framing(self, size: int) -> None:
+        self._framing_bytes += size
+        if self._framing_bytes > MAX_HEAD_BYTES + FRAMING_PER_BODY_BYTE * self._body_bytes:
+            self._give_up_cycle()
+            rule = (
+                f"around {self._body_bytes} bytes of the body are {self._framing_bytes} of chunks"
+            )
+            self._prepare(Problem(400, f"{rule}: their extensions are too long"))
+            self._answer_refusal()
 
     def _check_head(self) -> None:
         version = self.parser.get_http_version()

@@ -232,6 +232,19 @@ class TestBody:
         assert "100000 bytes" in refused(await echo.exchange(make(LIMIT + 1)), 413)
         assert len(echo.bodies) == 1
 
+    async def test_chunks_may_be_small_and_have_extensions(self, echo: Echo) -> None:
+        whole = self.chunked(LIMIT, chunk=1)
+        assert (await echo.exchange(whole)).endswith(b"/a 100000")
+        longer = self.chunked(10).replace(b"a\r\n", b"a;name=value\r\n")
+        assert (await echo.exchange(longer)).endswith(b"/a 10")
+
+    @pytest.mark.parametrize("extension", [10**5, 5_000])
+    async def test_extensions_of_chunks_are_bounded(self, echo: Echo, extension: int) -> None:
+        head = self.chunked(0).removesuffix(b"0\r\n\r\n")
+        chunk = b"1;" + b"x" * extension + b"\r\ny\r\n"
+        assert "too long" in refused(await echo.exchange(head, *[chunk] * 100), 400)
+        assert echo.bodies == []
+
     async def test_answered_without_waiting_for_the_rest(self, echo: Echo) -> None:
         refused(await echo.exchange(self.sized(10, declared=10**12)), 413)
 
