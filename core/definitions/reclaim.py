@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..queue.registry import INNER_MARK
 from ..reserved import PREFIX, is_reserved
-from .decode import decode
+from .decode import BadDefinition, decode
 from .keys import Kind, exchange_key, queue_key
 from .kinds import BindingDefinition, Definition, ExchangeDefinition, QueueDefinition, described
 
@@ -38,7 +39,7 @@ class _Place(NamedTuple):
 def reclaim(store: Store, is_own: Callable[[Named], bool]) -> None:
     """Renames each exchange and queue of a reserved name for which `is_own` is false.
 
-    Raises `BadDefinition` for one that can't be decoded.
+    One that can't be decoded is left to `restore`, which sets it aside.
     """
     found = _reserved(store.definitions)
     renamed: dict[_Place, str] = {}
@@ -66,8 +67,12 @@ def reclaim(store: Store, is_own: Callable[[Named], bool]) -> None:
 
 def _reserved(definitions: Mapping[bytes, bytes]) -> dict[bytes, Definition]:
     """Those that may name something reserved."""
-    keys = [key for key in definitions if key[0] in _KINDS and PREFIX.encode() in key]
-    return {key: decode(key, definitions[key]) for key in keys}
+    found: dict[bytes, Definition] = {}
+    for key, value in definitions.items():
+        if key and key[0] in _KINDS and PREFIX.encode() in key:
+            with suppress(BadDefinition):
+                found[key] = decode(key, value)
+    return found
 
 
 def _place(definition: Named) -> _Place:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.life import Life
+from warren.core.definitions.keys import queue_key
 from warren.core.definitions.kinds import ExchangeDefinition
 from warren.core.definitions.reclaim import Named, reclaim
 from warren.core.model import Table
@@ -84,3 +85,11 @@ def test_what_the_application_declares_is_left_alone(tmp_path: Path) -> None:
     before = dict(life.store.definitions)
     life.restart()
     assert dict(life.store.definitions) == before
+
+
+def test_a_damaged_one_does_not_keep_the_others_from_starting(tmp_path: Path) -> None:
+    life = OldLife(tmp_path)
+    key = queue_key("/", "hub.jobs")
+    life.store.define(key, b"\x01damaged")
+    life.restart()
+    assert list(life.broker.set_aside) == [key]
