@@ -11,13 +11,13 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Iterator
-from time import perf_counter
 from typing import TYPE_CHECKING
 
+from ..slices import run_slice
 from . import checkpoint
 from .checkpoint import SUFFIX, checkpoint_name
+from .compactor import Compactor
 from .disk import Disk
-from .mover import SegmentMover
 from .part import segment_name
 from .work import Worker
 
@@ -26,24 +26,22 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SLICE_S = 0.001
-
 
 class Keeper:
     """Takes checkpoints of a store. `since` is the segment that its last one begins with."""
 
     def __init__(
-        self, disk: Disk, worker: Worker, store: DurableStore, mover: SegmentMover, since: int
+        self, disk: Disk, worker: Worker, store: DurableStore, compactor: Compactor, since: int
     ) -> None:
         self.checkpoint_bytes = 0
         self._disk = disk
         self._worker = worker
         self._store = store
-        self._mover = mover
+        self._compactor = compactor
         self._since = since
         self._listed = set(store.segments)
         self._due = False
-        self._slices: Iterator[bytes] | None = None
+        self._slices: Iterator[None] | None = None
         self._pieces: list[bytes] = []
         self._now_listed: set[int] = set()
         self._number = 0
@@ -64,30 +62,31 @@ class Keeper:
                 self._write()
             return None
         if self._slices is None:
-            if self._mover.is_ready:
-                self._mover.switch()
+            if self._compactor.work():
+                return 1
             if not self._due:
                 return None
             self._due = False
-            self._slices = self._encode(self._store.open_number, clean=False)
-        until = perf_counter() + SLICE_S
-        for piece in self._slices:
-            self._pieces.append(piece)
-            if perf_counter() > until:
-                return 1
+            self._slices = self._collect(self._store.open_number, clean=False)
+        if run_slice(self._slices):
+            return 1
         self._slices = None
         self._barrier = self._store.barrier()
         self._store.request()
         return 1
 
-    def _encode(self, number: int, *, clean: bool) -> Iterator[bytes]:
+    def _collect(self, number: int, *, clean: bool) -> Iterator[None]:
+        """Encodes a checkpoint, in steps."""
         store = self._store
         self._number = number
         self._now_listed = set()
-        return checkpoint.encode(
+        self._pieces = []
+        for piece in checkpoint.encode(
             number, store.sequence_ceiling, store.definitions, dict(store.marks), store.segments,
             self._now_listed, born=store.born, clean=clean,
-        )  # fmt: skip
+        ):  # fmt: skip
+            self._pieces.append(piece)
+            yield
 
     def _write(self) -> None:
         self._barrier = None
@@ -114,7 +113,13 @@ class Keeper:
 
     @property
     def is_idle(self) -> bool:
-        return not (self._due or self._writing or self._slices or self._barrier is not None)
+        return not (
+            self._due
+            or self._writing
+            or self._slices
+            or self._compactor.is_busy
+            or self._barrier is not None
+        )
 
     def _dead(self) -> list[int]:
         """Segments that neither of the two last checkpoints needs; on a disk that is short of
@@ -144,7 +149,7 @@ class Keeper:
         self._since, self._listed = number, self._now_listed
         for segment in dead:
             del self._store.segments[segment]
-        self._mover.begin(number)
+        self._compactor.begin(number)
 
     def _failed(self, error: OSError) -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -154,7 +159,9 @@ class Keeper:
 
     def finish(self, number: int) -> None:
         """The last checkpoint of a store that stops in order."""
-        self._pieces = list(self._encode(number, clean=True))
+        self._compactor.finish()
+        for _ in self._collect(number, clean=True):
+            pass
         dead = self._dead()
         try:
             size = checkpoint.write(self._disk, self._store.store_id, number, self._pieces)

@@ -19,9 +19,9 @@ from ..block import Block, Cold, Ledger, Run, Span
 from ..clock import Clock, SystemClock
 from . import entries
 from .codec import encode_messages
+from .compactor import Compactor
 from .disk import Disk
 from .keeper import Keeper
-from .mover import SegmentMover
 from .pages import Pages
 from .part import Kept, Part, Segment
 from .port import BEHIND_BYTES, Browsed, QueueIdentity, Split
@@ -93,8 +93,8 @@ class DurableStore:
         self._reserve = Reserve(disk, reserve_bytes)
         self._writer = Writer(disk, self._report_later, self._fail_later, self._reserve.give)
         self._pages = Pages(disk, self._worker, self._writer, self._clock, dict(state.marks))
-        mover = SegmentMover(disk, self._worker, self, self._pages.reader)
-        self._keeper = Keeper(disk, self._worker, self, mover, state.checkpoint)
+        compactor = Compactor(disk, self._worker, self, self._pages.reader)
+        self._keeper = Keeper(disk, self._worker, self, compactor, state.checkpoint)
         self._claimed: set[int] = set()
         self._unclaimed: set[int] = set()
         self._parts: dict[int, list[Part]] | None = None

@@ -21,9 +21,9 @@ from ..clock import Clock
 from ..wire.properties import RANKED, TIMED
 from .codec import Messages, decode_messages, encode_messages
 from .disk import Disk
-from .moved import MovedPlace, is_in_log, reassemble, whereabouts
 from .overflow import Overflow, OverflowFile
 from .part import Entry, Index, Kept, Part, Stretch
+from .pieces import Places, is_in_log, reassemble, whereabouts
 from .port import Browsed, Split
 from .reader import DamagedRecord, Reader
 from .record import read_record
@@ -80,7 +80,7 @@ class Pages:
         return True
 
     def _can_be_read(self, place: object) -> bool:
-        if isinstance(place, MovedPlace):
+        if isinstance(place, Places):
             return True
         if isinstance(place, tuple):
             segment, offset, _ = place
@@ -157,7 +157,13 @@ class Pages:
         assert isinstance(stretch, Stretch)
         part = stretch.part
         index = self._index(part)
-        ordinals = [at for at in range(stretch.low, stretch.high) if not part.is_dead(at)]
+        # Where records were compacted others may lie between that are in memory.
+        ordinals = [
+            at
+            for at in range(stretch.low, stretch.high)
+            if not part.is_dead(at) and at not in part.runs
+        ]
+        part.snapshot = None  # It would have to know how many messages each of them had.
         known = [at for at in ordinals if at < len(index)]
         if known and not part.segment.is_moved:
             covers = [(index[known[0]].first, index[known[-1]].last)]
@@ -211,7 +217,7 @@ class Pages:
         left = sum(span.count for span in spans)
         run = part.runs.pop(ordinal)
         assert isinstance(run.kept, Kept)
-        part.partial[ordinal] = run.kept.settled_bits(run)
+        part.partial[ordinal] = run.kept.settled_bits(0, run.count)
         return left
 
     def _all_spans(self, part: Part) -> list[tuple[int, _Records | Span]]:
@@ -435,7 +441,8 @@ class Pages:
             waiting.append(ready)
             return
         self._fetching[block] = [ready]
-        self._to_fetch.append((block, block.place))
+        place = block.place
+        self._to_fetch.append((block, place.snapshot() if isinstance(place, Places) else place))
         if len(self._fetching) == 1:
             self._read_next()
 
@@ -470,9 +477,10 @@ class Pages:
 
     def _read_block(self, block: Block, place: object) -> Block:
         """What a block was written as. Raises `DamagedRecord` or `OSError`."""
-        if isinstance(place, MovedPlace):
-            pieces = [(first, self._read_block(block, where)) for first, where in place.pieces]
-            return reassemble(block, pieces)
+        if isinstance(place, list):
+            return reassemble(
+                block, [(first, self._read_block(block, where)) for first, where in place]
+            )
         assert isinstance(place, tuple)
         segment, offset, size = place
         if isinstance(segment, OverflowFile):

@@ -113,13 +113,13 @@ class Part:
 
     `dead` are ordinals behind `front` of which nothing is left. `partial` has, for records that
     are not in memory as runs, which positions are settled (a bit each). `runs` are
-    those in memory, by ordinal; `colds` the stretches that are not.
+    those in memory, by ordinal; `colds` the stretches that are not. `pieces` say which positions of
+    its run a record holds, where these are not all.
     """
 
     __slots__ = (
         "colds", "dead", "first", "front", "index", "last", "left", "next_offset", "partial",
-        "queue_id",
-        "records", "runs", "segment", "special",
+        "pieces", "queue_id", "records", "runs", "segment", "snapshot", "special",
     )  # fmt: skip
 
     def __init__(self, segment: Segment, queue_id: int) -> None:
@@ -136,8 +136,11 @@ class Part:
         self.dead: set[int] = set()
         self.partial: dict[int, bytes] = {}
         self.runs: dict[int, Run] = {}
+        self.pieces: dict[int, Piece] | None = None
         self.colds: list[Cold] = []
         self.index: Index | None = None
+        self.snapshot: Snapshot | None = None
+        """What is just taken down of it for a checkpoint, in slices."""
 
     def add(self, first: int, last: int, count: int, offset: int, size: int, special: int) -> int:
         """A record more; gives its ordinal."""
@@ -170,19 +173,40 @@ class Part:
     def let_go(self, ordinal: int) -> None:
         """The record is not in memory any more, though it is to be kept."""
         del self.runs[ordinal]
+        if self.pieces is not None:
+            self.pieces.pop(ordinal, None)
+
+    @property
+    def died_count(self) -> int:
+        """Of how many records nothing is left."""
+        return self.front + len(self.dead)
 
     def is_dead(self, ordinal: int) -> bool:
         return ordinal < self.front or ordinal in self.dead
 
-    def settled(self, count: int) -> None:
-        """So many messages less are to be kept."""
+    def settled(self, count: int, ordinal: int = 0) -> None:
+        """So many messages less of that record are to be kept."""
+        if self.snapshot is not None and ordinal < self.snapshot.taken:
+            self.snapshot.settled_since += count
         self.left -= count
-        self.segment.shrank(self, count)
+        segment = self.segment
+        segment.left -= count
+        if not self.left and segment.sealed:
+            segment.parts.pop(self.queue_id, None)
+
+    def hand_on(self, other: Part, count: int) -> None:
+        """So many messages that are to be kept belong to the other part from here on."""
+        self.left -= count
+        self.segment.left -= count
+        other.left += count
+        other.segment.grew(count)
 
     def died(self, ordinal: int) -> None:
         """Nothing is left of a record."""
         self.runs.pop(ordinal, None)
         self.partial.pop(ordinal, None)
+        if self.pieces is not None:
+            self.pieces.pop(ordinal, None)
         if ordinal != self.front:
             self.dead.add(ordinal)
             return
@@ -194,14 +218,29 @@ class Part:
     def settled_bits(self) -> Iterator[tuple[int, bytes]]:
         """Ordinals of records of which some messages are settled, and which positions."""
         yield from self.partial.items()
-        for ordinal, run in list(self.runs.items()):
-            kept = run.kept
-            if isinstance(kept, Kept) and kept.left < run.count:
-                yield ordinal, kept.settled_bits(run)
+        for ordinal in list(self.runs):
+            bits = self.settled_of(ordinal)
+            if bits is not None:
+                yield ordinal, bits
+
+    def settled_of(self, ordinal: int) -> bytes | None:
+        """Which messages of a record are settled, a bit for each; None if none of them is."""
+        run = self.runs.get(ordinal)
+        if run is None:
+            return self.partial.get(ordinal)
+        kept = run.kept
+        assert isinstance(kept, Kept)
+        piece = None if self.pieces is None else self.pieces.get(ordinal)
+        low, high, left = (
+            (0, run.count, kept.left) if piece is None else (piece.low, piece.high, piece.left)
+        )
+        return kept.settled_bits(low, high) if left < high - low else None
 
     def clear(self) -> None:
         """Nothing of it is to be kept."""
+        self.snapshot = None
         self.runs.clear()
+        self.pieces = None
         self.partial.clear()
         self.dead.clear()
         for cold in self.colds:
@@ -241,7 +280,7 @@ class Kept:
         part = self.part
         if not self.left:
             part.died(self.ordinal)
-        part.settled(count)
+        part.settled(count, self.ordinal)
 
     def mark(self, low: int, high: int, total: int = 0) -> None:
         self.left -= high - low
@@ -282,11 +321,66 @@ class Kept:
         self.flags = flags
         self.left = flags.count(0)
 
-    def settled_bits(self, run: Run) -> bytes:
-        """Which positions are settled."""
-        flags = bytearray(run.count) if self.flags is None else bytearray(self.flags)
-        flags[: self.front] = b"\x01" * self.front
+    def settled_bits(self, low: int, high: int) -> bytes:
+        """Which of the positions `low` to `high - 1` are settled."""
+        flags = bytearray(high - low) if self.flags is None else self.flags[low:high]
+        done = min(max(0, self.front - low), high - low)
+        flags[:done] = b"\x01" * done
         return packed(flags)
+
+    def left_between(self, low: int, high: int) -> int:
+        """How many of the positions `low` to `high - 1` are still to be kept."""
+        low = max(low, self.front)
+        if low >= high:
+            return 0
+        return high - low if self.flags is None else self.flags.count(0, low, high)
+
+
+class Piece:
+    """Positions `low` to `high - 1` of a run are a record of their own; `left` of them are to be
+    kept."""
+
+    __slots__ = ("high", "left", "low", "ordinal", "part")
+
+    def __init__(self, low: int, high: int, left: int, part: Part, ordinal: int) -> None:
+        self.low = low
+        self.high = high
+        self.left = left
+        self.part = part
+        self.ordinal = ordinal
+
+    def settled(self, count: int) -> None:
+        """So many less of them are to be kept."""
+        self.left -= count
+        if not self.left:
+            self.part.died(self.ordinal)
+        self.part.settled(count, self.ordinal)
+
+
+class Snapshot:
+    """What a part looked like, taken down in slices: of the records below ordinal `taken`.
+
+    What is settled of these meanwhile is counted, so that the number of messages that are left
+    can be told as it was in the snapshot.
+    """
+
+    __slots__ = ("dead", "front", "partial", "settled_since", "taken")
+
+    def __init__(self, front: int) -> None:
+        self.front = self.taken = front
+        self.settled_since = 0
+        self.dead = array("I")
+        self.partial: list[tuple[int, bytes]] = []
+
+    def take(self, part: Part, count: int) -> None:
+        """Takes down so many records more."""
+        end = min(self.taken + count, part.records)
+        for ordinal in range(self.taken, end):
+            if part.is_dead(ordinal):
+                self.dead.append(ordinal)
+            elif (bits := part.settled_of(ordinal)) is not None:
+                self.partial.append((ordinal, bits))
+        self.taken = end
 
 
 _DIGITS = bytes.maketrans(b"\x00\x01", b"01")
@@ -352,11 +446,6 @@ class Segment:
     def grew(self, count: int) -> None:
         self.left += count
         self.total += count
-
-    def shrank(self, part: Part, count: int) -> None:
-        self.left -= count
-        if not part.left and self.sealed:
-            self.parts.pop(part.queue_id, None)
 
 
 def segment_name(number: int) -> str:

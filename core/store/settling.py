@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from ..block import Span
 from . import entries
-from .moved import MovedKept
 from .part import Kept
 
 
@@ -39,16 +38,12 @@ class Settling:
         """These messages are done with; nothing happens if they were never kept."""
         run = span.run
         kept = run.kept
-        if isinstance(kept, Kept):
-            kept.settle(run, span.low, span.high)
-        elif isinstance(kept, MovedKept):
-            kept.settle(span.low, span.high)
-            kept = None
-        else:
+        if not isinstance(kept, Kept):
             return
+        kept.settle(run, span.low, span.high)
         ranges = self._of(queue_id)
         last = run.sequence(span.high - 1)
-        if kept is not None and ranges.kept is not None and _follows(ranges, kept, span.low):
+        if ranges.kept is not None and _follows(ranges, kept, span.low):
             ranges.numbers[-1] = last
         else:
             ranges.numbers.extend((run.sequence(span.low), last))
@@ -88,6 +83,6 @@ def _follows(ranges: _Ranges, kept: Kept, low: int) -> bool:
         and low == 0
         and before.part is kept.part
         and before.ordinal + 1 == kept.ordinal
-        # Between two records that were moved others may lie that were not.
+        # Between two records that were compacted others may lie that were not.
         and not kept.part.segment.is_moved
     )

@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.support.amqp import Reply, publish
+from warren.core import slices
+from warren.core.store import compactor
 
 from .life import Life
 
@@ -334,12 +337,33 @@ class Durability(RuleBasedStateMachine):
         assert len(self.life.files()) <= 4
 
 
+class DurabilityInSteps(Durability):
+    """The same with every slice as short as can be, and any two segments compacted: whatever
+    clients do falls between the steps of a compaction."""
+
+    def __init__(self) -> None:
+        self.patches = pytest.MonkeyPatch()
+        self.patches.setattr(slices, "SLICE_S", -1)
+        self.patches.setattr(compactor, "MERGE", 2)
+        super().__init__()
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.patches.undo()
+
+    @rule(turns=st.integers(1, 6))
+    def roll(self, turns: int) -> None:
+        self.life.store.roll()
+        self.life.turns(turns)
+
+
 def _confirmed(replies: list[Reply]) -> bool:
     return any(reply.name == "Basic.Ack" for reply in replies)
 
 
 TestDurability = Durability.TestCase
-TestDurability.settings = settings(
+TestDurabilityInSteps = DurabilityInSteps.TestCase
+TestDurability.settings = TestDurabilityInSteps.settings = settings(
     max_examples=50, stateful_step_count=30, deadline=None,
     suppress_health_check=[HealthCheck.too_slow], report_multiple_bugs=False,
 )  # fmt: skip

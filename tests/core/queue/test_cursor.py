@@ -12,10 +12,11 @@ from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.support.amqp import Client, make_broker, publish, take_turns
 from warren.core.block import Cold, Span
 from warren.core.queue.cursor import Cursor
-from warren.core.store import pages
+from warren.core.store import pages, relocation
+from warren.core.store.copier import Copy
 from warren.core.store.log import DurableStore
 from warren.core.store.memory import LateStore
-from warren.core.store.mover import SegmentMover
+from warren.core.store.part import Segment
 
 
 @pytest.fixture
@@ -232,15 +233,15 @@ def test_a_move_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     life.drain("q")
     asked = Cursor(stream(life).log, life.store, 7, lambda: None)
     moves: list[bool] = []
-    plain = SegmentMover.switch
+    plain = relocation.relocate
 
-    def switch(mover: SegmentMover) -> None:
+    def relocate(copy: Copy, segments: dict[int, Segment]) -> Iterator[None]:
         asked.let_go()
         asked.next()
         moves.append(asked.is_reading)
-        plain(mover)
+        return plain(copy, segments)
 
-    monkeypatch.setattr(SegmentMover, "switch", switch)
+    monkeypatch.setattr("warren.core.store.compactor.relocate", relocate)
     for _ in range(20):
         life.store.roll()
         life.write()

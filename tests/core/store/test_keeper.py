@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import method, publish
-from warren.core.store import keeper
+from warren.core import slices
 
 SEGMENT_BYTES = 3_000
 KIB = 1024
@@ -86,7 +86,7 @@ def churn_beside(life: Life, count: int) -> None:
 
 def test_a_checkpoint_is_made_in_slices(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker goes on between them, and what it does meanwhile is not lost."""
-    monkeypatch.setattr(keeper, "SLICE_S", -1)
+    monkeypatch.setattr(slices, "SLICE_S", -1)
     for number in range(30):
         life.declare(f"other{number}")
     for body in numbered(20):

@@ -52,7 +52,7 @@ def test_settled_in_any_order(run: Run, data: st.DataObject) -> None:
         assert left_of(kept, run) == left
         assert kept.left == part.left == part.segment.left == len(left)
         assert part.is_dead(0) == (not left)
-    flags = unpacked(kept.settled_bits(run), run.count)
+    flags = unpacked(kept.settled_bits(0, run.count), run.count)
     assert [run.sequence(at) for at in range(run.count) if not flags[at]] == left
 
 

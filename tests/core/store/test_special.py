@@ -10,7 +10,7 @@ import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.core.queue.support import spans
-from tests.core.store.test_mover import churn, unmoved
+from tests.core.store.test_compactor import churn, unmoved
 from warren.core.block import Cold, Span
 from warren.core.wire import properties as wire
 from warren.core.wire.properties import intern_traits

@@ -49,14 +49,14 @@ def churn(life: Life, count: int = 10, size: int = 200) -> None:
 
 def scatter(life: Life, count: int, *, each: int = 1, moves: bool = False) -> None:
     """Messages that stay, then so many that don't: `each` survivors in another segment."""
-    mover = life.store._keeper._mover
+    compactor = life.store._keeper._compactor
     if not moves:
-        mover.begin = lambda before: None  # type: ignore[method-assign]
+        compactor.begin = lambda before: None  # type: ignore[method-assign]
     for number, body in enumerate(numbered(count), start=1):
         life.publish(body, "kept")
         if number % each == 0:
             churn(life, 20, size=40)
-    mover.__dict__.pop("begin", None)
+    compactor.__dict__.pop("begin", None)
 
 
 # -- what becomes of the files
@@ -256,34 +256,34 @@ def test_what_may_have_been_delivered_is_flagged_after_move_and_crash(life: Life
 
 
 class Paused:
-    """A move whose copy is made and not taken over until `go_on`."""
+    """A compaction whose copy is made and not switched to until `go_on`."""
 
     def __init__(self, life: Life) -> None:
         self._life = life
-        keeper = life.store._keeper
-        self._mover = keeper._mover
-        keeper._mover = self  # type: ignore[assignment]
-
-    is_ready = False
-
-    def begin(self, before: int) -> None:
-        self._mover.begin(before)
+        self._keeper = life.store._keeper
+        self._compactor = self._keeper._compactor
+        self._keeper._compactor = self  # type: ignore[assignment]
+        self.begin = self._compactor.begin
+        self.finish = self._compactor.finish
 
     @property
-    def is_copied(self) -> bool:
-        return self._mover.is_ready
+    def is_busy(self) -> bool:
+        return self._compactor.is_busy
+
+    def work(self) -> bool:
+        return not self._compactor.is_ready and self._compactor.work()
 
     def copy(self) -> None:
         for _ in range(30):
             churn(self._life, 5)
-            if self.is_copied:
+            if self._compactor.is_ready:
                 return
-        raise AssertionError("nothing is moved")
+        raise AssertionError("nothing is compacted")
 
     def go_on(self) -> None:
-        self._life.store._keeper._mover = self._mover
-        self._life.turns(2, each_ms=10)
-        assert not self._mover.is_ready
+        self._keeper._compactor = self._compactor
+        while self._compactor.is_ready or self._compactor.is_busy:
+            self._life.turns(1, each_ms=10)
 
 
 Step = Callable[[Life], None]

@@ -1,0 +1,365 @@
+"""Copies what is left of segments into a new file, on a worker's thread.
+
+The records of one holder stand side by side. What is left of an old record becomes a new one for
+each stretch of neighbouring messages that somebody holds. A queue's share of it reaches from its
+first to its last message that is left; those between that are settled stay in it and are noted as
+settled, so that each share is an interval of the old one.
+
+Of each new record a few numbers stay in memory, in arrays, until the switch is over.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..block import Block, Run
+from . import entries
+from .codec import Messages, arrived_wall_ms, decode_messages, encode_messages
+from .disk import Disk, File
+from .part import ENTRY, Entry, Index, Part, Segment, packed, segment_name, unpacked
+from .pieces import Place, piece_of
+from .reader import DamagedRecord, Reader
+from .record import FILE_HEADER_BYTES, Flags, Kind, Piece, Record, seal
+
+_WRITE_BYTES = 1024 * 1024
+
+
+class Survivors:
+    """What was left of a part in a survey: the ordinals of its records, and which positions of
+    them were settled, where any were."""
+
+    __slots__ = ("died", "ordinals", "queue_id", "segment", "settled", "unclean")
+
+    def __init__(self, part: Part) -> None:
+        self.queue_id = part.queue_id
+        self.segment = part.segment.number
+        self.unclean = part.segment.unclean
+        self.died = part.died_count
+        self.ordinals = array("I")
+        self.settled: dict[int, bytes] = {}
+
+    def add(self, ordinal: int, settled: bytes | None) -> None:
+        self.ordinals.append(ordinal)
+        if settled is not None:
+            self.settled[ordinal] = settled
+
+
+class Source:
+    """Where the records of an old part went.
+
+    Record `ordinals[i]` went to the ordinals from `starts[i]` to `stops[i] - 1` of the new part.
+    It began with message `bases[i]`, and what anybody holds of it is in the new file's records
+    from `first_records[i]` to `last_records[i] - 1`. `died` is how many of the old part's records
+    were dead when the survey began.
+    """
+
+    def __init__(self, survivors: Survivors) -> None:
+        self.died = survivors.died
+        self.ordinals = array("I")
+        self.starts = array("I")
+        self.stops = array("I")
+        self.bases = array("Q")
+        self.first_records = array("I")
+        self.last_records = array("I")
+
+    def at(self, ordinal: int) -> int:
+        """The place of the first record from this ordinal on."""
+        return bisect_left(self.ordinals, ordinal)
+
+    def sort(self, rank: Sequence[int]) -> None:
+        """Puts the records in order of ordinals, when new ones are known as `rank` says."""
+        for at, start in enumerate(self.starts):
+            # The pieces of a record stay together: no other one has messages between theirs.
+            self.stops[at] += rank[start] - start
+            self.starts[at] = rank[start]
+        order = sorted(range(len(self.ordinals)), key=self.ordinals.__getitem__)
+        for name in ("ordinals", "starts", "stops", "bases", "first_records", "last_records"):
+            setattr(self, name, _permuted(getattr(self, name), order))
+
+
+class QueueCopy:
+    """The new records of one queue: the new part, and for each ordinal of it which positions of
+    the old record it holds (`lows` to `highs - 1`). `sources` are old parts by segment."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.index = Index()
+        self.lows = array("I")
+        self.highs = array("I")
+        self.sources: dict[int, Source] = {}
+
+    def add(self, run: Run, where: Place, interval: tuple[int, int]) -> None:
+        low, high = interval
+        special = run.block.traits.special
+        first, last = run.sequence(0), run.sequence(run.count - 1)
+        self.index.add(first, last, high - low, where[1], where[2], special=special)
+        self.part.special |= special
+        self.lows.append(low)
+        self.highs.append(high)
+
+    def sort(self) -> None:
+        """Puts the records in the order of their messages: old parts may lie among each other,
+        and those of several queues were written with the first of them."""
+        firsts = self.index.numbers[0::ENTRY]
+        order = sorted(range(len(firsts)), key=firsts.__getitem__)
+        if all(place == at for at, place in enumerate(order)):
+            return
+        self.index = Index(_permuted(self.index.numbers, order, ENTRY))
+        self.lows, self.highs = _permuted(self.lows, order), _permuted(self.highs, order)
+        rank = array("I", bytes(4 * len(order)))
+        for at, place in enumerate(order):
+            rank[place] = at
+        self.part.partial = {rank[at]: bits for at, bits in self.part.partial.items()}
+        for source in self.sources.values():
+            source.sort(rank)
+
+
+def _permuted(numbers: array[int], order: list[int], width: int = 1) -> array[int]:
+    found = array(numbers.typecode)
+    for at in order:
+        found.extend(numbers[at * width : (at + 1) * width])
+    return found
+
+
+@dataclass(slots=True)
+class Copy:
+    """The new file: `segment` with a part for each queue, of which nothing counts yet. Of its
+    records in the order of writing: the index in the old record of the first message, offset and
+    size."""
+
+    segment: Segment
+    queues: dict[int, QueueCopy] = field(default_factory=dict)
+    firsts: array[int] = field(default_factory=lambda: array("I"))
+    offsets: array[int] = field(default_factory=lambda: array("Q"))
+    sizes: array[int] = field(default_factory=lambda: array("I"))
+
+    def places(self, source: Source, at: int) -> Iterator[tuple[int, Place]]:
+        """What anybody holds of an old record: index of the first message in it, and place."""
+        for record in range(source.first_records[at], source.last_records[at]):
+            where = self.segment.number, self.offsets[record], self.sizes[record]
+            yield self.firsts[record], where
+
+
+class _Holding:
+    """What one queue has left of a record; a queue for the codec. `positions` in its run, and
+    their `indices` in the block."""
+
+    __slots__ = ("flags", "indices", "is_read", "left", "ordinal", "positions", "run")
+
+    durable = True
+
+    def __init__(self, left: Survivors, ordinal: int, is_read: bool, run: Run) -> None:
+        self.left = left
+        self.ordinal = ordinal
+        self.is_read = is_read
+        self.run = run
+        settled = left.settled.get(ordinal)
+        self.flags = None if settled is None else unpacked(settled, run.count)
+        flags = self.flags
+        self.positions = array(
+            "I", [at for at in range(run.count) if flags is None or not flags[at]]
+        )
+        self.indices = array("I", [run.index(at) for at in self.positions])
+
+    @property
+    def id(self) -> int:
+        return self.left.queue_id
+
+    def within(self, first: int, count: int) -> tuple[int, int] | None:
+        """The positions from the first to behind the last that is left among these messages of
+        the block."""
+        low = bisect_left(self.indices, first)
+        high = bisect_left(self.indices, first + count)
+        return (self.positions[low], self.positions[high - 1] + 1) if low < high else None
+
+    def piece(self, block: Block, first: int, interval: tuple[int, int]) -> Run:
+        """These positions as a run of a block that begins with index `first`."""
+        low, high = interval
+        if high - low == block.count:
+            return Run(block, None)
+        return Run(block, array("I", [self.run.index(at) - first for at in range(low, high)]))
+
+    def settled(self, interval: tuple[int, int]) -> bytes | None:
+        """Which of these positions are settled, None for none."""
+        flags = None if self.flags is None else self.flags[interval[0] : interval[1]]
+        return packed(flags) if flags is not None and 1 in flags else None
+
+
+class Copier:
+    """Writes one file."""
+
+    def __init__(self, disk: Disk, reader: Reader, number: int, header: bytes) -> None:
+        self._disk = disk
+        self._reader = reader
+        self._copy = Copy(Segment(number))
+        self._segment = self._copy.segment
+        self._segment.end = FILE_HEADER_BYTES
+        self._segment.is_moved = True
+        self._pieces: list[Piece] = [header]
+        self._pieces_bytes = len(header)
+        self._written = 0
+        self._file: File | None = None
+        self._survivors: dict[tuple[int, int], Survivors] = {}
+        self._indexes: dict[tuple[int, int], Index] = {}
+        self._shared: set[tuple[int, int]] = set()
+        """Places of records that were copied for several queues."""
+
+    def run(self, survivors: list[Survivors]) -> Copy:
+        """Raises `OSError` or `DamagedRecord`; there is a file then that belongs to nobody."""
+        self._file = self._disk.create(segment_name(self._segment.number))
+        try:
+            self._flush()
+            self._file.sync()  # records behind a header that was lost would be taken for damage
+            self._copy_all(survivors)
+            self._seal()
+            self._flush()
+            self._file.sync()
+        finally:
+            self._file.close()
+        self._disk.sync_directory()
+        return self._copy
+
+    def _copy_all(self, survivors: list[Survivors]) -> None:
+        self._survivors = {(left.segment, left.queue_id): left for left in survivors}
+        for left in sorted(survivors, key=lambda left: (left.queue_id, left.segment)):
+            index = self._index(left)
+            for ordinal in left.ordinals:
+                entry = index[ordinal]
+                if (left.segment, entry.offset) not in self._shared:
+                    self._copy_record(left, entry)
+
+    def _index(self, left: Survivors) -> Index:
+        key = left.segment, left.queue_id
+        index = self._indexes.get(key)
+        if index is None:
+            index = self._indexes[key] = self._reader.index(*key)
+        return index
+
+    def _copy_record(self, left: Survivors, entry: Entry) -> None:
+        record = self._reader.record(left.segment, entry.offset, entry.size)
+        messages = decode_messages(record.body, record.sequence, 0)
+        live = list(self._holders(left.segment, record, messages))
+        if left.queue_id not in [held.id for held in live]:
+            raise DamagedRecord(
+                f"{segment_name(left.segment)}: the record at offset {entry.offset} is not of "
+                f"queue {left.queue_id}"
+            )
+        if len(live) > 1:
+            self._shared.add((left.segment, entry.offset))
+        first_record = len(self._copy.offsets)
+        starts = [len(self._of(held.id).index) for held in live]
+        redelivered = messages.redelivered or any(
+            held.is_read and held.left.unclean for held in live
+        )
+        for interval in _intervals(live):
+            self._write(record, messages.block, interval, live, redelivered=redelivered)
+        for held, start in zip(live, starts, strict=True):
+            self._note(held, start, record.sequence, first_record)
+
+    def _holders(self, segment: int, record: Record, messages: Messages) -> Iterator[_Holding]:
+        """Everybody who has something left of a record."""
+        for share in messages.shares:
+            run = Run(messages.block, share.selection)
+            for place in share.queues:
+                left = self._survivors.get((segment, place >> 1))
+                ordinal = None if left is None else self._ordinal(left, run.sequence(0))
+                if left is not None and ordinal is not None:
+                    yield _Holding(left, ordinal, bool(place & 1), run)
+
+    def _ordinal(self, left: Survivors, first: int) -> int | None:
+        """Of the record that begins with this message, if something of it is left."""
+        ordinal = self._index(left).at(first)
+        if ordinal < 0 or self._index(left)[ordinal].first != first:
+            return None
+        at = bisect_left(left.ordinals, ordinal)
+        return ordinal if at < len(left.ordinals) and left.ordinals[at] == ordinal else None
+
+    def _of(self, queue_id: int) -> QueueCopy:
+        found = self._copy.queues.get(queue_id)
+        if found is None:
+            part = Part(self._segment, queue_id)
+            found = self._copy.queues[queue_id] = QueueCopy(part)
+        return found
+
+    def _write(
+        self,
+        old: Record,
+        block: Block,
+        interval: tuple[int, int],
+        live: list[_Holding],
+        *,
+        redelivered: bool,
+    ) -> None:
+        """One new record, with the messages of an interval of the old one."""
+        first, count = interval
+        shares = [(held, found) for held in live if (found := held.within(first, count))]
+        piece = piece_of(block, first, count)
+        runs = [(held, held.piece(piece, first, found)) for held, found in shares]
+        body = encode_messages(piece, runs, arrived_wall_ms(old.body), redelivered=redelivered)
+        where = self._put(Kind.MESSAGES, old.sequence + first, body)
+        self._copy.firsts.append(first)
+        self._copy.offsets.append(where[1])
+        self._copy.sizes.append(where[2])
+        for (held, found), (_, run) in zip(shares, runs, strict=True):
+            copied = self._of(held.id)
+            settled = held.settled(found)
+            if settled is not None:
+                copied.part.partial[len(copied.index)] = settled
+            copied.add(run, where, found)
+
+    def _note(self, held: _Holding, start: int, base: int, first_record: int) -> None:
+        copied = self._of(held.id)
+        source = copied.sources.get(held.left.segment)
+        if source is None:
+            source = copied.sources[held.left.segment] = Source(held.left)
+        source.ordinals.append(held.ordinal)
+        source.starts.append(start)
+        source.stops.append(len(copied.index))
+        source.bases.append(base)
+        source.first_records.append(first_record)
+        source.last_records.append(len(self._copy.offsets))
+
+    def _seal(self) -> None:
+        for copied in self._copy.queues.values():
+            copied.sort()
+            part, index = copied.part, copied.index
+            part.records = len(index)
+            part.first, part.last = index[0].first, index[len(index) - 1].last
+        at = self._segment.end
+        indexes = ((queue_id, copied.index) for queue_id, copied in self._copy.queues.items())
+        self._put(Kind.INDEX, 0, list(entries.encode_indexes(indexes)))
+        self._put(Kind.SEALED, 0, [entries.encode_number(at)])
+
+    def _put(self, kind: Kind, sequence: int, body: list[Piece]) -> Place:
+        segment = self._segment
+        offset = segment.end
+        flags = Flags.MOVED if kind == Kind.MESSAGES else Flags.NONE
+        pieces = seal(segment.number, offset, kind, flags, sequence, body)
+        size = sum(map(len, pieces))
+        self._pieces += pieces
+        self._pieces_bytes += size
+        segment.end += size
+        if self._pieces_bytes > _WRITE_BYTES:
+            self._flush()
+        return segment.number, offset, size
+
+    def _flush(self) -> None:
+        assert self._file is not None
+        self._file.write(self._written, self._pieces)
+        self._written += self._pieces_bytes
+        self._pieces, self._pieces_bytes = [], 0
+
+
+def _intervals(live: list[_Holding]) -> list[tuple[int, int]]:
+    """First index and length of each stretch of neighbours that somebody holds."""
+    held = sorted({at for holding in live for at in holding.indices})
+    found: list[tuple[int, int]] = []
+    for at in held:
+        if found and sum(found[-1]) == at:
+            found[-1] = (found[-1][0], found[-1][1] + 1)
+        else:
+            found.append((at, 1))
+    return found
