@@ -29,6 +29,7 @@ from .limits import Occupancy
 from .mover import DeadLetter, MoveGroup, Mover
 from .pager import Pager
 from .queue.queue import Queue
+from .slices import Slices
 from .store.memory import MemoryStore
 from .store.port import Store
 from .timers import Timer, Timers
@@ -125,6 +126,7 @@ class Broker:
         self._active: deque[Queue] = deque()
         self.pager = Pager(self)
         self._mover = Mover(self)
+        self.slices = Slices()
         self._waiting: list[Callable[[], None]] = []
         self._store_timer: Timer | None = None
         self._turning = False
@@ -312,6 +314,7 @@ class Broker:
             if self.clock.now_ms() >= until_ms:
                 break
         self._flush()
+        more = self.slices.busy and self.slices.run()
         if self._mover.busy:
             self._mover.run()
             self._flush()
@@ -322,7 +325,7 @@ class Broker:
         if self.alarms.memory or self.memory.resident_bytes > self.alarms.ceiling_bytes:
             self.alarms.look()
             self._flush()
-        return bool(active) or self._mover.busy
+        return more or bool(active) or self._mover.busy
 
     def _write(self) -> None:
         """Lets the store write, and has a turn when it wants to be asked again."""

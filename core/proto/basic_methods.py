@@ -177,6 +177,7 @@ def _answer_get(channel: Channel, queue: Queue, no_ack: bool) -> None:
         queue.settle(span)
     else:
         channel.unacked.add(tag, None, queue, span)
+        channel.note_source(queue)
         channel.got_count += 1
 
 

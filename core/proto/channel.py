@@ -13,9 +13,10 @@ from ..block import Span
 from ..errors import ConnectionFault, precondition_failed
 from ..queue.consumer import Consumer
 from ..queue.queue import Queue
-from ..queue.unacked import Piece, Unacked
+from ..queue.unacked import Detached, Piece, Unacked
 from ..wire.deliver import DeliverFramer, content_frames
 from ..wire.frames import method_frame, short_string
+from . import settling
 from .commit import acknowledge, fail, give_back, reject
 from .confirms import Confirms
 from .content import Content
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 
+SOURCES_MIN = 64
+"""Fewer queues are not worth looking through."""
+
+
 class ChannelConsumer(Consumer):
     """A consumer whose deliveries are framed for its channel."""
 
@@ -42,9 +47,10 @@ class Channel:
     """Channel `number` of a connection; also the session of its consumers."""
 
     __slots__ = (
-        "answers_wait", "confirms", "connection", "consumers", "content", "default_prefetch",
+        "_sources_max", "answers_wait", "confirms", "connection", "consumers", "content",
+        "default_prefetch",
         "flow_stopped", "got_count", "last_queue", "marks", "next_tag", "number", "open",
-        "prefetch", "replies", "reply_queue", "transaction", "unacked",
+        "prefetch", "replies", "reply_queue", "sources", "transaction", "unacked",
     )  # fmt: skip
 
     def __init__(self, connection: Connection, number: int) -> None:
@@ -66,6 +72,9 @@ class Channel:
         self.consumers: dict[str, ChannelConsumer] = {}
         self.reply_queue: Queue | None = None
         self.unacked = Unacked()
+        self.sources: dict[Queue, None] = {}
+        """At least the queues that its unacked messages come from."""
+        self._sources_max = SOURCES_MIN
         self.got_count = 0
         """Of the unacked, those that came by get: no prefetch limits them."""
         self.marks: Marks | None = None
@@ -185,8 +194,21 @@ class Channel:
             raise precondition_failed(f"unknown delivery tag {last}")
         return pieces
 
+    def _detach(self, last: int) -> Detached:
+        """As `take` for very many; 0 is all of them."""
+        if not last:
+            return self.unacked.detach_all()
+        detached = self.unacked.detach_up_to(last)
+        if detached is None:
+            raise precondition_failed(f"unknown delivery tag {last}")
+        return detached
+
     def acknowledge(self, first: int, last: int, multiple: bool) -> None:
         """Acks tags `first` to `last`, or all up to `last`."""
+        if multiple and self.unacked.is_long and self.transaction is None:
+            many = self._detach(last)
+            self.broker.slices.start(settling.settle(self, many, acknowledge))
+            return
         pieces = self.take(first, last, multiple)
         if self.transaction is not None:
             self.transaction.settle(acknowledge, pieces)
@@ -197,8 +219,17 @@ class Channel:
 
     def refuse(self, tag: int, multiple: bool, requeue: bool, *, failed: bool = False) -> None:
         """Nack and reject (`failed`): back to their place, or dead letters."""
-        pieces = self.take(tag, tag, multiple)
         settlement = (fail if failed else give_back) if requeue else reject
+        if multiple and self.unacked.is_long and self.transaction is None:
+            many = self._detach(tag)
+            work = (
+                settling.give_back(self, many, failed=failed)
+                if requeue
+                else settling.settle(self, many, reject)
+            )
+            self.broker.slices.start(work)
+            return
+        pieces = self.take(tag, tag, multiple)
         if self.transaction is not None:
             self.transaction.settle(settlement, pieces)
             return
@@ -208,13 +239,17 @@ class Channel:
 
     def recover(self, requeue: bool) -> None:
         """Requeues all unacked, or sends them again to whom they were sent (1.8.3.16)."""
+        if requeue:
+            everything = self.unacked.detach_all()
+            self.broker.slices.start(settling.give_back(self, everything, failed=False))
+            return
         pieces = self.unacked.take_all()
         self._uncount(pieces)
         for piece in pieces:
             consumer = piece.consumer
             gone = consumer is None or consumer.tag not in self.consumers
             here = piece.span.run.block.resident
-            if requeue or gone or not here or not self.writable:
+            if gone or not here or not self.writable:
                 piece.queue.requeue(piece.span, failed=False)
             else:
                 assert consumer is not None
@@ -275,15 +310,15 @@ class Channel:
             self.replies.end()
         self.end_content()
         consumers, self.consumers = self.consumers, {}
-        pieces = self.unacked.take_all()
         # All are taken off before anything is requeued: a message must not go to a consumer of
         # the channel that is closing.
         for consumer in consumers.values():
             queue = consumer.queue
             if queue.ring is not None and consumer in queue.ring.members:
                 queue.ring.remove(consumer)
-        for piece in reversed(pieces):
-            piece.queue.requeue(piece.span)
+        if self.unacked.count:
+            pieces = self.unacked.detach_all()
+            self.broker.slices.start(settling.give_back(self, pieces, failed=True))
         for consumer in consumers.values():
             consumer.queue.left_by(consumer)
         if self.reply_queue is not None:
@@ -293,7 +328,18 @@ class Channel:
     def add_consumer(self, consumer: ChannelConsumer) -> None:
         consumer.framer = DeliverFramer(self.number, consumer.tag, self.connection.frame_max)
         self.consumers[consumer.tag] = consumer
+        self.note_source(consumer.queue)
         consumer.queue.add_consumer(consumer)
+
+    def note_source(self, queue: Queue) -> None:
+        """Unacknowledged messages may come from this queue."""
+        sources = self.sources
+        sources[queue] = None
+        if len(sources) > self._sources_max:
+            consumed = {consumer.queue: None for consumer in self.consumers.values()}
+            unacked = {held: None for _, _, held in self.unacked.outstanding()}
+            self.sources = {queue: None} | consumed | unacked
+            self._sources_max = max(SOURCES_MIN, 2 * len(self.sources))
 
     def cancel(self, tag: str) -> None:
         """An unknown tag is no error; unacked deliveries stay valid."""

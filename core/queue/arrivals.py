@@ -42,6 +42,15 @@ class Arrivals:
         self.ask_for(head)
         self._getting.append(action)
 
+    def wait(self, action: Callable[[], None]) -> None:
+        """Runs `action` as `get` does, when all is back that is coming back (`returned`)."""
+        self._getting.append(action)
+
+    def returned(self) -> None:
+        """All is back."""
+        if self._getting and not self.is_awaited:
+            self._arrived()
+
     def ask_for(self, head: Span | Cold) -> None:
         """The queue can't go on before this is read."""
         if isinstance(head, Cold):

@@ -45,8 +45,8 @@ class Queue(Watched):
     """
 
     __slots__ = (
-        "_arrivals", "_backlog", "_broker", "_idleness", "_is_held", "_rest", "_returns",
-        "_told_up_to", "active", "arguments", "auto_delete", "bound",
+        "_arrivals", "_backlog", "_broker", "_holds", "_idleness", "_rest", "_returning",
+        "_returns", "_told_up_to", "active", "arguments", "auto_delete", "bound",
         "declared_rules", "deleted", "delivered_sequence", "durable",
         "exclusive_consumer", "expiry", "id", "last_used_ms", "name", "owner", "ready_bytes",
         "ring", "rules", "seen", "unacked_count", "vhost",
@@ -98,7 +98,9 @@ class Queue(Watched):
         self._arrivals: Arrivals | None = None
         self._idleness: Idleness | None = None
         self._told_up_to = 0
-        self._is_held = False
+        self._holds = 0
+        """For how many reasons nothing is handed out just now."""
+        self._returning = 0
         self.delivered_sequence = 0
         self._broker = broker
         self._rest: Rest | None = None
@@ -297,7 +299,7 @@ class Queue(Watched):
 
     def _deal(self, budget: int) -> bool:
         ring, backlog = self.ring, self._backlog
-        if ring is None or backlog is None or self._is_held:
+        if ring is None or backlog is None or self._holds:
             return False
         turns = quantum = 0
         while backlog.count:
@@ -385,16 +387,19 @@ class Queue(Watched):
         """
         store = self._broker.store
         self._told_up_to = store.reserve(0) - 1
-        self._is_held = True
+        self._holds += 1
         self._broker.when_kept(store.delivered(self, self._told_up_to), self._let_go)
 
     def _let_go(self) -> None:
-        self._is_held = False
+        self._holds -= 1
         self._broker.wake(self)
         self._broker.on_work()
 
     def get(self, action: Callable[[], None]) -> None:
         """Runs `action` when the oldest message is resident: now, or when it has arrived."""
+        if self._returning:
+            self.arrivals.wait(action)
+            return
         head = None if self._backlog is None else self._backlog.head()
         if head is None or (isinstance(head, Span) and head.run.block.resident):
             action()
@@ -516,21 +521,47 @@ class Queue(Watched):
     def requeue(self, span: Span, *, failed: bool = True) -> None:
         """Delivered messages come back to their original place, flagged redelivered.
 
-        With a delivery limit they are counted, and those that came back too often become dead
-        letters. `failed` is False for those that were only given back (nack, recover).
+        `failed` is False for those that were only given back (nack, recover).
+        """
+        for part in self.come_back(span, failed=failed):
+            self._put_back(part)
+
+    def come_back(self, span: Span, *, failed: bool = True) -> list[Span]:
+        """As `requeue`, but for the last step: gives what `put_back` has to be called with.
+
+        With a delivery limit messages are counted, and those that came back too often become dead
+        letters.
         """
         self.unacked_count -= span.high - span.low
         if self.deleted:
-            return
+            return []
         if self._returns is None:
-            self._put_back(Span(span.run, span.low, span.high, True))
-            return
+            return [Span(span.run, span.low, span.high, True)]
+        back: list[Span] = []
         limit = None if self.rules is None else self.rules.delivery_limit
         for part, times in self._returns.came_back(span, failed=failed):
             if limit is not None and times.counted > limit >= 0:
                 self._broker.dead_letter(self, part, "delivery_limit")
-            else:
-                self._let_rest(part, times.all, failed=failed)
+            elif not self._rests(part, times.all, failed=failed):
+                back.append(part)
+        return back
+
+    def put_back(self, span: Span) -> None:
+        """Messages that came back are at their place again, unless the queue has ended."""
+        if not self.deleted:
+            self._put_back(span)
+
+    def begin_return(self) -> None:
+        """Messages come back in slices: until `end_return`, nothing is handed out, or what is
+        younger would overtake them. Those that are not back yet count as unacknowledged."""
+        self._returning += 1
+        self._holds += 1
+
+    def end_return(self) -> None:
+        self._returning -= 1
+        self._let_go()
+        if self._arrivals is not None and not self._returning:
+            self._arrivals.returned()
 
     def dying(self, span: Span, *, failed: bool) -> Iterator[tuple[Span, bool]]:
         """In which parts delivered messages would come back, and whether as dead letters because
@@ -541,19 +572,15 @@ class Queue(Watched):
         else:
             yield from self._returns.over(span, limit, failed=failed)
 
-    def _let_rest(self, span: Span, times: int, *, failed: bool) -> None:
-        """Back to its place, or, with delayed retries, only after a while."""
+    def _rests(self, span: Span, times: int, *, failed: bool) -> bool:
+        """Whether, with delayed retries, it comes back to its place only after a while."""
         delay = None if self.rules is None else self.rules.retry_delay
         if delay is None or not delay.covers(failed=failed):
-            self._put_back(span)
-            return
+            return False
         if self._rest is None:
-            self._rest = Rest(self._broker.timers, self._rested)
+            self._rest = Rest(self._broker.timers, self.put_back)
         self._rest.add(span, delay, times, self._broker.now_ms)
-
-    def _rested(self, span: Span) -> None:
-        if not self.deleted:
-            self._put_back(span)
+        return True
 
     def untake(self, span: Span) -> None:
         """Messages that were taken but never reached anyone: back, flags as they were."""
@@ -660,6 +687,8 @@ class Queue(Watched):
         rules = self.rules
         if rules is None or not rules.limited or rules.overflow != "drop-head":
             return
+        if self._returning:
+            return  # The oldest may not be back yet.
         # What is over goes first: it displaces nobody, however the client's bytes were cut.
         self.expire()
         backlog = self.backlog

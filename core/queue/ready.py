@@ -48,7 +48,9 @@ class Backlog:
         """Puts a delivered span back at its place; gives the span that now holds it."""
         returned = self._returned
         self.count += span.high - span.low
-        place = bisect_left(returned, -span.sequence, key=_newest_first)
+        place, sequence = len(returned), span.sequence
+        if returned and _newest_first(returned[-1]) >= -sequence:
+            place = bisect_left(returned, -sequence, key=_newest_first)
         if place < len(returned) and _joins(returned[place], span):
             older = returned[place]
             older.high = span.high

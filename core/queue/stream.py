@@ -191,8 +191,9 @@ class StreamQueue(Queue):
     def settle(self, span: Span) -> None:
         self.unacked_count -= span.high - span.low
 
-    def requeue(self, span: Span, *, failed: bool = True) -> None:
+    def come_back(self, span: Span, *, failed: bool = True) -> list[Span]:
         self.unacked_count -= span.high - span.low
+        return []
 
     def untake(self, span: Span) -> None:
         self.unacked_count -= span.high - span.low

@@ -1,0 +1,238 @@
+"""Very many deliveries settled at once: in slices, and what is true between these."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.amqp import Client, bodies, make_broker, method, names, publish, take_turns
+from warren.core.queue.queue import Queue
+from warren.core.slices import STEPS_A_TURN
+
+COUNT = 4 * STEPS_A_TURN
+NACK = {"delivery_tag": COUNT, "multiple": True}
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client(make_broker())
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often messages were looked at and put back, and acknowledged."""
+    counted: Counter[str] = Counter()
+    for name in ("come_back", "put_back", "settle", "reject"):
+        _count(monkeypatch, name, counted)
+    return counted
+
+
+def _count(monkeypatch: pytest.MonkeyPatch, name: str, counted: Counter[str]) -> None:
+    before = getattr(Queue, name)
+
+    def counting(*given: Any, **named: Any) -> Any:
+        counted[name] += 1
+        return before(*given, **named)
+
+    monkeypatch.setattr(Queue, name, counting)
+
+
+def outstanding(client: Client, **arguments: Any) -> list[bytes]:
+    """Messages of `q` that came one by one, each a delivery of its own to channel 1; gives them."""
+    client.declare("q", arguments=arguments)
+    client.consume("q", "c")
+    sent = [b"%06d" % number for number in range(COUNT)]
+    for body in sent:
+        client.receive(publish(1, body, routing_key="q"))
+    client.come()
+    client.call("Basic.Cancel", consumer_tag="c")
+    return sent
+
+
+def slices(client: Client, name: str, **fields: Any) -> Iterator[None]:
+    """Begins with that method; then a turn each."""
+    client.broker.tick()
+    client.connection.receive(method(int(not name.startswith("Connection.")), name, **fields))
+    yield
+    while client.broker.turn():
+        yield
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("Basic.Nack", NACK | {"requeue": True}),
+        ("Basic.Nack", {"delivery_tag": 0, "multiple": True, "requeue": True}),
+        ("Basic.Recover", {"requeue": True}),
+        ("Channel.Close", {"reply_code": 200}),
+        ("Connection.Close", {"reply_code": 200}),
+    ],
+)
+def test_they_come_back_in_slices_and_in_order(
+    client: Client, steps: Counter[str], name: str, fields: dict[str, Any]
+) -> None:
+    sent = outstanding(client)
+    other = Client(client.broker)
+    other.consume("q", "other", no_ack=True)
+    client.receive(publish(1, b"younger", routing_key="q"))
+    assert other.come() != []
+    turns = 0
+    queue = client.broker.vhosts["/"].queues["q"]
+    steps.clear()
+    for _ in slices(client, name, **fields):
+        turns += 1
+        assert sum(steps.values()) <= 2 * STEPS_A_TURN
+        steps.clear()
+        assert queue.ready_count + queue.unacked_count <= COUNT
+        if queue.unacked_count:
+            assert other.come() == [], "nothing overtakes those that are not back yet"
+    take_turns(client.broker)
+    assert turns > 2 * COUNT // STEPS_A_TURN - 2
+    found = other.come()
+    assert bodies(found) == sent
+    assert all(reply["redelivered"] for reply in found)
+    assert (queue.ready_count, queue.unacked_count) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "step"),
+    [
+        ("Basic.Ack", NACK, "settle"),
+        ("Basic.Nack", NACK | {"requeue": False}, "reject"),
+    ],
+)
+def test_they_leave_in_slices(
+    client: Client, steps: Counter[str], name: str, fields: dict[str, Any], step: str
+) -> None:
+    client.declare("dead")
+    dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    sent = outstanding(client, **dead)
+    steps.clear()
+    for _ in slices(client, name, **fields):
+        assert steps[step] <= 2 * STEPS_A_TURN
+        steps.clear()
+    queue = client.broker.vhosts["/"].queues["q"]
+    assert (queue.ready_count, queue.unacked_count) == (0, 0)
+    assert bodies(client.consume("dead")) == (sent if step == "reject" else [])
+
+
+def test_others_are_served_between_the_slices(client: Client) -> None:
+    outstanding(client)
+    other = Client(client.broker)
+    other.declare("o")
+    other.consume("o", no_ack=True)
+    served = 0
+    for _ in slices(client, "Basic.Nack", **NACK, requeue=True):
+        other.connection.receive(publish(1, b"x", routing_key="o"))
+        client.broker.turn()
+        served += len(other.come())
+    assert served > 2
+
+
+@pytest.mark.parametrize("last", [COUNT, COUNT - 1, COUNT // 2])
+def test_the_tags_are_unknown_at_once(client: Client, last: int) -> None:
+    outstanding(client)
+    nack = {"delivery_tag": last, "multiple": True, "requeue": True}
+    client.connection.receive(method(1, "Basic.Nack", **nack))
+    if last < COUNT:
+        client.connection.receive(method(1, "Basic.Ack", delivery_tag=last + 1))
+    client.connection.receive(method(1, "Basic.Ack", delivery_tag=last))
+    take_turns(client.broker)
+    (close,) = client.come()
+    assert (close["reply_code"], close["reply_text"]) == (
+        406, f"PRECONDITION_FAILED - unknown delivery tag {last}",
+    )  # fmt: skip
+    assert client.messages("q") == COUNT - (last < COUNT)
+
+
+def test_part_of_a_delivery_stays_outstanding(client: Client) -> None:
+    sent = outstanding(client)
+    client.declare("p")
+    client.receive(b"".join(publish(1, b"%d" % number, routing_key="p") for number in range(10)))
+    client.consume("p", "p")
+    last = COUNT + 4
+    assert client.send("Basic.Nack", delivery_tag=last, multiple=True, requeue=False) == []
+    assert client.send("Basic.Ack", delivery_tag=last + 1) == []
+    assert len(sent) == COUNT and client.connection.channels[1].unacked.count == 5
+    (close,) = client.send("Basic.Ack", delivery_tag=last)
+    assert close["reply_code"] == 406
+
+
+def test_a_get_waits_until_all_are_back(client: Client) -> None:
+    outstanding(client)
+    other = Client(client.broker)
+    client.connection.receive(method(1, "Basic.Nack", **NACK, requeue=True))
+    other.connection.receive(method(1, "Basic.Get", queue="q"))
+    client.broker.turn()
+    assert other.come() == []
+    take_turns(client.broker)
+    (got,) = other.come()
+    assert (got.body, got["message_count"]) == (b"000000", COUNT - 1)
+
+
+@pytest.mark.parametrize("how", ["Queue.Delete", "Queue.Purge"])
+def test_the_queue_goes_or_is_emptied_meanwhile(client: Client, how: str) -> None:
+    """A purge empties it of what is ready."""
+    outstanding(client)
+    other = Client(client.broker)
+    other.declare("q2")
+    client.connection.receive(method(1, "Basic.Nack", **NACK, requeue=True))
+    client.broker.turn()
+    other.connection.receive(method(1, how, queue="q") + method(1, "Basic.Get", queue="q2"))
+    take_turns(client.broker)
+    assert names(other.come()) == [f"{how}Ok", "Basic.GetEmpty"]
+    if how == "Queue.Purge":
+        assert client.messages("q") == COUNT
+    assert not client.broker.slices.busy
+
+
+def test_a_limit_drops_the_oldest_when_all_are_back(client: Client) -> None:
+    sent = outstanding(client, **{"x-max-length": COUNT // 2})
+    client.send("Basic.Nack", **NACK, requeue=True)
+    assert bodies(client.consume("q", "d", no_ack=True)) == sent[COUNT // 2 :]
+
+
+def test_those_that_came_back_too_often_die_in_order(client: Client) -> None:
+    client.declare("dead")
+    dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    sent = outstanding(client, **dead, **{"x-delivery-limit": 0})
+    client.send("Basic.Nack", **NACK, requeue=True)
+    assert bodies(client.consume("dead", "d", no_ack=True)) == sent
+
+
+def test_several_share_a_turn() -> None:
+    client = Client(make_broker())
+    done: Counter[str] = Counter()
+
+    def work(name: str, count: int) -> Iterator[None]:
+        for _ in range(count):
+            done[name] += 1
+            yield
+
+    slices = client.broker.slices
+    slices.start(work("short", 5))
+    assert done["short"] == 5, "what is short is done at once"
+    for name in ("a", "b"):
+        slices.start(work(name, 10 * STEPS_A_TURN))
+    assert sum(done.values()) == STEPS_A_TURN
+    before = sum(done.values())
+    while client.broker.turn():
+        assert abs(done["a"] - done["b"]) <= 2 * STEPS_A_TURN
+        assert sum(done.values()) - before <= STEPS_A_TURN
+        before = sum(done.values())
+    assert done["a"] == done["b"] == 10 * STEPS_A_TURN
+
+
+def test_work_that_fails_ends_alone(caplog: pytest.LogCaptureFixture) -> None:
+    client = Client(make_broker())
+
+    def broken() -> Iterator[None]:
+        yield
+        raise RuntimeError("broken")
+
+    client.broker.slices.start(broken())
+    assert "work that goes on in slices" in caplog.text
+    assert not client.broker.turn()
