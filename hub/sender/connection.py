@@ -83,7 +83,8 @@ class Connection(asyncio.Protocol):
         self._begin_message()
         self._body: list[bytes] = []
         self._body_bytes = 0
-        self._is_final = self._is_complete = self._is_kept = self.is_reusable = False
+        self._is_final = self._is_complete = self._is_hurried = False
+        self._is_kept = self.is_reusable = False
         if len(body) <= WRITE_BYTES:
             self._transport.write(head + body)
         else:
@@ -91,6 +92,10 @@ class Connection(asyncio.Protocol):
             self._unsent = memoryview(body)
             self._write_on()
         return self._answer
+
+    @property
+    def is_open(self) -> bool:
+        return not self._transport.is_closing()
 
     def abort(self) -> None:
         self.is_reusable = False
@@ -146,6 +151,10 @@ class Connection(asyncio.Protocol):
             self._finish("")
         elif not self._is_final and self._received > HEAD_BYTES:
             self._finish(f"the head of the answer is longer than {HEAD_BYTES} bytes")
+        elif self._is_final and not self._is_hurried:
+            self._is_hurried = True
+            if not (limits.keeps_body and 200 <= self._status < 300):
+                self._expire_in(BODY_WITHIN_S)
 
     # The parser
 
@@ -164,8 +173,6 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         self._status = self._parser.get_status_code()
         self._is_final = self._status >= 200 or self._status == 101
-        if self._is_final and not (self._limits.keeps_body and 200 <= self._status < 300):
-            self._expire_in(BODY_WITHIN_S)
 
     def on_body(self, piece: bytes) -> None:
         self._body_bytes += len(piece)

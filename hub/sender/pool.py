@@ -34,12 +34,12 @@ class Pool(Generic[Key]):
 
     def take(self, key: Key) -> Connection | None:
         """The one that was used last."""
-        kept = self._by_key.get(key)
-        if not kept:
-            return None
-        connection = kept[-1]
-        self.drop(connection)
-        return connection
+        while kept := self._by_key.get(key):
+            connection = kept[-1]
+            self.drop(connection)
+            if connection.is_open:  # else the peer has closed it a moment ago
+                return connection
+        return None
 
     def drop(self, connection: Connection) -> None:
         """Forgets it, if it is here; called for each connection that ends."""
