@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
@@ -9,20 +11,21 @@ from .problems import Problem
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:
-    """Raises `Problem` 413 past `limit` bytes and `ClientDisconnect` if the client hangs up."""
+    """Raises `Problem` 413 past `limit` bytes and `ClientDisconnect` if the client hangs up.
+
+    The body is in memory once: `BytesIO` gives the buffer that it has gathered, and not a copy.
+    """
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body", False):
         body: bytes = message.get("body", b"")
         _check(len(body), limit)
         return body
-    chunks: list[bytes] = []
-    size = 0
+    gathered = BytesIO()
     while message["type"] == "http.request":
-        chunks.append(message.get("body", b""))
-        size += len(chunks[-1])
-        _check(size, limit)
+        gathered.write(message.get("body", b""))
+        _check(gathered.tell(), limit)
         if not message.get("more_body", False):
-            return b"".join(chunks)
+            return gathered.getvalue()
         message = await receive()
     raise ClientDisconnect
 

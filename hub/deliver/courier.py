@@ -31,6 +31,8 @@ from .surplus import Surplus
 from .verdict import OnGone, OnSpent, Verdicts, home
 
 HOLD_BACK_S = 1.0  # a broker that takes no parked message now is not asked faster than this
+LARGE_BYTES = 512 * 1024
+"""Signing so many takes some milliseconds: what is longer is signed aside from the loop."""
 
 log = logging.getLogger(__name__)
 
@@ -193,7 +195,10 @@ class Courier:
         if plan is None or plan.subscription is not live.subscription:
             plan = live.plan = Plan(live.subscription, self._settings.signature_method)
         sender = await self._sender()
-        post = plan.post(envelope, message, self._clock.wall_s())
+        if len(message.body) < LARGE_BYTES:
+            post = plan.post(envelope, message, self._clock.wall_s())
+        else:
+            post = await asyncio.to_thread(plan.post, envelope, message, self._clock.wall_s())
         try:
             return await sender.post(post.url, post.headers, post.body)
         except SendError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -13,7 +14,9 @@ from tests.hub.support import BASE_URL, INBOX, NEWS, House, deliveries, request,
 from tests.support.http import Answer, Callback, Request
 from warren.hub.attempts.attempt import Attempt, Outcome, Wanted
 from warren.hub.deliver.breaker import State
+from warren.hub.deliver.courier import LARGE_BYTES
 from warren.hub.deliver.retry import DELAYS_S
+from warren.hub.deliver.signature import sign
 from warren.hub.engine.embedded import EmbeddedEngine
 from warren.hub.engine.port import QueueSpec
 from warren.hub.subscriptions.live import Live
@@ -58,6 +61,26 @@ async def test_a_retried_message_of_a_queue_goes_back_to_the_queue(
     _, second = await deliveries(callback, 2)
     assert second.headers["X-AMQP-Routing-Key"] == "eu.fr"
     assert second.headers["X-AMQP-Queue"] == "in"
+
+
+async def test_a_large_message_is_signed_aside_from_the_loop(
+    house: House, callback: Callback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[bool] = []
+
+    def signed(method: str, secret: str, body: bytes) -> str:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return sign(method, secret, body)
+
+    monkeypatch.setattr("warren.hub.deliver.post.sign", signed)
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url, secret="s3cret"))
+    large = bytes(LARGE_BYTES)
+    for body in (b"small", large):
+        await house.publish("n", body)
+    got = await deliveries(callback, 2)
+    assert got[1].body == large
+    assert got[1].headers["X-Hub-Signature"] == sign("sha256", "s3cret", large)
+    assert threads == [True, False]
 
 
 async def test_later_messages_overtake_a_parked_one(house: House, callback: Callback) -> None:

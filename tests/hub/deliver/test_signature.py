@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import base64
+import hmac
+import tracemalloc
 
 import pytest
 
@@ -45,6 +47,20 @@ def test_the_vector_of_standard_webhooks() -> None:
         b'{"test": 2432232314}',
     )
     assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+@pytest.mark.parametrize("size", [64 * 1024, 64 * 1024 + 1, 8 * 1024 * 1024])
+def test_a_large_body_is_signed_without_a_copy_of_it(size: int) -> None:
+    body = bytes(size)
+    expected = hmac.digest(b"key", b"msg_1.1." + body, "sha256")
+    tracemalloc.start()
+    try:
+        signature = webhook_signature([b"key"], "msg_1", "1", body)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert base64.b64decode(signature.removeprefix("v1,")) == expected
+    assert peak_bytes < 128 * 1024
 
 
 def test_a_signature_for_each_key() -> None:

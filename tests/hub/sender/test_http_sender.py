@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import tracemalloc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -171,6 +172,26 @@ async def test_a_large_body_arrives_whole(callback: Callback) -> None:
         for _ in range(2):
             assert (await sender.post(callback.url, {}, body)).status == 200
     assert [one.body == body for one in callback.deliveries] == [True, True]
+
+
+async def test_a_large_body_is_sent_without_a_copy_of_it() -> None:
+    body = bytes(32 * 1024 * 1024)
+
+    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        left = len(body)
+        while left:
+            left -= len(await reader.read(64 * 1024))
+        writer.write(NO_CONTENT)
+
+    async with serving(swallow) as url, sending(total_timeout_s=60) as sender:
+        tracemalloc.start()
+        try:
+            assert (await sender.post(url, {}, body)).status == 204
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak_bytes < 4 * 1024 * 1024
 
 
 async def test_an_answer_may_come_before_the_body_is_sent() -> None:
