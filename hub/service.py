@@ -45,6 +45,7 @@ from .tasks import Tasks
 from .topics.distributor import Recipient
 from .topics.topics import Topics
 from .upstream.upstreams import Upstreams
+from .workers.pool import Workers
 
 KEY_NAME = "hub.key"
 
@@ -74,6 +75,7 @@ class Hub:
         self._storage = Storage(data_directory, database_url, Sealer(key_file))
         self._sender = Lazy(lambda: make_sender(settings, guard))
         self._verifier = Lazy(lambda: make_verifier(settings, guard))
+        self._workers = Workers(settings.workers)
         self.attempts = AttemptLog(self._storage, settings, clock)
         parking = Parking(engine, clock)
         self._order = StrictOrder(self._storage, clock)
@@ -95,15 +97,16 @@ class Hub:
             Tokens(key_file, settings.token_lifetime_s, clock), settings.base_urls
         )
         self.topics = Topics(
-            self._storage, engine, guard, settings, clock, make_fetcher, self._recipient
-        )
+            self._storage, engine, guard, settings, clock, make_fetcher, self._workers,
+            self._recipient,
+        )  # fmt: skip
         self.subscriptions = Subscriptions(
             self._book, self._endings, attacher, self.shortcuts, guard, self._verifier.get,
             settings, clock, self._tasks, storage=self._storage, topics=self.topics,
             denials=self._denials, rights=rights,
         )  # fmt: skip
         self.dead_letters = DeadLetters(engine, self._book.by_id)
-        self.upstreams = Upstreams(self._storage, guard, rights, settings, clock)
+        self.upstreams = Upstreams(self._storage, guard, self._workers, rights, settings, clock)
         self.capabilities = Capabilities(self._storage, clock, self._tasks, rights)
 
     async def start(self) -> None:
@@ -134,6 +137,7 @@ class Hub:
         await self._tasks.stop()
         await self.topics.stop()
         await self.upstreams.stop()
+        await self._workers.stop()
         await self._holds.stop()
         for live in self._book.all():
             await live.cancel()

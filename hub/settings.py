@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
+
+from .workers.limits import Limits
 
 DAY_S = 86_400
 
@@ -63,6 +65,8 @@ class HubSettings:
     """Of these for one host, which may serve thousands of topics."""
     fetch_gap_s: float = 3.0
     """At least so long between two fetches of a topic: pings meanwhile are one."""
+    workers: Limits = field(default_factory=Limits)
+    """Of the processes that read what was fetched from strangers."""
     max_response_bytes: int = 64 * 1024
 
     in_flight_per_subscription: int = 1

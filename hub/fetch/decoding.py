@@ -30,17 +30,17 @@ def decode(body: bytes, coding: str, max_bytes: int) -> bytes:
 
 def _gunzip(body: bytes, max_bytes: int) -> bytes:
     """All members of the file (RFC 1952 2.2)."""
-    whole, rest = _inflate(body, _GZIP, max_bytes)
-    count = 1
+    member, rest = _inflate(body, _GZIP, max_bytes)
+    members, left_bytes = [member], max_bytes - len(member)
     while rest.startswith(_GZIP_MAGIC):
-        if count == MAX_MEMBERS:
+        if len(members) == MAX_MEMBERS:
             raise DecodingFailed(f"has more than {MAX_MEMBERS} gzip members")
-        member, rest = _inflate(rest, _GZIP, max_bytes - len(whole))
-        whole += member
-        count += 1
+        member, rest = _inflate(rest, _GZIP, left_bytes)
+        members.append(member)
+        left_bytes -= len(member)
     if rest.strip(b"\0"):  # padding is none of our business
         raise DecodingFailed(f"has {len(rest)} bytes behind its end that are not gzip")
-    return whole
+    return b"".join(members)
 
 
 def _inflate(body: bytes, bits: int, max_bytes: int) -> tuple[bytes, bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -48,10 +47,8 @@ class Distributor:
         """
         if await self._count(CONTENT, topic.key):
             await self._publish(CONTENT, topic, document.content_type, document.body)
-        if await self._count(ENTRIES, topic.key):
-            news = await asyncio.to_thread(document.news, topic.known)
-            if news is not None:
-                await self._publish(ENTRIES, topic, document.content_type, news)
+        if document.news is not None and await self._count(ENTRIES, topic.key):
+            await self._publish(ENTRIES, topic, document.content_type, document.news)
 
     async def send(self, topic: Topic, document: Document, recipients: Iterable[Recipient]) -> None:
         """The whole content, to these alone. Raises as `publish`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,32 +37,23 @@ class Feed(Protocol):
 
 @dataclass(slots=True)
 class Document:
-    """One state of a topic; `feed` is None for what is no feed."""
+    """One state of a topic, beside what was known of it before."""
 
     content_type: str
     body: bytes
     digest: str
-    feed: Feed | None
+    known: Mapping[str, str]
+    """The digests of its entries on top of those that were known; empty for what is no feed."""
+    news: bytes | None
+    """The feed with only those entries that are new or changed, None without any; the whole where
+    it is no feed."""
     notice: str = ""
     """What its publisher might want to mend."""
 
-    def known(self, before: Known) -> dict[str, str]:
-        """The digests of its entries on top of those that were known."""
-        if self.feed is None:
-            return {}
-        return merged(before, self.feed.entries)
 
-    def news(self, before: Known) -> bytes | None:
-        """The feed with only those entries that are new or changed, None without any; the
-        whole where it is no feed."""
-        if self.feed is None:
-            return self.body
-        wanted = changed(self.feed.entries, before)
-        return self.feed.only(wanted) if any(wanted) else None
-
-
-def read_document(content_type: str, body: bytes) -> Document:
-    """Raises `ContentRefused`. It takes up to some seconds: not for the event loop."""
+def read_document(content_type: str, body: bytes, known: Known) -> Document:
+    """Raises `ContentRefused`. It takes up to some seconds and some hundred megabytes: for a
+    worker process."""
     if not body:
         raise ContentRefused("it is empty")
     if len(content_type.encode()) > _MAX_TYPE_BYTES:
@@ -71,7 +62,11 @@ def read_document(content_type: str, body: bytes) -> Document:
     if feed is not None and feed.has_more:
         notice = f"it has more than {MAX_ENTRIES} entries; only the first {MAX_ENTRIES} are read"
     digest = hashlib.sha256(content_type.encode() + b"\0" + body).hexdigest()
-    return Document(content_type, body, digest, feed, notice)
+    if feed is None:
+        return Document(content_type, body, digest, {}, body, notice)
+    wanted = changed(feed.entries, known)
+    news = feed.only(wanted) if any(wanted) else None
+    return Document(content_type, body, digest, merged(known, feed.entries), news, notice)
 
 
 def _read_feed(media_type: str, body: bytes) -> tuple[Feed | None, str]:

@@ -20,9 +20,7 @@ from ..settings import HubSettings
 from ..tasks import Tasks
 from .agenda import Agenda
 from .distributor import Distributor, Recipient
-from .document import Document
 from .held import Held
-from .source import Fetched
 from .topic import Topic
 from .updating import Updating
 
@@ -125,13 +123,13 @@ class Rounds:
         finally:
             held.being_bound.discard(identity)
 
-    async def offer(self, key: str, url: str, document: Document) -> None:
-        """Takes content as if it had been fetched. Raises `NotDistributed`, `ChannelError` and
-        `StorageFailed`."""
+    async def offer(self, key: str, url: str, content_type: str, body: bytes) -> None:
+        """Takes content as if it had been fetched. Raises `TopicFailed`, `NotDistributed`,
+        `ChannelError` and `StorageFailed`."""
         held = self._hold(key, url)
         async with held.turn:
             topic, new = await self._stored(held), self._recipients(held)
-            after = await self._updating.take(topic, Fetched(document), new.values())
+            after = await self._updating.offer(topic, content_type, body, new.values())
             async with self._writing:
                 _served(held, new)
                 due_at = self._clock.wall_s() if held.is_due else None

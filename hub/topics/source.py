@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,15 +10,17 @@ from ...core.clock import Clock
 from ...core.errors import WarrenError
 from ..deliver.retry import MAX_RETRY_AFTER_S, retry_after_s
 from ..fetch.page import FetchFailed, Page
-from ..links.discovery import Links, discover
+from ..links.discovery import Links
+from ..links.remote import find_links
 from ..settings import HubSettings
-from .document import ContentRefused, Document, read_document
+from ..workers.pool import Workers, WorkFailed, WorkRefused
+from .document import Document
+from .reading import read
 from .topic import Topic
 
 if TYPE_CHECKING:
     from ..fetch.fetcher import Fetcher
 
-READERS = 2  # documents read at once: it is work for the processor
 _MAX_VALIDATOR = 1_024
 _WHOLE = (200, 203)
 _NOT_MODIFIED = 304
@@ -50,12 +51,16 @@ class Source:
     """`fetcher` makes the client at its first use."""
 
     def __init__(
-        self, fetcher: Callable[[], Awaitable[Fetcher]], settings: HubSettings, clock: Clock
+        self,
+        fetcher: Callable[[], Awaitable[Fetcher]],
+        workers: Workers,
+        settings: HubSettings,
+        clock: Clock,
     ) -> None:
         self._fetcher = fetcher
+        self._workers = workers
         self._about = f"+{settings.base_urls[0]}/hub; " if settings.base_urls else ""
         self._clock = clock
-        self._readers = asyncio.Semaphore(READERS)
 
     async def fetch(
         self, topic: Topic, subscribers: int, *, is_conditional: bool = True
@@ -70,24 +75,24 @@ class Source:
         if page.status == _NOT_MODIFIED and len(headers) > 1:
             return Fetched(None, topic.etag, topic.last_modified)
         self._require_whole(page)
-        document = await self.read(page.first("content-type"), page.body)
+        document = await self.read(topic, page.first("content-type"), page.body)
         return Fetched(document, *_validators(page))
 
-    async def read(self, content_type: str, body: bytes) -> Document:
+    async def read(self, topic: Topic, content_type: str, body: bytes) -> Document:
         """Raises `TopicFailed`."""
         try:
-            async with self._readers:
-                return await asyncio.to_thread(read_document, content_type, body)
-        except ContentRefused as error:
+            return await read(self._workers, topic, content_type, body)
+        except (WorkFailed, WorkRefused) as error:
             raise TopicFailed(str(error)) from error
 
     async def links(self, url: str) -> Links:
         """What a topic says of itself. Raises `TopicFailed`."""
         page = await self._get(url, {"User-Agent": f"Warren ({self._about}1 subscribers)"})
         self._require_whole(page)
-        fields, content_type = page.all("link"), page.first("content-type")
-        async with self._readers:
-            return await asyncio.to_thread(discover, page.url, fields, content_type, page.body)
+        try:
+            return await find_links(self._workers, page)
+        except (WorkFailed, WorkRefused) as error:
+            raise TopicFailed(str(error)) from error
 
     async def _get(self, url: str, headers: dict[str, str]) -> Page:
         try:

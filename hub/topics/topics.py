@@ -18,6 +18,7 @@ from ..settings import HubSettings
 from ..storage.storage import Storage
 from ..subscriptions.websub import normal_url
 from ..tasks import Tasks
+from ..workers.pool import Workers
 from .distributor import Distributor, Recipient
 from .names import topic_key
 from .rounds import Rounds
@@ -42,6 +43,7 @@ class Topics:
         settings: HubSettings,
         clock: Clock,
         make_fetcher: Callable[[HubSettings, Guard], Awaitable[Fetcher]],
+        workers: Workers,
         recipient: Callable[[str], Recipient | None],
     ) -> None:
         self._storage = storage
@@ -50,7 +52,7 @@ class Topics:
         self._rows: Lazy[TopicRows] = Lazy(self._open)
         self._fetcher = Lazy(lambda: make_fetcher(settings, guard))
         self._distributor = Distributor(engine)
-        self._source = Source(self._fetcher.get, settings, clock)
+        self._source = Source(self._fetcher.get, workers, settings, clock)
         updating = Updating(self._source, self._distributor, clock)
         self._rounds = Rounds(
             self._rows.get, updating, self._distributor, recipient, settings, clock, self._tasks
@@ -120,11 +122,11 @@ class Topics:
         key = topic_key(normal_url(url))
         if not await self._distributor.count(key):
             return
+        offer = self._tasks.own(self._rounds.offer(key, url, content_type, body))
         try:
-            document = await self._source.read(content_type, body)
+            await asyncio.shield(offer)
         except TopicFailed as error:
             raise BadRequest(str(error), field="hub.content") from error
-        await asyncio.shield(self._tasks.own(self._rounds.offer(key, url, document)))
 
     async def topic(self, url: str) -> Topic | None:
         """What is known of a topic, None while nobody subscribes to it."""

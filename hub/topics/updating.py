@@ -35,6 +35,13 @@ class Updating:
         fetched = await self._source.fetch(topic, subscribers, is_conditional=not new)
         return await self.take(topic, fetched, new)
 
+    async def offer(
+        self, topic: Topic, content_type: str, body: bytes, new: Collection[Recipient]
+    ) -> Topic:
+        """Takes content as if it had been fetched. Raises `TopicFailed` and as `take`."""
+        document = await self._source.read(topic, content_type, body)
+        return await self.take(topic, Fetched(document), new)
+
     async def take(self, topic: Topic, fetched: Fetched, new: Collection[Recipient]) -> Topic:
         """Distributes what has changed, and all of it to new subscribers: nobody knows what these
         have, for they may have looked long before they were bound.
@@ -85,5 +92,4 @@ class Updating:
         )
         if document.digest == topic.digest:
             return topic
-        known = document.known(topic.known)
-        return replace(topic, digest=document.digest, known=known, changed_at=now)
+        return replace(topic, digest=document.digest, known=document.known, changed_at=now)

@@ -15,10 +15,11 @@ from ..errors import CallbackRefused
 from ..fetch.fetcher import Fetcher, client_for_pages
 from ..fetch.page import FetchFailed, Page, page_of
 from ..guard.guard import Guard, read_callback
-from ..links.discovery import discover
+from ..links.remote import find_links
 from ..sender.port import SendError
 from ..settings import HubSettings
 from ..verification.verify import Turns, origin
+from ..workers.pool import Workers, WorkFailed
 from .place import Place, UpstreamFailed
 from .upstream import Line, Upstream, Wish
 
@@ -33,8 +34,9 @@ Result = TypeVar("Result")
 
 
 class HubClient:
-    def __init__(self, settings: HubSettings, guard: Guard) -> None:
+    def __init__(self, settings: HubSettings, guard: Guard, workers: Workers) -> None:
         self._settings = settings
+        self._workers = workers
         self._guard = guard
         self._fetcher = Fetcher(settings, guard)
         self._client = client_for_pages(settings, guard)
@@ -51,9 +53,10 @@ class HubClient:
         if not 200 <= page.status < 300:
             advice = _ADVICE.get(page.status, "")
             raise UpstreamFailed(f"the topic {page.url} answered {page.status}{advice}")
-        links = await asyncio.to_thread(
-            discover, page.url, page.all("link"), page.first("content-type"), page.body
-        )
+        try:
+            links = await find_links(self._workers, page)
+        except WorkFailed as error:
+            raise UpstreamFailed(f"the topic {page.url}: {error}") from error
         if not links.hubs:
             raise UpstreamFailed(f"the topic {page.url} names no hub: give one as 'hub'")
         return Place(links.hubs[0], links.self_url or page.url)

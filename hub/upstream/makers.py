@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 from ..guard.guard import Guard
 from ..settings import HubSettings
+from ..workers.pool import Workers
 
 if TYPE_CHECKING:
     from .client import HubClient
 
 
-async def make_client(settings: HubSettings, guard: Guard) -> HubClient:
-    return await asyncio.to_thread(_make_client, settings, guard)
+async def make_client(settings: HubSettings, guard: Guard, workers: Workers) -> HubClient:
+    return await asyncio.to_thread(_make_client, settings, guard, workers)
 
 
-def _make_client(settings: HubSettings, guard: Guard) -> HubClient:
+def _make_client(settings: HubSettings, guard: Guard, workers: Workers) -> HubClient:
     from .client import HubClient  # loads certificates too when made
 
-    return HubClient(settings, guard)
+    return HubClient(settings, guard, workers)

@@ -15,6 +15,7 @@ from ..lazy import Lazy
 from ..rights import Rights
 from ..settings import HubSettings
 from ..storage.storage import Storage
+from ..workers.pool import Workers
 from . import upstream as steps
 from .asked import check_wish
 from .callbacks import Callbacks
@@ -28,14 +29,20 @@ from .work import Work
 
 class Upstreams:
     def __init__(
-        self, storage: Storage, guard: Guard, rights: Rights, settings: HubSettings, clock: Clock
+        self,
+        storage: Storage,
+        guard: Guard,
+        workers: Workers,
+        rights: Rights,
+        settings: HubSettings,
+        clock: Clock,
     ) -> None:
         self._guard = guard
         self._rights = rights
         self._clock = clock
         self._register = Register(storage)
         self._loaded: list[Held] = []
-        self._client = Lazy(lambda: make_client(settings, guard))
+        self._client = Lazy(lambda: make_client(settings, guard, workers))
         keeper = Keeper(self._register, self._client.get, rights, settings, clock)
         self._work = Work(self._register, keeper, clock)
         self.callbacks = Callbacks(self._register, self._work, clock)

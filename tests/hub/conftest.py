@@ -14,6 +14,7 @@ from warren.hub.engine.embedded import EmbeddedEngine
 from warren.hub.engine.port import ExchangeSpec, QueueSpec
 from warren.hub.keys.seal import Sealer
 from warren.hub.service import KEY_NAME
+from warren.hub.workers.pool import Workers
 
 from .support import House
 
@@ -36,6 +37,14 @@ def either_database(request: pytest.FixtureRequest) -> str | None:
 def sealer(tmp_path: Path) -> Sealer:
     """With the key of the data directory."""
     return Sealer(tmp_path / KEY_NAME)
+
+
+@pytest.fixture
+async def workers() -> AsyncIterator[Workers]:
+    """With the limits of a server."""
+    workers = Workers()
+    yield workers
+    await workers.stop()
 
 
 @pytest.fixture

@@ -15,19 +15,20 @@ from warren.hub.guard.guard import Guard
 from warren.hub.settings import HubSettings
 from warren.hub.topics.source import Source, TopicFailed
 from warren.hub.topics.topic import Topic
+from warren.hub.workers.pool import Workers
 
 VALIDATORS = {"ETag": 'W/"1"', "Last-Modified": "Sat, 21 Nov 2026 00:00:00 GMT"}
 
 
 @pytest.fixture
-async def source() -> AsyncIterator[Source]:
+async def source(workers: Workers) -> AsyncIterator[Source]:
     settings = HubSettings(allow_loopback=True, base_urls=("https://hub.example/base",))
     fetcher = Fetcher(settings, Guard(settings))
 
     async def made() -> Fetcher:
         return fetcher
 
-    yield Source(made, settings, ManualClock())
+    yield Source(made, workers, settings, ManualClock())
     await fetcher.close()
 
 

@@ -268,7 +268,7 @@ async def test_what_was_not_foreseen_is_tried_again_too(
     desk: Desk, house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     await house.restart(upstream_again_s=0.01)
-    monkeypatch.setattr("warren.hub.upstream.client.discover", None)
+    monkeypatch.setattr("warren.hub.upstream.client.find_links", None)
     await desk.put()
     assert "the log has it" in (await desk.status(Status.FAILED)).reason
     assert "TypeError" in caplog.text

@@ -1,0 +1,46 @@
+"""Finds the links of a page, in a worker process where its document has to be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ..fetch.page import Page
+from .discovery import Links, discover
+from .header import read_link_fields
+
+if TYPE_CHECKING:
+    from ..workers.pool import Workers
+
+
+_MAX_FIELD_CHARACTERS = 2_048
+"""Of Link fields that are read in the event loop; longer ones can hold ten thousands of links."""
+
+
+class _Request(msgspec.Struct, array_like=True):
+    url: str
+    link_fields: list[str]
+    content_type: str
+    body: bytes
+
+
+async def find_links(workers: Workers, page: Page) -> Links:
+    """What the page says of itself. Raises `WorkFailed`."""
+    fields = page.all("link")
+    if sum(map(len, fields)) <= _MAX_FIELD_CHARACTERS:
+        header = read_link_fields(fields)
+        if header.hubs and header.selves:  # whatever the document says is of no matter
+            return discover(page.url, fields, "", b"")
+    asked = _Request(page.url, fields, page.first("content-type"), page.body)
+    origin = urlsplit(page.url).hostname or ""
+    reply = await workers.run("find_links", msgspec.msgpack.encode(asked), origin=origin)
+    return msgspec.msgpack.decode(reply, type=Links)
+
+
+def run(payload: bytes) -> bytes:
+    """In the worker process."""
+    asked = msgspec.msgpack.decode(payload, type=_Request)
+    links = discover(asked.url, asked.link_fields, asked.content_type, asked.body)
+    return msgspec.msgpack.encode(links)

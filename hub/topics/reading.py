@@ -1,0 +1,51 @@
+"""Reads documents in a worker process: what is asked and what comes back, as bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import msgspec
+
+from .document import Document, read_document
+from .topic import Topic
+
+if TYPE_CHECKING:
+    from ..workers.pool import Workers
+
+
+class _Request(msgspec.Struct, array_like=True):
+    content_type: str
+    body: bytes
+    known: dict[str, str]
+
+
+class _Result(msgspec.Struct, array_like=True):
+    """Without the body, which the server has."""
+
+    digest: str
+    known: dict[str, str]
+    news: bytes | None
+    is_whole: bool
+    """Whether the news are the body."""
+    notice: str
+
+
+async def read(workers: Workers, topic: Topic, content_type: str, body: bytes) -> Document:
+    """The content of a topic, beside what is known of it. Raises `WorkFailed`, `WorkRefused`."""
+    request = msgspec.msgpack.encode(_Request(content_type, body, dict(topic.known)))
+    origin = urlsplit(topic.url).hostname or ""
+    reply = await workers.run("read_document", request, origin=origin)
+    found = msgspec.msgpack.decode(reply, type=_Result)
+    news = body if found.is_whole else found.news
+    return Document(content_type, body, found.digest, found.known, news, found.notice)
+
+
+def run(payload: bytes) -> bytes:
+    """In the worker process. Raises `ContentRefused`."""
+    asked = msgspec.msgpack.decode(payload, type=_Request)
+    found = read_document(asked.content_type, asked.body, asked.known)
+    is_whole = found.news == asked.body
+    news = None if is_whole else found.news
+    result = _Result(found.digest, dict(found.known), news, is_whole, found.notice)
+    return msgspec.msgpack.encode(result)

@@ -1,0 +1,81 @@
+"""The processes of a real server: it answers while they work, and none outlives it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.hub.topics.test_crash import hub, topics
+from tests.support.http import Answer, Callback
+from tests.support.process import wait_until
+from tests.support.server import WarrenServer
+
+HOSTILE = b'{"version":"https://jsonfeed.org/version/1","items":[' + b"0," * 5_000_000 + b"0]}"
+
+
+@pytest.fixture(autouse=True)
+def with_proc() -> None:
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("the children of a process are not to be seen here")
+
+
+def children(pid: int) -> Iterator[int]:
+    """Running ones; those that have ended and are not waited for yet do not count."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+            if int(parent) == pid and state != "Z":
+                yield int(stat.parent.name)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def working(server: WarrenServer) -> int:
+    """The process that reads a document, when there is one."""
+    wait_until(lambda: any(children(server.pid)), 30.0, "a worker process")
+    return next(children(server.pid))
+
+
+def test_the_server_answers_while_a_hostile_document_is_read(callback: Callback) -> None:
+    body = gzip.compress(HOSTILE)
+    assert len(body) < 15_000 and len(HOSTILE) > 10_000_000
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    with Callback() as publisher, WarrenServer(dev=True) as server:
+        publisher.default = Answer(headers=headers, body=body)
+        assert hub(server, mode="subscribe", topic=publisher.url, callback=callback.url) == 202
+        worker = working(server)
+        os.kill(worker, signal.SIGSTOP)  # what it reads is not read before it goes on
+        assert httpx.get(f"{server.http_url}/health/ready").status_code == 200
+        [topic] = topics(server)
+        assert topic["error"] == "" and topic["due_at"] is not None
+        os.kill(worker, signal.SIGCONT)
+        wait_until(lambda: topics(server)[0]["error"] != "", 30.0, "the end of it")
+        assert topics(server)[0]["error"] == "reading it took more than 256 MiB of memory"
+        assert callback.deliveries == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_none_outlives_the_server(callback: Callback, how: signal.Signals) -> None:
+    with Callback() as publisher, WarrenServer(dev=True) as server:
+        publisher.default = Answer(headers={"Content-Type": "text/plain"}, body=b"1")
+        assert hub(server, mode="subscribe", topic=publisher.url, callback=callback.url) == 202
+        callback.wait(1, 30.0)
+        worker = working(server)
+        if how is signal.SIGKILL:
+            os.kill(worker, signal.SIGSTOP)  # it can't look whether the server is there
+            server.kill()
+        else:
+            server.stop()
+        wait_until(lambda: not is_running(worker), 30.0, "the end of the worker process")
