@@ -70,7 +70,8 @@ class Client:
         if expected == (CONNECTION, START):
             self.start_payload = payload
 
-    def _read_frame(self) -> tuple[int, bytes]:
+    def read_frame(self) -> tuple[int, bytes]:
+        """Type and payload of the next one."""
         while True:
             if len(self.buffered) >= 7:
                 kind, _, size = struct.unpack_from(">BHI", self.buffered)
@@ -85,7 +86,7 @@ class Client:
 
     def expect(self, class_id: int, method_id: int) -> bytes:
         """Gives the arguments of the awaited method; any other frame is an error."""
-        kind, payload = self._read_frame()
+        kind, payload = self.read_frame()
         found = struct.unpack_from(">HH", payload) if kind == frames.METHOD else (kind, -1)
         if found in CLOSE:
             code, length = struct.unpack_from(">HB", payload, 4)

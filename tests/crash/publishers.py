@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import base64
-import http.client
 import random
+import select
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.bench.client import Client
 
 from .clients import connected
+from .http import Http
 from .journal import CONFIRMED, NACKED, WITHDRAWN, Journal
 from .site import Site, Worker
-from .wire import COMMIT, ROLLBACK, SELECT, TX, Answers, Closed, Encoder, Form
+from .wire import COMMIT, CONNECTION, ROLLBACK, SELECT, TX, Answers, Closed, Encoder, Form
 
 READ_BYTES = 1 << 18
 PACE_S = 0.002
-HTTP_TIMEOUT_S = 60.0
+OCTETS = {"Content-Type": "application/octet-stream"}
+CONNECTION_CLOSE = 50
 BUSY = (429, 503, 507)
 
 
@@ -28,6 +29,11 @@ class Habit:
     batch: int
     window: int
     rest_s: float = 0.0
+
+
+def is_told(client: Client) -> bool:
+    """Waits a moment for what only a server says that goes away: it waits for its clients too."""
+    return bool(select.select([client.socket], [], [], PACE_S)[0])
 
 
 class Publisher(Worker):
@@ -73,10 +79,8 @@ class ConfirmPublisher(Publisher):
                 client.socket.sendall(self.encode(self.journal.attempt(room), room))
                 sent += room
                 self.rest(habit)
-            elif sent > answers.count:
+            elif sent > answers.count or is_told(client):
                 self._read(client, answers, base, sent)
-            else:
-                self.stopping.wait(PACE_S)
 
     def _read(self, client: Client, answers: Answers, base: int, sent: int) -> None:
         data = client.socket.recv(READ_BYTES)
@@ -99,8 +103,8 @@ class TransactionPublisher(Publisher):
             while not self.stopping.is_set():
                 if self.site.room() > 0:
                     self._transaction(client, self.habit())
-                else:
-                    self.stopping.wait(PACE_S)
+                elif is_told(client):
+                    client.expect(CONNECTION, CONNECTION_CLOSE)
 
     def _transaction(self, client: Client, habit: Habit) -> None:
         count = self.random.randint(1, habit.batch)
@@ -123,7 +127,10 @@ class TransactionPublisher(Publisher):
 
 
 class HttpPublisher(Publisher):
-    """Posts one at a time to a queue's endpoint; what had no answer is posted again."""
+    """Posts one at a time to a queue's endpoint; what had no answer is posted again.
+
+    A session ends in a calm: the server closes connections that nobody uses.
+    """
 
     def __init__(
         self, site: Site, journal: Journal, forms: Sequence[Form], habits: Sequence[Habit]
@@ -131,26 +138,19 @@ class HttpPublisher(Publisher):
         super().__init__(site, journal, forms, habits)
         (self._form,) = forms
         self._pending: int | None = None
-        token = base64.b64encode(f"{site.amqp.user}:{site.amqp.password}".encode()).decode()
-        self._headers = {
-            "Authorization": f"Basic {token}",
-            "Content-Type": "application/octet-stream",
-        }
 
     def session(self) -> None:
         assert self.site.http is not None
-        host, port = self.site.http[:2]
-        connection = http.client.HTTPConnection(host, port, timeout=HTTP_TIMEOUT_S)
-        try:
-            while not self.stopping.is_set() or self._pending is not None:
+        with Http(self.site.http) as http:
+            while self._pending is not None or not self._is_idle():
                 if self._pending is not None or self.site.room() > 0:
-                    self._post(connection, self._next())
+                    self._post(http, self._next())
                 else:
                     self.stopping.wait(PACE_S)
-        except http.client.HTTPException as error:
-            raise ConnectionResetError(repr(error)) from error
-        finally:
-            connection.close()
+        self.stopping.wait(PACE_S)
+
+    def _is_idle(self) -> bool:
+        return self.stopping.is_set() or self.site.calm.is_set()
 
     def _next(self) -> int:
         if self._pending is None:
@@ -159,16 +159,14 @@ class HttpPublisher(Publisher):
             self.journal.retry(self._pending)
         return self._pending
 
-    def _post(self, connection: http.client.HTTPConnection, number: int) -> None:
+    def _post(self, http: Http, number: int) -> None:
         path = f"/endpoint/q/{self._form.key}"
-        connection.request("POST", path, self._form.body(number), self._headers)
-        response = connection.getresponse()
-        response.read()
-        if response.status == 202:
+        status = http.request("POST", path, self._form.body(number), OCTETS).status
+        if status == 202:
             self.journal.settle(number, number, CONFIRMED)
-        elif response.status in BUSY:
+        elif status in BUSY:
             self.journal.settle(number, number, NACKED)
             self.stopping.wait(PACE_S)
         elif self.alive:
-            self.fault(f"POST {path} was answered {response.status}")
+            self.fault(f"POST {path} was answered {status}")
         self._pending = None

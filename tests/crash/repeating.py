@@ -16,7 +16,7 @@ from tests.conformance import frames as tables
 
 from .clients import connected
 from .journal import CONFIRMED, NACKED, Journal
-from .publishers import PACE_S, READ_BYTES, Habit, Publisher
+from .publishers import READ_BYTES, Habit, Publisher, is_told
 from .site import Site
 from .wire import BASIC, PUBLISH, Answers, Closed, Form
 
@@ -56,8 +56,8 @@ class RepeatingPublisher(Publisher):
                 elif batch := self._batch():
                     sent += batch
                     self._send(client, batch)
-                else:
-                    self.stopping.wait(PACE_S)
+                elif is_told(client):
+                    self._read(client, answers, sent)
 
     def _batch(self) -> list[int]:
         """New messages with old ones between, if there is room for new ones."""
