@@ -9,12 +9,13 @@ TESTS ?= tests
 JOBS ?= 3
 KILLS ?= 1000
 MESSAGES ?= 10000000
+SOAK_S ?= 3600
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format bench torture clean
+.PHONY: help run test lint format bench torture soak clean
 
 help:
 	@echo "make run     start Warren in development mode (AMQP 5672, HTTP 15672)"
@@ -23,6 +24,7 @@ help:
 	@echo "make format  let ruff rewrite the code"
 	@echo "make bench   measure, beside RabbitMQ when it is installed"
 	@echo "make torture kill a loaded server again and again: make torture KILLS=50 MESSAGES=500000"
+	@echo "make soak    an hour of load, rests and restarts, and what grows: make soak SOAK_S=600"
 	@echo "make clean   remove what these made"
 
 run: $(VENV)/.run
@@ -37,6 +39,10 @@ bench: $(VENV)/.test
 # More for it, a seed or a directory: make torture TORTURE="--seed 7 --data /tmp/torture"
 torture: $(VENV)/.test
 	@$(BIN)/python -m tests.crash --kills $(KILLS) --messages $(MESSAGES) $(TORTURE)
+
+# More for it: make soak SOAK="--seed 7 --rate 5000 --data /tmp/soak"
+soak: $(VENV)/.test
+	@$(BIN)/python -m tests.soak --seconds $(SOAK_S) $(SOAK)
 
 lint: $(VENV)/.dev
 	@$(BIN)/python -m ruff check .
