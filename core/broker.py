@@ -107,6 +107,8 @@ class Broker:
         self.vhosts: dict[str, VirtualHost] = {}
         self.set_aside: Mapping[bytes, str] = {}
         """Definitions that are kept and not in force, by key, and what is wrong with each."""
+        self.ending: dict[str, VirtualHost] = {}
+        """Those that are being deleted: nobody finds them, and not all is gone yet."""
         self.outgoing: list[Outgoing] = []
         self.connections: dict[Connection, None] = {}
         self.occupancy = Occupancy()
@@ -281,7 +283,8 @@ class Broker:
         self.consumer_timeouts.note(timeout_ms)
 
     def drop_queue(self, queue: Queue) -> None:
-        self.vhosts[queue.vhost].drop_queue(queue)
+        vhost = self.vhosts.get(queue.vhost) or self.ending[queue.vhost]
+        vhost.drop_queue(queue)
 
     # -- the turn
 

@@ -64,5 +64,5 @@ class Slices:
             logger.exception("internal error in work that goes on in slices; it has ended")
             return True
         finally:
-            self._left -= done
+            self._left = max(0, self._left - done)
         return done < limit

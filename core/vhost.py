@@ -10,6 +10,7 @@ import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from . import route as _types  # noqa: F401  (registers the exchange types)
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from .broker import Broker
 
 DEFAULT_EXCHANGE = ""
+DROP_STEPS = 5
+"""What the end of a queue, an exchange or a connection counts for in `Slices`: some 40 us."""
 REPLY_TO = "amq.rabbitmq.reply-to"
 REPLY_PREFIX = REPLY_TO + "."
 _PREDECLARED = (
@@ -319,18 +322,22 @@ class VirtualHost:
         self._broker.on_deleted(self.name, "queue", queue.name)
         return ready
 
-    def clear(self) -> None:
-        """The virtual host goes: everything in it is dropped, bindings before their ends."""
-        self.policies.clear_all()
+    def clear(self) -> Iterator[None]:
+        """The virtual host goes: everything in it is dropped, bindings before their ends, in steps
+        for `Slices`. Nobody can declare anything any more."""
         for queue in (*self.replies.values(), *self.queues.values()):
             self.drop_queue(queue)
+            yield from repeat(None, DROP_STEPS)
         self.replies.clear()
         for name in tuple(self.exchanges):
             exchange = self.exchanges.get(name)
             if exchange is not None:  # else it went with another one
                 self._remove_exchange(exchange)
+                yield from repeat(None, DROP_STEPS)
         for queue in tuple(self.inner_queues.values()):
             self.drop_queue(queue)
+            yield from repeat(None, DROP_STEPS)
+        self.policies.clear_all()
 
     def make_reply_queue(self, name: str) -> Queue:
         """The private queue behind direct reply-to; only its name leads there."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from .equivalence import type_name
-from .errors import not_found, precondition_failed
+from .errors import not_found, precondition_failed, resource_locked
 from .model import FieldValue, Table
-from .vhost import VirtualHost
+from .vhost import DROP_STEPS, VirtualHost
 
 if TYPE_CHECKING:
     from .broker import Broker
@@ -21,9 +22,14 @@ def put_vhost(broker: Broker, name: str, properties: Mapping[str, FieldValue]) -
     """Makes a virtual host, or describes the one of that name anew; True if there was none.
 
     `properties` are kept as they are; `description` has to be a string and `tags` a list of
-    them. Raises `ChannelError` 406 for those, or a name, that can't be.
+    them. Raises `ChannelError` 406 for those, or a name, that can't be, 405 while an earlier one of
+    that name is being deleted.
     """
     kept = _checked(name, properties)
+    if name in broker.ending:
+        raise resource_locked(
+            f"vhost '{name}' is being deleted; it can be made again when that has been answered"
+        )
     vhost = broker.vhosts.get(name)
     is_new = vhost is None
     if vhost is None:
@@ -34,25 +40,37 @@ def put_vhost(broker: Broker, name: str, properties: Mapping[str, FieldValue]) -
     return is_new
 
 
-def delete_vhost(broker: Broker, name: str) -> None:
-    """Ends a virtual host and all that is in it or refers to it, at once and for good.
+def delete_vhost(broker: Broker, name: str, done: Callable[[], None] = lambda: None) -> None:
+    """Ends a virtual host and all that is in it or refers to it.
 
-    Whoever is connected to it is told (320) and disconnected; queues go with their messages.
-    Raises `ChannelError` 404 if there is none.
+    At once there is none of that name any more. In slices, whoever is connected to it is told (320)
+    and disconnected, then queues go with their messages; until `done` is called the name can't be
+    taken again, and a crash may bring back what was left. Raises `ChannelError` 404 if there is
+    none.
     """
     vhost = broker.vhosts.get(name)
     if vhost is None:
         raise not_found(f"no vhost '{name}'")
     broker.tick()
-    with broker.store.together():
-        for connection in broker.occupancy.inside(vhost):
-            connection.force(f"vhost '{name}' is deleted")
-        broker.users.forget_vhost(name)
-        vhost.clear()
-        vhost.keeper.end_vhost()
-        del broker.vhosts[name]
+    broker.ending[name] = broker.vhosts.pop(name)
+    vhost.policies.rounds.stop()
     broker.on_vhost_deleted(name)
+    broker.slices.start(_end(broker, vhost, done))
     broker.on_work()
+
+
+def _end(broker: Broker, vhost: VirtualHost, done: Callable[[], None]) -> Iterator[None]:
+    try:
+        for connection in broker.occupancy.inside(vhost):
+            connection.force(f"vhost '{vhost.name}' is deleted")
+            yield from repeat(None, DROP_STEPS)
+        yield from vhost.clear()
+        with broker.store.together():
+            broker.users.forget_vhost(vhost.name)
+            vhost.keeper.end_vhost()
+        del broker.ending[vhost.name]
+    finally:
+        done()
 
 
 def _checked(name: str, properties: Mapping[str, FieldValue]) -> Table:

@@ -606,19 +606,16 @@ class Queue(Watched):
         A deleted queue lets go of its appointments as well, and of what keeps them: that knows the
         queue, and a cycle would wait for the collector, 300 bytes in all.
         """
-        purged = 0
-        store = self._broker.store
-        for held in list(self.backlog):
-            purged += held.count
+        purged = self.ready_count
+        for held in () if self.deleted else list(self.backlog):
             if isinstance(held, Cold):
-                if not self.deleted:
-                    store.discard(self, held)
+                self._broker.store.discard(self, held)
                 continue
             span = self.backlog.empty(held)
-            if self._returns is not None and not self.deleted:
+            if self._returns is not None:
                 self._returns.gone(span)
-            if self.durable and not self.deleted:
-                store.settle(self, span)
+            if self.durable:
+                self._broker.store.settle(self, span)
         self._backlog = None
         self.ready_bytes = 0
         if self.expiry is not None:

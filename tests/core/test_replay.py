@@ -586,7 +586,8 @@ def test_a_virtual_host_ends_while_it_is_on_its_way(life: Life) -> None:
     held.page_out(0, transient=False)
     life.broker.tick()
     client.connection.receive(binding("Queue.Bind", **FROM))
-    life.broker.vhosts["v"].clear()
+    for _ in life.broker.vhosts["v"].clear():
+        pass
     life.turns(5)
     assert "Queue.BindOk" in [reply.name for reply in client.come()]
     assert (life.broker.always_kept, len(life.broker.vhosts["v"].inner_queues)) == (0, 0)

@@ -16,6 +16,8 @@ from warren.core.definitions.kinds import PolicyDefinition
 from warren.core.errors import ChannelError
 from warren.core.local import LocalSession
 from warren.core.proto.connection import Connection
+from warren.core.slices import STEPS_A_TURN
+from warren.core.vhost import DROP_STEPS
 from warren.core.vhosts import delete_vhost, put_vhost
 
 
@@ -152,6 +154,43 @@ class TestDelete:
         assert not vhost.policies.records()
         with pytest.raises(AssertionError, match="access to vhost 'v' refused"):
             Client(broker, vhost="v")
+
+    def test_many_queues_go_in_slices(self, started: tuple[Broker, NotingStore]) -> None:
+        """Nobody finds the virtual host meanwhile, and nobody can make another one."""
+        broker, store = started
+        before = dict(store.definitions)
+        vhost = broker.add_vhost("v")
+        count = 3 * STEPS_A_TURN // DROP_STEPS
+        for number in range(count):
+            vhost.declare_queue(f"q{number}", durable=True)
+        ended: list[bool] = []
+        dropped: list[str] = []
+        broker.on_deleted = lambda _vhost, _kind, name: dropped.append(name)
+        delete_vhost(broker, "v", lambda: ended.append(True))
+        turns = 1
+        while not ended:
+            assert 0 < len(dropped) <= STEPS_A_TURN // DROP_STEPS
+            dropped.clear()
+            assert "v" not in broker.vhosts
+            with pytest.raises(ChannelError, match="vhost 'v' is being deleted"):
+                put_vhost(broker, "v", {})
+            broker.turn()
+            turns += 1
+        assert turns >= 3
+        assert store.definitions == before
+        assert put_vhost(broker, "v", {})
+
+    def test_a_queue_ends_by_itself_meanwhile(self, broker: Broker) -> None:
+        """Auto-delete, or its time is over."""
+        vhost = broker.add_vhost("v")
+        queues = [vhost.declare_queue(f"q{number}") for number in range(STEPS_A_TURN)]
+        delete_vhost(broker, "v")
+        (last,) = queues[-1:]
+        before = last.deleted
+        broker.drop_queue(last)
+        assert (before, last.deleted) == (False, True)
+        take_turns(broker)
+        assert not broker.ending
 
     def test_consumers_inside_the_process_are_told(self, broker: Broker) -> None:
         put_vhost(broker, "v", {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from starlette.responses import Response
@@ -81,7 +82,11 @@ async def delete(call: Call) -> Response:
     (name,) = call.names
     if call.vhost(name).properties.get(_PROTECTED):
         raise Problem(412, f"vhost '{name}' is protected from deletion: take that away first")
-    delete_vhost(call.broker, name)
+    ended = asyncio.Event()
+    delete_vhost(call.broker, name, ended.set)
+    await ended.wait()
+    if name in call.broker.ending:
+        raise Problem(500, f"vhost '{name}' could not be deleted: see the log of the server")
     return await call.done()
 
 
