@@ -14,7 +14,7 @@ from ..hub.deliver.trouble import Blocking, Trouble
 from ..hub.requests import Resource
 from ..hub.subscriptions.live import Live
 from ..hub.subscriptions.options import as_parameters
-from ..hub.subscriptions.subscription import Status, Subscription
+from ..hub.subscriptions.subscription import Subscription
 
 NODE = "warren"
 """RabbitHub names the nodes that consume for a subscription; here there is one."""
@@ -34,7 +34,7 @@ def described(live: Live) -> Document:
         "lease_expiry_time_microsec": int(subscription.expires_at * MICROSECONDS),
         "lease_seconds": subscription.lease_seconds,
         "ha_mode": options.ha_mode or "none",
-        "status": "active" if subscription.status is Status.ACTIVE else "inactive",
+        "status": "active" if live.is_served else "inactive",
         "max_tps": options.max_tps,
         "pseudo_queue": _pseudo_queue(subscription),
         "outbound_auth": _outbound_auth(subscription),
@@ -71,6 +71,7 @@ def _own(live: Live) -> Document:
         "secret": REDACTED if subscription.keys.secret else None,
         "options": as_parameters(subscription.options),
         "paused_reason": subscription.reason or None,
+        "suspended_reason": live.waits_for or None,
         "breaker": live.breaker_state.value,
         "blocked": live.blocking and _blocked(live.blocking),
         "errors": live.trouble and _errors(live.trouble),

@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from ..hub.requests import Word
 from ..hub.subscriptions.live import Live
-from ..hub.subscriptions.subscription import Status, Subscription
 from .listed import described
 from .problems import Problem
 
@@ -47,7 +46,7 @@ class Filter:
             and self.resource_name in (None, found.source.name)
             and (self.topic is None or self.topic in (found.topic, found.topic_url))
             and self.callback in (None, found.callback)
-            and (self.status is None or (self.status == "active") is _is_active(found))
+            and (self.status is None or (self.status == "active") is live.is_served)
             and (self.expires_before is None or found.expires_at < self.expires_before)
         )
 
@@ -119,10 +118,6 @@ def facts_of(page: Page, count: int) -> dict[str, int]:
         "page_count": -(-count // page.size),
         "filtered_count": count,
     }
-
-
-def _is_active(found: Subscription) -> bool:
-    return found.status is Status.ACTIVE
 
 
 def _check_word(name: str, given: Mapping[str, str], words: tuple[str, ...]) -> None:

@@ -18,7 +18,7 @@ from .listed import BASIC_AUTH, REDACTED
 
 TOLD = frozenset(
     {"lease_expiry_time_microsec", "pseudo_queue", "id", "dialect", "paused_reason", "breaker",
-     "blocked", "errors", "last_success_microsec"}
+     "suspended_reason", "blocked", "errors", "last_success_microsec"}
 )  # fmt: skip
 READ = frozenset(
     {"vhost", "resource_type", "resource_name", "topic", "callback", "lease_seconds", "ha_mode",
@@ -59,7 +59,8 @@ def read_entry(raw: Any, user: User, base_url: str, known: Known) -> Entry:
         request=request,
         sink=None if sink is None else _resource(_object("sink", sink), "sink."),
         owner=_optional(entry, "owner"),
-        is_active=_status(entry) == "active",
+        # What was suspended when it was exported, its source being gone, was active.
+        is_active=_status(entry) == "active" or entry.get("suspended_reason") is not None,
     )
 
 

@@ -119,6 +119,9 @@ class Broker:
         self.on_deleted: Callable[[str, Kind, str], None] = lambda *_: None
         """Called with virtual host, kind and name of each exchange and queue that goes, for who
         wants it to be bound again when there is another one."""
+        self.on_declared: Callable[[str, Kind, str], None] = lambda *_: None
+        """Called with the same of each exchange and queue that is made, within that step: what it
+        binds misses nothing that is published there."""
         self.crowded = False
         """A publish of this turn went to a queue whose consumers can't keep up; whoever drives
         the turns slows that publisher and clears the mark."""

@@ -130,6 +130,7 @@ class VirtualHost:
             self.keeper.keep_exchange(made)
             self.add_exchange(made)
             self.give_inner(made)
+        self._broker.on_declared(self.name, "exchange", name)
         return made
 
     def give_inner(self, exchange: Exchange) -> None:
@@ -277,6 +278,7 @@ class VirtualHost:
         self.keeper.keep_queue(queue)
         self.queues[queue.name] = queue
         self.policies.adopt(queue)
+        self._broker.on_declared(self.name, "queue", queue.name)
         return queue
 
     def delete_queue(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from weakref import WeakValueDictionary
 
@@ -33,6 +34,8 @@ PORTIONS_AT_ONCE = 500
 _LETTERS: dict[str, Kind] = {"exchange": "x", "queue": "q"}
 """Of a batch, between two rounds of the loop: each may cost as much as a publish by itself."""
 
+log = logging.getLogger(__name__)
+
 
 class EmbeddedEngine:
     """Implements `Engine` on a `Broker` whose turns run in the same event loop."""
@@ -44,10 +47,15 @@ class EmbeddedEngine:
         self._scans: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def _vhost(self, name: str) -> VirtualHost:
+        vhost = self._host(name)
+        self._broker.tick()
+        return vhost
+
+    def _host(self, name: str) -> VirtualHost:
+        """Within a turn, which has its time already."""
         vhost = self._broker.vhosts.get(name)
         if vhost is None:
             raise ChannelError(404, f"no vhost '{name}'")
-        self._broker.tick()
         return vhost
 
     # -- exchanges
@@ -107,25 +115,32 @@ class EmbeddedEngine:
     # -- bindings
 
     async def bind(self, vhost: str, binding: BindingSpec) -> None:
-        host, source, destination = self._ends(vhost, binding)
         bound: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def done() -> None:
             if not bound.done():
                 bound.set_result(None)
 
-        host.bind(source, destination, binding.routing_key, binding.arguments, done)
+        self._broker.tick()
+        self._bind(vhost, binding, done)
         self._broker.on_work()
         await bound
 
+    def _bind(
+        self, vhost: str, binding: BindingSpec, done: Callable[[], None] = lambda: None
+    ) -> None:
+        host, source, destination = self._ends(vhost, binding)
+        host.bind(source, destination, binding.routing_key, binding.arguments, done)
+
     async def unbind(self, vhost: str, binding: BindingSpec) -> None:
+        self._broker.tick()
         host, source, destination = self._ends(vhost, binding)
         host.unbind(source, destination, binding.routing_key, binding.arguments)
 
     def _ends(
         self, vhost: str, binding: BindingSpec
     ) -> tuple[VirtualHost, Exchange, Exchange | Queue]:
-        host = self._vhost(vhost)
+        host = self._host(vhost)
         host.refuse_default(binding.source)
         source = host.exchange(binding.source)
         if binding.destination_is_queue:
@@ -139,6 +154,16 @@ class EmbeddedEngine:
 
     def watch_deleted(self, deleted: Callable[[str, Kind, str], None]) -> None:
         self._broker.on_deleted = lambda vhost, kind, name: deleted(vhost, _LETTERS[kind], name)
+
+    def watch_declared(self, declared: Callable[[str, Kind, str], Sequence[BindingSpec]]) -> None:
+        def told(vhost: str, kind: str, name: str) -> None:
+            for binding in declared(vhost, _LETTERS[kind], name):
+                try:
+                    self._bind(vhost, binding)
+                except ChannelError as error:
+                    log.info("not bound again: %s", error)
+
+        self._broker.on_declared = told
 
     # -- messages
 

@@ -161,6 +161,11 @@ class Engine(Protocol):
         """Calls `deleted(vhost, kind, name)` soon after an exchange (x) or queue (q) has gone,
         with its bindings; an engine that is not told of it looks now and then."""
 
+    def watch_declared(self, declared: Callable[[str, Kind, str], Sequence[BindingSpec]]) -> None:
+        """Calls `declared(vhost, kind, name)` when an exchange or queue is made, and makes the
+        bindings that it gives: what is published there from the first message on is routed by
+        them. One that can't be made is left out; an engine that is not told looks now and then."""
+
     async def publish(
         self,
         vhost: str,

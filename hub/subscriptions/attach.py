@@ -55,7 +55,7 @@ class Attacher:
             await self._attach(live)
         except ChannelError as error:
             log.info("subscription %s waits: %s", live.subscription.id, error)
-            self.sources.wait(live)
+            self.sources.wait(live, error.explanation)
 
     async def suspend(self, live: Live) -> None:
         """Takes no more messages until `resume`; they gather. Repeating it does no harm."""
@@ -75,7 +75,7 @@ class Attacher:
         subscription = live.subscription
         try:
             if subscription.is_binding:
-                await self._engine.unbind(subscription.source.vhost, _binding(subscription))
+                await self._engine.unbind(subscription.source.vhost, subscription.binding)
             elif subscription.owns_queue:
                 await self._engine.delete_queue(subscription.source.vhost, subscription.queue)
         except ChannelError as error:
@@ -123,8 +123,8 @@ class Attacher:
             await self.detach(live)
 
     async def _bind(self, subscription: Subscription) -> None:
-        if subscription.is_binding or subscription.owns_queue:
-            await self._engine.bind(subscription.source.vhost, _binding(subscription))
+        if subscription.binds:
+            await self._engine.bind(subscription.source.vhost, subscription.binding)
 
     async def _consume(self, live: Live) -> None:
         if live.consumption is not None or live in self._starting or not live.takes():
@@ -151,11 +151,4 @@ class Attacher:
             one = live.subscription
             what = f"queue '{one.queue}' of vhost '{one.source.vhost}' is gone"
             log.warning("subscription %s waits: its %s", one.id, what)
-            self.sources.wait(live)
-
-
-def _binding(subscription: Subscription) -> BindingSpec:
-    source, sink = subscription.source.name, subscription.sink
-    if subscription.is_binding and sink is not None:
-        return BindingSpec(source, sink.name, sink.kind == "q", subscription.topic)
-    return BindingSpec(source, subscription.queue, True, subscription.topic)
+            self.sources.wait(live, what)

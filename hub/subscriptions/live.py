@@ -23,7 +23,7 @@ class Live:
 
     __slots__ = (
         "blocking", "consumption", "gate", "is_over", "is_single", "is_slow", "is_suspended",
-        "last_success_at", "plan", "subscription", "trouble",
+        "last_success_at", "plan", "subscription", "trouble", "waits_for",
     )  # fmt: skip
 
     def __init__(self, subscription: Subscription) -> None:
@@ -45,8 +45,15 @@ class Live:
         """None until a delivery fails."""
         self.blocking: Blocking | None = None
         """The message that its strict order waits for."""
+        self.waits_for = ""
+        """Why nothing new comes in for it: its source is gone, until there is one again."""
         self.last_success_at = 0.0
         """Wall time in seconds, 0 before the first success since the start."""
+
+    @property
+    def is_served(self) -> bool:
+        """Whether it is active and bound to its source."""
+        return self.subscription.status is Status.ACTIVE and not self.waits_for
 
     @property
     def breaker_state(self) -> State:

@@ -1,16 +1,18 @@
 """Sources that are gone: who waits for them, and how it is noticed that they are back.
 
-A queue or exchange that is deleted and declared again is the same one to those who follow it.
+A queue or exchange that is deleted and declared again is the same one to those who follow it: their
+bindings are made in the step that makes it, so they miss nothing that is published there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from ...core.errors import ChannelError, resource_locked
-from ..engine.port import Engine
+from ..engine.port import BindingSpec, Engine
 from ..errors import BadRequest
 from ..requests import Kind, Resource
 from .live import Live
@@ -20,7 +22,8 @@ log = logging.getLogger(__name__)
 
 
 class Sources:
-    """`attach` ties a subscription to its source once more; it raises while that can't be."""
+    """`attach` ties a subscription to its source once more, and ends in `follow`; it raises while
+    that can't be."""
 
     def __init__(
         self, engine: Engine, poll_s: float, attach: Callable[[Live], Awaitable[None]]
@@ -30,8 +33,12 @@ class Sources:
         self._attach = attach
         self._waiting: dict[Live, None] = {}
         self._has_waiting = asyncio.Event()
+        self._missed: dict[Resource, dict[Live, None]] = {}
+        """Who waits, by each resource that may be what is not there."""
+        self._came_back = asyncio.Event()
         self._bound: dict[Resource, dict[Live, None]] = {}
         engine.watch_deleted(self._deleted)
+        engine.watch_declared(self._declared)
 
     @property
     def waiting_count(self) -> int:
@@ -61,34 +68,45 @@ class Sources:
             reason = "is a stream, which can't be subscribed to: subscribe to its exchange"
             raise BadRequest(reason, field="resource", value=source.name)
 
-    def wait(self, live: Live) -> None:
-        """Its source is not there now."""
+    def wait(self, live: Live, reason: str) -> None:
+        """Its source is not there now, or can't be bound to."""
+        live.waits_for = reason
         self._waiting[live] = None
+        for resource in _needs(live.subscription):
+            self._missed.setdefault(resource, {})[live] = None
         self._has_waiting.set()
+
+    def _waits_no_more(self, live: Live) -> None:
+        live.waits_for = ""
+        if self._waiting.pop(live, self) is self:
+            return
+        for resource in _needs(live.subscription):
+            _drop(self._missed, resource, live)
 
     def follow(self, live: Live) -> None:
         """It is bound: when what it is bound to goes, it waits."""
+        self._waits_no_more(live)
         for resource in _ends(live.subscription):
             self._bound.setdefault(resource, {})[live] = None
 
     def forget(self, live: Live) -> None:
         """It is over."""
-        self._waiting.pop(live, None)
+        self._waits_no_more(live)
         for resource in _ends(live.subscription):
             self.leave(live, resource)
 
     def leave(self, live: Live, resource: Resource) -> None:
         """It is bound there no longer."""
-        lives = self._bound.get(resource, {})
-        lives.pop(live, None)
-        if not lives:
-            self._bound.pop(resource, None)
+        _drop(self._bound, resource, live)
 
     async def watch(self) -> None:
         """Attaches what waits, as sources come back; runs until cancelled."""
         while True:
             await self._has_waiting.wait()
-            await asyncio.sleep(self._poll_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._poll_s):
+                    await self._came_back.wait()
+            self._came_back.clear()
             await self.retry()
 
     async def retry(self) -> None:
@@ -113,14 +131,36 @@ class Sources:
         try:
             await self._attach(live)
         except ChannelError as error:
-            log.debug("subscription %s still waits: %s", live.subscription.id, error)
-        else:
-            self._waiting.pop(live, None)
+            live.waits_for = error.explanation
 
     def _deleted(self, vhost: str, kind: Kind, name: str) -> None:
         """Bindings are gone with it: another one of that name has to be bound anew."""
-        for live in self._bound.get(Resource(vhost, kind, name), ()):
-            self.wait(live)
+        resource = Resource(vhost, kind, name)
+        lives = self._bound.get(resource, ())
+        for live in lives:
+            self.wait(live, f"{resource} was deleted")
+        if lives:
+            log.warning("%d subscriptions are suspended: %s was deleted", len(lives), resource)
+
+    def _declared(self, vhost: str, kind: Kind, name: str) -> Sequence[BindingSpec]:
+        lives = self._missed.get(Resource(vhost, kind, name))
+        if not lives:
+            return ()
+        self._came_back.set()  # what else there is to do for them can wait
+        return [one.binding for live in lives if (one := live.subscription).binds]
+
+
+def _drop(places: dict[Resource, dict[Live, None]], resource: Resource, live: Live) -> None:
+    """No place is kept without anybody in it."""
+    lives = places.get(resource, {})
+    lives.pop(live, None)
+    if not lives:
+        places.pop(resource, None)
+
+
+def _needs(subscription: Subscription) -> tuple[Resource, ...]:
+    """What has to be there for it."""
+    return _ends(subscription) or (subscription.source,)
 
 
 def _ends(subscription: Subscription) -> tuple[Resource, ...]:

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..engine.port import BindingSpec
 from ..requests import Resource, SubscribeRequest
 from .options import DEFAULTS, NO_KEYS, Keys, Options
 from .websub import normal_url
@@ -78,6 +79,18 @@ class Subscription:
     def owns_queue(self) -> bool:
         """An exchange subscription has a queue of its own; a queue's share their source."""
         return self.source.kind == "x" and not self.is_binding
+
+    @property
+    def binds(self) -> bool:
+        """Whether its messages come by a binding, which goes with its source."""
+        return self.is_binding or self.owns_queue
+
+    @property
+    def binding(self) -> BindingSpec:
+        """Of one that `binds`."""
+        if self.is_binding and self.sink is not None:
+            return BindingSpec(self.source.name, self.sink.name, self.sink.kind == "q", self.topic)
+        return BindingSpec(self.source.name, self.queue, True, self.topic)
 
     @property
     def queue(self) -> str:

@@ -15,7 +15,7 @@ KEYS = (
     "vhost", "resource_type", "resource_name", "topic", "callback", "lease_expiry_time_microsec",
     "lease_seconds", "ha_mode", "status", "max_tps", "pseudo_queue", "outbound_auth", "contact",
     "id", "owner", "dialect", "topic_url", "sink", "secret", "options", "paused_reason",
-    "breaker", "blocked", "errors", "last_success_microsec",
+    "suspended_reason", "breaker", "blocked", "errors", "last_success_microsec",
 )  # fmt: skip
 """Of a subscription in a listing: RabbitHub's, then ours."""
 

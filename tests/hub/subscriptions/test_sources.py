@@ -90,3 +90,60 @@ async def test_queues_that_can_not_be_subscribed_to(house: House, callback: Call
         await subscribe(request(Resource("/", "q", "alone"), callback.url))
     assert refused.value.code == 405
     assert callback.requests == []
+
+
+@pytest.mark.parametrize("kind", ["topic", "x-recent-history"])
+async def test_what_is_published_right_after_the_re_creation_arrives(
+    house: House, callback: Callback, kind: str
+) -> None:
+    """However seldom the hub looks."""
+    await house.restart(source_poll_s=3_600.0)
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url, ""))
+    [live] = house.hub.subscriptions.lives()
+    await house.engine.delete_exchange("/", "news")
+    assert not live.is_served and live.waits_for == "exchange 'news' in vhost '/' was deleted"
+    for number in range(2):
+        await house.engine.declare_exchange("/", ExchangeSpec("news", kind))
+        await house.publish("", b"%d" % number)
+        await house.engine.delete_exchange("/", "news")
+    assert [one.body for one in await deliveries(callback, 2)] == [b"0", b"1"]
+    await house.engine.declare_exchange("/", ExchangeSpec("news", kind))
+    await until(lambda: live.is_served, "subscription that is served")
+    assert sources_of(house).waiting_count == 0
+
+
+async def test_a_source_that_came_after_the_start_is_bound_as_it_is_made(
+    house: House, callback: Callback
+) -> None:
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
+    await house.engine.delete_exchange("/", "news")
+    await house.restart(source_poll_s=3_600.0)
+    [live] = house.hub.subscriptions.lives()
+    assert live.waits_for == "no exchange 'news' in vhost '/'"
+    await house.engine.declare_exchange("/", ExchangeSpec("news", "topic"))
+    await house.publish("k", b"first")
+    assert [one.body for one in await deliveries(callback, 1)] == [b"first"]
+
+
+async def test_one_that_can_not_be_bound_anew_says_why(house: House, callback: Callback) -> None:
+    await house.hub.subscriptions.subscribe(request(NEWS, callback.url, "eu.#"))
+    [live] = house.hub.subscriptions.lives()
+    await house.engine.delete_exchange("/", "news")
+    await house.engine.declare_exchange("/", ExchangeSpec("news", "x-consistent-hash"))
+    await until(lambda: "must be an integer" in live.waits_for, "reason")
+    assert not live.is_served
+    await house.engine.delete_exchange("/", "news")
+    await house.engine.declare_exchange("/", ExchangeSpec("news", "topic"))
+    await until(lambda: live.is_served, "subscription that is served")
+
+
+async def test_a_queue_that_is_deleted_and_declared_again(house: House, callback: Callback) -> None:
+    await house.restart(source_poll_s=3_600.0)
+    await house.hub.subscriptions.subscribe(request(INBOX, callback.url))
+    [live] = house.hub.subscriptions.lives()
+    await house.engine.delete_queue("/", "in")
+    await until(lambda: not live.is_served, "suspended subscription")
+    await house.engine.declare_queue("/", QueueSpec("in"))
+    await house.post("in", "k", b"x")
+    assert [one.body for one in await deliveries(callback, 1)] == [b"x"]
+    assert live.is_served
