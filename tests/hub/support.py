@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,9 @@ async def until(
 
 
 @contextlib.asynccontextmanager
-async def serving(handler: Handler, port: int = 0) -> AsyncIterator[str]:
+async def serving(
+    handler: Handler, port: int = 0, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[str]:
     """A raw server on loopback; gives its URL."""
     tasks: set[asyncio.Task[None]] = set()
 
@@ -136,9 +139,9 @@ async def serving(handler: Handler, port: int = 0) -> AsyncIterator[str]:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", port)
+    server = await asyncio.start_server(handle, "127.0.0.1", port, ssl=tls)
     try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/cb"
+        yield f"http{'s' if tls else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}/cb"
     finally:
         server.close()
         for task in tasks:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import tracemalloc
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from tests.hub.support import serving, until
 from tests.support.http import Answer as Scripted
@@ -192,6 +195,34 @@ async def test_a_large_body_is_sent_without_a_copy_of_it() -> None:
         finally:
             tracemalloc.stop()
     assert peak_bytes < 4 * 1024 * 1024
+
+
+async def test_tls_is_for_the_name_of_the_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(tls)
+    body, came, connections = bytes(range(256)) * 8_000, list[bytes](), 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                came.append((await read_request(reader)).partition(b"\r\n\r\n")[2])
+                writer.write(NO_CONTENT)
+
+    async with serving(answer, tls=tls) as url, sending() as sender:
+        for _ in range(2):
+            assert (
+                await sender.post(url.replace("127.0.0.1", "localhost"), {}, body)
+            ).status == 204
+        with pytest.raises(SendError, match="certificate"):
+            await sender.post(url, {}, body)
+    assert came == [body, body] and connections == 1
 
 
 async def test_an_answer_may_come_before_the_body_is_sent() -> None:
