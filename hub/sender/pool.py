@@ -15,7 +15,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Pool(Generic[Key]):
-    """Keeps each for `keep_s` at most, and the last `MAX_IDLE` of them."""
+    """Keeps each for `keep_s` at most, none where it is 0, and the last `MAX_IDLE` of them."""
 
     def __init__(self, keep_s: float) -> None:
         self._keep_s = keep_s
@@ -24,6 +24,9 @@ class Pool(Generic[Key]):
         self._timer: asyncio.TimerHandle | None = None
 
     def put(self, key: Key, connection: Connection) -> None:
+        if not self._keep_s:
+            connection.abort()
+            return
         loop = asyncio.get_running_loop()
         self._idle[connection] = (key, loop.time() + self._keep_s)
         self._by_key.setdefault(key, []).append(connection)

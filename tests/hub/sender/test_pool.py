@@ -81,3 +81,10 @@ async def test_they_are_kept_for_so_long(server: Server) -> None:
     for name in "ab":
         pool.put(name, await server.connect(pool))
     await until(lambda: not server.open, "end of both")
+
+
+async def test_none_is_kept_where_none_is_wanted(server: Server) -> None:
+    pool: Pool[str] = Pool(0)
+    pool.put("a", await server.connect(pool))
+    assert pool.take("a") is None
+    await until(lambda: not server.open, "end of the connection")
