@@ -60,20 +60,20 @@ class LocalPublish:
         routing_key: str,
         properties: Properties,
         body: bytes,
-        queue: Queue | None = None,
+        queues: tuple[Queue, ...] = (),
     ) -> LocalPublish:
-        """Publishes to an exchange, or straight into `queue`.
+        """Publishes to an exchange, or straight into `queues`.
 
         Raises:
             ChannelError: 404 for an unknown exchange, 403 for an internal one, 406 for
                 properties that AMQP refuses.
             ValueError: a name, key or property longer than AMQP can carry.
         """
-        source = self.vhost.publishable(exchange) if queue is None else None
-        if queue is None:
-            route = self.vhost.route(source, (routing_key,), None, watched=False)
+        source = None if queues else self.vhost.publishable(exchange)
+        if queues:
+            route = Route(queues, uses_key=False, uses_headers=False)
         else:
-            route = Route((queue,), uses_key=False, uses_headers=False)
+            route = self.vhost.route(source, (routing_key,), None, watched=False)
         raw = wire.encode(properties)
         address = Address(
             self, 0, envelope(exchange, routing_key), source, routing_key, MANDATORY, route

@@ -178,10 +178,35 @@ class EmbeddedEngine:
         queue: str | None = None,
     ) -> Outcome:
         host = self._vhost(vhost)
+        targets = () if queue is None else (host.queue(queue, self),)
+        return await self._publish(host, exchange, routing_key, properties, body, targets)
+
+    async def publish_to(
+        self,
+        vhost: str,
+        queues: Sequence[str],
+        routing_key: str,
+        properties: Properties,
+        body: bytes,
+    ) -> Outcome:
+        host = self._vhost(vhost)
+        targets = tuple(host.queue(name, self) for name in queues if name in host.queues)
+        if not targets:
+            return Outcome.UNROUTED
+        return await self._publish(host, "", routing_key, properties, body, targets)
+
+    async def _publish(
+        self,
+        host: VirtualHost,
+        exchange: str,
+        routing_key: str,
+        properties: Properties,
+        body: bytes,
+        targets: tuple[Queue, ...],
+    ) -> Outcome:
         self._check_size(len(body))
-        target = None if queue is None else host.queue(queue, self)
         done = LocalPublish(self._broker, host, self._user).run(
-            exchange, routing_key, properties, body, target
+            exchange, routing_key, properties, body, targets
         )
         if not await self._is_kept(done.commit):
             return Outcome.NOT_KEPT

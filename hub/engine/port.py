@@ -182,6 +182,17 @@ class Engine(Protocol):
         key; `exchange` is then "".
         """
 
+    async def publish_to(
+        self,
+        vhost: str,
+        queues: Sequence[str],
+        routing_key: str,
+        properties: Properties,
+        body: bytes,
+    ) -> Outcome:
+        """Publishes one message straight to those of the queues that exist, and waits for the
+        confirm; the message keeps `routing_key` as its key."""
+
     async def publish_batch(
         self,
         vhost: str,

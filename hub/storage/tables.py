@@ -116,8 +116,15 @@ class TopicRow(Base):
     """When to fetch it next: set by a ping until it is fetched, or is given up."""
     not_before: Mapped[float] = mapped_column(Float)
     """Until when its server has asked to be left alone."""
-    new_subscribers: Mapped[str] = mapped_column(Text, server_default="")
-    """Identities of subscriptions without any content of it so far, as JSON; empty for none."""
+
+
+class NewSubscriberRow(Base):
+    """A subscription that has not been sent any content of its topic yet."""
+
+    __tablename__ = "new_subscribers"
+
+    topic_key: Mapped[str] = mapped_column(Text, primary_key=True)
+    identity: Mapped[str] = mapped_column(String(64), primary_key=True)
 
 
 class UpstreamRow(Base):

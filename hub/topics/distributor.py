@@ -51,13 +51,14 @@ class Distributor:
             await self._publish(ENTRIES, topic, document.content_type, document.news)
 
     async def send(self, topic: Topic, document: Document, recipients: Iterable[Recipient]) -> None:
-        """The whole content, to these alone. Raises as `publish`."""
-        for one in recipients:
-            try:
-                await self._publish("", topic, document.content_type, document.body, one.queue)
-            except ChannelError as error:
-                if error.code != _NOT_FOUND:  # else it has left meanwhile
-                    raise
+        """The whole content, to these alone, as one message. Raises as `publish`."""
+        queues = [one.queue for one in recipients]
+        if queues:
+            properties = _properties(topic, document.content_type)
+            _check(
+                topic,
+                await self._engine.publish_to(VHOST, queues, topic.key, properties, document.body),
+            )
 
     async def _count(self, exchange: str, key: str) -> int:
         try:
@@ -67,23 +68,22 @@ class Distributor:
                 raise
             return 0
 
-    async def _publish(
-        self,
-        exchange: str,
-        topic: Topic,
-        content_type: str,
-        body: bytes,
-        queue: str | None = None,
-    ) -> None:
-        properties = Properties(
-            content_type=content_type or None,
-            delivery_mode=_PERSISTENT,
-            headers={URL_HEADER: topic.url},
-        )
-        outcome = await self._engine.publish(
-            VHOST, exchange, topic.key, properties, body, queue=queue
-        )
-        if outcome in (Outcome.REJECTED, Outcome.NOT_KEPT):
-            who = "a queue" if outcome is Outcome.REJECTED else "the disk"
-            reason = f"{who} has not taken its content"
-            raise NotDistributed(reason, field="hub.topic", value=topic.url)
+    async def _publish(self, exchange: str, topic: Topic, content_type: str, body: bytes) -> None:
+        properties = _properties(topic, content_type)
+        _check(topic, await self._engine.publish(VHOST, exchange, topic.key, properties, body))
+
+
+def _properties(topic: Topic, content_type: str) -> Properties:
+    return Properties(
+        content_type=content_type or None,
+        delivery_mode=_PERSISTENT,
+        headers={URL_HEADER: topic.url},
+    )
+
+
+def _check(topic: Topic, outcome: Outcome) -> None:
+    """Raises `NotDistributed`."""
+    if outcome in (Outcome.REJECTED, Outcome.NOT_KEPT):
+        who = "a queue" if outcome is Outcome.REJECTED else "the disk"
+        reason = f"{who} has not taken its content"
+        raise NotDistributed(reason, field="hub.topic", value=topic.url)

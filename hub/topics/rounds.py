@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -63,12 +63,13 @@ class Rounds:
 
     async def load(self) -> None:
         """Goes on with what an earlier run had stored."""
-        now = self._clock.wall_s()
-        for topic in await (await self._rows()).all():
+        now, rows = self._clock.wall_s(), await self._rows()
+        new = await rows.new_subscribers()
+        for topic in await rows.all():
             held = self._hold(topic.key, topic.url)
             held.not_before = topic.not_before
-            held.new_subscribers = dict.fromkeys(topic.new_subscribers)
-            if topic.due_at is not None or topic.new_subscribers:
+            held.new_subscribers = dict.fromkeys(new.get(topic.key, ()))
+            if topic.due_at is not None or held.new_subscribers:
                 held.is_due = True
                 self._plan(held, (topic.due_at or now) - now)
         await self._forget(self._held.values())
@@ -94,13 +95,11 @@ class Rounds:
             lives = [self._hold(key, url) for key, url in urls.items()]
             fresh = [held for held in lives if not held.is_due]
             if fresh:
-                await self._mark_due(fresh)
+                now = self._clock.wall_s()
+                topics = [Topic(held.key, held.url, due_at=now) for held in fresh]
+                await (await self._rows()).mark_due(topics)
             for held in lives:
-                held.is_due, held.tries = True, 0
-                if held.is_running:
-                    held.again = True
-                else:
-                    self._plan(held)
+                self._wake(held)
 
     async def release(self, keys: Iterable[str]) -> None:
         """Drops what is known of these topics, if it is: nobody is bound to them any more."""
@@ -117,9 +116,11 @@ class Rounds:
         held.being_bound.add(identity)
         try:
             async with self._writing:
+                topic = Topic(key, url, due_at=self._clock.wall_s())
+                await (await self._rows()).add_subscriber(topic, identity)
                 held.new_subscribers[identity] = None
-                await self._mark_due([held])
             yield
+            self._wake(held)
         finally:
             held.being_bound.discard(identity)
 
@@ -131,15 +132,22 @@ class Rounds:
             topic, new = await self._stored(held), self._recipients(held)
             after = await self._updating.offer(topic, content_type, body, new.values())
             async with self._writing:
-                _served(held, new)
                 due_at = self._clock.wall_s() if held.is_due else None
-                await self._put(held, replace(after, due_at=due_at))
+                await self._put(held, replace(after, due_at=due_at), new)
 
     def _hold(self, key: str, url: str) -> Held:
         held = self._held.get(key)
         if held is None:
             held = self._held[key] = Held(key, url)
         return held
+
+    def _wake(self, held: Held) -> None:
+        """Something has happened that it is to be fetched for, and that is stored."""
+        held.is_due, held.tries = True, 0
+        if held.is_running:
+            held.again = True
+        else:
+            self._plan(held)
 
     def _plan(self, held: Held, wish_s: float = 0.0) -> None:
         """Not too soon after the last fetch, nor before its server wants to see us again."""
@@ -167,45 +175,42 @@ class Rounds:
             await self._drop(held)
             return
         topic, new, again_s = await self._stored(held), self._recipients(held), None
+        served: Collection[str] = new
         try:
             after = await self._updating.fetch(topic, count, new.values())
-            _served(held, new)
         except StorageFailed:
             raise
         except WarrenError as error:
             after, again_s = self._updating.failed(topic, error, held.tries)
-            held.tries += 1
-        await self._store(held, after, again_s)
+            held.tries, served = held.tries + 1, ()
+        await self._store(held, after, again_s, served)
 
     def _recipients(self, held: Held) -> dict[str, Recipient]:
-        """The queues of its new subscribers; those that are over are forgotten."""
+        """The queues of its new subscribers, by identity."""
         found = {identity: self._recipient(identity) for identity in held.new_subscribers}
-        over = [one for one in found if found[one] is None and one not in held.being_bound]
-        _served(held, over)
         return {identity: one for identity, one in found.items() if one is not None}
 
-    async def _store(self, held: Held, topic: Topic, again_s: float | None) -> None:
+    async def _store(
+        self, held: Held, topic: Topic, again_s: float | None, served: Collection[str]
+    ) -> None:
         """Ends a run: what is known of the topic, and whether it is due again."""
         async with self._writing:
             again_s = 0.0 if held.again else again_s
             due_at = None if again_s is None else self._clock.wall_s() + again_s
-            await self._put(held, replace(topic, due_at=due_at))
+            await self._put(held, replace(topic, due_at=due_at), served)
             held.is_running, held.is_due = False, again_s is not None
             held.not_before = topic.not_before
             if again_s is not None:
                 self._plan(held, again_s)
 
-    async def _put(self, held: Held, topic: Topic) -> None:
-        new = tuple(held.new_subscribers)
-        await (await self._rows()).put(replace(topic, new_subscribers=new))
-
-    async def _mark_due(self, lives: Iterable[Held]) -> None:
-        now = self._clock.wall_s()
-        topics = [
-            Topic(held.key, held.url, due_at=now, new_subscribers=tuple(held.new_subscribers))
-            for held in lives
-        ]
-        await (await self._rows()).mark_due(topics)
+    async def _put(self, held: Held, topic: Topic, served: Collection[str]) -> None:
+        """New no longer are those that were served, and those that have left meanwhile."""
+        new = held.new_subscribers
+        over = {one for one in new if self._recipient(one) is None} - held.being_bound
+        done = over.union(served)
+        await (await self._rows()).put(topic, done)
+        for identity in done:
+            new.pop(identity, None)
 
     async def _stored(self, held: Held) -> Topic:
         return await (await self._rows()).get(held.key) or Topic(held.key, held.url)
@@ -238,8 +243,3 @@ class Rounds:
                 await (await self._rows()).delete([held.key for held in idle])
             for held in idle:
                 del self._held[held.key]
-
-
-def _served(held: Held, identities: Iterable[str]) -> None:
-    for identity in identities:
-        held.new_subscribers.pop(identity, None)

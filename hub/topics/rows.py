@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 from sqlalchemy import delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
 from ..storage.database import Database
-from ..storage.tables import TopicRow
+from ..storage.tables import NewSubscriberRow, TopicRow
 from .topic import Topic
 
 
@@ -34,39 +35,52 @@ class TopicRows:
             row = await session.get(TopicRow, key)
             return None if row is None else _from_row(row, _known(row.entries))
 
-    async def put(self, topic: Topic) -> None:
+    async def put(self, topic: Topic, served: Collection[str] = ()) -> None:
+        """Stores the topic; these of its new subscribers are new no longer."""
         async with self._database.begin() as session:
             await session.merge(_to_row(topic))
+            row = NewSubscriberRow
+            for identity in served:
+                query = delete(row).where(row.topic_key == topic.key, row.identity == identity)
+                await session.execute(query)
+
+    async def add_subscriber(self, topic: Topic, identity: str) -> None:
+        """Stores that a subscription is new to the topic, and when that is due."""
+        async with self._database.begin() as session:
+            await session.merge(NewSubscriberRow(topic_key=topic.key, identity=identity))
+            await _mark_due(session, topic)
+
+    async def new_subscribers(self) -> dict[str, list[str]]:
+        """The identities of all new subscribers, by the keys of their topics."""
+        found: dict[str, list[str]] = {}
+        async with self._database.begin() as session:
+            for row in await session.scalars(select(NewSubscriberRow)):
+                found.setdefault(row.topic_key, []).append(row.identity)
+        return found
 
     async def mark_due(self, topics: Iterable[Topic]) -> None:
-        """Stores when these are due and who is new to them, and those that are not there whole."""
+        """Stores when these are due, and those that are not there whole."""
         async with self._database.begin() as session:
             for topic in topics:
-                row = update(TopicRow).where(TopicRow.key == topic.key)
-                values = {
-                    "due_at": topic.due_at,
-                    "new_subscribers": _as_json(topic.new_subscribers),
-                }
-                done = await session.execute(row.values(values).returning(TopicRow.key))
-                if done.scalar() is None:
-                    session.add(_to_row(topic))
+                await _mark_due(session, topic)
 
     async def delete(self, keys: Iterable[str]) -> None:
         async with self._database.begin() as session:
             for key in keys:
                 await session.execute(delete(TopicRow).where(TopicRow.key == key))
+                query = delete(NewSubscriberRow).where(NewSubscriberRow.topic_key == key)
+                await session.execute(query)
+
+
+async def _mark_due(session: AsyncSession, topic: Topic) -> None:
+    row = update(TopicRow).where(TopicRow.key == topic.key)
+    done = await session.execute(row.values(due_at=topic.due_at).returning(TopicRow.key))
+    if done.scalar() is None:
+        session.add(_to_row(topic))
 
 
 def _known(text: str) -> dict[str, str]:
     return msgspec.json.decode(text, type=dict[str, str]) if text else {}
-
-
-def _as_json(value: Mapping[str, str] | Sequence[str]) -> str:
-    return msgspec.json.encode(value).decode() if value else ""
-
-
-def _new_subscribers(text: str) -> tuple[str, ...]:
-    return msgspec.json.decode(text, type=tuple[str, ...]) if text else ()
 
 
 def _from_row(row: TopicRow, known: Mapping[str, str]) -> Topic:
@@ -85,7 +99,6 @@ def _from_row(row: TopicRow, known: Mapping[str, str]) -> Topic:
         notice=row.notice,
         due_at=row.due_at,
         not_before=row.not_before,
-        new_subscribers=_new_subscribers(row.new_subscribers),
     )
 
 
@@ -97,7 +110,7 @@ def _to_row(topic: Topic) -> TopicRow:
         last_modified=topic.last_modified,
         content_type=topic.content_type,
         body_digest=topic.digest,
-        entries=_as_json(topic.known),
+        entries=msgspec.json.encode(topic.known).decode() if topic.known else "",
         checked_at=topic.checked_at,
         changed_at=topic.changed_at,
         failures=topic.failures,
@@ -105,5 +118,4 @@ def _to_row(topic: Topic) -> TopicRow:
         notice=topic.notice,
         due_at=topic.due_at,
         not_before=topic.not_before,
-        new_subscribers=_as_json(topic.new_subscribers),
     )

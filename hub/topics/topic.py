@@ -26,6 +26,4 @@ class Topic:
     error: str = ""
     notice: str = ""
     due_at: float | None = None
-    new_subscribers: tuple[str, ...] = ()
-    """Identities of subscriptions that have not been sent any content of it yet."""
     not_before: float = 0.0

@@ -98,7 +98,6 @@ class Topics:
         topic may have changed since its subscriber looked. Raises `StorageFailed`."""
         async with self._rounds.binding(topic_key(normal_url(url)), url, identity):
             yield
-        await self.ping([url])
 
     async def check(self, url: str) -> str | None:
         """Why a subscription to this URL is to be denied (WebSub 5.2), None if it is not."""

@@ -62,9 +62,9 @@ def _confine(memory_bytes: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.nice(_NICENESS)  # the server's loop goes first
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_CORE, 0)
     if sys.platform != "darwin":  # which refuses it
-        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+        _limit(resource.RLIMIT_AS, memory_bytes)
 
 
 def _end_with(parent: int) -> None:
@@ -79,8 +79,13 @@ def _end_with(parent: int) -> None:
 def _allow_processor(cpu_s: int) -> None:
     """From now on; the kernel ends the process (SIGXCPU) when it has used them up."""
     times = os.times()
-    limit_s = math.ceil(times.user + times.system) + cpu_s
-    resource.setrlimit(resource.RLIMIT_CPU, (limit_s, resource.RLIM_INFINITY))
+    _limit(resource.RLIMIT_CPU, math.ceil(times.user + times.system) + cpu_s)
+
+
+def _limit(number: int, most: int) -> None:
+    """Or less, where whoever has started the server allows no more."""
+    hard = resource.getrlimit(number)[1]
+    resource.setrlimit(number, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 if __name__ == "__main__":

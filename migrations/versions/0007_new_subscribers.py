@@ -12,10 +12,12 @@ depends_on = None
 
 
 def upgrade() -> None:
-    column = sa.Column("new_subscribers", sa.Text, nullable=False, server_default="")
-    op.add_column("topics", column)
+    op.create_table(
+        "new_subscribers",
+        sa.Column("topic_key", sa.Text, primary_key=True),
+        sa.Column("identity", sa.String(64), primary_key=True),
+    )
 
 
 def downgrade() -> None:
-    with op.batch_alter_table("topics") as table:
-        table.drop_column("new_subscribers")
+    op.drop_table("new_subscribers")

@@ -40,7 +40,7 @@ def publish(
         key,
         Properties(**properties),
         body,
-        queue,
+        () if queue is None else (queue,),
     )
     take_turns(broker)
     return done

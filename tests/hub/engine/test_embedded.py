@@ -177,6 +177,21 @@ async def test_straight_into_a_queue(house: House, queue: str) -> None:
     assert await code_of(house.publish(queue="none")) == 404
 
 
+async def test_straight_into_several_queues(house: House, queue: str) -> None:
+    await house.engine.declare_queue("/", QueueSpec("other"))
+    publish_to = house.engine.publish_to
+    names = [queue, "none", "other"]
+    assert await publish_to("/", names, "a key", Properties(), b"x") is Outcome.ROUTED
+    assert await publish_to("/", ["none"], "a key", Properties(), b"x") is Outcome.UNROUTED
+    sequences = set()
+    for name in (queue, "other"):
+        await house.consume(name)
+        delivery = await house.delivery()
+        assert (delivery.message.routing_key, delivery.message.body) == ("a key", b"x")
+        sequences.add(delivery.sequence)
+    assert len(sequences) == 1  # it is kept once
+
+
 async def test_refused_publishes(house: House) -> None:
     assert await code_of(house.publish(exchange="none")) == 404
     assert await code_of(house.publish(exchange="amq.rabbitmq.trace")) == 403

@@ -15,7 +15,7 @@ from warren.hub.topics.topic import Topic
 TOPIC = Topic(
     "http://b/", "http://b/", etag='W/"\xe9"', last_modified="Sat", content_type="text/plain",
     digest="d" * 64, known={"b": "1", "a": "2"}, checked_at=1.5, changed_at=2.5, failures=3,
-    error="no", notice="hm", due_at=4.5, not_before=5.5, new_subscribers=("s2", "s1"),
+    error="no", notice="hm", due_at=4.5, not_before=5.5,
 )  # fmt: skip
 
 
@@ -57,3 +57,16 @@ async def test_deleting(rows: TopicRows) -> None:
         await rows.put(Topic(key, "http://a/"))
     await rows.delete(["a", "c", "unknown"])
     assert [topic.key for topic in await rows.all()] == ["b"]
+
+
+async def test_new_subscribers_are_kept_until_they_are_served_or_the_topic_goes(
+    rows: TopicRows,
+) -> None:
+    other = replace(TOPIC, key="http://c/")
+    for topic, identity in ((TOPIC, "1"), (TOPIC, "2"), (TOPIC, "2"), (other, "1")):
+        await rows.add_subscriber(topic, identity)
+    assert (await rows.get(TOPIC.key)) == TOPIC
+    assert await rows.new_subscribers() == {TOPIC.key: ["1", "2"], other.key: ["1"]}
+    await rows.put(TOPIC, ["1", "none"])
+    await rows.delete([other.key])
+    assert await rows.new_subscribers() == {TOPIC.key: ["2"]}
