@@ -19,6 +19,7 @@ from .codec import numbers, octets
 from .disk import FULL, Disk
 from .part import Part, Segment, Snapshot, segment_name
 from .record import FILE_HEADER_BYTES, DamagedHeader, FileHeader, read_file_header
+from .salvage import salvage
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,8 @@ _TOP = struct.Struct("<QQ?")
 _COUNT = struct.Struct("<I")
 _KEY = struct.Struct("<HI")
 _MARK = struct.Struct("<QQ")
-_SEGMENT = struct.Struct("<QQQ?I")
+_SEGMENT = struct.Struct("<QQQBI")
+_UNCLEAN, _FENCED = 1, 2
 _PART = struct.Struct("<QIQIQQBQII")
 _PARTIAL = struct.Struct("<II")
 _TAIL = struct.Struct("<QI")
@@ -83,16 +85,17 @@ def encode(
     for first in range(0, len(pairs), 2_000):
         yield b"".join([_MARK.pack(*mark) for mark in pairs[first : first + 2_000]])
     for segment in list(segments.values()):
-        if segment.number < number and segment.left:
+        if segment.number < number and not segment.is_dead:
             listed.add(segment.number)
             unclean = segment.unclean or (not clean and segment.number >= born)
             yield from _encode_segment(segment, unclean=unclean)
-    yield _SEGMENT.pack(0, 0, 0, False, 0)
+    yield _SEGMENT.pack(0, 0, 0, 0, 0)
 
 
 def _encode_segment(segment: Segment, *, unclean: bool) -> Iterator[bytes]:
     parts = [part for part in segment.parts.values() if part.left]
-    yield _SEGMENT.pack(segment.number, segment.end, segment.total, unclean, len(parts))
+    flags = _UNCLEAN * unclean | _FENCED * segment.is_fenced
+    yield _SEGMENT.pack(segment.number, segment.end, segment.total, flags, len(parts))
     for part in parts:
         yield from _encode_part(part)
 
@@ -193,7 +196,7 @@ def _first_missing(disk: Disk) -> str | None:
 def _read(disk: Disk, name: str) -> bytes:
     file = disk.open(name)
     try:
-        return file.read(0, file.size())
+        return salvage(file, 0, file.size())[0]
     finally:
         file.close()
 
@@ -216,12 +219,13 @@ def decode(data: bytes) -> State:
         state.marks[queue_id] = mark
         at += _MARK.size
     while True:
-        segment_number, end, total, unclean, parts = _SEGMENT.unpack_from(body, at)
+        segment_number, end, total, flags, parts = _SEGMENT.unpack_from(body, at)
         at += _SEGMENT.size
         if not segment_number:
             return state
         segment = state.segments[segment_number] = Segment(segment_number)
-        segment.end, segment.unclean, segment.sealed = end, unclean, True
+        segment.end, segment.sealed = end, True
+        segment.unclean, segment.is_fenced = bool(flags & _UNCLEAN), bool(flags & _FENCED)
         for _ in range(parts):
             at = _decode_part(body, at, segment)
         segment.total = total

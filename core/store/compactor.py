@@ -118,6 +118,7 @@ class Compactor:
             if segment.sealed
             and segment.number < before
             and segment.left
+            and not segment.is_fenced
             and segment.number not in self._unreadable
         ]
         sparse = [segment for segment in sealed if segment.left * LIVE_SHARE < segment.total]

@@ -130,7 +130,7 @@ class Keeper:
         return [
             segment.number
             for segment in list(self._store.segments.values())
-            if segment.number < before and not segment.left and segment.number not in listed
+            if segment.number < before and segment.is_dead and segment.number not in listed
         ]
 
     def _remove(self, number: int, dead: list[int]) -> None:

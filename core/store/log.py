@@ -23,7 +23,7 @@ from .compactor import Compactor
 from .disk import Disk
 from .keeper import Keeper
 from .pages import Pages
-from .part import Kept, Part, Segment
+from .part import Kept, Part, Segment, segment_name
 from .port import BEHIND_BYTES, Browsed, QueueIdentity, Split
 from .quarantine import set_aside_files
 from .record import FILE_HEADER_BYTES, HEAD_BYTES, FileHeader, Flags, Kind, Piece
@@ -81,7 +81,8 @@ class DurableStore:
         self._on_failure = on_failure
         recovery = Recovery(disk)
         state = recovery.run()
-        self.is_damaged = bool(recovery.quarantined)
+        self.is_damaged = bool(recovery.quarantined or recovery.unreadable)
+        self._unread = recovery.unreadable
         self.store_id = recovery.store_id
         self.definitions = state.definitions
         self.segments = state.segments
@@ -246,6 +247,11 @@ class DurableStore:
                 counts[queue_id] += segment.parts[queue_id].left
         return {queue_id: count for queue_id, count in counts.items() if count}
 
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        found = {**self._unread, **self._pages.reader.unreadable}
+        return {segment_name(number): reason for number, reason in sorted(found.items())}
+
     def set_aside_files(self) -> Mapping[str, int]:
         return set_aside_files(self._disk)
 
@@ -323,7 +329,7 @@ class DurableStore:
             return RELIEF_MS if self._unlooked else None
         self._looked_ms, self._unlooked = now_ms, False
         self._reserve.take()
-        dead = [held.end for held in self.segments.values() if held.sealed and not held.left]
+        dead = [held.end for held in self.segments.values() if held.sealed and held.is_dead]
         is_pressing = self.is_short or sum(dead) > DEAD_BYTES or len(dead) > DEAD_SEGMENTS
         if dead and is_pressing and self._keeper.is_idle:
             self._roll()

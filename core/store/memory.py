@@ -78,6 +78,10 @@ class MemoryStore:
     def quarantine(self) -> Mapping[int, int]:
         return {}
 
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        return {}
+
     def set_aside_files(self) -> Mapping[str, int]:
         return {}
 

@@ -7,7 +7,8 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +24,7 @@ from .part import Stretch
 from .record import FILE_HEADER_BYTES, DamagedHeader, Gap, read_file_header, scan
 from .recovery import SUFFIX as LOG_SUFFIX
 from .recovery import Recovery
+from .salvage import salvage
 from .work import Worker
 from .writer import Writer
 
@@ -162,17 +164,22 @@ def verify(disk: Disk) -> Iterator[Finding]:
     logs = [name for name in disk.names() if name.endswith(LOG_SUFFIX)]
     for name in disk.names():
         if name.endswith(LOG_SUFFIX):
-            yield _verify_segment(name, _read(disk, name), is_last=name == logs[-1])
+            yield _verified(disk, name, partial(_verify_segment, is_last=name == logs[-1]))
         elif name.endswith(STATE_SUFFIX):
-            yield _verify_checkpoint(name, _read(disk, name))
+            yield _verified(disk, name, _verify_checkpoint)
 
 
-def _read(disk: Disk, name: str) -> bytes:
+def _verified(disk: Disk, name: str, check: Callable[[str, bytes], Finding]) -> Finding:
     file = disk.open(name)
     try:
-        return file.read(0, file.size())
+        data, error = salvage(file, 0, file.size())
     finally:
         file.close()
+    found = check(name, data)
+    if error is None:
+        return found
+    unread = f"it can't be read in places: {error.strerror or error}"
+    return replace(found, faults=(unread, *found.faults))
 
 
 def _verify_segment(name: str, data: bytes, *, is_last: bool) -> Finding:

@@ -462,7 +462,7 @@ class Pages:
     def _read_or_tell(self, block: Block, place: object) -> Block | None:
         try:
             return self._read_block(block, place)
-        except (DamagedRecord, FileNotFoundError) as error:
+        except (DamagedRecord, OSError) as error:
             logger.error("messages can't be read: %s", error)
             return None
 

@@ -418,10 +418,13 @@ class Segment:
 
     `unclean` if it was written by a process that did not stop in order: what its queues' consumers
     may have got comes back redelivered. `is_moved` if it holds what was left of others: then
-    messages of a queue in it may have neighbours that are elsewhere.
+    messages of a queue in it may have neighbours that are elsewhere. `is_fenced` if a start could
+    not read all of it: it is never removed, for what it holds is not known.
     """
 
-    __slots__ = ("end", "is_moved", "left", "number", "parts", "sealed", "total", "unclean")
+    __slots__ = (
+        "end", "is_fenced", "is_moved", "left", "number", "parts", "sealed", "total", "unclean",
+    )  # fmt: skip
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -432,6 +435,12 @@ class Segment:
         self.sealed = False
         self.unclean = False
         self.is_moved = False
+        self.is_fenced = False
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether nothing in it is to be kept."""
+        return not self.left and not self.is_fenced
 
     @property
     def name(self) -> str:

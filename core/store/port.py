@@ -114,6 +114,10 @@ class Store(Protocol):
         """Messages that nobody has asked for with `recovered`, counted by queue id: their queue's
         definition was lost. They are kept until `drop` ends them."""
 
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Files that this process could not read in places, and why."""
+
     def set_aside_files(self) -> Mapping[str, int]:
         """Files with damaged bytes that were copied aside, and their sizes; reads the disk."""
 

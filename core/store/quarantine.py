@@ -6,6 +6,7 @@ import logging
 
 from .disk import FULL, Disk
 from .part import segment_name
+from .salvage import salvage
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ def _size(disk: Disk, name: str) -> int:
 def _read(disk: Disk, name: str) -> bytes:
     file = disk.open(name)
     try:
-        return file.read(0, file.size())
+        return salvage(file, 0, file.size())[0]
     finally:
         file.close()
 

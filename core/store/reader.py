@@ -17,6 +17,7 @@ from .codec import read_offsets, read_shares
 from .disk import Disk, File
 from .part import INTERVAL_MAX, Index, segment_name
 from .record import COLD, HEAD_BYTES, Flags, Kind, Record, counting, read_record, scan
+from .salvage import salvage
 
 logger = logging.getLogger(__name__)
 
@@ -42,21 +43,23 @@ class Reader:
         self._regions: deque[tuple[int, int, memoryview]] = deque(maxlen=REGIONS_KEPT)
         self._lock = Lock()
         self.read_bytes = 0
+        self.unreadable: dict[int, str] = {}
+        """Segments of which something could not be read, and the first error of each."""
 
     def read(self, segment: int, offset: int, size: int) -> memoryview:
-        """Raises `OSError`."""
+        """What can't be read is zeros. Raises `FileNotFoundError`."""
         with self._lock:
             for number, start, region in self._regions:
                 if number == segment and start <= offset and offset + size <= start + len(region):
                     return region[offset - start : offset - start + size]
-            data = memoryview(self._file(segment).read(offset, size))
+            data = memoryview(self._salvaged(segment, offset, size))
             self.read_bytes += len(data)
             if size >= REGION_BYTES:
                 self._regions.append((segment, offset, data))
         return data
 
     def record(self, segment: int, offset: int, size: int) -> Record:
-        """Raises `DamagedRecord` or `OSError`."""
+        """Raises `DamagedRecord` or `FileNotFoundError`."""
         found = read_record(segment, self.read(segment, offset, size), 0, offset)
         if found is None or found.kind != Kind.MESSAGES:
             raise DamagedRecord(f"{segment_name(segment)}: no sound record at offset {offset}")
@@ -87,6 +90,31 @@ class Reader:
         for segment in list(self._files):
             self.forget(segment)
 
+    def _salvaged(self, segment: int, offset: int, size: int | None) -> bytes:
+        """To the end, if no size is given."""
+        try:
+            file = self._file(segment)
+            data, error = salvage(file, offset, file.size() if size is None else size)
+        except FileNotFoundError:
+            raise
+        except OSError as opening:
+            data, error = bytes(size or 0), opening
+        if error is not None and segment not in self.unreadable:
+            self.unreadable[segment] = error.strerror or str(error)
+            logger.error(
+                "%s: can't be read in places: %s; what is there is left out and kept",
+                segment_name(segment), error,
+            )  # fmt: skip
+        return data
+
+    def _size(self, segment: int) -> int:
+        try:
+            return self._file(segment).size()
+        except FileNotFoundError:
+            raise
+        except OSError:
+            return 0
+
     def _file(self, segment: int) -> File:
         file = self._files.get(segment)
         if file is None:
@@ -101,7 +129,7 @@ class Reader:
     def footer(self, segment: int) -> Record | None:
         """The record at a segment's end that holds its indexes; None if there is no sound one."""
         with self._lock:
-            size = self._file(segment).size()
+            size = self._size(segment)
         if size < SEALED_BYTES:
             return None
         at = size - SEALED_BYTES
@@ -114,8 +142,7 @@ class Reader:
     def _rebuild(self, segment: int, queue_id: int) -> Index:
         logger.warning("%s: its index is missing and made anew", segment_name(segment))
         with self._lock:
-            file = self._file(segment)
-            data = memoryview(file.read(0, file.size()))
+            data = memoryview(self._salvaged(segment, 0, None))
         index = Index()
         expected, is_moved = 0, data[: len(COLD)] == COLD
         for record in counting(scan(segment, data)):

@@ -34,6 +34,7 @@ from .record import (
     scan,
     seal,
 )
+from .salvage import salvage
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class Recovery:
         self.state = State()
         self.store_id = uuid4().bytes
         self.quarantined: list[str] = []
+        self.unreadable: dict[int, str] = {}
         self._parts: dict[int, list[Part]] = {}
         self._tail: list[Segment] = []
         self._is_new = True
@@ -90,10 +92,10 @@ class Recovery:
         name = segment_name(number)
         file = self._disk.open(name)
         try:
-            raw = file.read(0, FILE_HEADER_BYTES)
+            raw, _ = salvage(file, 0, FILE_HEADER_BYTES)
             header = read_file_header(name, raw)
         except DamagedHeader:
-            return self._kind_without_header(number, file.read(0, file.size()))
+            return self._kind_without_header(number, salvage(file, 0, file.size())[0])
         finally:
             file.close()
         if header.number != number or header.kind not in (KIND, COLD):
@@ -124,13 +126,25 @@ class Recovery:
         segment.end = FILE_HEADER_BYTES
         file = self._disk.open(segment.name)
         try:
-            data = memoryview(file.read(0, file.size()))
+            raw, error = salvage(file, 0, file.size())
         finally:
             file.close()
+        data = memoryview(raw)
         for record in counting(self._found(segment, data)):
             self._apply(segment, record)
-        if self._end_is_kept(segment, data):
+        if error is not None:
+            self._fence(segment, error)
+        elif self._end_is_kept(segment, data):
             self._tail.append(segment)
+
+    def _fence(self, segment: Segment, error: OSError) -> None:
+        """Nobody knows what stands where the disk can't read: the file stays as it is."""
+        segment.is_fenced = True
+        self.unreadable[segment.number] = error.strerror or str(error)
+        logger.error(
+            "%s: can't be read in places: %s; the rest is served, and the file is kept",
+            segment.name, error,
+        )  # fmt: skip
 
     def _found(self, segment: Segment, data: memoryview) -> Iterator[Record | Gap]:
         """Everything up to the end, which is noted; damage is copied aside."""

@@ -114,6 +114,11 @@ class FaultyFile:
 
     def read(self, at: int, size: int) -> bytes:
         self._disk.operation("read", self._name)
+        if any(
+            name == self._name and at < (sector + 1) * SECTOR and sector * SECTOR < at + size
+            for name, sector in self._disk.bad_sectors
+        ):
+            raise fault(errno.EIO)
         return bytes(self._inode.data[at : at + size])
 
     def sync(self) -> None:
@@ -144,13 +149,15 @@ class FaultyDisk:
 
     `before` is called with the kind and the file's name before each operation and may raise
     `OSError`, or take a look at what a crash would leave now. Kinds: those of `CHANGES`, "open"
-    and "read". `capacity` is how many bytes fit on it.
+    and "read". `capacity` is how many bytes fit on it. `bad_sectors`, names of files and numbers,
+    can't be read.
     """
 
     def __init__(self, files: dict[str, bytes] | None = None) -> None:
         self.capacity = 2**40
         self.before: Callable[[str, str], None] = lambda kind, name: None
         self.changes = 0
+        self.bad_sectors: set[tuple[str, int]] = set()
         self._names = {name: Inode(data) for name, data in (files or {}).items()}
         self._synced = dict(self._names)
         self._steps: list[tuple[str, str, Inode | None]] = []

@@ -1,0 +1,139 @@
+"""Sectors that can't be read: they cost what stood in them, the process and the files go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.messages import Sent, whole
+from tests.support.faulty_disk import SECTOR, FaultyDisk
+from warren.core.block import Cold, Run, Span
+from warren.core.clock import ManualClock
+from warren.core.store.log import DurableStore
+from warren.core.store.offline import verify
+from warren.core.wire.properties import PERSISTENT
+
+from .fake_queue import FakeQueue
+
+COUNT = 40
+
+
+def publish(store: DurableStore, queue: FakeQueue, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        sent = Sent(b"%06d" % number * 300)
+        block = whole(sent, sequence=store.reserve(1), traits=PERSISTENT)
+        store.append(block, [(queue, Run(block, None))])
+        store.request()
+        store.turned()
+
+
+def opened(disk: FaultyDisk) -> tuple[DurableStore, list[OSError]]:
+    failures: list[OSError] = []
+    clock = ManualClock(wall_s=1_700_000_000.0)
+    store = DurableStore(disk, clock=clock, segment_bytes=30_000, on_failure=failures.append)
+    return store, failures
+
+
+def left(store: DurableStore, queue: FakeQueue) -> list[int]:
+    """The numbers of the messages that can be read."""
+    found: list[int] = []
+    for cold in store.recovered(queue):
+        assert isinstance(cold, Cold)
+        while cold.count:
+            read: list[Span] = []
+            store.thaw(cold, read.extend)
+            store.turned()
+            found += [int(span.run.block.body(0)[:6]) for span in read]
+    store.restored()
+    return found
+
+
+@pytest.fixture
+def queue() -> FakeQueue:
+    return FakeQueue(5)
+
+
+@pytest.fixture
+def disk(queue: FakeQueue) -> FaultyDisk:
+    """What a killed process left."""
+    disk = FaultyDisk()
+    store, _ = opened(disk)
+    publish(store, queue, 0, COUNT)
+    return disk.killed()
+
+
+def logs(disk: FaultyDisk) -> list[str]:
+    return [name for name in disk.names() if name.endswith(".log")]
+
+
+def sectors(disk: FaultyDisk, name: str) -> range:
+    return range(len(disk.files()[name].rstrip(b"\0")) // SECTOR)
+
+
+def test_a_sector_that_a_start_can_not_read_costs_its_messages(
+    disk: FaultyDisk, queue: FakeQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in logs(disk):
+        for sector in sectors(disk, name)[::17]:
+            image = disk.killed()
+            image.bad_sectors = {(name, sector)}
+            before = image.files()[name]
+            for _ in range(3):
+                store, failures = opened(image)
+                numbers = left(store, queue)
+                assert numbers == sorted(numbers) and len(numbers) >= COUNT - 5
+                publish(store, queue, 100, 1)
+                assert store.committed >= store.refused and not failures
+                if len(numbers) < COUNT:
+                    assert name in caplog.text
+            kept = image.files()[name]
+            assert kept[: len(before)] == before or not store.unreadable
+
+
+def test_a_segment_that_a_start_could_not_read_is_kept_when_all_else_is_gone(
+    disk: FaultyDisk, queue: FakeQueue
+) -> None:
+    """What it holds may be readable elsewhere."""
+    name = logs(disk)[-1]
+    disk.bad_sectors = {(name, sectors(disk, name)[-3])}
+    before = disk.files()[name]
+    store, _ = opened(disk)
+    assert store.unreadable.keys() == {name}
+    for cold in store.recovered(queue):
+        assert isinstance(cold, Cold)
+        store.discard(queue, cold)
+    store.restored()
+    for number in range(3):
+        publish(store, queue, 1_000 * number, 60)
+        store.stop()
+        store, _ = opened(disk)
+        left(store, queue)
+    assert disk.files()[name] == before
+    unread = [found.name for found in verify(disk) if "can't be read" in "".join(found.faults)]
+    assert unread == [name]
+
+
+def test_a_sector_that_fails_while_running_ends_nothing(
+    disk: FaultyDisk, queue: FakeQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, failures = opened(disk)
+    name = logs(disk)[0]
+    disk.bad_sectors = {(name, 9)}
+    numbers = left(store, queue)
+    assert COUNT - 5 <= len(numbers) < COUNT
+    assert store.unreadable == {name: "Input/output error"}
+    publish(store, queue, COUNT, 3)
+    assert not failures and store.committed
+    disk.bad_sectors = set()
+    store.stop()
+    assert left(opened(disk)[0], queue) == list(range(COUNT + 3))
+
+
+def test_a_checkpoint_that_can_not_be_read_is_passed_over(
+    disk: FaultyDisk, queue: FakeQueue
+) -> None:
+    store, _ = opened(disk)
+    left(store, queue)
+    store.stop()
+    newest = max(name for name in disk.names() if name.endswith(".state"))
+    disk.bad_sectors = {(newest, 0)}
+    assert left(opened(disk)[0], queue) == list(range(COUNT))
