@@ -331,7 +331,7 @@ class Broker:
         if self.alarms.memory or self.memory.resident_bytes > self.alarms.ceiling_bytes:
             self.alarms.look()
             self._flush()
-        return more or bool(active) or self._mover.busy
+        return more or bool(active) or self._mover.busy or self.pager.is_busy
 
     def _write(self) -> None:
         """Lets the store write, and has a turn when it wants to be asked again."""

@@ -6,12 +6,13 @@ the second in which they are due, and may leave memory until then.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
 from ..block import Block, Span
 
 AHEAD_MS = 1_000
+LET_GO_AT_ONCE = 100
 """What is due within this time is soon; also the length of a bucket."""
 _FRESH_MIN = 512
 
@@ -100,15 +101,20 @@ class Due:
         times += [self._far_from_ms - AHEAD_MS] if self._buckets else []
         return min(times, default=None)
 
-    def let_go(self, now_ms: int, evict: Callable[[Block], bool]) -> None:
-        """Has what is not due soon leave memory, the oldest first; `evict` says whether it did."""
-        fresh, self._fresh = self._fresh, []
-        soon_ms = self._far_from_ms if self._buckets else now_ms + AHEAD_MS
-        for entry in fresh:
-            due_ms, _, span = entry
-            block = span.run.block
-            if span.count and due_ms >= soon_ms and block.resident and not evict(block):
-                self._fresh.append(entry)
+    def let_go(self, now_ms: int, evict: Callable[[Block], bool]) -> Iterator[None]:
+        """Has what is not due soon leave memory, the oldest first; `evict` says whether it did.
+        In steps, between which messages may come and go."""
+        left = len(self._fresh)
+        while left > 0:
+            some, self._fresh = self._fresh[:LET_GO_AT_ONCE], self._fresh[LET_GO_AT_ONCE:]
+            left -= len(some) or left
+            soon_ms = self._far_from_ms if self._buckets else now_ms + AHEAD_MS
+            for entry in some:
+                due_ms, _, span = entry
+                block = span.run.block
+                if span.count and due_ms >= soon_ms and block.resident and not evict(block):
+                    self._fresh.append(entry)
+            yield
 
     def clear(self) -> None:
         self._far_count = 0

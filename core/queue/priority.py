@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ..block import Cold, Run, Span
 from .ready import Backlog
 
+_END = object()
 LEVELS_MANY = 32
 """So many empty ones may be asked for the next message."""
 
@@ -104,12 +105,21 @@ class PriorityBacklog(Backlog):
 
     def chill(
         self, keep: int, freeze: Callable[[Span, Cold | None], Cold | None], *, plain: bool = True
-    ) -> None:
+    ) -> Iterator[None]:
         """The lowest priority first; the store makes no stretch of what has one."""
         above = self.count
-        for priority in reversed(self._order):
-            level = self._levels[priority]
+        for priority in list(reversed(self._order)):
+            level = self._levels.get(priority)
+            if level is None:
+                continue
             above -= level.count
-            stretches = level.cold_stretches
-            level.chill(max(0, keep - above), freeze, plain=plain and priority == 0)
-            self.cold_stretches += level.cold_stretches - stretches
+            steps = level.chill(max(0, keep - above), freeze, plain=plain and priority == 0)
+            while self._counted(level, steps):
+                yield
+
+    def _counted(self, level: Backlog, steps: Iterator[None]) -> bool:
+        """Takes a step, and notes the stretches that it has made; False if there is none."""
+        stretches = level.cold_stretches
+        more = next(steps, _END) is not _END
+        self.cold_stretches += level.cold_stretches - stretches
+        return more

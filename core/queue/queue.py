@@ -464,8 +464,10 @@ class Queue(Watched):
     @property
     def cold_count(self) -> int:
         """Ready messages of which nothing is in memory."""
-        held = self._backlog or ()
-        return sum(part.count for part in held if isinstance(part, Cold))
+        backlog = self._backlog
+        if backlog is None or not backlog.cold_stretches:
+            return 0
+        return sum(part.count for part in backlog if isinstance(part, Cold))
 
     @property
     def about_bytes(self) -> int:
@@ -478,14 +480,15 @@ class Queue(Watched):
 
     def page_out(
         self, head_bytes: int, *, transient: bool, enough: Callable[[], bool] = lambda: False
-    ) -> None:
+    ) -> Iterator[None]:
         """Lets go of ready messages, but not of about `head_bytes` at the front, until there is
-        `enough` room; of those that are on no disk yet only if `transient`."""
-        if self._backlog is None:
+        `enough` room; of those that are on no disk yet only if `transient`. In steps, between which
+        the queue may change; if other rules come up it ends."""
+        backlog, plain = self._backlog, self._is_plain
+        if backlog is None:
             return
         store = self._broker.store
         ranks = self.ranks
-        plain = self.durable and not self._looks_at_each and self.expiry is None
 
         def freeze(span: Span, before: Cold | None) -> Cold | None:
             if enough():
@@ -497,7 +500,15 @@ class Queue(Watched):
                 store.evict(block)
             return cold
 
-        self._backlog.chill(head_bytes // self._message_bytes(), freeze, plain=plain)
+        for _ in backlog.chill(head_bytes // self._message_bytes(), freeze, plain=plain):
+            yield
+            if enough() or self._backlog is not backlog or self._is_plain is not plain:
+                return
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether its messages may be stretches of which nothing is in memory."""
+        return self.durable and not self._looks_at_each and self.expiry is None
 
     # -- what becomes of it
 

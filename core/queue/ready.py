@@ -18,6 +18,9 @@ from ..block import Cold, Run, Span
 
 EMPTIED_MAX = 64
 """So many spans without messages may stand among the others."""
+STEP_SPANS, STEP_MESSAGES = 32, 2_000
+"""What one step of paging out looks at."""
+NEWEST_AT_ONCE = 10_000
 AHEAD_SPANS = 64
 """Spans that are looked through for a cold stretch behind them: this is asked at each pump."""
 
@@ -165,33 +168,82 @@ class Backlog:
 
     def chill(
         self, keep: int, freeze: Callable[[Span, Cold | None], Cold | None], *, plain: bool = True
-    ) -> None:
-        """Lets `freeze` turn spans into cold stretches, from the newest on until about `keep`
-        messages are left or those come that were let go of before (in a queue that is not
-        `plain`, spans whose block is not resident).
+    ) -> Iterator[None]:
+        """Lets `freeze` turn spans into cold stretches, all but about `keep` messages at the
+        front; in steps, between which the queue may change.
 
         It is given the stretch that a span follows, if it follows one, and may make that longer.
+        In a queue that is not `plain` there are no stretches: the newest messages come first, and
+        it ends where a block is not resident, since those before it were let go of earlier.
         """
+        return self._chill_all(keep, freeze) if plain else self._evict_newest(keep, freeze)
+
+    def _chill_all(
+        self, keep: int, freeze: Callable[[Span, Cold | None], Cold | None]
+    ) -> Iterator[None]:
+        """From the oldest on: what follows a stretch joins it. `at` entries are behind it; when
+        entries come or go at the front meanwhile, a few are passed over or looked at again."""
         ready = self._ready
-        left = self.count
-        tail: list[Span | Cold] = []
-        while ready and left > keep:
-            held = ready.pop()
-            tail.append(held)
-            left -= held.count
-            if isinstance(held, Cold) or not (plain or held.run.block.resident):
+        at = 0
+        for held in ready:
+            keep -= held.count
+            if keep < 0:
                 break
-        before: Cold | None = None
-        for held in reversed(tail):
+            at += 1
+        while at < len(ready):
+            at = self._chill_some(at, freeze)
+            yield
+
+    def _chill_some(self, at: int, freeze: Callable[[Span, Cold | None], Cold | None]) -> int:
+        """Looks at some of the entries from the one at `at` on; gives where to go on."""
+        ready = self._ready
+        ready.rotate(-at)
+        last = ready[-1] if at else None
+        before = last if isinstance(last, Cold) and last.count else None
+        looked: list[Span | Cold] = []
+        messages = 0
+        for _ in range(min(STEP_SPANS, len(ready) - at)):
+            held = ready.popleft()
+            messages += held.count if isinstance(held, Span) else 0
             cold = held if isinstance(held, Cold) else None
             if isinstance(held, Span) and held.count:
                 cold = freeze(held, before)
             if cold is None:
-                ready.append(held)
+                looked.append(held)
             elif cold is not before:
-                ready.append(cold)
+                looked.append(cold)
                 self.cold_stretches += cold is not held
             before = cold
+            if messages > STEP_MESSAGES:
+                break
+        ready.extendleft(reversed(looked))
+        ready.rotate(at)
+        return at + len(looked)
+
+    def _evict_newest(
+        self, keep: int, freeze: Callable[[Span, Cold | None], Cold | None]
+    ) -> Iterator[None]:
+        left = self.count
+        for held in self._newest():
+            if left <= keep or isinstance(held, Cold):
+                return
+            if held.count and not held.run.block.resident:
+                return
+            left -= held.count
+            if held.count:
+                freeze(held, None)
+            yield
+
+    def _newest(self) -> Iterator[Span | Cold]:
+        """Spans and stretches from the end on, though others may come in meanwhile."""
+        seen = 0
+        last: Span | Cold | None = None
+        while some := list(islice(reversed(self._ready), seen, seen + NEWEST_AT_ONCE)):
+            # Behind those that came in since stands what was seen last, unless it has gone.
+            place = next((at for at, held in enumerate(some, 1) if held is last), 0)
+            yield from some[place:]
+            seen += len(some)
+            last = some[-1]
 
 
 def _newest_first(span: Span) -> int:

@@ -240,14 +240,14 @@ class StreamQueue(Queue):
 
     def page_out(
         self, head_bytes: int, *, transient: bool, enough: Callable[[], bool] = lambda: False
-    ) -> None:
+    ) -> Iterator[None]:
         """What is read next by those who have read all is at the end: that stays."""
         self._showing.let_go()
         if isinstance(self.ring, ReaderRing) and not enough():
             self.ring.let_go()
         log = self.log
         each = max(1, log.warm_bytes // log.warm_count) if log.warm_count else 1
-        log.page_out(head_bytes // each, transient=transient, enough=enough)
+        return log.page_out(head_bytes // each, transient=transient, enough=enough)
 
 
 def at_most(span: Span, limit: int) -> Span:

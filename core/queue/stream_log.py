@@ -7,9 +7,9 @@ gaps; where a stream begins after retention is kept on disk, together with what 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..block import Cold, Run, Span
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .surroundings import Surroundings
 
 _UNKNOWN = -1
+STEP_PIECES = 32
+"""What one step of paging out looks at."""
 
 
 class Piece:
@@ -206,20 +208,32 @@ class StreamLog:
 
     # -- out of memory
 
-    def page_out(self, keep_messages: int, *, transient: bool, enough: Callable[[], bool]) -> None:
-        """Lets go of messages, but not of about so many at the end."""
+    def page_out(
+        self, keep_messages: int, *, transient: bool, enough: Callable[[], bool]
+    ) -> Iterator[None]:
+        """Lets go of messages, but not of about so many at the end; in steps, between which the
+        stream may change."""
         kept_from = min(self.end - keep_messages, self.committed)
-        pieces: list[Piece] = []
-        for at, piece in enumerate(self._pieces[self._gone :], self._gone):
-            if isinstance(piece.held, Span) and (piece.end > kept_from or enough()):
-                pieces += self._pieces[at:]
-                break
+        offset = self.first
+        while offset < kept_from and not enough():
+            at = max(self._gone, bisect_left(self._offsets, offset, self._gone))
+            some = self._pieces[at : at + STEP_PIECES]
+            if not some:
+                return
+            offset = some[-1].end
+            self._let_go_some(at, [piece for piece in some if piece.end <= kept_from], transient)
+            yield
+
+    def _let_go_some(self, at: int, some: list[Piece], transient: bool) -> None:
+        """Of pieces that follow each other, the first of which is at this place."""
+        pieces = self._pieces[at - 1 : at] if at > self._gone else []
+        known = len(pieces)
+        for piece in some:
             before = pieces[-1] if pieces else None
             if not self._let_go(piece, before, transient=transient):
                 pieces.append(piece)
-        self._pieces = pieces
-        self._offsets = [piece.offset for piece in pieces]
-        self._gone = 0
+        self._pieces[at : at + len(some)] = pieces[known:]
+        self._offsets[at : at + len(some)] = [piece.offset for piece in pieces[known:]]
 
     def _let_go(self, piece: Piece, before: Piece | None, *, transient: bool) -> bool:
         """True if it has become a part of the piece before it."""

@@ -176,7 +176,8 @@ class Life:
         return [body for body, _ in self.drain(queue)]
 
     def page_out(self, queue: str = "q", head_bytes: int = 0, *, transient: bool = False) -> None:
-        self.queue(queue).page_out(head_bytes, transient=transient)
+        for _ in self.queue(queue).page_out(head_bytes, transient=transient):
+            pass
 
     # -- the directory
 

@@ -208,12 +208,12 @@ def test_what_waits_leaves_memory_and_comes_back(life: Life) -> None:
         send(life, 10_000, b"%06d" % number + bytes(2_000))
     life.write()
     before = life.broker.memory.resident_bytes
-    held(life).page_out(0, transient=False)
+    list(held(life).page_out(0, transient=False))
     assert life.broker.memory.resident_bytes < before - 100_000
     life.turns(10, each_ms=900)
     assert life.queue("q").ready_count == 0
     assert life.broker.memory.resident_bytes > before - 1_000, "they are due soon"
-    held(life).page_out(0, transient=False)
+    list(held(life).page_out(0, transient=False))
     assert life.broker.memory.resident_bytes > before - 1_000
     life.turns(2, each_ms=1_000)
     assert [body[:6] for body in life.bodies()] == numbered(50)
@@ -224,7 +224,7 @@ def test_what_is_due_at_once_comes_from_disk(life: Life) -> None:
     for number in range(50):
         send(life, 10_000, b"%06d" % number)
     life.write()
-    held(life).page_out(0, transient=False)
+    list(held(life).page_out(0, transient=False))
     life.turns(6, each_ms=10_000)
     assert life.bodies() == numbered(50)
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.amqp import bodies, publish
-from warren.core import pager
+from warren.core import pager, slices
 from warren.core.alarms import Bounds
 from warren.core.block import Span
+from warren.core.queue.ready import STEP_SPANS
 
 from .life import PERSISTENT, TRANSIENT, Life
 
@@ -179,6 +180,27 @@ def test_of_transient_queues_too_no_more_is_taken_than_is_needed(life: Life) -> 
     life.turns()
     assert taken(life, "b")
     assert not taken(life, "a")
+
+
+@pytest.mark.parametrize("consumed", [True, False], ids=["unacked", "ready"])
+def test_no_slice_grows_with_what_is_in_memory(
+    life: Life, monkeypatch: pytest.MonkeyPatch, consumed: bool
+) -> None:
+    """A slice is one step here, and lets go of a few blocks at most."""
+    monkeypatch.setattr(pager, "KEPT_BUDGET_BYTES", 1024 * KIB)
+    if consumed:
+        life.client.consume("a")
+    fill(life, "a", 500)
+    monkeypatch.setattr(pager, "KEPT_BUDGET_BYTES", BUDGET)
+    monkeypatch.setattr(slices, "SLICE_S", -1)
+    memory = life.broker.memory
+    gone: list[int] = []
+    while not gone or life.broker.pager.is_busy:
+        before = memory.resident_bytes
+        life.broker.turn()
+        gone.append(before - memory.resident_bytes)
+    assert sum(gone) > 300 * SIZE
+    assert max(gone) <= STEP_SPANS * (SIZE + 800)
 
 
 def test_a_small_memory_limit_makes_a_small_budget(life: Life) -> None:

@@ -583,7 +583,7 @@ def test_a_virtual_host_ends_while_it_is_on_its_way(life: Life) -> None:
         client.publish(body, PERSISTENT, exchange="x")
     life.write()
     (held,) = life.broker.vhosts["v"].inner_queues.values()
-    held.page_out(0, transient=False)
+    list(held.page_out(0, transient=False))
     life.broker.tick()
     client.connection.receive(binding("Queue.Bind", **FROM))
     for _ in life.broker.vhosts["v"].clear():

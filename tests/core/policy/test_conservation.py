@@ -166,7 +166,7 @@ class Conservation(RuleBasedStateMachine):
     def page_out(self) -> None:
         self.life.write()
         self.follow()
-        self.life.queue("mail").page_out(0, transient=False)
+        self.life.page_out("mail")
 
     @rule(clean=st.booleans())
     def restart(self, clean: bool) -> None:

@@ -94,9 +94,9 @@ def test_what_is_not_soon_may_go() -> None:
         evicted.append(found.sequence)
         return True
 
-    due.let_go(0, evict)
+    list(due.let_go(0, evict))
     assert evicted == [2, 3]
-    due.let_go(0, evict)
+    list(due.let_go(0, evict))
     assert evicted == [2, 3], "they have gone"
     assert len(due._fresh) == 1, "this one could not go yet"
 

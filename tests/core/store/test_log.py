@@ -171,7 +171,7 @@ class Life:
     def chill(self) -> None:
         queue = self.some_queue()
         if queue is not None:
-            queue.backlog.chill(self.random.choice([0, 10]), self.store.chill)
+            list(queue.backlog.chill(self.random.choice([0, 10]), self.store.chill))
 
     def thaw(self) -> None:
         queue = self.some_queue()

@@ -264,7 +264,7 @@ class Workload:
     def chill(self) -> None:
         queue = self._any()
         if queue is not None:
-            queue.backlog.chill(self.random.choice([0, 10]), self.store.chill)
+            list(queue.backlog.chill(self.random.choice([0, 10]), self.store.chill))
 
     def _any(self) -> FakeQueue | None:
         return self.random.choice(list(self.queues.values())) if self.queues else None
