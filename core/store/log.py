@@ -274,13 +274,16 @@ class DurableStore:
             self._room(HEAD_BYTES)
             self._group = 0
         self._depth += 1
+        is_whole = False
         try:
             yield
+            is_whole = True
         finally:
             self._depth -= 1
             if not self._depth:
                 self._write_settled()
-                if self._group:
+                # Without its last record nothing of a group counts after a crash.
+                if self._group and is_whole:
                     self._push(Kind.END_OF_GROUP, 0, [], Flags.LAST)
                 self._group = None
 

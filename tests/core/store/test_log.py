@@ -248,3 +248,24 @@ def test_everything_that_was_written_is_back(tmp_path: Path, seed: int) -> None:
             life.step()
         life.check()
         life.restart()
+
+
+def test_a_group_that_was_broken_off_counts_for_nothing(tmp_path: Path) -> None:
+    """Whoever raises has not finished what was to be kept as a whole."""
+    store = DurableStore(RealDisk(tmp_path), clock=ManualClock())
+
+    def broken_off() -> None:
+        with store.together():
+            store.define(b"half", b"1")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        broken_off()
+    with store.together():
+        store.define(b"whole", b"1")
+    store.define(b"alone", b"1")
+    store.flush()
+    store._writer.stop()
+    assert list(DurableStore(RealDisk(tmp_path), clock=ManualClock()).definitions) == [
+        b"whole", b"alone",
+    ]  # fmt: skip
