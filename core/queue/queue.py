@@ -400,6 +400,23 @@ class Queue(Watched):
         if self._returning:
             self.arrivals.wait(action)
             return
+        commit = self._keep_get()
+        if commit:
+            self._broker.when_kept(commit, lambda: self._get(action))
+        else:
+            self._get(action)
+
+    def _keep_get(self) -> int:
+        """The commit that keeps that the oldest message may go out, 0 if it is kept: it must come
+        back as redelivered after a crash."""
+        head = None if self._backlog is None else self._backlog.head()
+        if not self.durable or self.is_read or not isinstance(head, Span):
+            return 0
+        if head.sequence > self._told_up_to:
+            self._told_up_to = head.sequence + GETS_AHEAD
+        return self._broker.store.delivered(self, self._told_up_to)
+
+    def _get(self, action: Callable[[], None]) -> None:
         head = None if self._backlog is None else self._backlog.head()
         if head is None or (isinstance(head, Span) and head.run.block.resident):
             action()

@@ -114,10 +114,11 @@ def test_what_nobody_waits_for_is_synced_after_so_many_bytes(
 
 def test_acks_are_written_without_a_sync(life: Life) -> None:
     publish_all(life, 50)
+    life.get(ack=True)  # waits for the mark that these may go out
     life.write()
     writer = life.store._writer
     syncs, written = writer.syncs, writer.written_bytes
-    for _ in range(50):
+    for _ in range(49):
         life.get(ack=True)
     life.write()
     assert writer.written_bytes > written
@@ -513,3 +514,29 @@ def test_a_crash_at_commit_ok_finds_the_dead_letters_of_the_transaction(life: Li
     life.crash()
     assert [life.queue(name).ready_count for name in ("d", "marker")] == [0, 1]
     assert life.bodies("q") == numbered(500)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_what_was_got_comes_back_redelivered_after_a_kill(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However soon after the answer: that it may go out is on disk before."""
+    publish_all(life, 3)
+    written: list[bytes] = []
+
+    def write(data: bytes | bytearray) -> None:
+        written.append(bytes(data))
+        raise Killed
+
+    monkeypatch.setattr(life.client.transport, "write", write)
+    life.client.connection.receive(method(1, "Basic.Get", queue="q"))
+    with pytest.raises(Killed):
+        life.turns()
+    assert b"000000" in written[0]
+    life.crash()
+    back = life.drain()
+    assert [body for body, _ in back] == numbered(3)
+    assert back[0] == (b"000000", True)
