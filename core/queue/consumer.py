@@ -76,12 +76,13 @@ class Consumer:
         if not session.writable:
             return 0
         credit = 1_000_000
-        if self.no_ack:
-            return credit
-        if self.prefetch:
+        if self.prefetch and not self.no_ack:
             credit = self.prefetch - self.unacked_count
         if session.prefetch:
-            credit = min(credit, session.prefetch - session.unacked_count)
+            left = session.prefetch - session.unacked_count
+            # What needs no ack uses none of the session's credit, and still waits while it is out.
+            if not self.no_ack or left <= 0:
+                credit = min(credit, left)
         return credit
 
     def reopen(self) -> None:

@@ -287,6 +287,27 @@ def test_prefetch_does_not_hold_no_ack(channel: Channel, name: str) -> None:
     assert channel.bodies(5) == bodies
 
 
+@pytest.mark.parametrize("way", ["ack", "qos"])
+def test_the_channel_s_prefetch_holds_no_ack_while_it_is_used_up(
+    channel: Channel, other: Channel, name: str, way: str
+) -> None:
+    for queue in (f"{name}.1", f"{name}.2"):
+        channel.declare(queue)
+    channel.call("Basic.Qos", prefetch_count=1, global_=True)
+    channel.consume(f"{name}.1")
+    other.put(f"{name}.1", b"unacked")
+    tag = channel.content().method.delivery_tag
+    channel.consume(f"{name}.2", no_ack=True)
+    other.put(f"{name}.2", b"a", b"b")
+    assert other.ready(f"{name}.2") == 2
+    if way == "ack":
+        channel.send("Basic.Ack", delivery_tag=tag)
+    else:
+        channel.send("Basic.Qos", prefetch_count=2, global_=True)
+        channel.expect("Basic.QosOk")
+    assert channel.bodies(2) == [b"a", b"b"]
+
+
 def test_raising_the_channel_s_prefetch_lets_more_through(channel: Channel, name: str) -> None:
     bodies = channel.filled(name, 5)
     channel.call("Basic.Qos", prefetch_count=1, global_=True)

@@ -753,10 +753,13 @@ class Model:
         self._settle_all(list(self.queues.values()))
 
     def _settle_all(self, queues: list[Queue]) -> None:
-        """Whose message fills a channel's limit is open where several queues wait for room."""
+        """Whose message fills a channel's limit is open where several queues wait for room; who
+        acks nothing fills none, so what it got is taken off first."""
         if self._is_committing:
             return
-        for queue in queues:
+        for queue in sorted(queues, key=lambda queue: not any(
+            consumer.no_ack for consumer in self._ready_takers(queue)
+        )):  # fmt: skip
             self._pump(queue, as_seen=True)
         for queue in queues:
             self._settle(queue)

@@ -46,13 +46,12 @@ class Channel:
         return sorted(self.outstanding + in_doubt, key=lambda entry: entry.tag)
 
     def has_room(self, consumer: Consumer) -> bool:
-        """Within the consumer's own limit and the channel's, which basic.get does not use up."""
-        if consumer.no_ack:
-            return True
+        """Within the consumer's own limit and the channel's, which basic.get does not use up, nor
+        who acks nothing: that one waits for the channel's all the same."""
         given = self.given()
         own = sum(entry.consumer is consumer for entry in given)
         whole = sum(entry.consumer is not None for entry in given)
-        return (not consumer.limit or own < consumer.limit) and (
+        return (consumer.no_ack or not consumer.limit or own < consumer.limit) and (
             not self.limit or whole < self.limit
         )
 

@@ -36,9 +36,10 @@ def test_credit(own: int, own_unacked: int, shared: int, shared_unacked: int, cr
     assert tested.credit() == credit
 
 
-def test_without_acks_no_limit_counts() -> None:
-    session = Session(prefetch=1, unacked_count=1)
-    assert consumer(session, prefetch=1, no_ack=True).credit() == 1_000_000
+@pytest.mark.parametrize(("unacked_count", "credit"), [(2, 1_000_000), (3, 0), (4, -1)])
+def test_without_acks_the_session_s_limit_only_holds(unacked_count: int, credit: int) -> None:
+    session = Session(prefetch=3, unacked_count=unacked_count)
+    assert consumer(session, prefetch=1, no_ack=True).credit() == credit
 
 
 @pytest.mark.parametrize("no_ack", [False, True])
