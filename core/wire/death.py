@@ -7,6 +7,7 @@ and with headers that no encoder of ours would give back byte for byte.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -146,13 +147,25 @@ def _merge(history: list[_Death], death: _Death) -> list[_Death]:
     """Same queue and reason: count up and move to the front. There is one entry of each pair."""
     if not history:
         return [death]
-    same = [old for old in history if _pair(old) == _pair(death)]
-    others = [old for old in history if _pair(old) != _pair(death)]
-    if not same:
-        return [death, *others]
-    counted = decode_value(same[0].get(b"count", b"V"))
+    grouped = _grouped(history)
+    same = grouped.pop(_pair(death), None)
+    if same is None:
+        return [death, *grouped.values()]
+    counted = decode_value(same.get(b"count", b"V"))
     again = _count(counted + 1 if isinstance(counted, int) else 1)
-    return [{**same[0], b"count": again}, *others]
+    return [{**same, b"count": again}, *grouped.values()]
+
+
+def _grouped(history: list[_Death]) -> dict[tuple[bytes | None, bytes | None], _Death]:
+    """The newest entry of each pair, with its own count if it has one, else how many there were:
+    brokers of long ago added one for each death, without a count."""
+    grouped: dict[tuple[bytes | None, bytes | None], _Death] = {}
+    for old in history:
+        grouped.setdefault(_pair(old), old)
+    for pair, many in Counter(map(_pair, history)).items():
+        if many > 1 and b"count" not in grouped[pair]:
+            grouped[pair] = {**grouped[pair], b"count": _count(many)}
+    return grouped
 
 
 def _pair(death: _Death) -> tuple[bytes | None, bytes | None]:

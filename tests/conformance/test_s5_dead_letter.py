@@ -67,6 +67,25 @@ def test_rejected(channel: Channel, name: str, method: str) -> None:
     }  # fmt: skip
 
 
+def test_a_history_with_an_entry_for_each_death_is_merged(channel: Channel, name: str) -> None:
+    """As brokers of long ago wrote it, without counts."""
+    dead = source(channel, name)
+    old = [{"queue": queue, "reason": "expired"} for queue in ("97", "97", "98", "97", "99", "98")]
+    counted = {"queue": "98", "reason": "rejected", "count": 3}
+    channel.put(name, b"a", properties={"headers": {"x-death": [*old, counted]}})
+    for count in (1, 2):
+        reject(channel, name)
+        message = delivered(channel, dead)
+        found = {(one["queue"], one["reason"]): one.get("count") for one in deaths(message)}
+        assert len(deaths(message)) == 5
+        assert found.pop(("99", "expired")) in (None, 1)
+        assert found == {
+            (name, "rejected"): count, ("97", "expired"): 3, ("98", "expired"): 2,
+            ("98", "rejected"): 3,
+        }  # fmt: skip
+        channel.put(name, b"a", properties={"headers": message.properties.headers})
+
+
 @pytest.mark.parametrize(
     ("reason", "arguments", "properties"),
     [
