@@ -21,7 +21,7 @@ from .errors import access_refused, not_found, precondition_failed, resource_loc
 from .limits import VhostLimits
 from .model import FieldValue, Table
 from .policy.policies import Policies
-from .queue.arguments import Declared, check_properties
+from .queue.arguments import KNOWN, Declared, check_properties
 from .queue.deduplication import SeenIds
 from .queue.queue import Queue
 from .queue.registry import inner_name, make_queue
@@ -369,11 +369,11 @@ class VirtualHost:
             ("durable", durable and not exclusive, found.durable),
             ("auto_delete", auto_delete, found.auto_delete),
         ]
-        names = sorted(arguments.keys() | found.arguments.keys())
+        names = sorted((arguments.keys() | found.arguments.keys()) & KNOWN)
         pairs += [(name, arguments.get(name), found.arguments.get(name)) for name in names]
         for argument, received, current in pairs:
             check_equivalent("queue", found.name, self.name, argument, received, current)
-        for name in arguments.keys() - found.arguments.keys():
+        for name in (arguments.keys() - found.arguments.keys()) & KNOWN:
             # A void is no value, and yet it was given: it would have been refused at first.
             raise inequivalent_argument("queue", found.name, self.name, name, None, None)
 

@@ -1,7 +1,7 @@
 """What a queue's `x-` arguments ask for, checked when it is declared.
 
 Arguments that another queue type has are refused, since ignoring one would break what its owner
-relies on; unknown ones are kept and compared on redeclaration, for old clients send strays
+relies on; unknown ones are kept and not compared on redeclaration, for old clients send strays
 (`strict` refuses those too). Nothing is clamped.
 """
 

@@ -45,7 +45,7 @@ class ExchangeArguments:
         return value
 
     def see_unknown(self, known: Set[str], *, strict: bool) -> None:
-        """Old clients send strays: they are kept and compared, and refused only by `strict`."""
+        """Old clients send strays: they are kept, and refused only by `strict`."""
         for argument in sorted(self.table.keys() - known):
             if strict and argument.startswith("x-"):
                 raise self.invalid(argument, "there is no such argument (strict-arguments is on)")

@@ -76,7 +76,8 @@ def equivalent(
 ) -> None:
     """Raises `ChannelError` 406 on the first difference from what is declared again.
 
-    All arguments count, known or not (AMQP 0-9-1 1.6.2.1.3), numbers by value.
+    Of the arguments those count that the type knows, numbers by value: an unknown one changes
+    nothing (AMQP 0-9-1 1.6.2.1.3).
     """
     compared: list[tuple[str, FieldValue, FieldValue]] = [
         ("type", type_name, exchange.type_name),
@@ -84,7 +85,7 @@ def equivalent(
         ("auto_delete", auto_delete, exchange.auto_delete),
         ("internal", internal, exchange.internal),
     ]
-    names = sorted(arguments.keys() | exchange.arguments.keys())
+    names = sorted((arguments.keys() | exchange.arguments.keys()) & _known(type(exchange)))
     compared += [(name, arguments.get(name), exchange.arguments.get(name)) for name in names]
     for argument, received, current in compared:
         check_equivalent("exchange", exchange.name, exchange.vhost, argument, received, current)

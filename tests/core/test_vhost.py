@@ -217,7 +217,7 @@ def test_server_named_queues(vhost: VirtualHost) -> None:
         ({"auto_delete": True}, {}),
         ({"arguments": {"x-max-length": 1}}, {}),
         ({"arguments": {"x-max-length": 1}}, {"arguments": {"x-max-length": 2}}),
-        ({}, {"arguments": {"unheard-of": 1}}),
+        ({}, {"arguments": {"x-max-length": 1}}),
     ],
 )
 def test_declaring_differently(

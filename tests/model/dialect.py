@@ -17,8 +17,6 @@ class Dialect:
     """Requeued messages meet limit and deadline before the consumers that wait for them."""
     numbers_by_value: bool = True
     """10 and 10.0 are the same argument."""
-    compares_unknown_arguments: bool = True
-    """A queue is declared again only with all its arguments, known or not."""
     last_death_headers: bool = True
     """Dead letters carry x-last-death-reason, -queue and -exchange."""
     settles_by_consumer: bool = False
@@ -49,7 +47,6 @@ RABBITMQ = Dialect(
     requeued_zero_ttl_is_delivered=False,
     limits_requeued_first=True,
     numbers_by_value=False,
-    compares_unknown_arguments=False,
     last_death_headers=False,
     settles_by_consumer=True,
     limits_count_the_expired=True,

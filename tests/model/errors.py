@@ -159,12 +159,9 @@ def check_arguments(
     dialect: Dialect,
 ) -> None:
     """If several differ, any of them may be named."""
-    words = list(known)
-    if dialect.compares_unknown_arguments:
-        words += sorted(set(received) | set(current) - set(known))
     wrong = [
         _inequivalent(kind, name, word, received.get(word), current.get(word))
-        for word in words
+        for word in known
         if not _same(received.get(word), current.get(word), dialect)
     ]
     if wrong:

@@ -14,7 +14,6 @@ ROWS = {
     "limits_requeued_first": "requeued messages, a length limit, consumers that wait",
     "limits_count_the_expired": "a queue at its limit with expired messages",
     "numbers_by_value": "a number 10 and 10.0 as arguments",
-    "compares_unknown_arguments": "an argument that nobody knows",
     "last_death_headers": "dead letters",
     "settles_by_consumer": "many messages rejected at once",
     "commits_at_once": "a commit requeues and publishes",

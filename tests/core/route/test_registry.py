@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pytest
 
 from tests.core.route.support import exchange
@@ -82,33 +80,15 @@ def declared_again(existing: Exchange, arguments: Table) -> None:
 
 
 def test_numbers_of_exchange_arguments_compare_by_value() -> None:
-    existing = exchange("direct", "n", x_ten=10, x_half=Decimal("0.5"), x_all=[1, {"a": 2.0}])
-    declared_again(existing, {"x-ten": 10.0, "x-half": 0.5, "x-all": [1.0, {"a": 2}]})
-    with pytest.raises(ChannelError, match="'x-ten' .*: received '11' but current is '10'"):
-        declared_again(existing, {"x-ten": 11, "x-half": 0.5, "x-all": [1, {"a": 2}]})
+    existing = exchange("fanout", "n", x_persist_messages=10)
+    declared_again(existing, {"x-persist-messages": 10.0})
+    with pytest.raises(ChannelError, match="'x-persist-messages' .*: received '11' but current"):
+        declared_again(existing, {"x-persist-messages": 11})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ({"x-colour": "blue"}, "'x-colour' {}: received 'blue' but current is 'red'"),
-        (
-            {},
-            "'x-colour' {}: received none but current is the value 'red' of type 'longstr'",
-        ),
-        (
-            {"x-colour": "red", "x-more": 5},
-            "'x-more' {}: received the value '5' of type 'signedint' but current is none",
-        ),
-    ],
-)
-def test_unknown_arguments_are_compared(arguments: Table, text: str) -> None:
-    existing = exchange("direct", "n", x_colour="red")
-    declared_again(existing, {"x-colour": "red"})
-    with pytest.raises(ChannelError) as refusal:
-        declared_again(existing, arguments)
-    expected = "inequivalent arg " + text.format("for exchange 'n' in vhost '/'")
-    assert (refusal.value.code, refusal.value.explanation) == (406, expected)
+@pytest.mark.parametrize("arguments", [{}, {"x-colour": "blue"}, {"x-more": 5}])
+def test_unknown_arguments_are_not_compared(arguments: Table) -> None:
+    declared_again(exchange("direct", "n", x_colour="red"), arguments)
 
 
 def test_arguments_of_a_type_are_compared() -> None:
