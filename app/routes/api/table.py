@@ -107,16 +107,17 @@ async def api(context: Context, request: Request, path: ApiPath) -> Response:
 async def _answered(context: Context, request: Request, path: ApiPath) -> Response:
     found = _ROOT.find(path.parts())
     if found is None:
+        await context.user(request)  # who has a wrong password is told so on every path
         raise Problem(404, "there is no such path")
     methods, names = found
     allowed = ", ".join(sorted({*methods, "OPTIONS", *(["HEAD"] if "GET" in methods else [])}))
     method = "GET" if request.method == "HEAD" else request.method
     if method == "OPTIONS":
         return Response(status_code=204, headers={"Allow": allowed})
+    user = await context.user(request)
     if method not in methods:
         raise Problem(405, f"{method} is not possible here", headers={"Allow": allowed})
     handler, right = methods[method]
-    user = await context.user(request)
     right.require(user)
     if method == "POST":
         _refuse_forms(request)

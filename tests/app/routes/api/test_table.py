@@ -136,6 +136,17 @@ def test_every_route_is_among_these() -> None:
     assert built - of_hub == {(call[0], call[2]) for call in CALLS}
 
 
+@pytest.mark.parametrize("auth", [None, ("guest", "wrong")])
+@pytest.mark.parametrize(("method", "path"), [("GET", "/nothing"), ("POST", "/vhosts/x")])
+async def test_who_asks_comes_before_what_is_there(
+    world: World, auth: tuple[str, str] | None, method: str, path: str
+) -> None:
+    async with world.client(auth=auth) as http:
+        response = await http.request(method, "/api" + path)
+    refused(response, 401)
+    assert response.headers["www-authenticate"].startswith("Basic ")
+
+
 async def test_a_wrong_password(world: World) -> None:
     async with world.client(auth=("guest", "wrong")) as http:
         assert refused(await http.get("/api/whoami"), 401) == "wrong user or password"
