@@ -28,6 +28,7 @@ class Storage:
         self._url = database_url
         self.sealer = sealer
         self._database: Lazy[Database] = Lazy(self._open)
+        self._repository: Repository | None = None
 
     def is_empty(self) -> bool:
         """Told without importing SQLAlchemy, where the database is the data directory's."""
@@ -38,13 +39,17 @@ class Storage:
         return await self._database.get()
 
     async def repository(self) -> Repository:
-        """That of the subscriptions."""
+        """That of the subscriptions, one for all."""
         database = await self.database()
-        from ..subscriptions.repository import Repository
+        if self._repository is None:
+            from ..subscriptions.repository import Repository
 
-        return Repository(database, self.sealer)
+            self._repository = Repository(database, self.sealer)
+        return self._repository
 
     async def close(self) -> None:
+        if self._repository is not None:
+            await self._repository.close()
         if self._database.made is not None:
             await self._database.made.close()
 

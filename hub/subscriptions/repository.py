@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
-from sqlalchemy import delete, select, update
+from sqlalchemy import Table, bindparam, delete, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..keys.seal import Sealer, is_sealed
 from ..requests import Kind, Resource
 from ..storage.database import Database
+from ..storage.group_commit import GroupCommit
 from ..storage.tables import SubscriptionRow
 from .options import DEFAULTS, NO_KEYS, Keys, Options
 from .subscription import Status, Subscription
@@ -22,10 +24,32 @@ from .subscription import Status, Subscription
 ROWS_AT_ONCE = 500  # in one statement: both databases bound its parameters
 
 
+_TABLE = cast(Table, SubscriptionRow.__table__)
+
+
+class _Addition:
+    """`stored` is what becomes of it."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self.stored = subscription
+
+
+class _Marking(NamedTuple):
+    id: str
+    status: Status
+    reason: str
+
+
+_Change = _Addition | _Marking
+
+
 class Repository:
+    """What makes and marks subscriptions is committed in groups."""
+
     def __init__(self, database: Database, sealer: Sealer) -> None:
         self._database = database
         self._sealer = sealer
+        self._changes: GroupCommit[_Change] = GroupCommit(self._commit)
 
     async def add(self, subscription: Subscription) -> Subscription:
         """Stores it, and gives what is stored.
@@ -33,12 +57,9 @@ class Repository:
         Where a failure has left a row of the same identity it takes that one's place, id and
         with it queue included, so that neither stays behind.
         """
-        async with self._database.begin() as session:
-            same = SubscriptionRow.identity == subscription.identity
-            left = await session.scalar(select(SubscriptionRow.id).where(same))
-            stored = subscription if left is None else replace(subscription, id=left)
-            await session.merge(self._to_row(stored))
-        return stored
+        addition = _Addition(subscription)
+        await self._changes.add(addition)
+        return addition.stored
 
     async def renew(self, subscription: Subscription) -> None:
         """Stores what a repeated subscribe may change."""
@@ -60,7 +81,40 @@ class Repository:
         await self._update(subscription.id, values)
 
     async def mark(self, subscription_id: str, status: Status, reason: str = "") -> None:
-        await self._update(subscription_id, {"status": status.value, "reason": reason})
+        await self._changes.add(_Marking(subscription_id, status, reason))
+
+    async def close(self) -> None:
+        """Returns when all that was begun is stored."""
+        await self._changes.close()
+
+    async def _commit(self, changes: list[_Change]) -> None:
+        added = [one for one in changes if isinstance(one, _Addition)]
+        marked = [one for one in changes if isinstance(one, _Marking)]
+        async with self._database.begin() as session:
+            if added:
+                await self._add_all(session, added)
+            if marked:
+                # In the order in which they came, should two be about the same one.
+                rows = update(_TABLE).where(_TABLE.c.id == bindparam("of"))
+                await session.execute(
+                    rows.values(status=bindparam("to"), reason=bindparam("why")),
+                    [{"of": one.id, "to": one.status.value, "why": one.reason} for one in marked],
+                )
+
+    async def _add_all(self, session: AsyncSession, added: list[_Addition]) -> None:
+        by_identity = {one.stored.identity: one for one in added}
+        same = _TABLE.c.identity.in_(by_identity)
+        left = (await session.execute(select(_TABLE.c.id, _TABLE.c.identity).where(same))).all()
+        for row_id, identity in left:
+            by_identity[identity].stored = replace(by_identity[identity].stored, id=row_id)
+        if left:
+            await session.execute(delete(_TABLE).where(same))
+        columns = [column.name for column in _TABLE.columns]
+        rows = [self._to_row(one.stored) for one in by_identity.values()]
+        await session.execute(
+            insert(_TABLE),
+            [{name: getattr(row, name) for name in columns} for row in rows],
+        )
 
     async def delete(self, subscription_id: str) -> None:
         async with self._database.begin() as session:
