@@ -76,12 +76,18 @@ def encode_indexes(indexes: Iterable[tuple[int, Index]]) -> list[bytes]:
     return [_COUNT.pack(len(rows)), *rows, *bodies]
 
 
-def read_index(body: memoryview, queue_id: int) -> Index:
-    """A queue's index; an empty one if it has none."""
-    (count,) = _COUNT.unpack_from(body)
-    table = body[_COUNT.size : _COUNT.size + count * _INDEX.size]
-    base = _COUNT.size + len(table)
-    for found, at, length in _INDEX.iter_unpack(table):
-        if found == queue_id:
-            return Index(numbers("Q", body[base + 8 * at : base + 8 * (at + length)]))
-    return Index()
+class IndexTable:
+    """All indexes of a segment: read once, however many queues ask."""
+
+    def __init__(self, body: memoryview) -> None:
+        (count,) = _COUNT.unpack_from(body)
+        self._base = _COUNT.size + count * _INDEX.size
+        self._body = body
+        rows = _INDEX.iter_unpack(body[_COUNT.size : self._base])
+        self._places = {queue_id: (at, length) for queue_id, at, length in rows}
+
+    def index(self, queue_id: int) -> Index:
+        """A queue's index; an empty one if it has none."""
+        at, length = self._places.get(queue_id, (0, 0))
+        start = self._base + 8 * at
+        return Index(numbers("Q", self._body[start : start + 8 * length]))

@@ -15,6 +15,7 @@ from threading import Lock
 from . import entries
 from .codec import read_offsets, read_shares
 from .disk import Disk, File
+from .entries import IndexTable
 from .part import INTERVAL_MAX, Index, segment_name
 from .record import COLD, HEAD_BYTES, Flags, Kind, Record, counting, read_record, scan
 from .salvage import salvage
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 FILES_OPEN = 4
 INDEXES_KEPT = 8
+TABLES_KEPT = 8
+"""A queue's messages may lie in as many segments, and the next queue's in the same."""
 REGIONS_KEPT = 6
 """Large reads that are remembered: queues that hold the same messages come one after the other."""
 REGION_BYTES = 65_536
@@ -41,6 +44,7 @@ class Reader:
         self._files: OrderedDict[int, File] = OrderedDict()
         self._indexes: OrderedDict[tuple[int, int], Index] = OrderedDict()
         self._regions: deque[tuple[int, int, memoryview]] = deque(maxlen=REGIONS_KEPT)
+        self._tables: deque[tuple[int, IndexTable]] = deque(maxlen=TABLES_KEPT)
         self._lock = Lock()
         self.read_bytes = 0
         self.unreadable: dict[int, str] = {}
@@ -54,7 +58,7 @@ class Reader:
                     return region[offset - start : offset - start + size]
             data = memoryview(self._salvaged(segment, offset, size))
             self.read_bytes += len(data)
-            if size >= REGION_BYTES:
+            if size >= REGION_BYTES and segment not in self.unreadable:
                 self._regions.append((segment, offset, data))
         return data
 
@@ -70,14 +74,28 @@ class Reader:
         key = segment, queue_id
         index = self._indexes.get(key)
         if index is None:
-            footer = self.footer(segment)
-            index = Index() if footer is None else entries.read_index(footer.body, queue_id)
+            table = self._table(segment)
+            index = Index() if table is None else table.index(queue_id)
             if not len(index):
                 index = self._rebuild(segment, queue_id)
             self._indexes[key] = index
             while len(self._indexes) > INDEXES_KEPT:
                 self._indexes.popitem(last=False)
         return index
+
+    def _table(self, segment: int) -> IndexTable | None:
+        """Of the segments that were asked for last: queues come one after the other. Two threads
+        may read the same one, which costs the time of it."""
+        tables = self._tables
+        for number, known in tuple(tables):
+            if number == segment:
+                return known
+        footer = self.footer(segment)
+        if footer is None:
+            return None
+        table = IndexTable(footer.body)
+        tables.append((segment, table))
+        return table
 
     def forget(self, segment: int) -> None:
         """The file is about to go."""

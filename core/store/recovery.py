@@ -360,8 +360,9 @@ def _forget_runs(part: Part) -> None:
 
 
 def _is_index_of(segment: Segment, footer: Record) -> bool:
+    table = entries.IndexTable(footer.body)
     return all(
-        entries.read_index(footer.body, part.queue_id).numbers == part.index.numbers
+        table.index(part.queue_id).numbers == part.index.numbers
         for part in segment.parts.values()
         if part.left and part.index is not None
     )

@@ -44,6 +44,6 @@ def test_indexes(held: dict[int, list[tuple[int, int, int]]]) -> None:
     }
     body = memoryview(b"".join(entries.encode_indexes(indexes.items())))
     for queue, index in indexes.items():
-        assert entries.read_index(body, queue).numbers == index.numbers
+        assert entries.IndexTable(body).index(queue).numbers == index.numbers
     unknown = next(number for number in range(6) if number not in indexes)
-    assert len(entries.read_index(body, unknown)) == 0
+    assert len(entries.IndexTable(body).index(unknown)) == 0

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from tests.core.messages import Sent, whole
 from tests.support.faulty_disk import FaultyDisk
+from warren.core.block import Run
 from warren.core.store.log import DurableStore
 from warren.core.store.part import Index
 from warren.core.store.reader import FILES_OPEN, DamagedRecord, Reader
 from warren.core.store.record import Kind, Record, counting, scan, seal
+from warren.core.wire.properties import PERSISTENT
 
+from .fake_queue import FakeQueue
 from .workload import SEGMENT_BYTES, Workload
 
 
@@ -91,3 +95,18 @@ def test_few_files_are_open_and_a_dead_one_is_let_go() -> None:
     reader.read(1, 0, 10)
     assert opened[FILES_OPEN + 1 :] == [names[1], names[0]]
     reader.close()
+
+
+def test_the_indexes_of_a_segment_are_read_once_for_all_its_queues() -> None:
+    disk = FaultyDisk()
+    store = DurableStore(disk, segment_bytes=200_000)
+    queues = [FakeQueue(store.reserve(1)) for _ in range(300)]
+    for queue in queues:
+        block = whole(Sent(b"body"), sequence=store.reserve(1), traits=PERSISTENT)
+        store.append(block, [(queue, Run(block, None))])
+    store.stop()
+    reads: list[str] = []
+    disk.before = lambda kind, name: reads.append(name) if kind == "read" else None
+    reader = Reader(disk)
+    assert all(len(reader.index(1, queue.id)) == 1 for queue in queues)
+    assert len(reads) == 2
