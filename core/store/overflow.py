@@ -11,14 +11,22 @@ from .disk import Disk, File
 from .record import Piece
 
 FILE_BYTES = 64 * 1024 * 1024
+PREFIX = "overflow-"
 _names = count(1)
+
+
+def remove_left(disk: Disk) -> None:
+    """Those whose process was killed before it had taken their name away. Raises `OSError`."""
+    for name in disk.names():
+        if name.startswith(PREFIX):
+            disk.remove(name)
 
 
 class OverflowFile:
     """An open file that has no name any more."""
 
     def __init__(self, disk: Disk) -> None:
-        name = f"overflow-{next(_names)}"
+        name = f"{PREFIX}{next(_names)}"
         self.end = 0
         self._file: File = disk.create(name)
         disk.remove(name)

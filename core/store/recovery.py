@@ -17,6 +17,7 @@ from . import checkpoint, entries
 from .checkpoint import State
 from .codec import decode_messages, read_offsets, read_shares
 from .disk import FULL, Disk
+from .overflow import remove_left
 from .part import Index, Kept, Part, Segment, pairs, positions, segment_name
 from .quarantine import damaged_name, set_aside
 from .reader import DamagedRecord, Reader, lost_places
@@ -317,6 +318,7 @@ class Recovery:
             for segment in self._tail:
                 self._seal(segment)
             checkpoint.remove_unfinished(self._disk)
+            remove_left(self._disk)
         self._reader.close()
         for segment in list(self.state.segments.values()):
             segment.sealed = True

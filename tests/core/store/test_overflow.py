@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from tests.core.life import TRANSIENT, Life, numbered
+from tests.support.faulty_disk import FaultyDisk
 from warren.core.block import Block, Span
 from warren.core.store import overflow
 from warren.core.store.disk import RealDisk, RealFile
+from warren.core.store.log import DurableStore
 from warren.core.store.overflow import Overflow
 from warren.core.store.record import Piece
 
@@ -134,3 +136,18 @@ def test_nothing_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
     assert life.queue("q").ready_count == 0
     assert not [name for name in life.files("") if "overflow" in name]
     life.abandon()
+
+
+def test_a_file_that_a_crash_left_is_removed_at_the_next_start() -> None:
+    disk = FaultyDisk()
+    disk.before = lambda kind, name: _killed() if kind == "remove" else None
+    with pytest.raises(InterruptedError):
+        Overflow(disk).append([b"bytes"])
+    left = disk.killed()
+    assert left.names()
+    DurableStore(left)
+    assert not [name for name in left.names() if name in disk.names()]
+
+
+def _killed() -> None:
+    raise InterruptedError
