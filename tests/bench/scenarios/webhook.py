@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from urllib.parse import urlencode
 
@@ -25,6 +26,9 @@ WAITING = 10_000
 BODY = b"0123456789" * 20
 DELIVERIES_PER_S = 4_000
 LIMIT_FACTOR = 10
+SUBSCRIBES_PER_S = 300
+SUBSCRIBERS = 40
+"""Who subscribe at the same time, each one after another."""
 POLL_S = 0.01
 FORM = "application/x-www-form-urlencoded"
 POINTS = f"/endpoint/x/{EXCHANGE}"
@@ -143,7 +147,41 @@ def backlog(broker: Broker, settings: Settings, *, in_flight: int) -> Figures:
     return line
 
 
+def subscribes(broker: Broker, settings: Settings) -> Figures:
+    """In: subscribes per second, each verified by a quick callback, many at the same time."""
+    address = broker.http
+    assert address is not None
+    listener = _listen()
+    port = listener.getsockname()[1]
+    each = max(1, int(SUBSCRIBES_PER_S * settings.seconds / SUBSCRIBERS))
+    with Crew() as crew, ThreadPoolExecutor(SUBSCRIBERS) as pool:
+        sink: Worker = crew.hire(serve, listener, counters_for(1), BODY)
+        crew.go()
+        hub = HttpConnection(address)
+        hub.ask(request(address, "PUT", f"{POINTS}?amqp.exchange_type=topic"), 201)
+
+        def ask(mode: str, first: int) -> None:
+            own = HttpConnection(address)
+            for number in range(first, first + each):
+                own.ask(_subscription(address, mode, port, number), 204)
+            own.close()
+
+        firsts = range(0, each * SUBSCRIBERS, each)
+        ask("subscribe", each * SUBSCRIBERS)  # what the first one waits for is made
+        spent, begun_s = Spent(broker), time.monotonic()
+        list(pool.map(partial(ask, "subscribe"), firsts))
+        rate = each * SUBSCRIBERS / (time.monotonic() - begun_s)
+        line = Figures(rate, None, spent.cpu_us(each * SUBSCRIBERS), spent.peak_mb())
+        list(pool.map(partial(ask, "unsubscribe"), [*firsts, each * SUBSCRIBERS]))
+        hub.ask(request(address, "DELETE", POINTS), 204)
+        hub.close()
+        sink.pipe.send("stop")
+        sink.result(settings.seconds * LIMIT_FACTOR)
+    return line
+
+
 SCENARIOS = (
+    Scenario("subscribe", subscribes, 300, fresh=True, http=True),
     Scenario("webhooks-1", partial(webhooks, copies=1), 3_000, fresh=True, http=True),
     Scenario("webhooks-50", partial(webhooks, copies=50), 3_000, fresh=True, http=True),
     Scenario("webhook-backlog", partial(backlog, in_flight=1), 3_000, fresh=True, http=True),
