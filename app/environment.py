@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from ..hub.settings import HubSettings
+from ..hub.workers.limits import Limits
 from .listed import REDACTED
 
 
@@ -23,4 +24,4 @@ def _shown(name: str, value: Any) -> Any:
         return sorted(value)
     if isinstance(value, tuple):
         return [str(one) for one in value]
-    return value
+    return asdict(value) if isinstance(value, Limits) else value

@@ -304,6 +304,7 @@ class TestEnvironment:
         assert found["base_urls"] == ["http://hub"]
         assert found["callback_ports"] == [80, 443]
         assert found["allow_loopback"] is True
+        assert found["workers"]["cpu_s"] == 5
 
     def test_no_secret(self) -> None:
         words = [field.name for field in fields(HubSettings) if field.type == "str"]

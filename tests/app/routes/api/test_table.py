@@ -92,6 +92,7 @@ CALLS: list[tuple[str, str, str, Any, frozenset[str], int]] = [
         ADMINISTRATOR, 201,
     ),
     ("/user-limits/{}/{}", "/user-limits/tony/max-channels", "DELETE", None, ADMINISTRATOR, 204),
+    ("/warren/quarantine", "/warren/quarantine", "GET", None, ADMINISTRATOR, 200),
 ]  # fmt: skip
 
 
