@@ -76,6 +76,10 @@ def encode_indexes(indexes: Iterable[tuple[int, Index]]) -> list[bytes]:
     return [_COUNT.pack(len(rows)), *rows, *bodies]
 
 
+QUEUE_BYTES = 250
+"""About what a table takes for each queue beside its numbers."""
+
+
 class IndexTable:
     """All indexes of a segment: read once, however many queues ask."""
 
@@ -85,6 +89,7 @@ class IndexTable:
         self._body = body
         rows = _INDEX.iter_unpack(body[_COUNT.size : self._base])
         self._places = {queue_id: (at, length) for queue_id, at, length in rows}
+        self.size_bytes = len(body) + QUEUE_BYTES * count
 
     def index(self, queue_id: int) -> Index:
         """A queue's index; an empty one if it has none."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 from array import array
-from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator, Mapping
 from threading import Lock
 
 from . import entries
 from .codec import read_offsets, read_shares
 from .disk import Disk, File
-from .entries import IndexTable
+from .entries import QUEUE_BYTES, IndexTable
 from .part import INTERVAL_MAX, Index, segment_name
 from .record import COLD, HEAD_BYTES, Flags, Kind, Record, counting, read_record, scan
 from .salvage import salvage
@@ -24,8 +24,9 @@ logger = logging.getLogger(__name__)
 
 FILES_OPEN = 4
 INDEXES_KEPT = 8
-TABLES_KEPT = 8
-"""A queue's messages may lie in as many segments, and the next queue's in the same."""
+TABLES_KEPT, TABLES_BYTES = 8, 64 * 1024 * 1024
+"""A queue's messages may lie in as many segments, and the next queue's in the same. Whatever its
+size, the table that was made last is kept."""
 REGIONS_KEPT = 6
 """Large reads that are remembered: queues that hold the same messages come one after the other."""
 REGION_BYTES = 65_536
@@ -44,7 +45,7 @@ class Reader:
         self._files: OrderedDict[int, File] = OrderedDict()
         self._indexes: OrderedDict[tuple[int, int], Index] = OrderedDict()
         self._regions: deque[tuple[int, int, memoryview]] = deque(maxlen=REGIONS_KEPT)
-        self._tables: deque[tuple[int, IndexTable]] = deque(maxlen=TABLES_KEPT)
+        self._tables: OrderedDict[int, _Table] = OrderedDict()
         self._lock = Lock()
         self.read_bytes = 0
         self.unreadable: dict[int, str] = {}
@@ -74,28 +75,34 @@ class Reader:
         key = segment, queue_id
         index = self._indexes.get(key)
         if index is None:
-            table = self._table(segment)
-            index = Index() if table is None else table.index(queue_id)
-            if not len(index):
-                index = self._rebuild(segment, queue_id)
-            self._indexes[key] = index
+            index = self._indexes[key] = self._table_index(segment, queue_id)
             while len(self._indexes) > INDEXES_KEPT:
                 self._indexes.popitem(last=False)
         return index
 
-    def _table(self, segment: int) -> IndexTable | None:
-        """Of the segments that were asked for last: queues come one after the other. Two threads
-        may read the same one, which costs the time of it."""
-        tables = self._tables
-        for number, known in tuple(tables):
-            if number == segment:
-                return known
-        footer = self.footer(segment)
-        if footer is None:
-            return None
-        table = IndexTable(footer.body)
-        tables.append((segment, table))
-        return table
+    def _table_index(self, segment: int, queue_id: int) -> Index:
+        """Two threads may make the same table, which costs the time of it."""
+        table = self._tables.get(segment)
+        if table is None:
+            footer = self.footer(segment)
+            table = self._rebuild(segment) if footer is None else IndexTable(footer.body)
+            self._keep(segment, table)
+        index = table.index(queue_id)
+        if not len(index) and isinstance(table, IndexTable):
+            table = self._rebuild(segment)
+            self._keep(segment, table)
+            index = table.index(queue_id)
+        return index
+
+    def _keep(self, segment: int, table: _Table) -> None:
+        """Lets go of the oldest tables beyond what may be kept."""
+        with self._lock:
+            tables = self._tables
+            tables[segment] = table
+            tables.move_to_end(segment)
+            size_bytes = sum(kept.size_bytes for kept in tables.values())
+            while len(tables) > TABLES_KEPT or (size_bytes > TABLES_BYTES and len(tables) > 1):
+                size_bytes -= tables.popitem(last=False)[1].size_bytes
 
     def forget(self, segment: int) -> None:
         """The file is about to go."""
@@ -157,19 +164,37 @@ class Reader:
         start = entries.read_number(sealed.body)
         return read_record(segment, self.read(segment, start, at - start), 0, start)
 
-    def _rebuild(self, segment: int, queue_id: int) -> Index:
+    def _rebuild(self, segment: int) -> RebuiltTable:
         logger.warning("%s: its index is missing and made anew", segment_name(segment))
         with self._lock:
             data = memoryview(self._salvaged(segment, 0, None))
-        index = Index()
-        expected, is_moved = 0, data[: len(COLD)] == COLD
+        indexes: defaultdict[int, Index] = defaultdict(Index)
+        expected: dict[int, int] = {}
+        is_moved = data[: len(COLD)] == COLD
         for record in counting(scan(segment, data)):
             if record.kind == Kind.MESSAGES:
-                expected = add_to_index(index, record, queue_id, expected)
+                _add_to_indexes(indexes, record, expected)
                 is_moved |= bool(record.flags & Flags.MOVED)
         if is_moved:
-            _sort(index)  # a move puts the records of one holder side by side
-        return index
+            for index in indexes.values():
+                _sort(index)  # a move puts the records of one holder side by side
+        return RebuiltTable(indexes)
+
+
+class RebuiltTable:
+    """All indexes of a segment, made of its records."""
+
+    def __init__(self, indexes: Mapping[int, Index]) -> None:
+        self._indexes = dict(indexes)
+        numbers_bytes = sum(8 * len(index.numbers) for index in indexes.values())
+        self.size_bytes = numbers_bytes + QUEUE_BYTES * len(indexes)
+
+    def index(self, queue_id: int) -> Index:
+        """A queue's index; an empty one if it has none."""
+        return self._indexes.get(queue_id) or Index()
+
+
+_Table = IndexTable | RebuiltTable
 
 
 def lost_places(before: int, after: int, count: int) -> Iterator[tuple[int, int, int]]:
@@ -190,23 +215,27 @@ def _sort(index: Index) -> None:
     index.numbers = array("Q", [number for row in rows for number in row])
 
 
-def add_to_index(index: Index, record: Record, queue_id: int, expected: int = 0) -> int:
-    """Notes a record of messages if some of them are the queue's; if that numbers its messages and
-    the first has not the `expected` number, those before it as lost. Gives what is expected next.
-    """
+def _add_to_indexes(
+    indexes: defaultdict[int, Index], record: Record, expected: dict[int, int]
+) -> None:
+    """Notes a record for each queue that has messages in it. `expected` has the number of the next
+    message of queues that number theirs: if the record's first is another one, those before it are
+    noted as lost."""
     count, special, shares = read_shares(record.body)
+    offsets = dict(read_offsets(record.body))
+    size = record.end - record.offset
     for share in shares:
-        if share.place(queue_id) is not None:
-            chosen = share.selection
-            first = record.sequence + (chosen[0] if chosen else 0)
-            last = record.sequence + (chosen[-1] if chosen else count - 1)
-            held = len(chosen) if chosen else count
-            offset = dict(read_offsets(record.body)).get(queue_id, 0)
-            if 0 < expected < offset:
+        chosen = share.selection
+        first = record.sequence + (chosen[0] if chosen else 0)
+        last = record.sequence + (chosen[-1] if chosen else count - 1)
+        held = len(chosen) if chosen else count
+        for queue_id in (queue >> 1 for queue in share.queues):
+            index = indexes[queue_id]
+            offset = offsets.get(queue_id, 0)
+            awaited = expected.get(queue_id, 0)
+            if 0 < awaited < offset:
                 before = index[len(index) - 1].last
-                for lost in lost_places(before, first, offset - expected):
+                for lost in lost_places(before, first, offset - awaited):
                     index.add(*lost, 0, 0, special=0)
-            size = record.end - record.offset
             index.add(first, last, held, record.offset, size, special=special)
-            expected = offset + held
-    return expected
+            expected[queue_id] = offset + held

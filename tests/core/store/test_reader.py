@@ -7,6 +7,7 @@ import pytest
 from tests.core.messages import Sent, whole
 from tests.support.faulty_disk import FaultyDisk
 from warren.core.block import Run
+from warren.core.store import reader
 from warren.core.store.log import DurableStore
 from warren.core.store.part import Index
 from warren.core.store.reader import FILES_OPEN, DamagedRecord, Reader
@@ -97,16 +98,62 @@ def test_few_files_are_open_and_a_dead_one_is_let_go() -> None:
     reader.close()
 
 
-def test_the_indexes_of_a_segment_are_read_once_for_all_its_queues() -> None:
+def many_queues(segments: int = 1) -> tuple[FaultyDisk, list[FakeQueue]]:
+    """A log in which each of these queues has a message in each of so many segments."""
     disk = FaultyDisk()
     store = DurableStore(disk, segment_bytes=200_000)
     queues = [FakeQueue(store.reserve(1)) for _ in range(300)]
-    for queue in queues:
-        block = whole(Sent(b"body"), sequence=store.reserve(1), traits=PERSISTENT)
-        store.append(block, [(queue, Run(block, None))])
+    for _ in range(segments):
+        for queue in queues:
+            block = whole(Sent(b"body"), sequence=store.reserve(1), traits=PERSISTENT)
+            store.append(block, [(queue, Run(block, None))])
+        store.roll()
     store.stop()
+    return disk, queues
+
+
+def reads_of(disk: FaultyDisk) -> list[str]:
     reads: list[str] = []
     disk.before = lambda kind, name: reads.append(name) if kind == "read" else None
-    reader = Reader(disk)
-    assert all(len(reader.index(1, queue.id)) == 1 for queue in queues)
+    return reads
+
+
+def test_the_indexes_of_a_segment_are_read_once_for_all_its_queues() -> None:
+    disk, queues = many_queues()
+    reads, found = reads_of(disk), Reader(disk)
+    assert all(len(found.index(1, queue.id)) == 1 for queue in queues)
     assert len(reads) == 2
+
+
+def test_missing_indexes_are_made_anew_once_for_all_queues(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk, queues = many_queues()
+    files = {name: without_index(name, data) for name, data in disk.files().items()}
+    found = Reader(FaultyDisk(files))
+    assert all(len(found.index(1, queue.id)) == 1 for queue in queues)
+    assert len(found.index(1, 12345)) == 0
+    assert caplog.text.count("made anew") == 1
+
+
+def test_a_queue_that_an_index_lacks_has_the_records_read_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk, queues = many_queues()
+    found = Reader(disk)
+    assert not any(len(found.index(1, missing)) for missing in range(10_000, 10_050))
+    assert all(len(found.index(1, queue.id)) == 1 for queue in queues)
+    assert caplog.text.count("made anew") == 1
+
+
+@pytest.mark.parametrize(("kept_bytes", "expected"), [(10**9, 4), (0, 8)])
+def test_indexes_are_kept_up_to_a_number_of_bytes(
+    monkeypatch: pytest.MonkeyPatch, kept_bytes: int, expected: int
+) -> None:
+    monkeypatch.setattr(reader, "TABLES_BYTES", kept_bytes)
+    disk, queues = many_queues(segments=2)
+    reads, found = reads_of(disk), Reader(disk)
+    for queue in queues[:2]:
+        for segment in (1, 2):
+            assert len(found.index(segment, queue.id)) == 1
+    assert len(reads) == expected
