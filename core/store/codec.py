@@ -12,7 +12,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..block import Block, Run, ScatteredBlock, StridedBlock, WholeBlock
 from ..wire.properties import RANKED, TIMED, intern_traits
@@ -42,13 +42,6 @@ class Share:
     """Twice the id, plus 1 if the queue was read when the record was written."""
     selection: array[int] | None
 
-    def place(self, queue_id: int) -> int | None:
-        """What stands for the queue; None if it has no share in it."""
-        for held in self.queues:
-            if held >> 1 == queue_id:
-                return held
-        return None
-
 
 @dataclass(frozen=True, slots=True)
 class Messages:
@@ -57,14 +50,16 @@ class Messages:
     block: Block
     shares: list[Share]
     redelivered: bool
+    _by_queue: dict[int, tuple[array[int] | None, bool]] = field(default_factory=dict)
 
     def of(self, queue_id: int) -> tuple[array[int] | None, bool] | None:
         """A queue's selection and whether it was read; None if it has no share."""
-        for share in self.shares:
-            held = share.place(queue_id)
-            if held is not None:
-                return share.selection, bool(held & 1)
-        return None
+        found = self._by_queue
+        if not found:
+            for share in self.shares:
+                for held in share.queues:
+                    found[held >> 1] = share.selection, bool(held & 1)
+        return found.get(queue_id)
 
 
 def numbers(typecode: str, raw: bytes | memoryview) -> array[int]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from threading import Lock
 from typing import NamedTuple
@@ -22,11 +23,11 @@ from ..wire.properties import RANKED, TIMED
 from .codec import Messages, decode_messages, encode_messages
 from .disk import Disk
 from .overflow import Overflow, OverflowFile
-from .part import Entry, Index, Kept, Part, Stretch
+from .part import Entry, Index, Kept, Part, Stretch, segment_name
 from .pieces import Places, is_in_log, reassemble, whereabouts
 from .port import Browsed, Split
 from .reader import DamagedRecord, Reader
-from .record import read_record
+from .record import Kind, read_record
 from .work import Worker
 from .writer import Writer
 
@@ -35,6 +36,9 @@ logger = logging.getLogger(__name__)
 CHUNK_BYTES = 1024 * 1024
 CHUNK_RECORDS = 4_000
 CHUNK_BLOCKS = 256
+THAWS_AT_ONCE = 2
+THAWED_AT_ONCE = 32
+"""Stretches that are given back to their queues in one turn."""
 _ON_ITS_WAY = object()
 """The place of a block that is just being written."""
 _SPARSE = 4
@@ -62,6 +66,8 @@ class Pages:
         self._writing_overflow = Lock()
         self._fetching: dict[Block, list[Callable[[], None]]] = {}
         self._to_fetch: deque[tuple[Block, object]] = deque()
+        self._to_thaw: deque[_Thaw] = deque()
+        self._thawing = 0
 
     def close(self) -> None:
         self.reader.close()
@@ -256,30 +262,89 @@ class Pages:
         part = stretch.part
         alive = (at for at in range(stretch.low, stretch.high) if not part.is_dead(at))
         wanted = list(islice(alive, CHUNK_RECORDS))
-        open_index = part.index
+        self._to_thaw.append(_Thaw(cold, stretch, part, stretch.high, wanted, part.index, ready))
+        if self._thawing < THAWS_AT_ONCE:
+            self._thaw_next()
 
-        def job() -> tuple[int, list[tuple[int, Messages | None]]]:
-            if not wanted:
-                return stretch.high, []
-            index = open_index or self.reader.index(part.segment.number, part.queue_id)
-            entries = _chunk(index, [at for at in wanted if at < len(index)])
-            if not entries:
-                logger.error("%s: an index and what it leads to are damaged", part.segment.name)
-                return stretch.high, []
-            return entries[-1][0] + 1, self._read(part, entries)
+    def _thaw_next(self) -> None:
+        """What is wanted by now, with one job: queues with a few messages each lie among each
+        other, in the same records or in neighbours."""
+        wanted: list[_Thaw] = []
+        room = CHUNK_RECORDS
+        while self._to_thaw and room > 0 and len(wanted) < CHUNK_BLOCKS:
+            wanted.append(self._to_thaw.popleft())
+            room -= len(wanted[-1].wanted)
+        self._thawing += 1
 
-        def done(found: tuple[int, list[tuple[int, Messages | None]]]) -> None:
-            after, read = found
-            if not cold.count or cold.place is not stretch or stretch.part is not part:
-                ready(())  # discarded or moved meanwhile
-                return
-            spans = self._place(part, read)
-            stretch.low = after
-            cold.count -= sum(span.count for span in spans)
-            self._finish(cold, stretch)
-            ready(spans)
+        def done(found: list[_Thawed]) -> None:
+            self._thawing -= 1
+            self._to_thaw.extendleft(reversed(wanted[len(found) :]))
+            if self._to_thaw:
+                self._thaw_next()
+            self._hand_back(found)
 
-        self._worker.run(job, done)
+        self._worker.run(lambda: self._read_thaws(wanted), done)
+
+    def _read_thaws(self, thaws: Sequence[_Thaw]) -> list[_Thawed]:
+        """As many of them as make a chunk, at least one."""
+        found: list[_Thawed] = []
+        places: dict[int, set[tuple[int, int]]] = {}
+        size_bytes = 0
+        for thaw in thaws:
+            chosen = self._chosen(thaw)
+            known = places.setdefault(thaw.part.segment.number, set())
+            new = {entry.place for _, entry in chosen.entries} - known
+            size_bytes += sum(size for _, size in new)
+            if found and size_bytes > CHUNK_BYTES:
+                break
+            known |= new
+            found.append(chosen)
+        for number, wanted in places.items():
+            here = [one for one in found if one.thaw.part.segment.number == number]
+            try:
+                records = self._records(number, wanted)
+            except FileNotFoundError as error:
+                for one in here:
+                    one.missing = error
+                continue
+            for one in here:
+                one.read = _read_of(number, one.entries, records)
+        return found
+
+    def _chosen(self, thaw: _Thaw) -> _Thawed:
+        part = thaw.part
+        if not thaw.wanted:
+            return _Thawed(thaw, [])
+        try:
+            index = thaw.open_index or self.reader.index(part.segment.number, part.queue_id)
+        except FileNotFoundError as error:
+            return _Thawed(thaw, [], missing=error)
+        entries = _chunk(index, [at for at in thaw.wanted if at < len(index)])
+        if not entries:
+            logger.error("%s: an index and what it leads to are damaged", part.segment.name)
+        return _Thawed(thaw, entries)
+
+    def _hand_back(self, found: Sequence[_Thawed]) -> None:
+        """A slice of them in a turn."""
+        for one in found[:THAWED_AT_ONCE]:
+            self._thawed(one)
+        rest = found[THAWED_AT_ONCE:]
+        if rest:
+            self._worker.post(lambda: self._hand_back(rest))
+
+    def _thawed(self, found: _Thawed) -> None:
+        cold, stretch, part, high, _, _, ready = found.thaw
+        if not cold.count or cold.place is not stretch or stretch.part is not part:
+            ready(())  # discarded or moved meanwhile
+            return
+        if found.missing is not None:
+            self._worker.failed(found.missing)
+            return
+        spans = self._place(part, found.read)
+        stretch.low = found.entries[-1][0] + 1 if found.entries else high
+        cold.count -= sum(span.count for span in spans)
+        self._finish(cold, stretch)
+        ready(spans)
 
     def browse(self, cold: Cold, position: int, ready: Callable[[Browsed | None], None]) -> None:
         stretch = cold.place
@@ -367,40 +432,28 @@ class Pages:
         self, part: Part, entries: Sequence[tuple[int, Entry]]
     ) -> list[tuple[int, Messages | None]]:
         """The records at these places; None for what is damaged."""
-        if not entries:
-            return []
-        start = min((entry.offset for _, entry in entries if not entry.is_lost), default=0)
-        end = max(entry.offset + entry.size for _, entry in entries)
-        wanted = sum(entry.size for _, entry in entries)
         number = part.segment.number
-        region = (
-            self.reader.read(number, start, end - start)
-            if (wanted * _SPARSE >= end - start)
-            else None
-        )
+        places = {entry.place for _, entry in entries}
+        return _read_of(number, entries, self._records(number, places))
+
+    def _records(
+        self, number: int, places: set[tuple[int, int]]
+    ) -> dict[tuple[int, int], Messages]:
+        """Records of a segment by offset and size, each read once; neighbours with one call."""
         offset_ms = self._clock.now_ms() - self._clock.steady_ms()
-        read: list[tuple[int, Messages | None]] = []
-        for ordinal, entry in entries:
-            try:
-                if entry.is_lost:
-                    raise DamagedRecord(f"{part.segment.name}: a record is not there any more")
-                record = (
-                    self.reader.record(number, entry.offset, entry.size)
-                    if region is None
-                    else read_record(number, region, entry.offset - start, start)
-                )
-                if record is None:
-                    raise DamagedRecord(
-                        f"{part.segment.name}: no sound record at offset {entry.offset}"
-                    )
-            except DamagedRecord as error:
-                logger.error("%s; %d messages are left out", error, entry.count)
-                read.append((ordinal, None))
-                continue
-            messages = decode_messages(record.body, record.sequence, offset_ms)
-            messages.block.place = (number, entry.offset, entry.size)
-            read.append((ordinal, messages))
-        return read
+        records: dict[tuple[int, int], Messages] = {}
+        for group in _neighbours(sorted(place for place in places if place[1])):
+            start = group[0][0]
+            region = self.reader.read(number, start, max(map(sum, group)) - start)
+            for offset, size in group:
+                record = read_record(number, region, offset - start, start)
+                if record is None or record.kind != Kind.MESSAGES:
+                    continue
+                messages = decode_messages(record.body, record.sequence, offset_ms)
+                messages.block.place = (number, offset, size)
+                messages.of(0)  # It lists its queues now, not on the broker's thread.
+                records[offset, size] = messages
+        return records
 
     def _place(self, part: Part, read: list[tuple[int, Messages | None]]) -> list[Span]:
         """Makes runs of what was read; gives what is left of them."""
@@ -430,7 +483,7 @@ class Pages:
             self._blocks[key] = read
             read.charge(self.memory)
             return read
-        if not block.resident:
+        if not block.resident and block is not read:  # let go since its record was read
             block.restore(read)
         block.is_shared = True
         return block
@@ -489,6 +542,67 @@ class Pages:
             record = self.reader.record(segment, offset, size)
             body, sequence = record.body, record.sequence
         return decode_messages(body, sequence, 0).block
+
+
+class _Thaw(NamedTuple):
+    """The front of a stretch that a queue wants: records of a part by ordinal."""
+
+    cold: Cold
+    stretch: Stretch
+    part: Part
+    high: int
+    wanted: list[int]
+    open_index: Index | None
+    ready: Callable[[Sequence[Span]], None]
+
+
+@dataclass(slots=True)
+class _Thawed:
+    """What was read of it; `missing` if the segment's file is gone."""
+
+    thaw: _Thaw
+    entries: list[tuple[int, Entry]]
+    read: list[tuple[int, Messages | None]] = field(default_factory=list)
+    missing: FileNotFoundError | None = None
+
+
+def _neighbours(places: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+    """Records by offset and size, in groups of which so much is wanted that what lies between may
+    be read too."""
+    group: list[tuple[int, int]] = []
+    start = wanted = 0
+    for offset, size in places:
+        if group and (wanted + size) * _SPARSE < offset + size - start:
+            yield group
+            group, wanted = [], 0
+        if not group:
+            start = offset
+        group.append((offset, size))
+        wanted += size
+    if group:
+        yield group
+
+
+def _read_of(
+    number: int,
+    entries: Sequence[tuple[int, Entry]],
+    records: Mapping[tuple[int, int], Messages],
+) -> list[tuple[int, Messages | None]]:
+    """A queue's records among those that were read; tells which are damaged."""
+    read: list[tuple[int, Messages | None]] = []
+    for ordinal, entry in entries:
+        messages = records.get(entry.place)
+        if messages is None:
+            what = (
+                "a record is not there any more"
+                if entry.is_lost
+                else (f"no sound record at offset {entry.offset}")
+            )
+            logger.error(
+                "%s: %s; %d messages are left out", segment_name(number), what, entry.count
+            )
+        read.append((ordinal, messages))
+    return read
 
 
 def _apart(parts: list[Part]) -> list[bool]:

@@ -44,6 +44,11 @@ class Entry:
         return not self.size
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Offset and size of the record."""
+        return self.offset, self.size
+
+    @property
     def share_bytes(self) -> int:
         """About what the queue's messages take of it, if others' lie between them."""
         return self.size * self.count // (self.last - self.first + 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
-from tests.support.amqp import bodies, publish
+from tests.support.amqp import bodies, method, publish
 from warren.core.block import Span
 from warren.core.store import pages, reader
 
@@ -81,6 +81,46 @@ def test_what_lies_apart_is_read_by_itself(life: Life, monkeypatch: pytest.Monke
     before = life.store._pages.reader.read_bytes
     assert life.bodies() == numbered(3)
     assert life.store._pages.reader.read_bytes - before < 1_000
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_many_queues_are_read_with_few_jobs(
+    life: Life, monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    """Whether their messages share one record or have one each."""
+    names = [f"q{number}" for number in range(300)]
+    for name in names:
+        life.declare(name)
+    sent = [publish(1, name.encode(), PERSISTENT, routing_key=name) for name in names]
+    for data in [b"".join(sent)] if together else sent:
+        life.client.feed(data)
+        life.turns(1)
+    life.write()
+    life.restart()
+    reads = count_reads(monkeypatch)
+    jobs, decoded = (
+        count(monkeypatch, life.store._worker, "run"), count(monkeypatch, pages, "decode_messages")
+    )  # fmt: skip
+    wanted = [method(1, "Basic.Consume", queue=name, consumer_tag=name) for name in names]
+    found = bodies(life.client.feed(b"".join(wanted)))
+    life.turns(3)
+    assert sorted(found + life.client.bodies()) == sorted(map(str.encode, names))
+    assert len(jobs) < 8
+    assert len(reads) < 8 + 4 * len(life.files())
+    assert len(decoded) < (8 if together else 301)
+
+
+def count(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[object]:
+    """Notes each call of the owner's function."""
+    calls: list[object] = []
+    plain = getattr(owner, name)
+
+    def counted(*arguments: object) -> object:
+        calls.append(arguments)
+        return plain(*arguments)
+
+    monkeypatch.setattr(owner, name, counted)
+    return calls
 
 
 def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
