@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pamqp import commands
 
+from ..block import Span
 from ..equivalence import resource, shown, type_name
 from ..errors import ConnectionFault, access_refused, precondition_failed
 from ..model import Table
@@ -140,21 +141,40 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
     queue.check_get()
     queue.used()
     channel.broker.settle(queue)
-    queue.get(lambda: _answer_get(channel, queue, method.no_ack))
+    waiting = _Get(channel, queue, method.no_ack)
+    queue.get(waiting.run)
+    channel.connection.awaits_get = not waiting.is_over
 
 
-def _answer_get(channel: Channel, queue: Queue, no_ack: bool) -> None:
-    """Runs at once, or later if the message has to come from the store first."""
-    if not channel.open:
-        return
-    span = queue.take(1)
-    if span is None:
-        # It may wait for messages that have expired meanwhile: an empty one has nothing to give.
-        if queue.ready_count:
-            queue.get(lambda: _answer_get(channel, queue, no_ack))
-        else:
-            channel.send(60, 72, b"\x00")
-        return
+class _Get:
+    """A basic.get until it is answered: at once, or when the store has kept its mark or read its
+    message."""
+
+    __slots__ = ("_channel", "_no_ack", "_queue", "is_over")
+
+    def __init__(self, channel: Channel, queue: Queue, no_ack: bool) -> None:
+        self._channel = channel
+        self._queue = queue
+        self._no_ack = no_ack
+        self.is_over = False
+
+    def run(self) -> None:
+        channel, queue = self._channel, self._queue
+        if channel.open:
+            span = queue.take(1)
+            if span is not None:
+                _send_get_ok(channel, queue, span, self._no_ack)
+            elif queue.ready_count:
+                queue.get(self.run)
+                return
+            else:
+                # Also if what it waited for has expired meanwhile.
+                channel.send(60, 72, b"\x00")
+        self.is_over = True
+        channel.connection.get_answered()
+
+
+def _send_get_ok(channel: Channel, queue: Queue, span: Span, no_ack: bool) -> None:
     shown = queue.shown(span)
     block, index = shown.run.block, shown.run.index(shown.low)
     tag = channel.next_tag

@@ -116,6 +116,9 @@ class Connection(Output):
         """Answers that stand behind commits which wait for the disk."""
         self.blocked = False
         """It stopped at a publish because of an alarm, and is not to be read."""
+        self.awaits_get = False
+        """A basic.get waits for the disk. What follows it is not read: it could take the message
+        away, or an answer or a delivery tag could come before the get's."""
         self.unfinished = False
         """Whole frames of the last read are still to be taken: `receive(b"")` in a later turn."""
         self._behind = 0
@@ -153,7 +156,7 @@ class Connection(Output):
             self.half_frame.grown(left, self.broker.now_ms, is_another=is_another)
             self._tail = data[at:]
         self.has_half_frame = left > 0
-        self.unfinished = self.has_half_frame and not self.blocked and self.must_rest
+        self.unfinished = self.has_half_frame and not self.is_stopped and self.must_rest
 
     def _join(self, tail: bytes, data: bytes) -> tuple[bytes, int]:
         """Puts the rest of the last read in front; gives what to read on, and where.
@@ -210,6 +213,8 @@ class Connection(Output):
             if at == 0:
                 return 0
         while self.state is not State.CLOSED:
+            if self.awaits_get:
+                return at
             if self.handshake is not None:
                 if self.handshake.paused:
                     self.handshake.check_kept(size - at)
@@ -408,8 +413,18 @@ class Connection(Output):
             self.write(method_frame(0, 10, 61))
         self._go_on()
 
+    @property
+    def is_stopped(self) -> bool:
+        """It is not read on until `transport.unblocked` is called."""
+        return self.blocked or self.awaits_get
+
+    def get_answered(self) -> None:
+        """What follows a get that had to wait is taken now."""
+        if self.awaits_get:
+            self._go_on()
+
     def _go_on(self) -> None:
-        self.blocked = False
+        self.blocked = self.awaits_get = False
         self.unfinished = bool(self._tail)
         self.transport.unblocked()
 
@@ -529,7 +544,7 @@ class Connection(Output):
     def _release(self) -> None:
         """Gives back everything the connection held."""
         self._confirming.clear()
-        if self.blocked:
+        if self.is_stopped:
             # What comes now is only looked through for its end, which must be heard.
             self.broker.alarms.forget(self)
             self._go_on()

@@ -32,7 +32,7 @@ class Transport(Protocol):
         """Ends the connection without a word after a while."""
 
     def unblocked(self) -> None:
-        """What was not read because of an alarm is read again."""
+        """What was not read because of an alarm or a get that waited is read again."""
 
 
 class Output:

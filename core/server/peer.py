@@ -42,7 +42,7 @@ class Hold(Enum):
     WRITE = auto()
     LOGIN = auto()
     ALARM = auto()
-    """Memory or disk is short, and it publishes."""
+    """Memory or disk is short, and it publishes; or a get of it waits for the disk."""
     DISK = auto()
     """The disk is behind, and it publishes what goes there."""
 
@@ -143,7 +143,7 @@ class Peer(asyncio.Protocol):
 
     def _heed(self) -> None:
         """Not read from here on if what it published must wait."""
-        if self.connection.blocked:
+        if self.connection.is_stopped:
             self._hold(Hold.ALARM)
         if self._listener.broker.disk_behind and Hold.DISK not in self._held:
             self._hold(Hold.DISK)

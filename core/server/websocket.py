@@ -64,7 +64,7 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
         """What came before the end counts, also where it has to wait; as on a socket of TCP, whose
         end is not seen before all else was read."""
         connection = self._peer.connection
-        if self._closing or not (connection.unfinished or connection.blocked):
+        if self._closing or not (connection.unfinished or connection.is_stopped):
             self._end(ending)
 
     def _end(self, ending: Ending) -> None:

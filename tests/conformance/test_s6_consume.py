@@ -32,6 +32,30 @@ def test_get_carries_where_it_was_published(channel: Channel, name: str) -> None
     assert not method.redelivered
 
 
+def test_what_is_sent_behind_a_get_takes_effect_and_is_answered_behind_it(
+    channel: Channel, name: str
+) -> None:
+    """Also where the get has to wait for the disk."""
+    channel.declare(name, durable=True)
+    channel.declare(f"{name}.other")
+    channel.put(name, b"a", b"b", b"c", properties={"delivery_mode": 2})
+    channel.put(f"{name}.other", b"d")
+    channel.client.send(
+        b"".join(
+            frames.frame(frames.METHOD, 1, frames.method(method, queue=queue))
+            for method, queue in (
+                ("Basic.Get", name), ("Basic.Get", f"{name}.other"), ("Basic.Get", name),
+                ("Queue.Purge", name), ("Basic.Get", name),
+            )
+        )
+    )  # fmt: skip
+    got = [channel.content("Basic.GetOk") for _ in range(3)]
+    assert [message.body for message in got] == [b"a", b"d", b"b"]
+    assert [message.method.delivery_tag for message in got] == [1, 2, 3]
+    assert channel.expect("Queue.PurgeOk").message_count == 1
+    channel.expect("Basic.GetEmpty")
+
+
 # Consume, cancel
 
 
