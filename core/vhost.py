@@ -315,7 +315,7 @@ class VirtualHost:
         ready = queue.ready_count
         queue.purge()
         if queue.durable:
-            self._broker.store.drop(queue)
+            self._broker.slices.start(self._broker.store.drop(queue))
             self.keeper.end_queue(queue)
         if queue.ring is not None:
             for consumer in list(queue.ring.members):

@@ -37,6 +37,11 @@ class Arrivals:
         """Whether a stretch is being read, awaited or not."""
         return self._reading is not None
 
+    @property
+    def reading(self) -> Cold | None:
+        """The stretch that is being read."""
+        return self._reading
+
     def get(self, head: Span | Cold, action: Callable[[], None]) -> None:
         """Runs `action` when the head of the queue has arrived."""
         self.ask_for(head)

@@ -629,28 +629,46 @@ class Queue(Watched):
             self._broker.dead_letter_as(self, span, "expired", shown)
 
     def purge(self) -> int:
-        """Drops all ready messages; gives their number.
+        """Drops all ready messages; gives their number. They are gone for everybody at once, and
+        settled in slices: after a crash the newest of them may be there again.
 
         A deleted queue lets go of its appointments as well, and of what keeps them: that knows the
         queue, and a cycle would wait for the collector, 300 bytes in all.
         """
-        purged = self.ready_count
-        for held in () if self.deleted else list(self.backlog):
-            if isinstance(held, Cold):
-                self._broker.store.discard(self, held)
-                continue
-            span = self.backlog.empty(held)
-            if self._returns is not None:
-                self._returns.gone(span)
-            if self.durable:
-                self._broker.store.settle(self, span)
-        self._backlog = None
+        backlog, self._backlog = self._backlog, None
         self.ready_bytes = 0
         if self.expiry is not None:
             self.expiry.forget()
         if self.deleted:
             self._leave()
+        if backlog is None:
+            return 0
+        purged = backlog.count
+        self._broker.slices.start(self._settle_all(backlog, self._discard_reading(backlog)))
         return purged
+
+    def _discard_reading(self, backlog: Backlog) -> Iterator[None]:
+        """What a read brings of a stretch that was purged must not come in again."""
+        reading = None if self._arrivals is None else self._arrivals.reading
+        if self.deleted or reading is None or not backlog.cold_stretches:
+            return iter(())
+        return self._broker.store.discard(self, reading)
+
+    def _settle_all(self, backlog: Backlog, reading: Iterator[None]) -> Iterator[None]:
+        """Settles what is in a backlog that is the queue's no more; if the queue has ended, only
+        frees it."""
+        yield from reading
+        while (head := backlog.head()) is not None and not self.deleted:
+            if isinstance(head, Cold):
+                yield from self._broker.store.discard(self, head)
+                continue
+            span = backlog.empty(head)
+            if self._returns is not None:
+                self._returns.gone(span)
+            if self.durable:
+                self._broker.store.settle(self, span)
+            yield
+        yield from backlog.release()
 
     def _leave(self) -> None:
         if self._idleness is not None:

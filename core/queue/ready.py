@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from ..block import Cold, Run, Span
+from ..slices import release
 
 EMPTIED_MAX = 64
 """So many spans without messages may stand among the others."""
@@ -122,6 +123,12 @@ class Backlog:
     def __iter__(self) -> Iterator[Span | Cold]:
         yield from (span for span in reversed(self._returned) if span.low < span.high)
         yield from (held for held in self._ready if held.count)
+
+    def release(self) -> Iterator[None]:
+        """Frees what it holds, in steps; nobody uses it any more."""
+        for level in self.levels():
+            yield from release(level._ready, level._ready.pop)
+            yield from release(level._returned, level._returned.pop)
 
     def freeze(self, held: Span | Cold) -> None:
         """Takes in what is known to be in the queue, behind all that is there."""

@@ -176,7 +176,8 @@ class StreamLog:
         self._weighed_bytes -= max(0, piece.size_bytes)
         held, store = piece.held, self._broker.store
         if isinstance(held, Cold):
-            store.discard(self._queue, held)
+            for _ in store.discard(self._queue, held):
+                pass
             return
         self._cooled(held)
         if self._queue.durable:

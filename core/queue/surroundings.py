@@ -10,6 +10,7 @@ from ..block import Block, Span
 if TYPE_CHECKING:
     from ..clock import Clock
     from ..definitions.facts import Facts
+    from ..slices import Slices
     from ..store.port import Store
     from ..timers import Timers
     from .queue import Queue
@@ -21,6 +22,7 @@ class Surroundings(Protocol):
     store: Store
     facts: Facts
     timers: Timers
+    slices: Slices
     clock: Clock
     now_ms: int
     always_kept: int

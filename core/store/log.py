@@ -14,6 +14,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 
 from ..block import Block, Cold, Ledger, Run, Span
 from ..clock import Clock, SystemClock
@@ -192,9 +193,14 @@ class DurableStore:
         self._unlooked = True
         self._settling.settle(queue.id, span)
 
-    def discard(self, queue: QueueIdentity, cold: Cold) -> None:
+    def discard(self, queue: QueueIdentity, cold: Cold) -> Iterator[None]:
         self._unlooked = True
-        self._settling.add(queue.id, self._pages.discard(cold))
+        return self._discard(queue.id, self._pages.discard(cold))
+
+    def _discard(self, queue_id: int, steps: Iterator[list[int]]) -> Iterator[None]:
+        for numbers in steps:
+            self._settling.add(queue_id, numbers)
+            yield
 
     def delivered(self, queue: QueueIdentity, sequence: int) -> int:
         if self.marks.get(queue.id, 0) < sequence:
@@ -255,17 +261,16 @@ class DurableStore:
     def set_aside_files(self) -> Mapping[str, int]:
         return set_aside_files(self._disk)
 
-    def drop(self, queue: QueueIdentity) -> None:
+    def drop(self, queue: QueueIdentity) -> Iterator[None]:
         self._unlooked = True
         self._unclaimed.discard(queue.id)
         self._settling.forget(queue.id)
         self._new_marks.pop(queue.id, None)
         self.marks.pop(queue.id, None)
-        for segment in self.segments.values():
-            part = segment.parts.pop(queue.id, None)
-            if part is not None:
-                part.clear()
+        parts = [segment.parts.pop(queue.id, None) for segment in self.segments.values()]
+        cleared = [part.clear() for part in parts if part is not None]
         self._push(Kind.DROPPED, 0, [entries.encode_number(queue.id)])
+        return chain.from_iterable(cleared)
 
     @contextmanager
     def together(self) -> Iterator[None]:

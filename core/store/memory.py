@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 
@@ -47,7 +47,7 @@ class MemoryStore:
     def settle(self, queue: QueueIdentity, span: Span) -> None:
         """Nothing was written, so there is nothing to take back."""
 
-    def discard(self, queue: QueueIdentity, cold: Cold) -> None:
+    def discard(self, queue: QueueIdentity, cold: Cold) -> Iterator[None]:
         raise AssertionError("nothing in memory is cold")
 
     def delivered(self, queue: QueueIdentity, sequence: int) -> int:
@@ -85,8 +85,8 @@ class MemoryStore:
     def set_aside_files(self) -> Mapping[str, int]:
         return {}
 
-    def drop(self, queue: QueueIdentity) -> None:
-        """Nothing was written."""
+    def drop(self, queue: QueueIdentity) -> Iterator[None]:
+        return iter(())
 
     def together(self) -> AbstractContextManager[None]:
         return nullcontext()

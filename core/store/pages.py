@@ -39,6 +39,7 @@ CHUNK_BLOCKS = 256
 THAWS_AT_ONCE = 2
 THAWED_AT_ONCE = 32
 """Stretches that are given back to their queues in one turn."""
+DISCARDED_AT_ONCE = 8
 _ON_ITS_WAY = object()
 """The place of a block that is just being written."""
 _SPARSE = 4
@@ -157,31 +158,32 @@ class Pages:
         part.colds.append(cold)
         return cold
 
-    def discard(self, cold: Cold) -> list[int]:
-        """Nobody wants it any more; gives pairs of first and last number that cover it."""
+    def discard(self, cold: Cold) -> Iterator[list[int]]:
+        """Nobody wants it any more, nor what is just being read of it. Each step discards some
+        records and gives pairs of first and last number that cover them."""
         stretch = cold.place
         assert isinstance(stretch, Stretch)
-        part = stretch.part
-        index = self._index(part)
-        # Where records were compacted others may lie between that are in memory.
-        ordinals = [
-            at
-            for at in range(stretch.low, stretch.high)
-            if not part.is_dead(at) and at not in part.runs
-        ]
-        part.snapshot = None  # It would have to know how many messages each of them had.
-        known = [at for at in ordinals if at < len(index)]
-        if known and not part.segment.is_moved:
-            covers = [(index[known[0]].first, index[known[-1]].last)]
-        else:
-            covers = [(index[at].first, index[at].last) for at in known]
-        part.settled(cold.count)
-        for ordinal in ordinals:
-            part.died(ordinal)
-        part.colds.remove(cold)
-        cold.count = 0
-        stretch.low = stretch.high
-        return [number for pair in covers for number in pair]
+        cold.place = Stretch(stretch.part, stretch.low, stretch.high)
+        return self._discard(cold)
+
+    def _discard(self, cold: Cold) -> Iterator[list[int]]:
+        part: Part | None = None
+        index = Index()
+        while cold.count:
+            stretch = cold.place
+            assert isinstance(stretch, Stretch)
+            if stretch.part is not part:  # The first step, or it has been compacted meanwhile.
+                part = stretch.part
+                index = self._index(part)
+            if stretch.low >= stretch.high:
+                # An index is damaged: nobody knows which records these belonged to.
+                part.snapshot = None
+                part.settled(cold.count)
+                cold.count = 0
+            else:
+                yield _discard_some(cold, stretch, index)
+            if not cold.count and cold in part.colds:
+                part.colds.remove(cold)
 
     # -- what an earlier process left
 
@@ -663,6 +665,27 @@ def _places(index: Index, low: int, high: int, position: int) -> tuple[int, list
     ordinal = bisect_right(ends, before + position, low, high)
     start = (ends[ordinal - 1] if ordinal else 0) - before
     return start, list(range(ordinal, min(high, ordinal + CHUNK_RECORDS)))
+
+
+def _discard_some(cold: Cold, stretch: Stretch, index: Index) -> list[int]:
+    """Settles the first records of a stretch."""
+    part, low = stretch.part, stretch.low
+    stretch.low = min(low + DISCARDED_AT_ONCE, stretch.high)
+    # Where records were compacted others may lie between that are in memory.
+    known = [
+        at
+        for at in range(low, min(stretch.low, len(index)))
+        if not part.is_dead(at) and at not in part.runs
+    ]
+    entries = [index[at] for at in known]
+    for at, entry in zip(known, entries, strict=True):
+        count = entry.count - int.from_bytes(part.partial.get(at, b""), "little").bit_count()
+        cold.count -= count
+        part.died(at)
+        part.settled(count, at)
+    if entries and not part.segment.is_moved:
+        return [entries[0].first, entries[-1].last]
+    return [number for entry in entries for number in (entry.first, entry.last)]
 
 
 def _chunk(index: Index, ordinals: Sequence[int]) -> list[tuple[int, Entry]]:

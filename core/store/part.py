@@ -11,9 +11,10 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 
 from ..block import Cold, Run, Span
+from ..slices import release
 from ..wire.properties import RANKED, TIMED
 
 ENTRY = 3
@@ -241,19 +242,23 @@ class Part:
         )
         return kept.settled_bits(low, high) if left < high - low else None
 
-    def clear(self) -> None:
-        """Nothing of it is to be kept."""
+    def clear(self) -> Iterator[None]:
+        """Nothing of it is to be kept, from now on; the steps free what it took in memory."""
         self.snapshot = None
-        self.runs.clear()
-        self.pieces = None
-        self.partial.clear()
-        self.dead.clear()
+        runs, partial, dead, pieces = self.runs, self.partial, self.dead, self.pieces
+        self.runs, self.partial, self.dead, self.pieces = {}, {}, set(), None
         for cold in self.colds:
             cold.count = 0
         self.colds.clear()
         self.front = self.records
         if self.left:
             self.settled(self.left)
+        return chain(
+            release(runs, runs.popitem),
+            release(partial, partial.popitem),
+            release(dead, dead.pop),
+            () if pieces is None else release(pieces, pieces.popitem),
+        )
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ store never calls into a queue on its own except through the callbacks that it w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -71,8 +71,9 @@ class Store(Protocol):
     def settle(self, queue: QueueIdentity, span: Span) -> None:
         """These messages of a durable queue are done with."""
 
-    def discard(self, queue: QueueIdentity, cold: Cold) -> None:
-        """As `settle` for messages that are not in memory."""
+    def discard(self, queue: QueueIdentity, cold: Cold) -> Iterator[None]:
+        """As `settle` for messages that are not in memory, in steps; what is just being read of
+        them does not arrive any more. May read an index."""
 
     def delivered(self, queue: QueueIdentity, sequence: int) -> int:
         """Messages of a durable queue up to this number may go out from now on: after a crash
@@ -121,8 +122,8 @@ class Store(Protocol):
     def set_aside_files(self) -> Mapping[str, int]:
         """Files with damaged bytes that were copied aside, and their sizes; reads the disk."""
 
-    def drop(self, queue: QueueIdentity) -> None:
-        """The queue has ended, and with it all that was kept for it."""
+    def drop(self, queue: QueueIdentity) -> Iterator[None]:
+        """The queue has ended, and with it all that was kept for it; the steps only free memory."""
 
     def together(self) -> AbstractContextManager[None]:
         """What is appended, settled and defined inside is kept as a whole or not at all."""

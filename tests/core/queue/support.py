@@ -14,6 +14,7 @@ from warren.core.queue.arguments import Declared, read_rules
 from warren.core.queue.consumer import Consumer
 from warren.core.queue.queue import Queue
 from warren.core.queue.ready import Backlog
+from warren.core.slices import Slices
 from warren.core.store.memory import MemoryStore
 from warren.core.store.port import QueueIdentity, Store
 from warren.core.timers import Timers
@@ -61,6 +62,7 @@ class House:
     store: Store = field(default_factory=NotingStore)
     timers: Timers = field(default_factory=Timers)
     clock: Clock = field(default_factory=SystemClock)
+    slices: Slices = field(default_factory=Slices)
     always_kept: int = 0
     now_ms: int = 1_000
     letters: list[tuple[int, str]] = field(default_factory=list)

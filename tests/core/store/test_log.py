@@ -95,7 +95,8 @@ class Life:
             return
         for held in list(queue.backlog):
             if isinstance(held, Cold):
-                self.store.discard(queue, held)
+                for _ in self.store.discard(queue, held):
+                    pass
             else:
                 self.settle_span(queue, queue.backlog.empty(held))
         kept = {n for span in queue.taken for n in numbers(span)}

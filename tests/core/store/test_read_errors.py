@@ -100,7 +100,8 @@ def test_a_segment_that_a_start_could_not_read_is_kept_when_all_else_is_gone(
     assert store.unreadable.keys() == {name}
     for cold in store.recovered(queue):
         assert isinstance(cold, Cold)
-        store.discard(queue, cold)
+        for _ in store.discard(queue, cold):
+            pass
     store.restored()
     for number in range(3):
         publish(store, queue, 1_000 * number, 60)

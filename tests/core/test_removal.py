@@ -1,0 +1,146 @@
+"""Queues with very many messages that are purged or deleted: gone at once, settled in slices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.life import PERSISTENT, Life, numbered
+from tests.support.amqp import method
+from warren.core import slices
+from warren.core.slices import STEPS_A_TURN
+from warren.core.store import pages
+from warren.core.store.part import Part
+from warren.core.store.settling import Settling
+
+COUNT = 2 * STEPS_A_TURN * max(slices.RELEASED_AT_ONCE, pages.DISCARDED_AT_ONCE)
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Iterator[Life]:
+    """Queue `q` has so many messages, each of which came alone."""
+    found = Life(tmp_path / "log")
+    found.declare("q")
+    for body in numbered(COUNT):
+        found.client.publish(body, PERSISTENT, routing_key="q")
+    found.write()
+    yield found
+    found.abandon()
+
+
+def begin(life: Life, name: str) -> None:
+    """Has the client ask; the rest is done in the turns that follow."""
+    life.broker.tick()
+    life.client.connection.receive(method(1, name, queue="q"))
+
+
+def settlements(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many messages are settled, by which way."""
+    counted: Counter[str] = Counter()
+    settle, settled = Settling.settle, Part.settled
+
+    def settle_counted(self: Settling, *given: Any) -> None:
+        counted["runs"] += 1
+        settle(self, *given)
+
+    def settled_counted(self: Part, *given: Any) -> None:
+        counted["records"] += 1
+        settled(self, *given)
+
+    monkeypatch.setattr(Settling, "settle", settle_counted)
+    monkeypatch.setattr(Part, "settled", settled_counted)
+    return counted
+
+
+def left(life: Life) -> int:
+    """How many messages the store keeps."""
+    return sum(segment.left for segment in life.store.segments.values())
+
+
+@pytest.mark.parametrize("is_cold", [False, True])
+def test_a_purge_settles_in_slices(
+    life: Life, monkeypatch: pytest.MonkeyPatch, *, is_cold: bool
+) -> None:
+    if is_cold:
+        life.page_out()
+    counted = settlements(monkeypatch)
+    most = STEPS_A_TURN * (pages.DISCARDED_AT_ONCE if is_cold else 1)
+    begin(life, "Queue.Purge")
+    assert life.queue("q").ready_count == 0
+    turns = 0
+    while left(life):
+        assert counted["records"] <= most
+        counted.clear()
+        life.broker.turn()
+        turns += 1
+    assert turns >= COUNT // most - 1
+    life.store.flush()
+    life.crash()
+    assert life.bodies("q") == []
+
+
+@pytest.mark.parametrize("is_cold", [False, True])
+def test_what_comes_in_during_a_purge_stays(life: Life, *, is_cold: bool) -> None:
+    """Also what was delivered before and comes back, and though a read was under way."""
+    tag = life.get("q", ack=False)
+    assert tag is not None
+    if is_cold:
+        life.page_out()
+        life.queue("q").arrivals.read(next(iter(life.queue("q").backlog)))  # type: ignore[arg-type]
+    begin(life, "Queue.Purge")
+    life.client.connection.receive(
+        method(1, "Basic.Reject", delivery_tag=tag["delivery_tag"], requeue=True)
+    )
+    life.publish(b"new", "q")
+    assert life.queue("q").ready_count == 2
+    life.write()
+    while left(life) > 2:
+        life.turns()
+    assert life.bodies("q") == [*numbered(1), b"new"]
+
+
+@pytest.mark.parametrize("is_cold", [False, True])
+def test_a_crash_in_the_middle_of_a_purge_brings_back_the_newest(
+    life: Life, *, is_cold: bool
+) -> None:
+    if is_cold:
+        life.page_out()
+    begin(life, "Queue.Purge")
+    life.store.flush()
+    assert 0 < left(life) < COUNT
+    kept = left(life)
+    life.crash()
+    assert life.bodies("q") == numbered(COUNT)[-kept:]
+
+
+@pytest.mark.parametrize("first", ["Queue.Delete", "Queue.Purge"])
+def test_a_deletion_frees_its_messages_in_slices(life: Life, first: str) -> None:
+    """Also one that comes in the middle of a purge; deliveries of it may still be acknowledged."""
+    tag = life.get("q", ack=False)
+    assert tag is not None
+    (part,) = (part for held in life.store.segments.values() for part in held.parts.values())
+    runs = part.runs
+    begin(life, first)
+    if first != "Queue.Delete":
+        begin(life, "Queue.Delete")
+    assert left(life) == 0
+    assert "q" not in life.broker.vhosts["/"].queues
+    before = life.broker.memory.resident_bytes
+    most, turns = STEPS_A_TURN * slices.RELEASED_AT_ONCE, 0
+    known = len(runs)
+    life.client.connection.receive(method(1, "Basic.Ack", delivery_tag=tag["delivery_tag"]))
+    while life.broker.slices.busy:
+        life.broker.turn()
+        assert known - len(runs) <= most
+        known = len(runs)
+        turns += 1
+    assert turns >= COUNT // most
+    assert not runs
+    assert life.broker.memory.resident_bytes < before // 100
+    life.store.flush()
+    life.crash()
+    assert "q" not in life.broker.vhosts["/"].queues
