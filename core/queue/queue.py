@@ -248,18 +248,20 @@ class Queue(Watched):
     def recover(self, held: Sequence[Cold | Span]) -> None:
         """Takes in what an earlier process left, oldest first, before anything new comes in.
 
-        What has a time of its own, or counts under the queue's rules, is looked at one by one.
+        What has a time of its own, or counts under the queue's rules, is looked at one by one:
+        stretches are read for that while the server goes on, unless bytes decide who is refused.
         """
+        at_once = self._weighs and self.rules is not None and self.rules.rejects
         for part in held:
-            if isinstance(part, Cold) and not self._looks_at_each:
+            if isinstance(part, Cold) and not at_once:
                 self.backlog.freeze(part)
                 continue
             spans = self._broker.store.spans_now(part) if isinstance(part, Cold) else (part,)
             for span in spans:
                 self.backlog.freeze(span)
-                if self.rules is not None and self.rules.max_length_bytes is not None:
-                    self.ready_bytes += span.body_bytes()
+                self.ready_bytes += span.body_bytes() if self._weighs else 0
                 self._watch(span, recovered=True)
+        self._look_at_cold()
         if held:
             self._broker.wake(self)
 
@@ -477,6 +479,10 @@ class Queue(Watched):
     @property
     def _looks_at_each(self) -> bool:
         return self.rules is not None and self.rules.looks_at_each
+
+    @property
+    def _weighs(self) -> bool:
+        return self.rules is not None and self.rules.max_length_bytes is not None
 
     @property
     def cold_count(self) -> int:
@@ -767,10 +773,15 @@ class Queue(Watched):
             self._recount(spans)
 
     def _recount(self, spans: Sequence[Span]) -> None:
-        """Messages that were cold when rules came up that must know each one."""
-        weighs = self.rules is not None and self.rules.max_length_bytes is not None
+        """Messages that were cold when rules came up that must know each one, or at a start. They
+        leave memory again if nobody reads them just now, but for those that are over."""
+        keeps = self.is_read or self.waiting
         for span in spans:
-            self.ready_bytes += span.body_bytes() if weighs else 0
+            self.ready_bytes += span.body_bytes() if self._weighs else 0
             self._watch(span, recovered=True)
+            deadline_ms = span.run.deadline_ms
+            is_over = deadline_ms is not None and deadline_ms <= self._broker.now_ms
+            if not (keeps or is_over):
+                self._broker.store.evict(span.run.block)
         self._look_at_cold()
         self._broker.wake(self)

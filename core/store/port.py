@@ -104,8 +104,8 @@ class Store(Protocol):
         what is left of it says; 0 if that says nothing. For the start, as `recovered`."""
 
     def spans_now(self, cold: Cold) -> Sequence[Span]:
-        """All of a stretch as spans at once, though not resident: for queues whose rules look at
-        every message. Reads the disk, so it is for the start."""
+        """All of a stretch as spans at once, though not resident: for queues that refuse messages
+        by the bytes they hold. Reads the disk, so it is for the start."""
 
     def restored(self) -> None:
         """All definitions were made into queues: what belongs to none of them is told."""

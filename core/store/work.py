@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
@@ -16,7 +16,7 @@ class Worker:
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._post: Callable[[Callable[[], None]], None] | None = None
-        self._late: deque[Callable[[], None]] = deque()
+        self._late: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
         self._delivering = False
         self.failed: Callable[[BaseException], None] = _raise
         """Gets what a job raised; nobody will hear of its result."""
@@ -24,6 +24,9 @@ class Worker:
     def start(self, post: Callable[[Callable[[], None]], None]) -> None:
         self._post = post
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="log-worker")
+        late, self._late = self._late, deque()
+        for job, done in late:
+            self.run(job, done)
 
     def stop(self) -> None:
         """Returns when the jobs that have begun are done; others never begin."""
@@ -36,7 +39,7 @@ class Worker:
     def run(self, job: Callable[[], Result], done: Callable[[Result], None]) -> None:
         """`done` gets the result on the broker's thread, never before this returns."""
         if self._pool is None:
-            self._late.append(lambda: self._do(job, done))
+            self._late.append((job, done))
         else:
 
             def ended(future: Future[Result]) -> None:
@@ -72,7 +75,7 @@ class Worker:
         self._delivering = True
         try:
             while self._late:
-                self._late.popleft()()
+                self._do(*self._late.popleft())
         finally:
             self._delivering = False
 

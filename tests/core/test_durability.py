@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.support.amqp import bodies, method, names, publish
 from warren.core.queue import queue
 from warren.core.store import log
+from warren.core.store.reader import Reader
 
 from .life import PERSISTENT, TRANSIENT, Life, acks, numbered
 
@@ -399,6 +401,47 @@ def test_what_expired_meanwhile_is_gone_after_the_restart(life: Life) -> None:
     assert life.queue("ttl").ready_count == 0
     life.restart()
     assert life.queue("ttl").ready_count == 0
+
+
+def test_queues_with_a_ttl_are_read_behind_the_start(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None before the server can listen, with few jobs, and none on the broker's thread."""
+    arguments = {
+        "x-message-ttl": 60_000,
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": "q",
+    }
+    queues = [f"ttl{number}" for number in range(100)]
+    for name in queues:
+        life.declare(name, **ttl(**arguments))
+        life.publish(name.encode(), name)
+    life.turns(1, each_ms=50_000)
+    for name in queues:
+        life.publish(b"young", name)
+    life.stop()
+    threads: list[threading.Thread] = []
+    plain = Reader.read
+
+    def read(self: Reader, segment: int, offset: int, size: int) -> memoryview:
+        threads.append(threading.current_thread())
+        return plain(self, segment, offset, size)
+
+    monkeypatch.setattr(Reader, "read", read)
+    life.clock.advance(11_000)
+    life.before_restore = threads.clear  # type: ignore[method-assign]
+    monkeypatch.setattr(life, "connect", lambda: life.client)
+    life.open()
+    assert threads == []
+    life.start()
+    assert [life.queue(name).ready_count for name in queues] == [2] * 100
+    life.wait(lambda: life.queue("q").ready_count == 100)
+    assert threading.main_thread() not in threads
+    assert 0 < len(threads) < 50
+    monkeypatch.undo()
+    life.client = life.connect()
+    assert [life.queue(name).ready_count for name in queues] == [1] * 100
+    assert [life.queue(name).cold_count for name in queues] == [0] * 100
 
 
 @pytest.mark.parametrize(("set_by_s", "left_ms"), [(-86_400, 60_000), (30, 30_000)])
