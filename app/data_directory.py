@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..core.errors import ConfigError
+from ..core.store.disk import make_directory
 
 LOCK_FILE = "lock"
 
@@ -21,12 +22,13 @@ def held(path: str) -> Iterator[Path]:
     """
     directory = Path(path).resolve()
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise ConfigError(f"data directory {directory}: {error.strerror}") from error
     try:
         _lock(descriptor, directory)
+        _note_holder(descriptor, directory / LOCK_FILE)
         yield directory
     finally:
         os.close(descriptor)
@@ -40,5 +42,14 @@ def _lock(descriptor: int, directory: Path) -> None:
         raise ConfigError(
             f"data directory {directory} is in use by another process (pid {holder})"
         ) from error
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+
+
+def _note_holder(descriptor: int, file: Path) -> None:
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    except OSError as error:
+        raise ConfigError(
+            f"{file}: can't be written: {error.strerror}; make room on its file system or choose "
+            "another data directory (--data)"
+        ) from error

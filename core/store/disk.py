@@ -122,6 +122,23 @@ def _sync(descriptor: int) -> None:
         fcntl.fcntl(descriptor, _FULL_SYNC)
 
 
+def make_directory(directory: Path, mode: int = 0o777) -> None:
+    """Makes a directory that is missing, and its parents; each entry survives a power cut. The
+    `mode` is that of the last one. Raises `OSError`."""
+    if not directory.is_dir():
+        make_directory(directory.parent)
+        directory.mkdir(mode=mode, exist_ok=True)
+        _sync_directory(directory.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class RealDisk:
     """A directory of the operating system; made if it is missing.
 
@@ -132,7 +149,7 @@ class RealDisk:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._spare: list[int] = []
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(directory, mode=0o700)
         self._here = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
         self._refill()
 

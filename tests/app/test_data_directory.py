@@ -9,6 +9,7 @@ import pytest
 
 from warren.app.data_directory import held
 from warren.core.errors import ConfigError
+from warren.core.store.disk import RealDisk
 
 
 def test_made_and_given_back(tmp_path: Path) -> None:
@@ -30,3 +31,16 @@ def test_unusable(tmp_path: Path) -> None:
     file.touch()
     with pytest.raises(ConfigError, match="data directory"), held(str(file)):
         pass
+
+
+def test_directories_that_are_made_survive_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each parent is synced after its entry was made; nothing is where nothing was made."""
+    synced: list[os.stat_result] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor)))
+    for _ in range(2):
+        with held(str(tmp_path / "a" / "b")) as directory:
+            RealDisk(directory / "log")
+    parents = [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
+    assert [found.st_ino for found in synced] == [parent.stat().st_ino for parent in parents]

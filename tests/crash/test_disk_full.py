@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import resource
+import subprocess
 from functools import partial
 from pathlib import Path
 
 from tests.support.process import wait_until
-from tests.support.server import WarrenServer
+from tests.support.server import WarrenServer, warren_command
 
 from .faults import SmallDisk
 from .support import Sender, Taker, amqp, depth, drain, numbers
@@ -113,3 +114,14 @@ def test_a_file_size_limit_refuses_and_heals(tmp_path: Path) -> None:
         server.kill()
         server.start()
         assert set(confirmed) <= set(numbers(drain(server, "q")))
+
+
+def test_a_first_start_without_space_says_so_in_one_line(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    limited = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *warren_command()]
+    command = [*limited, "serve", "--dev", "--data", str(data)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == 2
+    (line,) = found.stderr.splitlines()
+    assert str(data / "lock") in line
+    assert "make room" in line
