@@ -2,8 +2,9 @@
 
 A delivery of a span is one range. Acks in order move its front; from the first odd ack on the
 range keeps a flag per message, so that a second ack of the same tag is found out. Ranges are
-never split. A settled one lets go of its messages at once and of its place when the list has
-doubled: a consumer may sit on one message while it settles a million behind it.
+never split. A settled one lets go of its messages at once. It leaves the list when nothing is
+outstanding any more, or else when the list has doubled: a consumer may sit on one message while it
+settles a million behind it.
 """
 
 from __future__ import annotations
@@ -231,6 +232,11 @@ class Unacked:
         while first < len(ranges) and not ranges[first].left:
             first += 1
         self._first = first
+        if first and first == len(ranges):
+            # A channel that has settled everything keeps nothing, however long it is idle then.
+            self._ranges = []
+            self._first = 0
+            self._clear_at = _CLEAR_MIN
 
 
 class Detached:

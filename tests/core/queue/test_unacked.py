@@ -15,7 +15,7 @@ from tests.core.messages import block
 from warren.core.block import Run, Span
 from warren.core.queue.consumer import Consumer
 from warren.core.queue.queue import Queue
-from warren.core.queue.unacked import Piece, Unacked
+from warren.core.queue.unacked import Piece, Unacked, _Range
 
 from .support import House, Session, add, sequences
 
@@ -213,6 +213,20 @@ def test_one_that_is_kept_does_not_keep_all_behind_it(queue: Queue) -> None:
     assert len(unacked._ranges) <= 1_024
     assert unacked.take(9_999, 9_999) is None
     assert taken(unacked.take_all()) == [[1]]
+
+
+def test_a_channel_that_has_settled_everything_keeps_nothing(queue: Queue) -> None:
+    unacked = Unacked()
+    for tag in range(1, 401):
+        deliver(unacked, queue, tag, 1)
+    assert taken(unacked.take_up_to(200)) == [[tag] for tag in range(1, 201)]
+    for tag in reversed(range(201, 401)):
+        assert taken(unacked.take(tag, tag)) == [[tag]]
+    held = [one for one in gc.get_objects() if isinstance(one, _Range) and one.queue is queue]
+    assert held == []
+    assert unacked.take(400, 400) is None
+    deliver(unacked, queue, 401, 1)
+    assert taken(unacked.take_all()) == [[401]]
 
 
 def test_tags_stay_known_when_settled_ranges_are_cleared_out(queue: Queue) -> None:
