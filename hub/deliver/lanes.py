@@ -19,7 +19,7 @@ from ..engine.port import Delivery
 from ..subscriptions.live import Live
 
 STARTS_A_ROUND = 2
-"""Of targets that are not known to be quick: dialling one holds the loop for 0.6 ms."""
+"""Of targets that are not known to be quick: dialling one takes 0.25 ms of CPU."""
 RESERVED = 0.2
 """The part of all slots that only quick targets get."""
 

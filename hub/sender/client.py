@@ -1,8 +1,8 @@
 """An HTTP/1.1 client for strangers' URLs: deliveries, verifications and fetches go through it.
 
 It dials vetted addresses only, follows no redirect, keeps no cookie, asks no proxy, undoes no
-content coding, and takes so many bytes of an answer. httpx took 2.9 ms of CPU for a post,
-aiohttp 0.16 ms, this takes 0.05: it does nothing else.
+content coding, and takes so many bytes of an answer. Over a kept connection a post takes 0.04 ms
+of CPU; beside it, in the same process, aiohttp took 0.16 and httpx 1.3.
 """
 
 from __future__ import annotations
