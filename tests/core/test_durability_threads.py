@@ -98,13 +98,10 @@ def test_a_cold_queue_is_consumed(life: Life) -> None:
 def test_messages_on_their_way_are_not_wanted_any_more(life: Life, name: str) -> None:
     fill(life, 500)
     life.page_out()
-    reader = Receiver(life)
-    reader.send(
-        method(1, "Basic.Get", queue="q")
-        + method(1, name, queue="q")
-        + method(1, "Queue.Declare", queue="q", durable=True)
-    )
-    reader.wait("Queue.DeclareOk", 1)
+    reader, other = Receiver(life), Receiver(life)
+    reader.send(method(1, "Basic.Get", queue="q"))
+    other.send(method(1, name, queue="q") + method(1, "Queue.Declare", queue="q", durable=True))
+    other.wait("Queue.DeclareOk", 1)
     fill(life, 3)
     life.crash()
     assert life.bodies()[-3:] == numbered(3)

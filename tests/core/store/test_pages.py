@@ -219,7 +219,7 @@ def test_a_disk_that_cannot_be_read_is_a_failure(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(reader.Reader, "read", read)
-    life.client.send("Basic.Get", queue="q")
+    life.connect().send("Basic.Get", queue="q")
     life.turns()
     assert [reply.name for reply in life.publish(b"one")] == ["Basic.Nack"]
 
