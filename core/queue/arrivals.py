@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from .surroundings import Surroundings
 
 READ_AHEAD_MESSAGES = 6_000
+AHEAD_ENTRIES = 256
+AHEAD_BYTES = 1_048_576
+"""How much of what is not resident is asked for together, at most."""
 
 
 class Arrivals:
@@ -64,6 +67,18 @@ class Arrivals:
         elif not self.is_awaited:
             self.is_awaited = True
             self._broker.store.fetch(head.run.block, partial(self._fetched, head.run))
+            self._fetch_behind(head)
+
+    def _fetch_behind(self, head: Span) -> None:
+        """Has those behind the head read too: messages that came alone have a block each."""
+        room = AHEAD_BYTES - head.run.block.size_bytes
+        for span in self._queue.backlog.front(AHEAD_ENTRIES):
+            block = span.run.block
+            if room <= 0:
+                return
+            if span is not head and not block.resident:
+                self._broker.store.fetch(block, _nothing)
+                room -= block.size_bytes
 
     def read(self, cold: Cold) -> None:
         """Has the front of a stretch read, unless one is being read already."""
@@ -97,3 +112,7 @@ class Arrivals:
             self._queue.get(action)
         self._broker.wake(self._queue)
         self._broker.on_work()
+
+
+def _nothing() -> None:
+    """It stays where it is until the queue comes to it."""

@@ -7,6 +7,7 @@ queue's highest counts as that one, and no priority as 0 (RabbitMQ).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 
 from ..block import Cold, Run, Span
 from .ready import Backlog
@@ -85,6 +86,10 @@ class PriorityBacklog(Backlog):
         level.thawed(cold, spans)
         self.count += level.count - count
         self.cold_stretches += level.cold_stretches - stretches
+
+    def front(self, entries: int) -> Iterator[Span]:
+        """As above, of each priority; no more spans than that in all."""
+        return islice(chain.from_iterable(level.front(entries) for level in self.levels()), entries)
 
     def cold_within(self, messages: int) -> Cold | None:
         for level in self.levels():

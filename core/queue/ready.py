@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from ..block import Cold, Run, Span
 from ..slices import release
@@ -148,6 +148,14 @@ class Backlog:
             self.cold_stretches -= 1
         ready.extendleft(reversed(spans))
         ready.rotate(place)
+
+    def front(self, entries: int) -> Iterator[Span]:
+        """The spans among the first entries, up to a cold stretch."""
+        for held in islice(chain(reversed(self._returned), self._ready), entries):
+            if isinstance(held, Cold):
+                return
+            if held.low < held.high:
+                yield held
 
     def first_cold(self) -> Cold | None:
         """The first cold stretch, wherever it stands."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from tests.support.amqp import bodies, method, publish
 from warren.core.block import Block, Cold, Run, Span
+from warren.core.model import Table
 from warren.core.queue.queue import Queue
+from warren.core.store.pages import CHUNK_BYTES
 
 from .life import PERSISTENT, TRANSIENT, Life, numbered
 
@@ -380,6 +383,43 @@ def live_runs(life: Life) -> list[Run]:
         for channel in connection.channels.values()
         for span in channel.unacked.spans()
     ]
+
+
+def jobs_to_drain(life: Life, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many times the disk is asked while a queue is read to its end."""
+    pages = life.store._pages
+    read_next, jobs = pages._read_next, count()
+    monkeypatch.setattr(pages, "_read_next", lambda: (next(jobs), read_next()))
+    assert [body[:6] for body in life.bodies()] == numbered(400)
+    return next(jobs)
+
+
+@pytest.mark.parametrize("arguments", [{"x-message-ttl": 60_000}, {"x-max-priority": 3}])
+def test_messages_that_came_alone_are_read_many_at_a_time(
+    life: Life, monkeypatch: pytest.MonkeyPatch, arguments: Table
+) -> None:
+    """They have a block each, and where they may expire no stretch is made of them."""
+    life.client.call("Queue.Delete", queue="q")
+    life.declare("q", arguments=arguments)
+    properties = {**PERSISTENT, "expiration": "60000"}
+    for body in numbered(400):
+        life.client.feed(publish(1, body + bytes(10_000), properties, routing_key="q"))
+    life.write()
+    life.page_out()
+    assert resident(life.queue("q")) == 0
+    assert 4 <= jobs_to_drain(life, monkeypatch) <= 4 * 400 * 10_000 // CHUNK_BYTES
+
+
+def test_returned_messages_are_read_many_at_a_time(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(life, 400, batch=1)
+    life.client.consume("q", no_ack=False)
+    evict_unacked(life)
+    life.client.call("Basic.Cancel", consumer_tag="c")
+    life.client.send("Basic.Nack", delivery_tag=0, multiple=True, requeue=True)
+    assert resident(life.queue("q")) == 0
+    assert jobs_to_drain(life, monkeypatch) <= 8
 
 
 def test_every_second_of_many_acked_needs_little(life: Life) -> None:
