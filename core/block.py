@@ -16,8 +16,10 @@ from sys import byteorder
 
 from .wire.properties import Traits
 
-BLOCK_BYTES = 600
-"""About what a block, its runs and their spans take beside the messages."""
+BLOCK_BYTES = 700
+"""About what a block, its run and span take beside the messages, with what the allocator adds."""
+KEPT_BYTES = 300
+"""What the store holds of a block in the log, about, and what an unacked delivery adds to it."""
 
 
 class Ledger:
@@ -40,6 +42,7 @@ class Block(ABC):
 
     __slots__ = (
         "__weakref__",
+        "_beside_bytes",
         "_charged",
         "arrived_ms",
         "count",
@@ -70,7 +73,8 @@ class Block(ABC):
         """Counts what the block takes for as long as it is resident."""
         if self._charged is None:
             self._charged = ledger
-            ledger.resident_bytes += BLOCK_BYTES + (self.size_bytes if self.resident else 0)
+            self._beside_bytes = BLOCK_BYTES + (KEPT_BYTES if self.place is not None else 0)
+            ledger.resident_bytes += self._beside_bytes + (self.size_bytes if self.resident else 0)
 
     def evict(self, *, sizes: bool = True) -> None:
         """Lets go of the bytes; `restore` brings them back. Without `sizes` nobody will ask
@@ -90,7 +94,8 @@ class Block(ABC):
     def __del__(self) -> None:
         charged = self._charged
         if charged is not None:
-            charged.resident_bytes -= BLOCK_BYTES + (self.size_bytes if self.resident else 0)
+            size = self.size_bytes if self.resident else 0
+            charged.resident_bytes -= self._beside_bytes + size
 
     @property
     def blind_keys(self) -> tuple[str, ...]:

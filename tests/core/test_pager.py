@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.amqp import bodies, publish
-from warren.core import pager, slices
+from warren.core import block, pager, slices
 from warren.core.alarms import Bounds
 from warren.core.block import Span
 from warren.core.queue.ready import STEP_SPANS
@@ -21,11 +21,15 @@ BUDGET = 64 * KIB
 HEAD = 4 * KIB
 READ_HEAD = 16 * KIB
 SIZE = 1_000
+BESIDE = 600
+"""What a message takes beside its bytes, in these tests."""
 PREFETCH = 2
 
 
 @pytest.fixture
 def life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
+    monkeypatch.setattr(block, "BLOCK_BYTES", BESIDE)
+    monkeypatch.setattr(block, "KEPT_BYTES", 0)
     monkeypatch.setattr(pager, "KEPT_BUDGET_BYTES", BUDGET)
     monkeypatch.setattr(pager, "TRANSIENT_BUDGET_BYTES", 4 * BUDGET)
     monkeypatch.setattr(pager, "_UNREAD_HEAD_BYTES", HEAD)
