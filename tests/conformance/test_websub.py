@@ -219,7 +219,11 @@ def test_rule_04_until_it_is_verified_the_old_state_stands(
     hub.subscribe(callback, topic, secret="old", lease_seconds="1000")
     before = hub.listed(callback.url, topic.url)
     hub.refused("subscribe", callback, topic, secret="new", lease_seconds="2000")
-    assert hub.listed(callback.url, topic.url) == before
+    after = hub.listed(callback.url, topic.url)
+    assert after is not None and before is not None
+    # What the topic held may be delivered meanwhile.
+    delivered = {"last_success_microsec": None}
+    assert after | delivered == before | delivered
     topic.publish(b"a")
     assert callback.wait(1)[0].headers[SIGNATURE] == signature("old", b"a")
 

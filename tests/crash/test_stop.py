@@ -37,7 +37,7 @@ def load(server: WarrenServer) -> Load:
     site = Site(amqp(server), Address(server.host, server.http_port))
     site.begin_life()
     load = Load(site)
-    site.pace.allowed = lambda: MESSAGES
+    site.pace.allowed = lambda: MESSAGES * site.life
     load.start()
     return load
 
@@ -55,11 +55,13 @@ def judge(load: Load) -> None:
 
 
 def test_a_stop_under_load_loses_nothing(server: WarrenServer, load: Load) -> None:
+    before = 0
     for _ in range(3):
-        wait_until(partial(confirmed, load, load.confirmed + STEP), WORK_S, "some confirms")
+        wait_until(partial(confirmed, load, before + STEP), WORK_S, "some confirms")
         load.site.end_life()
         assert server.stop() == 0, server.output()
         assert "Traceback" not in server.output()
+        before = load.confirmed
         server.start()
         load.site.begin_life()
     judge(load)

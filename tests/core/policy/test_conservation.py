@@ -113,7 +113,8 @@ class Conservation(RuleBasedStateMachine):
     @precondition(lambda self: self.ready)
     @rule()
     def get(self) -> None:
-        reply = self.life.client.call("Basic.Get", queue="mail")
+        reply = self.life.get("mail", ack=False)
+        assert reply is not None
         held = self.ready.pop(0)
         assert int(reply.body) == held.number
         self.unacked[reply["delivery_tag"]] = held
@@ -193,8 +194,7 @@ class Conservation(RuleBasedStateMachine):
 
     def taken_from_dead(self) -> list[str]:
         found = []
-        get = self.life.client.call
-        while (reply := get("Basic.Get", queue="dead", no_ack=True)).name == "Basic.GetOk":
+        while (reply := self.life.get("dead")) is not None:
             death: Any = reply.headers["x-death"][0]
             found.append(f"{int(reply.body)} {death['reason']}")
         return found
