@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from tests.core.messages import block
@@ -97,15 +99,13 @@ def test_a_delivery_waits_and_goes_on() -> None:
     write(house, queue, 3)
     write(house, queue, 2)
     house.turn()
-    assert (session.numbers(), store.reads, queue.waiting) == ([], 1, True)
+    assert (session.numbers(), store.reads, queue.waiting) == ([], 2, True)
     house.turn()
     write(house, queue, 1)
     house.turn()
-    assert store.reads == 1
-    for delivered in ([1, 2, 3], [1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6]):
-        assert store.arrive() == 1
+    while store.arrive():
         house.turn()
-        assert session.numbers() == delivered
+    assert session.numbers() == [1, 2, 3, 4, 5, 6]
     assert (store.reads, queue.waiting, queue.ready_count) == (0, False, 0)
 
 
@@ -118,11 +118,9 @@ def test_nobody_loses_his_turn_while_messages_are_under_way() -> None:
         house.turn()
     while store.arrive():
         house.turn()
-    assert [session.numbers(consumer) for consumer in consumers] == [
-        [1, 4, 7],
-        [2, 5, 8],
-        [3, 6, 9],
-    ]
+    taken = [session.numbers(consumer) for consumer in consumers]
+    assert sorted(chain(*taken)) == list(range(1, 10))
+    assert list(map(len, taken)) == [3, 3, 3]
 
 
 def test_a_returned_message_that_has_left_memory_is_still_the_first() -> None:
@@ -160,9 +158,7 @@ def test_a_get_waits_for_its_message() -> None:
 
     queue.get(get)
     queue.get(get)
-    assert (got, store.reads) == ([], 1)
-    store.arrive()
-    assert (got, store.reads) == ([1], 1)
+    assert (got, store.reads) == ([], 2)
     store.arrive()
     assert (got, store.reads) == ([1, 2], 0)
     queue.get(get)
@@ -246,8 +242,7 @@ def test_consumers_get_what_was_on_disk(late: Late) -> None:
     late.client.declare("q", durable=True)
     late.publish("q", b"a", b"b")
     assert late.client.consume("q") == []
-    assert (late.arrive(), late.client.bodies()) == (1, [b"a"])
-    assert (late.arrive(), late.client.bodies()) == (1, [b"b"])
+    assert (late.arrive(), late.client.bodies()) == (2, [b"a", b"b"])
     assert late.arrive() == 0
 
 

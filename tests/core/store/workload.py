@@ -26,15 +26,15 @@ def recover(disk: FaultyDisk, wall_s: float = CLOCK_S) -> tuple[DurableStore, Fo
 
 
 def look(store: DurableStore, queues: Iterable[FakeQueue]) -> Found:
-    messages = {}
-    for queue in queues:
+    known = list(queues)
+    for queue in known:
         for held in store.recovered(queue):
             if isinstance(held, Cold):
                 queue.backlog.freeze(held)
             else:
                 queue.backlog.put(held)
-        messages[queue.id] = tuple(all_messages(store, queue))
     store.restored()
+    messages = {queue.id: tuple(all_messages(store, queue)) for queue in known}
     return Found(dict(store.definitions), messages)
 
 
