@@ -47,8 +47,10 @@ soak: $(VENV)/.test
 lint: $(VENV)/.dev
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
-	@mkdir -p $(VENV)/mypy/warren
-	@for room in app core hub; do ln -sfn ../../../$$room $(VENV)/mypy/warren/$$room; done
+	@mkdir -p $(VENV)/mypy/warrenmq
+	@for room in app core hub; do ln -sfn ../../../$$room $(VENV)/mypy/warrenmq/$$room; done
+	@for file in __init__ __main__; do \
+		ln -sfn ../../../app/package/$$file.py $(VENV)/mypy/warrenmq/$$file.py; done
 	@$(BIN)/python -m mypy
 
 format: $(VENV)/.dev

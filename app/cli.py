@@ -54,7 +54,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     if wanted:
         from importlib.metadata import version
 
-        click.echo(f"warren {version('warren')}")
+        click.echo(f"warren {version('warrenmq')}")
         context.exit()
 
 

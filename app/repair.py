@@ -38,7 +38,7 @@ class Found:
 
     def __init__(self, log: OfflineLog) -> None:
         # What a start would tell is told by whoever asks for it.
-        logging.getLogger("warren").addHandler(logging.NullHandler())
+        logging.getLogger("warrenmq").addHandler(logging.NullHandler())
         store = MemoryStore()
         store.definitions = dict(log.definitions)
         self.broker = Broker(Users(), store=store)

@@ -48,7 +48,7 @@ PACKAGES_OF_CORE = {"argon2", "pamqp", "re2", "uvloop"}
 
 
 def modules() -> dict[str, str]:
-    """The source of every module, by its name below `warren`."""
+    """The source of every module, by its name below `warrenmq`."""
     paths = (path for folder in ("app", "core", "hub") for path in (ROOT / folder).rglob("*.py"))
     return {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): (
@@ -70,10 +70,10 @@ def is_package(name: str) -> bool:
 
 
 def imports(name: str, source: str) -> Iterator[str]:
-    """Absolute names of all that is imported anywhere in the module, `warren.` taken off."""
+    """Absolute names of all that is imported anywhere in the module, `warrenmq.` taken off."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name.removeprefix("warren.") for alias in node.names)
+            yield from (alias.name.removeprefix("warrenmq.") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _base(name, node)
             yield from {_imported(base, alias.name) for alias in node.names}
@@ -88,7 +88,7 @@ def _imported(base: str, name: str) -> str:
 
 def _base(name: str, node: ast.ImportFrom) -> str:
     if not node.level:
-        return (node.module or "").removeprefix("warren").removeprefix(".")
+        return (node.module or "").removeprefix("warrenmq").removeprefix(".")
     parts = name.split(".") if is_package(name) else name.split(".")[:-1]
     parts = parts[: len(parts) - (node.level - 1)]
     return ".".join([*parts, *([node.module] if node.module else [])])
@@ -133,13 +133,13 @@ def test_core_opens_nothing_and_stands_on_few_packages(name: str) -> None:
     [
         ("core.queue.example", "from ...hub import errors", ["hub.errors"]),
         ("core.queue.example", "from ..route.topic import Topic", ["core.route.topic"]),
-        ("core.queue.example", "def f():\n    import warren.app.cli", ["app.cli"]),
+        ("core.queue.example", "def f():\n    import warrenmq.app.cli", ["app.cli"]),
         ("core.route", "from ..queue import queue", ["core.queue.queue"]),
         ("core.route", "from . import topic", []),
         ("core.example", "from .server.listener import listen", ["core.server.listener"]),
         ("core.example", "from .route.topic import Topic", []),
         ("hub.example", "from ..core.queue.queue import Queue", ["core.queue.queue"]),
-        ("hub.example", "from warren.core import broker, vhost", ["core.vhost"]),
+        ("hub.example", "from warrenmq.core import broker, vhost", ["core.vhost"]),
         ("hub.engine.embedded", "from ...core.queue.queue import Queue", []),
         ("hub.engine.embedded", "from ...app import cli", ["app.cli"]),
         ("app.main", "from ..core.broker import Broker\nimport asyncio", []),

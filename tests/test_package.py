@@ -35,12 +35,13 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 def sources() -> set[str]:
     """What the folders hold, as it has to be called in the wheel."""
-    return {
-        f"warren/{path.relative_to(ROOT).as_posix()}"
+    paths = (
+        path.relative_to(ROOT).as_posix()
         for folder in FOLDERS
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
-    }
+    )
+    return {"warrenmq/" + path.removeprefix("app/package/") for path in paths}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / file, tree)
     options = ["--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--quiet"]
     run(sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", tree / "dist", ".", cwd=tree)
-    return next((tree / "dist").glob("warren-*.whl"))
+    return next((tree / "dist").glob("warrenmq-*.whl"))
 
 
 def test_wheel_holds_every_source_file_and_nothing_else(wheel: Path) -> None:
@@ -61,9 +62,9 @@ def test_wheel_holds_every_source_file_and_nothing_else(wheel: Path) -> None:
         names = {name for name in archive.namelist() if not name.endswith("/")}
     described = {name for name in names if name.split("/")[0].endswith(".dist-info")}
     assert names - described == sources()
-    assert "warren/core/py.typed" in names
-    assert any(name.startswith("warren/migrations/") for name in names)
-    assert any(name.startswith("warren/static/") for name in names)
+    assert "warrenmq/core/py.typed" in names
+    assert any(name.startswith("warrenmq/migrations/") for name in names)
+    assert any(name.startswith("warrenmq/static/") for name in names)
     assert any(name.endswith("/licenses/LICENSE") for name in described)
 
 
@@ -83,7 +84,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     run(*pip, "install", "--quiet", "--no-deps", wheel, cwd=directory)
     packages = Path(run(python, "-c", PRINT_PACKAGES, cwd=directory).strip())
-    # Path files of the other environment are not read from here: its `warren` stays unseen.
+    # Path files of the other environment are not read from here: its `warrenmq` stays unseen.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return directory
 
@@ -92,9 +93,21 @@ PRINT_PACKAGES = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 
 def test_installed_wheel_starts(environment: Path) -> None:
-    python = environment / "bin" / "python"
-    where = run(python, "-c", "import warren.core; print(warren.core.__file__)", cwd=environment)
-    assert Path(where.strip()).is_relative_to(environment)
     with WarrenServer(command=[str(environment / "bin" / "warren")]) as server:
         assert "ready" in server.output()
         assert server.stop() == 0
+
+
+def test_a_checkout_below_the_working_directory_does_not_hide_what_is_installed(
+    environment: Path, tmp_path: Path
+) -> None:
+    """A folder of the same name, as in the parent of a checkout, is no package."""
+    for name in ("warren", "warrenmq"):
+        (tmp_path / name).symlink_to(ROOT)
+    python = environment / "bin" / "python"
+    shown = run(
+        python, "-c", "import warrenmq as w; print(w.__version__, w.__file__)", cwd=tmp_path
+    )
+    number, file = shown.split()
+    assert Path(file).is_relative_to(environment)
+    assert run(python, "-m", "warrenmq", "--version", cwd=tmp_path) == f"warren {number}\n"

@@ -18,7 +18,7 @@ import pytest
 from tests.support.ports import accepts, free_port
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
-from warren.app import config
+from warrenmq.app import config
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 EXAMPLES: list[str] = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)

@@ -38,7 +38,7 @@ def document(hub: str, results: Sequence[Result]) -> str:
     levels = {level: _counts([one for one in results if one.level is level]) for level in Level}
     whole: dict[str, Any] = {
         "hub": hub,
-        "tool": f"warren {version('warren')}",
+        "tool": f"warren {version('warrenmq')}",
         "conforms": not any(result.is_breach for result in results),
         "summary": _counts(results) | {"by_level": levels},
         "checks": [_entry(result) for result in results],

@@ -56,7 +56,7 @@ def import_definitions(data: str, file: str) -> int:
     from .merge import merged
 
     # What a start would warn of is warned of at the next start.
-    logging.getLogger("warren").addHandler(logging.NullHandler())
+    logging.getLogger("warrenmq").addHandler(logging.NullHandler())
     raw = _read(file)
     with opened(data) as log:
         try:

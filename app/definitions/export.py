@@ -55,7 +55,7 @@ def exported(definitions: Mapping[bytes, bytes]) -> bytes:
         "rabbit_version": COMPATIBLE_VERSION,
         "rabbitmq_version": COMPATIBLE_VERSION,
         "product_name": "Warren",
-        "product_version": version("warren"),
+        "product_version": version("warrenmq"),
     }
     sections = ("users", "vhosts", "permissions", "topic_permissions", "parameters",
                 "global_parameters", "policies", "queues", "exchanges", "bindings")  # fmt: skip

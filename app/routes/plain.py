@@ -78,4 +78,4 @@ async def _openapi(_: Request) -> Response:
 
     from ..openapi import document
 
-    return JSONResponse(document(version("warren")))
+    return JSONResponse(document(version("warrenmq")))

@@ -2,7 +2,7 @@
 
 Any AMQP 0-9-1 broker can be behind it: `embedded` is the core in this process, `amqp` (to
 come) a RabbitMQ cluster. Every call may wait for a network, so all are coroutines; errors are
-`warren.core.errors.ChannelError` with the AMQP reply code whichever engine raised them.
+`warrenmq.core.errors.ChannelError` with the AMQP reply code whichever engine raised them.
 """
 
 from __future__ import annotations

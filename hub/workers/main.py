@@ -1,4 +1,4 @@
-"""The worker process: `python -m warren.hub.workers.main CPU_S MEMORY_BYTES PARENT_PID`.
+"""The worker process: `python -m warrenmq.hub.workers.main CPU_S MEMORY_BYTES PARENT_PID`.
 
 Reads requests from stdin and writes replies to stdout until stdin ends, which it does with the
 server, however that ends. It ignores the signals that end a server: a terminal sends them to all

@@ -11,18 +11,18 @@ import httpx
 import pytest
 
 from tests.support.users import guest_users
-from warren.app.asgi import Application
-from warren.app.authentication import Authenticator
-from warren.app.context import Context
-from warren.app.routes.publish import Publisher
-from warren.core.auth import Users, hashes
-from warren.core.broker import Broker
-from warren.hub.engine.embedded import EmbeddedEngine
-from warren.hub.engine.port import BindingSpec, Delivery, ExchangeSpec, Message, QueueSpec
-from warren.hub.errors import NotSubscribed, TokenRefused
-from warren.hub.requests import Resource, SubscribeRequest, SubscribeResult
-from warren.hub.service import Hub
-from warren.hub.settings import HubSettings
+from warrenmq.app.asgi import Application
+from warrenmq.app.authentication import Authenticator
+from warrenmq.app.context import Context
+from warrenmq.app.routes.publish import Publisher
+from warrenmq.core.auth import Users, hashes
+from warrenmq.core.broker import Broker
+from warrenmq.hub.engine.embedded import EmbeddedEngine
+from warrenmq.hub.engine.port import BindingSpec, Delivery, ExchangeSpec, Message, QueueSpec
+from warrenmq.hub.errors import NotSubscribed, TokenRefused
+from warrenmq.hub.requests import Resource, SubscribeRequest, SubscribeResult
+from warrenmq.hub.service import Hub
+from warrenmq.hub.settings import HubSettings
 
 GUEST = ("guest", "guest")
 LIMIT = 16 * 1024

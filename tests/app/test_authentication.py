@@ -14,12 +14,12 @@ from starlette.types import Scope
 from tests.app.conftest import World
 from tests.app.support import problem
 from tests.support.users import GUEST_HASH, guest_users
-from warren.app import authentication
-from warren.app.authentication import Authenticator
-from warren.app.problems import Problem
-from warren.core.auth import VERIFIED_FOR_S, User, Users
-from warren.core.server import waiting_room
-from warren.core.server.logins import Logins
+from warrenmq.app import authentication
+from warrenmq.app.authentication import Authenticator
+from warrenmq.app.problems import Problem
+from warrenmq.core.auth import VERIFIED_FOR_S, User, Users
+from warrenmq.core.server import waiting_room
+from warrenmq.core.server.logins import Logins
 
 PATH = "/endpoint/x/amq.topic"
 HERE = "127.0.0.1"

@@ -8,8 +8,8 @@ import pytest
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
-from warren.app.body import read_body
-from warren.app.problems import Problem
+from warrenmq.app.body import read_body
+from warrenmq.app.problems import Problem
 
 PIECE_BYTES = 64 * 1024
 PIECES = 512

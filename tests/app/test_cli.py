@@ -6,9 +6,9 @@ from importlib.metadata import version
 
 import pytest
 
-from warren.app import main
-from warren.app.cli import run
-from warren.app.config import NAMES, Settings
+from warrenmq.app import main
+from warrenmq.app.cli import run
+from warrenmq.app.config import NAMES, Settings
 
 Output = pytest.CaptureFixture[str]
 
@@ -24,7 +24,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 
 def test_version(capsys: Output) -> None:
     assert run(["--version"]) == 0
-    assert capsys.readouterr().out == f"warren {version('warren')}\n"
+    assert capsys.readouterr().out == f"warren {version('warrenmq')}\n"
 
 
 def test_help_tells_every_setting(capsys: Output) -> None:

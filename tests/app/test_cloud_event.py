@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warren.app.problems import Problem
-from warren.app.properties import read
+from warrenmq.app.problems import Problem
+from warrenmq.app.properties import read
 
 EVENT = {
     b"ce-specversion": b"1.0",

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from warren.app.config import DESCRIPTIONS, NAMES, Settings, load
-from warren.app.texts import HostFiles
-from warren.core.amount import Amount
-from warren.core.errors import ConfigError
+from warrenmq.app.config import DESCRIPTIONS, NAMES, Settings, load
+from warrenmq.app.texts import HostFiles
+from warrenmq.core.amount import Amount
+from warrenmq.core.errors import ConfigError
 
 
 def test_defaults_are_those_of_the_contract() -> None:

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from tests.app.conftest import GUEST, World
-from warren.app.cross_site import refuse_other_sites
-from warren.app.problems import Problem
+from warrenmq.app.cross_site import refuse_other_sites
+from warrenmq.app.problems import Problem
 
 FORM = {"hub.mode": "subscribe", "hub.topic": "a", "hub.callback": "http://a.example/"}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from warren.app.data_directory import held
-from warren.core.errors import ConfigError
-from warren.core.store.disk import RealDisk
+from warrenmq.app.data_directory import held
+from warrenmq.core.errors import ConfigError
+from warrenmq.core.store.disk import RealDisk
 
 
 def test_made_and_given_back(tmp_path: Path) -> None:

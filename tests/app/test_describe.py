@@ -7,13 +7,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from warren.app.describe import describe
-from warren.app.facets import FACETS
-from warren.app.paths import Target
-from warren.app.routes.endpoint import STYLESHEET
-from warren.app.routes.plain import STATIC
-from warren.hub.engine.port import ExchangeSpec, QueueInfo, QueueSpec
-from warren.hub.subscriptions.options import PARAMETERS
+from warrenmq.app.describe import describe
+from warrenmq.app.facets import FACETS
+from warrenmq.app.paths import Target
+from warrenmq.app.routes.endpoint import STYLESHEET
+from warrenmq.app.routes.plain import STATIC
+from warrenmq.hub.engine.port import ExchangeSpec, QueueInfo, QueueSpec
+from warrenmq.hub.subscriptions.options import PARAMETERS
 
 XSL = "{http://www.w3.org/1999/XSL/Transform}"
 TARGETS = [

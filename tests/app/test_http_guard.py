@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from warren.app import http_guard
-from warren.app.body import read_body
-from warren.app.http_server import HttpServer
-from warren.app.listen import listen, port_of
+from warrenmq.app import http_guard
+from warrenmq.app.body import read_body
+from warrenmq.app.http_server import HttpServer
+from warrenmq.app.listen import listen, port_of
 
 LIMIT = 100_000
 HOST = b"Host: hub\r\n"

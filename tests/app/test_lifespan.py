@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from warren.app.config import Settings
-from warren.app.lifespan import _limits
-from warren.core.broker import Limits
+from warrenmq.app.config import Settings
+from warrenmq.app.lifespan import _limits
+from warrenmq.core.broker import Limits
 
 
 def test_defaults_are_the_brokers() -> None:

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from warren.app import listen as module
-from warren.app.listen import listen, name_of, port_of
-from warren.core.errors import ConfigError
+from warrenmq.app import listen as module
+from warrenmq.app.listen import listen, name_of, port_of
+from warrenmq.core.errors import ConfigError
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.http import Callback
 from tests.support.server import WarrenServer
-from warren.app.main import LOG_FORMAT, OneLineFormatter
+from warrenmq.app.main import LOG_FORMAT, OneLineFormatter
 
 
 def formatted(message: str, *, error: BaseException | None = None) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.types import Scope
 
-from warren.app.nearness import RELAYING, Hosts, Nearness, counted_by, is_loopback, is_near
-from warren.app.origins import Origins
+from warrenmq.app.nearness import RELAYING, Hosts, Nearness, counted_by, is_loopback, is_near
+from warrenmq.app.origins import Origins
 
 
 def request(peer: str | None = "127.0.0.1", **fields: str) -> Scope:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.app.negotiation import choose
+from warrenmq.app.negotiation import choose
 
 OFFERED = ("text/xml", "application/json", "text/html")
 

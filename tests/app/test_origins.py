@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.app.origins import Origins
+from warrenmq.app.origins import Origins
 
 
 @pytest.mark.parametrize(

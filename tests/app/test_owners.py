@@ -9,9 +9,9 @@ from tests.support.http import Callback
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
 from tests.support.users import GUEST_HASH, guest_users
-from warren.app.owners import OwnerRights
-from warren.core.broker import Broker
-from warren.hub.requests import Resource
+from warrenmq.app.owners import OwnerRights
+from warrenmq.core.broker import Broker
+from warrenmq.hub.requests import Resource
 
 NEWS = Resource("/", "x", "news")
 INBOX = Resource("/", "q", "in")

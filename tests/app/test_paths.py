@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.app.paths import (
+from warrenmq.app.paths import (
     ApiPath,
     Place,
     Prefixes,
@@ -15,7 +15,7 @@ from warren.app.paths import (
     parse_place,
     parse_secret,
 )
-from warren.app.problems import Problem
+from warrenmq.app.problems import Problem
 
 
 @pytest.mark.parametrize(

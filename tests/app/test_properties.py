@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warren.app.problems import Problem
-from warren.app.properties import MAX_HOPS_SAID, read
+from warrenmq.app.problems import Problem
+from warrenmq.app.properties import MAX_HOPS_SAID, read
 
 
 def hops(*values: bytes, max_hops: int = 20) -> object:

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.process import kill
 from tests.support.server import WarrenServer, warren_command
-from warren.core.definitions.keys import queue_key
+from warrenmq.core.definitions.keys import queue_key
 
 LASTING = pika.BasicProperties(delivery_mode=2, headers={"n": 1})
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer, warren_command
-from warren.app.file_limit import ROOM
+from warrenmq.app.file_limit import ROOM
 
 FIELDS = "Host: localhost\r\nAuthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n"
 
@@ -180,7 +180,7 @@ def test_settings_reach_the_broker() -> None:
 
 def test_open_files_are_raised() -> None:
     code = (
-        "import resource;from warren.app.file_limit import raise_file_limit;"
+        "import resource;from warrenmq.app.file_limit import raise_file_limit;"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 256));"
         "print(raise_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))"
     )
@@ -203,7 +203,7 @@ def test_there_is_room_for_open_files_before_they_come() -> None:
 def test_nothing_heavy_is_imported_to_start() -> None:
     """They take longer than all the rest: what needs them imports them then."""
     code = (
-        "import sys;import warren.app.lifespan;"
+        "import sys;import warrenmq.app.lifespan;"
         "heavy = ('sqlalchemy', 'alembic', 'aiohttp', 'httpx', 'argon2', 're2');"
         "print(*[name for name in heavy if name in sys.modules])"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warren.app.problems import Problem
-from warren.app.strict_json import loads
+from warrenmq.app.problems import Problem
+from warrenmq.app.strict_json import loads
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from warren.app.texts import (
+from warrenmq.app.texts import (
     HostFiles,
     callback_networks,
     hosts,

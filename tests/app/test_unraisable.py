@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.certificates import Authority
-from warren.app.unraisable import log_unraisable_errors
-from warren.core.server.certificates import CertificateFiles, Certificates
+from warrenmq.app.unraisable import log_unraisable_errors
+from warrenmq.core.server.certificates import CertificateFiles, Certificates
 
 
 @pytest.fixture(autouse=True)

@@ -16,14 +16,14 @@ from tests.core.server.support import log_in
 from tests.support.amqp import make_broker, names, read
 from tests.support.certificates import Authority
 from tests.support.websocket import BINARY, client_frame
-from warren.app.http_server import HttpServer
-from warren.app.listen import listen, port_of
-from warren.app.nearness import Hosts
-from warren.app.origins import Origins
-from warren.app.websocket import Upgrades
-from warren.core.clock import SystemClock
-from warren.core.server.certificates import CertificateFiles, Certificates
-from warren.core.server.listener import Listener
+from warrenmq.app.http_server import HttpServer
+from warrenmq.app.listen import listen, port_of
+from warrenmq.app.nearness import Hosts
+from warrenmq.app.origins import Origins
+from warrenmq.app.websocket import Upgrades
+from warrenmq.core.clock import SystemClock
+from warrenmq.core.server.certificates import CertificateFiles, Certificates
+from warrenmq.core.server.listener import Listener
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 ACCEPT = b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="

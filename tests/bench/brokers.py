@@ -59,7 +59,7 @@ class Broker:
         """Product and version: of what is installed here, else as the broker announces them."""
         if self.name == "Warren":
             # It announces the RabbitMQ release that clients may take it for.
-            return f"Warren {metadata.version('warren')}"
+            return f"Warren {metadata.version('warrenmq')}"
         client = Client(self.address)
         _, announced = decode.field_table(client.start_payload[2:])
         client.close()

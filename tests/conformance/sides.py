@@ -16,10 +16,10 @@ from typing import Any
 import pamqp.frame
 
 from tests.support.users import guest_users
-from warren.core.auth import User, Users
-from warren.core.broker import Broker
-from warren.core.clock import ManualClock
-from warren.core.proto.connection import Connection
+from warrenmq.core.auth import User, Users
+from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.proto.connection import Connection
 
 from . import frames
 

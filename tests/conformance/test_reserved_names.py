@@ -13,7 +13,7 @@ from tests.core.life import Life
 from tests.support.http import Callback
 from tests.support.server import WarrenServer
 from tests.support.users import GUEST_HASH
-from warren.core.definitions.keeper import UserKeeper
+from warrenmq.core.definitions.keeper import UserKeeper
 
 from .raw import Channel, connect
 

@@ -20,7 +20,7 @@ from tests.support.http import Answer
 from tests.support.other_hub import CHALLENGE, Asked, OtherHub, json_feed
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
-from warren.hub.deliver.signature import METHODS, sign
+from warrenmq.hub.deliver.signature import METHODS, sign
 
 AUTH = ("guest", "guest")
 QUEUE = "got"

@@ -10,11 +10,11 @@ from time import monotonic
 from typing import Any
 
 from tests.support.amqp import Client, Reply, make_broker, take_turns
-from warren.core.block import Cold, Span
-from warren.core.clock import ManualClock
-from warren.core.queue.queue import Queue
-from warren.core.store.disk import RealDisk, RealFile
-from warren.core.store.log import DurableStore
+from warrenmq.core.block import Cold, Span
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.store.disk import RealDisk, RealFile
+from warrenmq.core.store.log import DurableStore
 
 PERSISTENT: Mapping[str, object] = {"delivery_mode": 2}
 TRANSIENT: Mapping[str, object] = {}

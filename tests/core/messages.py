@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from pamqp import body, commands, frame, header
 
-from warren.core.block import Block, ScatteredBlock, StridedBlock, WholeBlock, envelope
-from warren.core.wire.properties import PLAIN, Traits
+from warrenmq.core.block import Block, ScatteredBlock, StridedBlock, WholeBlock, envelope
+from warrenmq.core.wire.properties import PLAIN, Traits
 
 NO_PROPERTIES = b"\x00\x00"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warren.core.alarms import Alarms, Bounds, Reading
-from warren.core.block import Ledger
+from warrenmq.core.alarms import Alarms, Bounds, Reading
+from warrenmq.core.block import Ledger
 
 
 class Publisher:

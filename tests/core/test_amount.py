@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.core.amount import GIB, MIB, in_words, read_amount
+from warrenmq.core.amount import GIB, MIB, in_words, read_amount
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp import commands
 
-from warren.core.block import Block, Run, Span, envelope, split_envelope
-from warren.core.wire.properties import PLAIN
+from warrenmq.core.block import Block, Run, Span, envelope, split_envelope
+from warrenmq.core.wire.properties import PLAIN
 
 from .messages import Sent, scattered, strided, whole
 

@@ -17,12 +17,12 @@ from tests.support.amqp import (
     publish,
     take_turns,
 )  # fmt: skip
-from warren.core.block import Span
-from warren.core.broker import PUMP_MESSAGES, TURN_MESSAGES
-from warren.core.clock import ManualClock
-from warren.core.errors import ConnectionFault
-from warren.core.store.memory import LateStore
-from warren.core.store.port import QueueIdentity
+from warrenmq.core.block import Span
+from warrenmq.core.broker import PUMP_MESSAGES, TURN_MESSAGES
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.errors import ConnectionFault
+from warrenmq.core.store.memory import LateStore
+from warrenmq.core.store.port import QueueIdentity
 
 PERSISTENT = {"delivery_mode": 2}
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from warren.core.clock import ManualClock, SystemClock, behind_ms, wall_ms
+from warrenmq.core.clock import ManualClock, SystemClock, behind_ms, wall_ms
 
 
 def test_milliseconds_go_with_the_clock() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import publish
-from warren.core.queue.rules import Rules
+from warrenmq.core.queue.rules import Rules
 
 from .life import PERSISTENT, Life, numbered
 

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.amqp import Client, Reply, bodies, make_broker, names, publish, take_turns
-from warren.core import consumer_timeout
-from warren.core.broker import Broker, Limits
-from warren.core.clock import ManualClock
-from warren.core.consumer_timeout import LOOK_MIN_MS, MOMENTS_MAX, Marks
-from warren.core.queue.consumer import Consumer
-from warren.core.queue.queue import Queue
-from warren.core.queue.rules import Rules
-from warren.core.queue.unacked import Unacked
+from warrenmq.core import consumer_timeout
+from warrenmq.core.broker import Broker, Limits
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.consumer_timeout import LOOK_MIN_MS, MOMENTS_MAX, Marks
+from warrenmq.core.queue.consumer import Consumer
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.rules import Rules
+from warrenmq.core.queue.unacked import Unacked
 
 SERVER_MS = 60_000
 LOOK_MS = 6_000

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import Client, Reply, bodies, make_broker, names, publish, take_turns
-from warren.core.clock import ManualClock
+from warrenmq.core.clock import ManualClock
 
 DEDUPLICATES = {"x-message-deduplication": True}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.amqp import Client, make_broker
-from warren.core.broker import Broker
-from warren.core.vhosts import put_vhost
+from warrenmq.core.broker import Broker
+from warrenmq.core.vhosts import put_vhost
 
 
 @pytest.fixture

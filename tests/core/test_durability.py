@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import bodies, method, names, publish
-from warren.core.queue import queue
-from warren.core.store import log
-from warren.core.store.reader import Reader
+from warrenmq.core.queue import queue
+from warrenmq.core.store import log
+from warrenmq.core.store.reader import Reader
 
 from .life import PERSISTENT, TRANSIENT, Life, acks, numbered
 

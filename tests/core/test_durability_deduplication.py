@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import publish
-from warren.core.definitions.keys import is_fact
+from warrenmq.core.definitions.keys import is_fact
 
 from .life import Life, acks, numbered
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.support.amqp import Reply, publish
-from warren.core import slices
-from warren.core.store import compactor
+from warrenmq.core import slices
+from warrenmq.core.store import compactor
 
 from .life import Life
 

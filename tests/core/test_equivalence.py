@@ -5,15 +5,15 @@ from decimal import Decimal
 
 import pytest
 
-from warren.core.equivalence import (
+from warrenmq.core.equivalence import (
     check_equivalent,
     comparable,
     inequivalent_argument,
     shown,
     type_name,
 )
-from warren.core.errors import ChannelError
-from warren.core.model import FieldValue
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import FieldValue
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 

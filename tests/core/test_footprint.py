@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.conformance import frames
 from tests.support.amqp import Client, make_broker, method, publish
-from warren.core.footprint import (
+from warrenmq.core.footprint import (
     BINDING_BYTES,
     CHANNEL_BYTES,
     CONSUMER_BYTES,
@@ -13,7 +13,7 @@ from warren.core.footprint import (
     connection_bytes,
     shared_bytes,
 )
-from warren.core.store.memory import LateStore
+from warrenmq.core.store.memory import LateStore
 
 
 def test_each_object_of_a_connection_weighs() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from tests.core.definitions.support import new_broker, restarted
 from tests.support.amqp import Client, Reply, make_broker, method, names
-from warren.core.broker import Broker
-from warren.core.errors import ChannelError
-from warren.core.limits import VhostLimits
+from warrenmq.core.broker import Broker
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.limits import VhostLimits
 
 CONNECTIONS, CHANNELS, QUEUES = "max-connections", "max-channels", "max-queues"
 

@@ -8,13 +8,13 @@ import pytest
 
 from tests.support.amqp import Client, make_broker, take_turns
 from tests.support.amqp import publish as amqp_publish
-from warren.core.auth import User
-from warren.core.broker import Broker
-from warren.core.errors import ChannelError
-from warren.core.local import LocalDelivery, LocalPublish, LocalSession
-from warren.core.model import Message, Properties, Table
-from warren.core.queue.queue import Queue
-from warren.core.store.memory import LateStore
+from warrenmq.core.auth import User
+from warrenmq.core.broker import Broker
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.local import LocalDelivery, LocalPublish, LocalSession
+from warrenmq.core.model import Message, Properties, Table
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.store.memory import LateStore
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.support.users import guest_users
-from warren.core.broker import Broker
-from warren.core.local import LocalSession
-from warren.core.local_batch import BLOCK_BYTES, MAX_FRAMED_BYTES, LocalBatch, portions
-from warren.core.model import Message, Properties, Table
+from warrenmq.core.broker import Broker
+from warrenmq.core.local import LocalSession
+from warrenmq.core.local_batch import BLOCK_BYTES, MAX_FRAMED_BYTES, LocalBatch, portions
+from warrenmq.core.model import Message, Properties, Table
 
 PROPERTIES = Properties(content_type="text/plain", delivery_mode=2, headers={"a": "b"})
 LONG = b"l" * (MAX_FRAMED_BYTES + 1)

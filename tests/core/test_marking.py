@@ -10,9 +10,9 @@ import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import Client, Reply, publish
-from warren.core.auth import User
-from warren.core.local import LocalPublish
-from warren.core.model import Properties
+from warrenmq.core.auth import User
+from warrenmq.core.local import LocalPublish
+from warrenmq.core.model import Properties
 
 
 @pytest.fixture

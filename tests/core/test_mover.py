@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import Client, Reply, bodies, make_broker, method, publish, take_turns
-from warren.core.block import Span
-from warren.core.clock import ManualClock
-from warren.core.deduplication import HEADER
-from warren.core.mover import AHEAD_BLOCKS, MOVES_PER_TURN
-from warren.core.policy.merge import effective_rules
-from warren.core.store.memory import LateStore
-from warren.core.store.port import QueueIdentity
+from warrenmq.core.block import Span
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.deduplication import HEADER
+from warrenmq.core.mover import AHEAD_BLOCKS, MOVES_PER_TURN
+from warrenmq.core.policy.merge import effective_rules
+from warrenmq.core.store.memory import LateStore
+from warrenmq.core.store.port import QueueIdentity
 
 
 @pytest.fixture

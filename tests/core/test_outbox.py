@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.amqp import Client, make_broker
-from warren.core.block import envelope
-from warren.core.model import Properties
-from warren.core.outbox import Copy, Outbox
-from warren.core.queue.queue import Queue
-from warren.core.wire import properties as wire
+from warrenmq.core.block import envelope
+from warrenmq.core.model import Properties
+from warrenmq.core.outbox import Copy, Outbox
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.wire import properties as wire
 
 QUEUES = ("a", "b", "refusing", "blind")
 COPIES = st.lists(

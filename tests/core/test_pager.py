@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.amqp import bodies, publish
-from warren.core import block, pager, slices
-from warren.core.alarms import Bounds
-from warren.core.block import Span
-from warren.core.queue.ready import STEP_SPANS
+from warrenmq.core import block, pager, slices
+from warrenmq.core.alarms import Bounds
+from warrenmq.core.block import Span
+from warrenmq.core.queue.ready import STEP_SPANS
 
 from .life import PERSISTENT, TRANSIENT, Life
 

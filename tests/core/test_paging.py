@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.amqp import bodies, method, publish
-from warren.core.block import Block, Cold, Run, Span
-from warren.core.model import Table
-from warren.core.queue.queue import Queue
-from warren.core.store.pages import CHUNK_BYTES
+from warrenmq.core.block import Block, Cold, Run, Span
+from warrenmq.core.model import Table
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.store.pages import CHUNK_BYTES
 
 from .life import PERSISTENT, TRANSIENT, Life, numbered
 
@@ -524,7 +524,7 @@ def test_transient_messages_can_be_purged_and_requeued(transient: Life) -> None:
 def test_overflow_files_are_closed_when_nothing_in_them_is_wanted(
     transient: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warren.core.store.overflow.FILE_BYTES", 500)
+    monkeypatch.setattr("warrenmq.core.store.overflow.FILE_BYTES", 500)
     for first in range(100, 900, 100):
         fill(transient, 100, "t", first=first, transient=True)
         transient.page_out("t", transient=True)

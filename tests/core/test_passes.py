@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.core import passes as module
-from warren.core.passes import WINDOW, passes
-from warren.core.route.persistence import Wanted
+from warrenmq.core import passes as module
+from warrenmq.core.passes import WINDOW, passes
+from warrenmq.core.route.persistence import Wanted
 
 
 def taken(wanted: Wanted, first: int, matches: list[bool]) -> tuple[list[int], int]:

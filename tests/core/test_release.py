@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import Client, Reply, bodies, make_broker, names, publish, take_turns
-from warren.core.clock import ManualClock
-from warren.core.queue.delay import RELEASES_AT_ONCE, DelayQueue
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.queue.delay import RELEASES_AT_ONCE, DelayQueue
 
 DAY_MS = 86_400_000
 

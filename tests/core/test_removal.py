@@ -11,11 +11,11 @@ import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import method
-from warren.core import slices
-from warren.core.slices import STEPS_A_TURN
-from warren.core.store import pages
-from warren.core.store.part import Part
-from warren.core.store.settling import Settling
+from warrenmq.core import slices
+from warrenmq.core.slices import STEPS_A_TURN
+from warrenmq.core.store import pages
+from warrenmq.core.store.part import Part
+from warrenmq.core.store.settling import Settling
 
 COUNT = 2 * STEPS_A_TURN * max(slices.RELEASED_AT_ONCE, pages.DISCARDED_AT_ONCE)
 

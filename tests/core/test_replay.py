@@ -11,9 +11,9 @@ import pytest
 from tests.conformance import frames
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import Client, Reply, make_broker, publish, take_turns
-from warren.core.alarms import Bounds, Reading
-from warren.core.queue.retained import RetainedQueue
-from warren.core.store.memory import LateStore
+from warrenmq.core.alarms import Bounds, Reading
+from warrenmq.core.queue.retained import RetainedQueue
+from warrenmq.core.store.memory import LateStore
 
 TEN = numbered(10, 1)
 

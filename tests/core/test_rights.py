@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.users import guest_users
-from warren.core.auth import User
-from warren.core.model import Table
-from warren.core.rights import at_topics, to_declare
+from warrenmq.core.auth import User
+from warrenmq.core.model import Table
+from warrenmq.core.rights import at_topics, to_declare
 
 
 @pytest.fixture

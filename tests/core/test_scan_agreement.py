@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 
 from tests.conformance import frames
 from tests.support.amqp import Client, Reply, make_broker, method, publish, read, split, take_turns
-from warren.core.clock import ManualClock
-from warren.core.proto.connection import State
-from warren.core.proto.intake import ADDRESSES_MAX
-from warren.core.route import at_random
-from warren.core.store.memory import LateStore
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.proto.connection import State
+from warrenmq.core.proto.intake import ADDRESSES_MAX
+from warrenmq.core.route import at_random
+from warrenmq.core.store.memory import LateStore
 
 READER_CHANNEL = 5
 OPENED_OR_CLOSED = frozenset(

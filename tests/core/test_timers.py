@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.core.timers import Timers
+from warrenmq.core.timers import Timers
 
 
 def test_nothing_to_do() -> None:

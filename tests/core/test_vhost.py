@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import make_broker, take_turns
-from warren.core.block import Run, Span, WholeBlock, envelope
-from warren.core.clock import ManualClock
-from warren.core.errors import ChannelError
-from warren.core.model import Table
-from warren.core.queue.consumer import Consumer
-from warren.core.queue.queue import Queue
-from warren.core.route.exchange import Exchange
-from warren.core.vhost import REPLY_PREFIX, VirtualHost, check_name
-from warren.core.wire.properties import PLAIN
+from warrenmq.core.block import Run, Span, WholeBlock, envelope
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import Table
+from warrenmq.core.queue.consumer import Consumer
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.route.exchange import Exchange
+from warrenmq.core.vhost import REPLY_PREFIX, VirtualHost, check_name
+from warrenmq.core.wire.properties import PLAIN
 
 
 class Session:

@@ -11,14 +11,14 @@ from tests.conformance import frames
 from tests.core.definitions.support import NotingStore, new_broker, restarted
 from tests.core.life import PERSISTENT, Life
 from tests.support.amqp import Client, MemoryTransport, method, names, read, take_turns
-from warren.core.broker import Broker
-from warren.core.definitions.kinds import PolicyDefinition
-from warren.core.errors import ChannelError
-from warren.core.local import LocalSession
-from warren.core.proto.connection import Connection
-from warren.core.slices import STEPS_A_TURN
-from warren.core.vhost import DROP_STEPS
-from warren.core.vhosts import delete_vhost, put_vhost
+from warrenmq.core.broker import Broker
+from warrenmq.core.definitions.kinds import PolicyDefinition
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.local import LocalSession
+from warrenmq.core.proto.connection import Connection
+from warrenmq.core.slices import STEPS_A_TURN
+from warrenmq.core.vhost import DROP_STEPS
+from warrenmq.core.vhosts import delete_vhost, put_vhost
 
 
 @pytest.fixture

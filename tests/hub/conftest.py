@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.users import guest_users
-from warren.core.broker import Broker
-from warren.core.server.listener import Listener
-from warren.hub.engine.embedded import EmbeddedEngine
-from warren.hub.engine.port import ExchangeSpec, QueueSpec
-from warren.hub.keys.seal import Sealer
-from warren.hub.service import KEY_NAME
-from warren.hub.workers.pool import Workers
+from warrenmq.core.broker import Broker
+from warrenmq.core.server.listener import Listener
+from warrenmq.hub.engine.embedded import EmbeddedEngine
+from warrenmq.hub.engine.port import ExchangeSpec, QueueSpec
+from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.service import KEY_NAME
+from warrenmq.hub.workers.pool import Workers
 
 from .support import House
 

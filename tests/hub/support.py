@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.http import Callback, Request
-from warren.core.clock import Clock
-from warren.core.model import Properties, Table
-from warren.hub.engine.port import Delivery, Engine, Outcome
-from warren.hub.keys.seal import Sealer
-from warren.hub.requests import Resource, SubscribeRequest
-from warren.hub.rights import Rights
-from warren.hub.service import KEY_NAME, Hub
-from warren.hub.settings import HubSettings
+from warrenmq.core.clock import Clock
+from warrenmq.core.model import Properties, Table
+from warrenmq.hub.engine.port import Delivery, Engine, Outcome
+from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.requests import Resource, SubscribeRequest
+from warrenmq.hub.rights import Rights
+from warrenmq.hub.service import KEY_NAME, Hub
+from warrenmq.hub.settings import HubSettings
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 BASE_URL = "http://127.0.0.1:15672"

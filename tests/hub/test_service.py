@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.support.http import Answer, Callback
-from warren.hub.errors import (
+from warrenmq.hub.errors import (
     BadRequest,
     CallbackRefused,
     NotSubscribed,
     SourceMissing,
     VerificationFailed,
 )
-from warren.hub.requests import Resource
+from warrenmq.hub.requests import Resource
 
 from .support import INBOX, NEWS, House, deliveries, request, until
 

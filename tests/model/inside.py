@@ -10,8 +10,8 @@ from shutil import rmtree
 
 from tests.core.life import Life
 from tests.support.amqp import Client, Reply, method, take_turns
-from warren.core.definitions.kinds import PolicyDefinition
-from warren.core.route.at_random import chance
+from warrenmq.core.definitions.kinds import PolicyDefinition
+from warrenmq.core.route.at_random import chance
 
 from .compare import Came
 from .operations import WRITTEN_MS, Advance, Call, Drop, Operation, Policy, Publishes, Restart, Seat

@@ -21,11 +21,11 @@ from pamqp.commands import Basic
 
 from tests.conformance import frames
 from tests.support.users import guest_users
-from warren.core.auth import User
-from warren.core.broker import Broker, Limits
-from warren.core.clock import ManualClock
-from warren.core.proto.connection import Connection
-from warren.core.store.port import Store
+from warrenmq.core.auth import User
+from warrenmq.core.broker import Broker, Limits
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.proto.connection import Connection
+from warrenmq.core.store.port import Store
 
 MAX_TURNS = 100_000
 FRAME_MAX = 131_072

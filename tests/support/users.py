@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from warren.core.auth import Users
+from warrenmq.core.auth import Users
 
 GUEST_HASH = (
     "$argon2id$v=19$m=8,t=1,p=1$5rbLTwiFzVdyIU9CwjY8FQ$tXDfbAY2IgzKeWTMC/X9kY/lme0uQEoquT3JGOdsHSw"

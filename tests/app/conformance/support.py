@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from warren.app.conformance.options import Options
-from warren.app.conformance.runner import run
-from warren.app.conformance.verdicts import Result
+from warrenmq.app.conformance.options import Options
+from warrenmq.app.conformance.runner import run
+from warrenmq.app.conformance.verdicts import Result
 
 from .wrong_hub import WrongHub
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.support.http import Answer, Callback
 from tests.support.ports import free_port
-from warren.app.conformance.client import HubClient
-from warren.app.conformance.options import Options
-from warren.app.conformance.transcript import Transcript
-from warren.app.conformance.verdicts import Failed
+from warrenmq.app.conformance.client import HubClient
+from warrenmq.app.conformance.options import Options
+from warrenmq.app.conformance.transcript import Transcript
+from warrenmq.app.conformance.verdicts import Failed
 
 
 @pytest.mark.parametrize("status", [307, 308])

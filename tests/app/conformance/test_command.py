@@ -13,9 +13,9 @@ import pytest
 
 from tests.support.http import Answer, Callback
 from tests.support.ports import free_port
-from warren.app.cli import run
-from warren.app.conformance.command import read_numbers
-from warren.core.errors import ConfigError
+from warrenmq.app.cli import run
+from warrenmq.app.conformance.command import read_numbers
+from warrenmq.core.errors import ConfigError
 
 from .wrong_hub import WrongHub
 

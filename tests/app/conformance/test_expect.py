@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from multidict import CIMultiDict, MultiDict
 
-from warren.app.conformance.callback import Callback
-from warren.app.conformance.exchange import Request
-from warren.app.conformance.expect import (
+from warrenmq.app.conformance.callback import Callback
+from warrenmq.app.conformance.exchange import Request
+from warrenmq.app.conformance.expect import (
     check_delivery,
     check_links,
     check_signature,
@@ -19,9 +19,9 @@ from warren.app.conformance.expect import (
     lease_of,
     normal,
 )
-from warren.app.conformance.topic import Topic
-from warren.app.conformance.transcript import Transcript
-from warren.app.conformance.verdicts import Failed
+from warrenmq.app.conformance.topic import Topic
+from warrenmq.app.conformance.transcript import Transcript
+from warrenmq.app.conformance.verdicts import Failed
 
 HUB = "http://hub.example/"
 URL = "http://me.example/topic/1"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warren.app.conformance.registry import all_checks
-from warren.app.conformance.verdicts import Level, Verdict
+from warrenmq.app.conformance.registry import all_checks
+from warrenmq.app.conformance.verdicts import Level, Verdict
 
 from .support import check
 

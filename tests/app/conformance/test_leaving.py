@@ -7,9 +7,9 @@ import pytest
 
 from tests.hub.support import until
 from tests.support.server import WarrenServer
-from warren.app.conformance.options import Options
-from warren.app.conformance.runner import run
-from warren.app.conformance.verdicts import Verdict
+from warrenmq.app.conformance.options import Options
+from warrenmq.app.conformance.runner import run
+from warrenmq.app.conformance.verdicts import Verdict
 
 from .support import QUICK
 from .wrong_hub import WrongHub

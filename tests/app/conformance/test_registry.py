@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from warren.app.conformance.registry import all_checks, check
-from warren.app.conformance.stage import Stage
-from warren.app.conformance.verdicts import Level
+from warrenmq.app.conformance.registry import all_checks, check
+from warrenmq.app.conformance.stage import Stage
+from warrenmq.app.conformance.verdicts import Level
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "websub.md"
 

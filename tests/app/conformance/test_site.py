@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from warren.app.conformance.callback import always
-from warren.app.conformance.exchange import Answer
-from warren.app.conformance.options import Options
-from warren.app.conformance.site import Site
-from warren.app.conformance.transcript import Transcript
-from warren.app.conformance.verdicts import Unusable
+from warrenmq.app.conformance.callback import always
+from warrenmq.app.conformance.exchange import Answer
+from warrenmq.app.conformance.options import Options
+from warrenmq.app.conformance.site import Site
+from warrenmq.app.conformance.transcript import Transcript
+from warrenmq.app.conformance.verdicts import Unusable
 
 HUB = "http://hub.example/"
 

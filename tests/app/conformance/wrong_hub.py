@@ -19,7 +19,7 @@ import httpx
 from aiohttp import web
 
 from tests.support.ports import free_port
-from warren.app.conformance.expect import normal
+from warrenmq.app.conformance.expect import normal
 
 from .wrong_sending import Sending, Subscriber
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from warren.app.conformance.expect import normal
+from warrenmq.app.conformance.expect import normal
 
 TRIES = 3
 PAUSE_S = 0.2

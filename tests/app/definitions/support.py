@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from tests.support.users import GUEST_HASH
-from warren.app.definitions.document import parse
-from warren.app.definitions.export import exported
-from warren.app.definitions.merge import merged
-from warren.core.definitions.kinds import (
+from warrenmq.app.definitions.document import parse
+from warrenmq.app.definitions.export import exported
+from warrenmq.app.definitions.merge import merged
+from warrenmq.core.definitions.kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,

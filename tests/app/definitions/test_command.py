@@ -14,8 +14,8 @@ import pika.exceptions
 import pytest
 
 from tests.support.server import WarrenServer, warren_command
-from warren.core.definitions.kinds import BindingDefinition
-from warren.core.store.offline import open_offline
+from warrenmq.core.definitions.kinds import BindingDefinition
+from warrenmq.core.store.offline import open_offline
 
 
 def definitions(

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.core.definitions.support import NotingStore, restarted
 from tests.core.wire.support import TABLES
 from tests.support.users import GUEST_HASH
-from warren.core.auth import Users, hashes
-from warren.core.definitions.decode import decode
-from warren.core.definitions.facts import DeliveryCounts, Facts
-from warren.core.definitions.keys import queue_key, user_key
-from warren.core.definitions.kinds import (
+from warrenmq.core.auth import Users, hashes
+from warrenmq.core.definitions.decode import decode
+from warrenmq.core.definitions.facts import DeliveryCounts, Facts
+from warrenmq.core.definitions.keys import queue_key, user_key
+from warrenmq.core.definitions.kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,
@@ -29,9 +29,9 @@ from warren.core.definitions.kinds import (
     VhostDefinition,
     VhostLimitsDefinition,
 )
-from warren.core.errors import ConfigError
-from warren.core.queue.registry import INNER_MARK
-from warren.hub.engine.own import delay
+from warrenmq.core.errors import ConfigError
+from warrenmq.core.queue.registry import INNER_MARK
+from warrenmq.hub.engine.own import delay
 
 from .support import ALL, QUEUE, Kept, document, gone, imported, kept
 

@@ -13,8 +13,8 @@ from tests.core.definitions.support import NotingStore, restarted
 from tests.support import rabbitmq
 from tests.support.rabbitmq import RabbitMQServer
 from tests.support.users import GUEST_HASH
-from warren.app.definitions.export import exported
-from warren.core.definitions.kinds import UserDefinition
+from warrenmq.app.definitions.export import exported
+from warrenmq.core.definitions.kinds import UserDefinition
 
 from .support import Kept, document, imported
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.core.definitions.support import NotingStore, restarted
-from warren.core.auth import hashes, imported
-from warren.core.broker import Broker
+from warrenmq.core.auth import hashes, imported
+from warrenmq.core.broker import Broker
 
 from .support import document
 from .support import imported as merged

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 
 from tests.core.wire.support import TABLES
-from warren.app.definitions.values import table_from_json, table_to_json
-from warren.core.definitions.fields import arguments
-from warren.core.model import FieldValue, Table
+from warrenmq.app.definitions.values import table_from_json, table_to_json
+from warrenmq.core.definitions.fields import arguments
+from warrenmq.core.model import FieldValue, Table
 
 
 def through_a_file(table: Table) -> Table:

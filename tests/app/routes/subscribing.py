@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from warren.hub.requests import Kind, Resource, SubscribeRequest
+from warrenmq.hub.requests import Kind, Resource, SubscribeRequest
 
 SECRET = "never-to-be-seen"
 PASSWORD = b64encode(b"user:never-seen-either").decode()

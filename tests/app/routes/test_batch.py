@@ -10,7 +10,7 @@ import pytest
 
 from tests.app.conftest import World
 from tests.app.support import problem
-from warren.app.routes import batch
+from warrenmq.app.routes import batch
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 EVENTS = {"Content-Type": "application/cloudevents-batch+json; charset=utf-8"}

@@ -11,13 +11,13 @@ import pytest
 
 from tests.app.conftest import LIMIT, World
 from tests.app.support import problem
-from warren.core.clock import ManualClock
-from warren.hub.capabilities.capabilities import Capabilities
-from warren.hub.keys.seal import Sealer
-from warren.hub.requests import Resource
-from warren.hub.rights import EverybodyMay
-from warren.hub.storage.storage import Storage
-from warren.hub.tasks import Tasks
+from warrenmq.core.clock import ManualClock
+from warrenmq.hub.capabilities.capabilities import Capabilities
+from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.rights import EverybodyMay
+from warrenmq.hub.storage.storage import Storage
+from warrenmq.hub.tasks import Tasks
 
 INBOX = Resource("/", "q", "tony.in")
 NEWS = Resource("/", "x", "tony.news")

@@ -10,9 +10,9 @@ import pytest
 
 from tests.app.conftest import World
 from tests.app.support import problem
-from warren.core.model import Table
-from warren.hub.engine.port import ExchangeSpec, QueueSpec
-from warren.hub.settings import HubSettings
+from warrenmq.core.model import Table
+from warrenmq.hub.engine.port import ExchangeSpec, QueueSpec
+from warrenmq.hub.settings import HubSettings
 
 
 async def exchange(world: World, name: str, vhost: str = "/") -> ExchangeSpec:

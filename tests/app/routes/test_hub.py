@@ -15,13 +15,13 @@ import pytest
 from tests.app.conftest import GUEST, World
 from tests.hub.support import until
 from tests.support.http import Answer, Callback
-from warren.app.routes.ping import content_type_of
-from warren.core.model import Properties
-from warren.core.server.listener import Listener
-from warren.hub.requests import Resource
-from warren.hub.service import Hub
-from warren.hub.settings import HubSettings
-from warren.hub.topics.names import CONTENT, ENTRIES
+from warrenmq.app.routes.ping import content_type_of
+from warrenmq.core.model import Properties
+from warrenmq.core.server.listener import Listener
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.service import Hub
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.topics.names import CONTENT, ENTRIES
 
 NEWS_URL = "http://hub/endpoint/x/news?hub.topic=eu.%23"
 FEED = "http://127.0.0.1:1/feed.xml"  # where nobody listens

@@ -7,9 +7,9 @@ import pytest
 
 from tests.app.conftest import World
 from tests.app.support import problem
-from warren.app.paths import PLACES, SECRET_PLACES
-from warren.app.routes.api.table import TABLES
-from warren.hub.subscriptions.options import PARAMETERS
+from warrenmq.app.paths import PLACES, SECRET_PLACES
+from warrenmq.app.routes.api.table import TABLES
+from warrenmq.hub.subscriptions.options import PARAMETERS
 
 
 @pytest.mark.parametrize("prefix", ["", "/rabbithub", "/a/base"])

@@ -13,12 +13,12 @@ from starlette.requests import ClientDisconnect
 from tests.app.conftest import LIMIT, World
 from tests.app.support import problem
 from tests.core.server.support import until
-from warren.app.authentication import Authenticator
-from warren.core.alarms import Bounds, Reading
-from warren.core.model import PROPERTY_NAMES, Properties
-from warren.core.store.memory import LateStore
-from warren.core.vhosts import delete_vhost
-from warren.hub.engine.embedded import EmbeddedEngine
+from warrenmq.app.authentication import Authenticator
+from warrenmq.core.alarms import Bounds, Reading
+from warrenmq.core.model import PROPERTY_NAMES, Properties
+from warrenmq.core.store.memory import LateStore
+from warrenmq.core.vhosts import delete_vhost
+from warrenmq.hub.engine.embedded import EmbeddedEngine
 
 
 @pytest.fixture(autouse=True)
@@ -330,7 +330,7 @@ class TestOutcome:
     async def test_those_who_wait_for_the_disk_are_bounded(
         self, world: World, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("warren.app.routes.publish.MAX_WAITING", 2)
+        monkeypatch.setattr("warrenmq.app.routes.publish.MAX_WAITING", 2)
         store = LateStore()
         monkeypatch.setattr(world.broker, "store", store)
         store.on_commit(world.broker._committed)
@@ -536,8 +536,8 @@ async def test_repeats_ask_nobody(
         raise AssertionError("the user was verified again")
 
     monkeypatch.setattr(Authenticator, "user", asked)
-    monkeypatch.setattr("warren.app.routes.publish.read", asked)
-    monkeypatch.setattr("warren.app.routes.publish.require_vhost", asked)
+    monkeypatch.setattr("warrenmq.app.routes.publish.read", asked)
+    monkeypatch.setattr("warrenmq.app.routes.publish.require_vhost", asked)
     response = await http.post("/endpoint/x/news?hub.topic=a", headers={"X-Amqp-Type": "t"})
     assert response.status_code == 202
     assert [message.properties.type for message in await world.messages("in")] == ["t", "t"]
@@ -546,7 +546,7 @@ async def test_repeats_ask_nobody(
 async def test_plans_are_bounded(
     http: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warren.app.routes.publish.MAX_PLANS", 3)
+    monkeypatch.setattr("warrenmq.app.routes.publish.MAX_PLANS", 3)
     application = http._transport.app  # type: ignore[attr-defined]
     for number in range(10):
         await http.post(f"/endpoint/q/in?amqp.message_id={number}")

@@ -10,9 +10,9 @@ import pytest
 
 from tests.app.conftest import World
 from tests.app.support import problem
-from warren.hub.errors import CallbackRefused, SourceMissing, VerificationFailed
-from warren.hub.requests import Resource, SubscribeRequest
-from warren.hub.subscriptions.options import PARAMETERS
+from warrenmq.hub.errors import CallbackRefused, SourceMissing, VerificationFailed
+from warrenmq.hub.requests import Resource, SubscribeRequest
+from warrenmq.hub.subscriptions.options import PARAMETERS
 
 FORM = {
     "hub.mode": "subscribe",

@@ -18,11 +18,11 @@ from tests.app.routes.subscribing import KEYS, PASSWORD, SECRET, entry, listed, 
 from tests.app.support import problem
 from tests.hub.support import until
 from tests.support.http import Answer, Callback
-from warren.app import listing, subscription_batch
-from warren.app.subscription_entry import READ, TOLD
-from warren.hub.service import Hub
-from warren.hub.settings import HubSettings
-from warren.hub.topics.names import CONTENT, topic_key
+from warrenmq.app import listing, subscription_batch
+from warrenmq.app.subscription_entry import READ, TOLD
+from warrenmq.hub.service import Hub
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.topics.names import CONTENT, topic_key
 
 DAY_S = 86_400
 OF_OTHERS = {"resource_type": "exchange", "resource_name": CONTENT}

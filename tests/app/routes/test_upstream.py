@@ -15,9 +15,9 @@ from tests.app.conftest import LIMIT, World
 from tests.app.support import problem
 from tests.hub.support import until
 from tests.support.other_hub import OtherHub
-from warren.hub.deliver.signature import sign
-from warren.hub.service import Hub
-from warren.hub.upstream.upstream import Lines, Status, Upstream, Wish
+from warrenmq.hub.deliver.signature import sign
+from warrenmq.hub.service import Hub
+from warrenmq.hub.upstream.upstream import Lines, Status, Upstream, Wish
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ async def test_limits_are_those_of_endpoint(line: Line, other: OtherHub) -> None
 async def test_a_long_body_is_checked_off_the_loop(
     line: Line, other: OtherHub, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr("warren.app.routes.upstream.HASHED_AT_ONCE_BYTES", 1)
+    monkeypatch.setattr("warrenmq.app.routes.upstream.HASHED_AT_ONCE_BYTES", 1)
     await line.open(other)
     for _ in range(2):
         assert (await line.post(b"x" * size, webhook_id="msg_1")).status_code == 202

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.users import guest_users
-from warren.core.auth import User, Users, hashes
+from warrenmq.core.auth import User, Users, hashes
 
 
 class Clock:

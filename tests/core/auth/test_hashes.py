@@ -7,8 +7,8 @@ import hashlib
 
 import pytest
 
-from warren.core.auth import AuthError, exported, hashed, hashes, imported
-from warren.core.auth.hashes import MD5, NOBODY_HASH, SHA256, SHA512, is_foreign, matches
+from warrenmq.core.auth import AuthError, exported, hashed, hashes, imported
+from warrenmq.core.auth.hashes import MD5, NOBODY_HASH, SHA256, SHA512, is_foreign, matches
 
 # What RabbitMQ 3.10.8 made of the password `secret`.
 OF_RABBITMQ = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warren.core.auth import AuthError
-from warren.core.auth.patterns import matcher, topic_matcher
+from warrenmq.core.auth import AuthError
+from warrenmq.core.auth.patterns import matcher, topic_matcher
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warren.core.auth import Throttle, throttle
-from warren.core.auth.throttle import network
+from warrenmq.core.auth import Throttle, throttle
+from warrenmq.core.auth.throttle import network
 
 from .conftest import Clock
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warren.core.auth import AuthError, User, Users, permissions, user
-from warren.core.errors import ChannelError
+from warrenmq.core.auth import AuthError, User, Users, permissions, user
+from warrenmq.core.errors import ChannelError
 
 
 class TestPermissions:

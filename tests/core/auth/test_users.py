@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from warren.core.auth import (
+from warrenmq.core.auth import (
     AuthError,
     LastAdministrator,
     Permissions,
@@ -19,8 +19,8 @@ from warren.core.auth import (
     hashes,
     imported,
 )
-from warren.core.auth.hashes import SHA256
-from warren.core.errors import ChannelError
+from warrenmq.core.auth.hashes import SHA256
+from warrenmq.core.errors import ChannelError
 
 from .conftest import Clock
 from .test_hashes import OF_RABBITMQ

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tests.core.wire.support import TABLES
 from tests.support.users import GUEST_HASH
-from warren.core.auth import Users
-from warren.core.broker import Broker
-from warren.core.clock import ManualClock
-from warren.core.definitions.kinds import (
+from warrenmq.core.auth import Users
+from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.definitions.kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,
@@ -26,8 +26,8 @@ from warren.core.definitions.kinds import (
     VhostDefinition,
     VhostLimitsDefinition,
 )
-from warren.core.equivalence import comparable
-from warren.core.store.memory import MemoryStore
+from warrenmq.core.equivalence import comparable
+from warrenmq.core.store.memory import MemoryStore
 
 TEXTS = st.text(max_size=20)
 IDS = st.integers(0, 2**63 - 1)

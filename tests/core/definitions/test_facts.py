@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.amqp import Client
-from warren.core.auth import Users
-from warren.core.broker import Broker
-from warren.core.definitions.facts import (
+from warrenmq.core.auth import Users
+from warrenmq.core.broker import Broker
+from warrenmq.core.definitions.facts import (
     DeduplicationIds,
     DeliveryCounts,
     Facts,
@@ -17,8 +17,8 @@ from warren.core.definitions.facts import (
     exchange_owner,
     queue_owner,
 )
-from warren.core.definitions.keys import FACTS, Kind, is_fact
-from warren.core.definitions.kinds import VERSION
+from warrenmq.core.definitions.keys import FACTS, Kind, is_fact
+from warrenmq.core.definitions.kinds import VERSION
 
 from .support import NotingStore, made, new_broker, restarted
 

@@ -10,14 +10,14 @@ import pytest
 
 from tests.core.life import Life
 from tests.support.amqp import Client
-from warren.core.auth import Users
-from warren.core.broker import Broker
-from warren.core.clock import ManualClock
-from warren.core.definitions.facts import DeliveryCounts
-from warren.core.definitions.keys import Kind
-from warren.core.definitions.kinds import ExchangeDefinition, QueueDefinition
-from warren.core.queue.queue import Queue
-from warren.core.queue.registry import INNER_MARK, inner_name
+from warrenmq.core.auth import Users
+from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.definitions.facts import DeliveryCounts
+from warrenmq.core.definitions.keys import Kind
+from warrenmq.core.definitions.kinds import ExchangeDefinition, QueueDefinition
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.registry import INNER_MARK, inner_name
 
 from .support import NotingStore, made, new_broker, restarted
 

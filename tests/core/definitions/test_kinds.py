@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.wire.support import TABLES
-from warren.core.definitions.decode import BadDefinition, decode
-from warren.core.definitions.fields import MAX_TEXT_BYTES, Reader, arguments, text
-from warren.core.definitions.keys import Kind
-from warren.core.definitions.kinds import (
+from warrenmq.core.definitions.decode import BadDefinition, decode
+from warrenmq.core.definitions.fields import MAX_TEXT_BYTES, Reader, arguments, text
+from warrenmq.core.definitions.keys import Kind
+from warrenmq.core.definitions.kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,
@@ -28,9 +28,9 @@ from warren.core.definitions.kinds import (
     VhostLimitsDefinition,
     described,
 )
-from warren.core.equivalence import comparable
-from warren.core.model import FieldValue, Table
-from warren.core.wire.tables import decode_table
+from warrenmq.core.equivalence import comparable
+from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.wire.tables import decode_table
 
 from .support import DEFINITIONS
 

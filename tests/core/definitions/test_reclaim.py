@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.core.life import Life
-from warren.core.definitions.keys import queue_key
-from warren.core.definitions.kinds import ExchangeDefinition
-from warren.core.definitions.reclaim import Named, reclaim
-from warren.core.model import Table
+from warrenmq.core.definitions.keys import queue_key
+from warrenmq.core.definitions.kinds import ExchangeDefinition
+from warrenmq.core.definitions.reclaim import Named, reclaim
+from warrenmq.core.model import Table
 
 LONG = "hub." + "\N{SNOWMAN}" * 83
 BINDINGS = [

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.conformance import frames
 from tests.core.wire.support import TABLES
 from tests.support.amqp import Client, take_turns
-from warren.core.auth import AuthError, Permissions, Users, hashes
-from warren.core.broker import Broker
-from warren.core.clock import ManualClock
-from warren.core.definitions.decode import BadDefinition
-from warren.core.definitions.kinds import (
+from warrenmq.core.auth import AuthError, Permissions, Users, hashes
+from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.definitions.decode import BadDefinition
+from warrenmq.core.definitions.kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,
@@ -31,9 +31,9 @@ from warren.core.definitions.kinds import (
     VhostDefinition,
     VhostLimitsDefinition,
 )
-from warren.core.errors import ChannelError
-from warren.core.vhost import VirtualHost
-from warren.core.vhosts import put_vhost
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.vhost import VirtualHost
+from warrenmq.core.vhosts import put_vhost
 
 from .support import NotingStore, made, new_broker, restarted, seen
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.support.amqp import take_turns
-from warren.core.broker import Broker
-from warren.core.definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
-from warren.core.model import FieldValue
-from warren.core.policy.policies import Policies
+from warrenmq.core.broker import Broker
+from warrenmq.core.definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
+from warrenmq.core.model import FieldValue
+from warrenmq.core.policy.policies import Policies
 
 
 def policies(broker: Broker) -> Policies:

@@ -8,9 +8,9 @@ import pytest
 
 from tests.core.life import Life
 from tests.support.amqp import Client, make_broker, take_turns
-from warren.core.broker import Broker
-from warren.core.clock import ManualClock
-from warren.core.route.registry import exchange_types
+from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.route.registry import exchange_types
 
 from .support import clear, policies, put
 

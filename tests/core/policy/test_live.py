@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import Client, bodies, make_broker, names, take_turns
-from warren.core.broker import Broker
-from warren.core.clock import ManualClock
+from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
 
 from .support import clear, put
 

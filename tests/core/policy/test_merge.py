@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.core.model import Table
-from warren.core.policy.merge import effective_rules, merged
-from warren.core.queue.arguments import Declared, read_rules
-from warren.core.queue.rules import RetryDelay, Rules
+from warrenmq.core.model import Table
+from warrenmq.core.policy.merge import effective_rules, merged
+from warrenmq.core.queue.arguments import Declared, read_rules
+from warrenmq.core.queue.rules import RetryDelay, Rules
 
 MERGED: list[tuple[Table, Table, Table]] = [
     ({}, {}, {}),

@@ -9,12 +9,12 @@ import pytest
 
 from tests.core.definitions.support import new_broker, restarted
 from tests.support.amqp import Client, make_broker, names, take_turns
-from warren.core.broker import Broker
-from warren.core.definitions.kinds import PolicyDefinition
-from warren.core.errors import ChannelError
-from warren.core.policy.keys import PolicyError
-from warren.core.queue.queue import Queue
-from warren.core.queue.rules import Rules
+from warrenmq.core.broker import Broker
+from warrenmq.core.definitions.kinds import PolicyDefinition
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.policy.keys import PolicyError
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.rules import Rules
 
 from .support import clear, in_force, policies, put
 

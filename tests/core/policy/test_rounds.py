@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.amqp import make_broker, take_turns
-from warren.core.broker import Broker
-from warren.core.clock import ManualClock
-from warren.core.policy import rounds
-from warren.core.policy.rounds import LOOKS_PER_CHANGE
+from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.policy import rounds
+from warrenmq.core.policy.rounds import LOOKS_PER_CHANGE
 
 from .support import clear, policies, put
 

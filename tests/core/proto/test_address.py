@@ -8,8 +8,8 @@ import pytest
 
 from tests.conformance import frames
 from tests.support.amqp import Client, make_broker
-from warren.core.errors import ChannelError, ConnectionFault
-from warren.core.proto.address import Address, read_address
+from warrenmq.core.errors import ChannelError, ConnectionFault
+from warrenmq.core.proto.address import Address, read_address
 
 
 @pytest.fixture

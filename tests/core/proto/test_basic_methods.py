@@ -15,8 +15,8 @@ from tests.support.amqp import (
     publish,
     take_turns,
 )
-from warren.core.clock import ManualClock
-from warren.core.store.memory import LateStore
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.store.memory import LateStore
 
 
 @pytest.fixture

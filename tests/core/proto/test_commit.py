@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import Client, bodies, make_broker, method, names, take_turns
-from warren.core.mover import MOVES_PER_TURN
-from warren.core.proto import transaction
+from warrenmq.core.mover import MOVES_PER_TURN
+from warrenmq.core.proto import transaction
 
 from .test_transaction import PERSISTENT, Store, filled, refused, row, synced
 

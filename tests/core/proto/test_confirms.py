@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.amqp import read
-from warren.core.proto.confirms import Confirms
+from warrenmq.core.proto.confirms import Confirms
 
 ACK, NACK = "Basic.Ack", "Basic.Nack"
 

@@ -15,9 +15,9 @@ from tests.support.amqp import (
     publish,
     take_turns,
 )  # fmt: skip
-from warren.core.broker import Limits
-from warren.core.errors import ConnectionFault
-from warren.core.proto.connection import State
+from warrenmq.core.broker import Limits
+from warrenmq.core.errors import ConnectionFault
+from warrenmq.core.proto.connection import State
 
 CLOSE_OK = method(0, "Connection.CloseOk")
 

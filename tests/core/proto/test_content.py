@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.frames import BODY, HEADER, content_header
-from warren.core.errors import ConnectionFault
-from warren.core.proto.content import Content
+from warrenmq.core.errors import ConnectionFault
+from warrenmq.core.proto.content import Content
 
 METHOD = b"method"
 

@@ -8,10 +8,10 @@ import pytest
 
 from tests.conformance import frames
 from tests.support.amqp import MemoryTransport, Reply, make_broker, method, names, read, take_turns
-from warren.core.broker import Broker, Limits
-from warren.core.errors import ConnectionFault
-from warren.core.proto.connection import Connection, State
-from warren.core.proto.handshake import (
+from warrenmq.core.broker import Broker, Limits
+from warrenmq.core.errors import ConnectionFault
+from warrenmq.core.proto.connection import Connection, State
+from warrenmq.core.proto.handshake import (
     CAPABILITIES,
     KEPT_MAX_BYTES,
     LOGIN_DELAY_S,

@@ -9,9 +9,9 @@ import pytest
 from tests.conformance import frames
 from tests.core.queue.support import spans
 from tests.support.amqp import Client, bodies, make_broker, method, names, publish
-from warren.core.block import Block, ScatteredBlock, StridedBlock, WholeBlock
-from warren.core.broker import Limits
-from warren.core.proto.intake import ADDRESSES_MAX
+from warrenmq.core.block import Block, ScatteredBlock, StridedBlock, WholeBlock
+from warrenmq.core.broker import Limits
+from warrenmq.core.proto.intake import ADDRESSES_MAX
 
 NO_HEADER_END = (
     method(1, "Basic.Publish", routing_key="q")

@@ -10,8 +10,8 @@ import pytest
 
 from tests.conformance.frames import FRAME_MIN
 from tests.support.amqp import Client, Reply, make_broker, names, publish
-from warren.core.broker import Limits
-from warren.core.route import at_random
+from warrenmq.core.broker import Limits
+from warrenmq.core.route import at_random
 
 
 @pytest.fixture(params=[True, False], ids=["fast", "cold"])

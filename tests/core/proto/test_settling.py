@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import Client, bodies, make_broker, method, names, publish, take_turns
-from warren.core.queue.queue import Queue
-from warren.core.slices import STEPS_A_TURN
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.slices import STEPS_A_TURN
 
 COUNT = 4 * STEPS_A_TURN
 NACK = {"delivery_tag": COUNT, "multiple": True}

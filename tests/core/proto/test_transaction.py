@@ -23,11 +23,11 @@ from tests.support.amqp import (
     publish,
     take_turns,
 )
-from warren.core.block import Block, Run, Span
-from warren.core.clock import ManualClock
-from warren.core.proto import held, transaction
-from warren.core.store.memory import LateStore
-from warren.core.store.port import QueueIdentity
+from warrenmq.core.block import Block, Run, Span
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.proto import held, transaction
+from warrenmq.core.store.memory import LateStore
+from warrenmq.core.store.port import QueueIdentity
 
 PERSISTENT = {"delivery_mode": 2}
 OUT_MAX_BYTES = 524_288

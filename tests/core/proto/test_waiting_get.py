@@ -9,8 +9,8 @@ import pytest
 
 from tests.core.life import Life, numbered
 from tests.support.amqp import Client, method, names, take_turns
-from warren.core.errors import ConnectionFault
-from warren.core.proto.connection import State
+from warrenmq.core.errors import ConnectionFault
+from warrenmq.core.proto.connection import State
 
 BEHIND = method(1, "Queue.Declare", queue="q", passive=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.core.life import Life
 from tests.support.amqp import Client, Reply
-from warren.core.queue.stream import StreamQueue
+from warrenmq.core.queue.stream import StreamQueue
 
 _tags = (f"reader-{number}" for number in itertools.count())
 

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tests.core.messages import block
-from warren.core.block import Block, Run, Span
-from warren.core.clock import Clock, SystemClock
-from warren.core.definitions.facts import Facts
-from warren.core.model import FieldValue, Table
-from warren.core.queue.arguments import Declared, read_rules
-from warren.core.queue.consumer import Consumer
-from warren.core.queue.queue import Queue
-from warren.core.queue.ready import Backlog
-from warren.core.slices import Slices
-from warren.core.store.memory import MemoryStore
-from warren.core.store.port import QueueIdentity, Store
-from warren.core.timers import Timers
-from warren.core.wire.properties import PLAIN, Traits
+from warrenmq.core.block import Block, Run, Span
+from warrenmq.core.clock import Clock, SystemClock
+from warrenmq.core.definitions.facts import Facts
+from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.queue.arguments import Declared, read_rules
+from warrenmq.core.queue.consumer import Consumer
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.ready import Backlog
+from warrenmq.core.slices import Slices
+from warrenmq.core.store.memory import MemoryStore
+from warrenmq.core.store.port import QueueIdentity, Store
+from warrenmq.core.timers import Timers
+from warrenmq.core.wire.properties import PLAIN, Traits
 
 BUDGET = 2_000
 

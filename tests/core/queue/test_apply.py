@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.core.life import PERSISTENT, TRANSIENT, Life, numbered
 from tests.core.messages import Sent, scattered
 from tests.support.amqp import Client, make_broker, publish, take_turns
-from warren.core.block import Cold, Run, Span
-from warren.core.definitions.keys import Kind
-from warren.core.definitions.kinds import PolicyDefinition
-from warren.core.queue.queue import Queue
-from warren.core.queue.rules import Deduplication, Rules
+from warrenmq.core.block import Cold, Run, Span
+from warrenmq.core.definitions.keys import Kind
+from warrenmq.core.definitions.kinds import PolicyDefinition
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.rules import Deduplication, Rules
 
 from .support import House, Session, add, ready, take
 from .support import publish as enqueue

@@ -4,11 +4,11 @@ import logging
 
 import pytest
 
-from warren.core.deduplication import CACHE_SIZE_MAX
-from warren.core.errors import ChannelError
-from warren.core.model import FieldValue, Table
-from warren.core.queue.arguments import KNOWN, MAX_TTL_MS, OF_TYPE, Declared, read_rules
-from warren.core.queue.rules import Deduplication, RetryDelay, Rules
+from warrenmq.core.deduplication import CACHE_SIZE_MAX
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.queue.arguments import KNOWN, MAX_TTL_MS, OF_TYPE, Declared, read_rules
+from warrenmq.core.queue.rules import Deduplication, RetryDelay, Rules
 
 NEWS = Declared("news", "/")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.core.queue.consumer import Consumer, ConsumerRing
+from warrenmq.core.queue.consumer import Consumer, ConsumerRing
 
 from .support import House, Session, add, publish
 

@@ -10,13 +10,13 @@ import pytest
 from tests.core.life import PERSISTENT, TRANSIENT, Life, numbered
 from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.support.amqp import Client, make_broker, publish, take_turns
-from warren.core.block import Cold, Span
-from warren.core.queue.cursor import Cursor
-from warren.core.store import pages, relocation
-from warren.core.store.copier import Copy
-from warren.core.store.log import DurableStore
-from warren.core.store.memory import LateStore
-from warren.core.store.part import Segment
+from warrenmq.core.block import Cold, Span
+from warrenmq.core.queue.cursor import Cursor
+from warrenmq.core.store import pages, relocation
+from warrenmq.core.store.copier import Copy
+from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.memory import LateStore
+from warrenmq.core.store.part import Segment
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ def test_a_move_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         moves.append(asked.is_reading)
         return plain(copy, segments)
 
-    monkeypatch.setattr("warren.core.store.compactor.relocate", relocate)
+    monkeypatch.setattr("warrenmq.core.store.compactor.relocate", relocate)
     for _ in range(20):
         life.store.roll()
         life.write()

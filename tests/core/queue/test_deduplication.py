@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.core.block import WholeBlock, envelope
-from warren.core.clock import ManualClock
-from warren.core.deduplication import CACHE_TTL_MAX_MS, Deduplication
-from warren.core.definitions.facts import Facts, queue_owner
-from warren.core.errors import ChannelError
-from warren.core.model import FieldValue, Properties, Table
-from warren.core.queue.deduplication import SeenIds
-from warren.core.store.memory import MemoryStore
-from warren.core.wire import properties as wire
+from warrenmq.core.block import WholeBlock, envelope
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.deduplication import CACHE_TTL_MAX_MS, Deduplication
+from warrenmq.core.definitions.facts import Facts, queue_owner
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import FieldValue, Properties, Table
+from warrenmq.core.queue.deduplication import SeenIds
+from warrenmq.core.store.memory import MemoryStore
+from warrenmq.core.wire import properties as wire
 
 OWNER = queue_owner(5)
 

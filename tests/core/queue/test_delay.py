@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from warren.core.block import Block, Cold, Run, Span, WholeBlock, envelope
-from warren.core.model import Properties
-from warren.core.queue.delay import RELEASED, RELEASES_AT_ONCE, DelayQueue
-from warren.core.wire import properties as wire
+from warrenmq.core.block import Block, Cold, Run, Span, WholeBlock, envelope
+from warrenmq.core.model import Properties
+from warrenmq.core.queue.delay import RELEASED, RELEASES_AT_ONCE, DelayQueue
+from warrenmq.core.wire import properties as wire
 
 from .support import House, NotingStore
 

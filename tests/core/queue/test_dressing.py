@@ -14,10 +14,10 @@ from pamqp.commands import Basic
 
 from tests.core.messages import Sent, scattered, strided, whole
 from tests.support.amqp import Reply, read, split
-from warren.core.block import Block, Run, Span
-from warren.core.queue.dressing import dressed
-from warren.core.wire.deliver import DeliverFramer, content_frames
-from warren.core.wire.properties import PERSISTENT
+from warrenmq.core.block import Block, Run, Span
+from warrenmq.core.queue.dressing import dressed
+from warrenmq.core.wire.deliver import DeliverFramer, content_frames
+from warrenmq.core.wire.properties import PERSISTENT
 
 HEADER = b"x-delivery-count"
 Numbers = Sequence[int | None]

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.messages import block
-from warren.core.block import Block, Run, Span
-from warren.core.queue.due import AHEAD_MS, Due
+from warrenmq.core.block import Block, Run, Span
+from warrenmq.core.queue.due import AHEAD_MS, Due
 
 from .support import sequences
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.amqp import Client, make_broker, take_turns
-from warren.core.clock import ManualClock
-from warren.core.queue.queue import Queue
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.queue.queue import Queue
 
 PERIOD_MS = 1_000
 

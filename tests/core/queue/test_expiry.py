@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.core.block import Run, Span
-from warren.core.queue.expiry import DUE_AT_ONCE
-from warren.core.queue.queue import Queue
-from warren.core.queue.ready import EMPTIED_MAX
-from warren.core.queue.rules import Rules
-from warren.core.wire.properties import Traits
+from warrenmq.core.block import Run, Span
+from warrenmq.core.queue.expiry import DUE_AT_ONCE
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.ready import EMPTIED_MAX
+from warrenmq.core.queue.rules import Rules
+from warrenmq.core.wire.properties import Traits
 
 from .support import House, Session, add, expiring, made, publish, ready, sequences, take
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.messages import Sent, scattered
-from warren.core.block import Run
-from warren.core.queue.limit import over_limit
-from warren.core.queue.rules import Rules
+from warrenmq.core.block import Run
+from warrenmq.core.queue.limit import over_limit
+from warrenmq.core.queue.rules import Rules
 
 from .support import House, Session, add, made, publish, ready, take
 

@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.core.life import PERSISTENT, TRANSIENT, Life
 from tests.core.messages import block
 from tests.support.amqp import bodies
-from warren.core.block import Cold, Run, Span
-from warren.core.queue.priority import PriorityBacklog
-from warren.core.wire.properties import Traits
+from warrenmq.core.block import Cold, Run, Span
+from warrenmq.core.queue.priority import PriorityBacklog
+from warrenmq.core.wire.properties import Traits
 
 from .support import House, Session, add, publish, ready, sequences, spans, take
 

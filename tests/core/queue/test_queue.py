@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from warren.core.block import Run, Span
-from warren.core.queue.queue import PUMP_BYTES
+from warrenmq.core.block import Run, Span
+from warrenmq.core.queue.queue import PUMP_BYTES
 
 from .support import House, Session, add, made, publish, ready, sequences, take
 

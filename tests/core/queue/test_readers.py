@@ -12,15 +12,15 @@ from tests.core.messages import block
 from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.core.queue.support import House, Session
 from tests.support.amqp import Client, make_broker, publish, take_turns
-from warren.core.block import Run
-from warren.core.broker import CROWDED_MESSAGES
-from warren.core.errors import ChannelError
-from warren.core.local import LocalDelivery, LocalSession
-from warren.core.model import FieldValue
-from warren.core.queue import dressing, showing, stream_spec
-from warren.core.queue.consumer import Consumer
-from warren.core.queue.rules import PLAIN
-from warren.core.queue.stream import StreamQueue
+from warrenmq.core.block import Run
+from warrenmq.core.broker import CROWDED_MESSAGES
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.local import LocalDelivery, LocalSession
+from warrenmq.core.model import FieldValue
+from warrenmq.core.queue import dressing, showing, stream_spec
+from warrenmq.core.queue.consumer import Consumer
+from warrenmq.core.queue.rules import PLAIN
+from warrenmq.core.queue.stream import StreamQueue
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.core.messages import block
-from warren.core.block import Cold, Run, Span
-from warren.core.queue.ready import AHEAD_SPANS, Backlog
+from warrenmq.core.block import Cold, Run, Span
+from warrenmq.core.queue.ready import AHEAD_SPANS, Backlog
 
 from .support import head, sequences, spans
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from warren.core.errors import ChannelError, ConfigError
-from warren.core.model import Table
-from warren.core.queue import registry
-from warren.core.queue.arguments import Declared
-from warren.core.queue.queue import Queue
-from warren.core.queue.registry import inner_name, make_queue, register_inner, register_queue
-from warren.core.queue.rules import PLAIN, Rules
+from warrenmq.core.errors import ChannelError, ConfigError
+from warrenmq.core.model import Table
+from warrenmq.core.queue import registry
+from warrenmq.core.queue.arguments import Declared
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.registry import inner_name, make_queue, register_inner, register_queue
+from warrenmq.core.queue.rules import PLAIN, Rules
 
 from .support import House
 

@@ -10,13 +10,13 @@ import pytest
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.support.amqp import publish
-from warren.core.block import Cold
-from warren.core.model import Table
-from warren.core.queue import retention
-from warren.core.queue.cursor import Cursor
-from warren.core.queue.rules import PLAIN, Rules
-from warren.core.store.pages import Pages
-from warren.core.store.record import Kind, Record, scan
+from warrenmq.core.block import Cold
+from warrenmq.core.model import Table
+from warrenmq.core.queue import retention
+from warrenmq.core.queue.cursor import Cursor
+from warrenmq.core.queue.rules import PLAIN, Rules
+from warrenmq.core.store.pages import Pages
+from warrenmq.core.store.record import Kind, Record, scan
 
 
 @pytest.fixture

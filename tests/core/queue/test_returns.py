@@ -15,16 +15,16 @@ from tests.core.life import PERSISTENT, TRANSIENT, Life
 from tests.core.messages import block
 from tests.support.amqp import Reply, bodies
 from tests.support.amqp import publish as publish_frames
-from warren.core.block import Run, Span
-from warren.core.definitions.facts import DeliveryCounts, queue_owner
-from warren.core.definitions.keys import Kind
-from warren.core.local import LocalDelivery, LocalSession
-from warren.core.queue.queue import Queue
-from warren.core.queue.returns import ACQUIRED_HEADER, COUNT_HEADER, Rest, Returns, Times
-from warren.core.queue.rules import RetryDelay, Rules
-from warren.core.timers import Timers
-from warren.core.wire.properties import PERSISTENT as LASTING
-from warren.core.wire.properties import PLAIN, decode
+from warrenmq.core.block import Run, Span
+from warrenmq.core.definitions.facts import DeliveryCounts, queue_owner
+from warrenmq.core.definitions.keys import Kind
+from warrenmq.core.local import LocalDelivery, LocalSession
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.returns import ACQUIRED_HEADER, COUNT_HEADER, Rest, Returns, Times
+from warrenmq.core.queue.rules import RetryDelay, Rules
+from warrenmq.core.timers import Timers
+from warrenmq.core.wire.properties import PERSISTENT as LASTING
+from warrenmq.core.wire.properties import PLAIN, decode
 
 from .support import House, Session, add, publish, ready, sequences, spans, take
 

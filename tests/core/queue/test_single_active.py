@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.support.amqp import Client, bodies, make_broker, take_turns
-from warren.core.queue.consumer import Consumer
-from warren.core.queue.queue import Queue
-from warren.core.queue.rules import Rules
-from warren.core.queue.single_active import SingleActiveRing
+from warrenmq.core.queue.consumer import Consumer
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.rules import Rules
+from warrenmq.core.queue.single_active import SingleActiveRing
 
 from .support import House, Session, add, publish, ready
 

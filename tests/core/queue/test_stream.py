@@ -12,7 +12,7 @@ import pytest
 from tests.core.life import PERSISTENT, TRANSIENT, Life, numbered
 from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.support.amqp import publish
-from warren.core.block import Cold
+from warrenmq.core.block import Cold
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.core.messages import block
-from warren.core.block import Run, Span
-from warren.core.queue.consumer import Consumer
-from warren.core.queue.queue import Queue
-from warren.core.queue.unacked import Piece, Unacked, _Range
+from warrenmq.core.block import Run, Span
+from warrenmq.core.queue.consumer import Consumer
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.unacked import Piece, Unacked, _Range
 
 from .support import House, Session, add, sequences
 

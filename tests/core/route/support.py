@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from warren.core.model import FieldValue, Table
-from warren.core.route.exchange import Exchange
-from warren.core.route.registry import make
+from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.route.exchange import Exchange
+from warrenmq.core.route.registry import make
 
 
 class FakeQueue:

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tests.support.amqp import Client, make_broker
-from warren.core.broker import Limits
-from warren.core.errors import ChannelError
-from warren.core.model import FieldValue, Table
-from warren.core.route.arguments import ExchangeArguments
-from warren.core.route.registry import make
+from warrenmq.core.broker import Limits
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.route.arguments import ExchangeArguments
+from warrenmq.core.route.registry import make
 
 
 def declare(**arguments: FieldValue) -> None:

@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from tests.core.route.support import FakeQueue, exchange
-from warren.core.route import at_random
-from warren.core.route.exchange import Exchange
-from warren.core.route.resolve import resolve
+from warrenmq.core.route import at_random
+from warrenmq.core.route.exchange import Exchange
+from warrenmq.core.route.resolve import resolve
 
 MESSAGES = 20_000
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.route.test_trie import keys, matches
-from warren.core.route.automaton import BLOCK_BITS, PatternAutomaton
-from warren.core.route.topic import normal_form
-from warren.core.route.trie import split_words
+from warrenmq.core.route.automaton import BLOCK_BITS, PatternAutomaton
+from warrenmq.core.route.topic import normal_form
+from warrenmq.core.route.trie import split_words
 
 words = st.sampled_from(["a", "b", "", "*", "#"])
 patterns = st.lists(words, max_size=6).map(lambda chosen: normal_form(".".join(chosen)))

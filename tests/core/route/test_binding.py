@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.route.support import FakeQueue
-from warren.core.model import Table
-from warren.core.route.binding import Binding, GroupedBindings
+from warrenmq.core.model import Table
+from warrenmq.core.route.binding import Binding, GroupedBindings
 
 QUEUES = [FakeQueue(f"q{number}") for number in range(3)]
 TABLES: list[Table] = [{}, {"a": 1}, {"a": True}, {"a": [1, {"b": "c"}]}]

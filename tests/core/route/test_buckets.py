@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.route.support import FakeQueue, exchange
-from warren.core.route.buckets import Buckets
-from warren.core.route.hashing import HASH_VALUES, hash_of
+from warrenmq.core.route.buckets import Buckets
+from warrenmq.core.route.hashing import HASH_VALUES, hash_of
 
 KEYS = 100_000
 SOME = 20_000

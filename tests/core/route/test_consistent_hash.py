@@ -10,11 +10,11 @@ import pytest
 
 from tests.core.definitions.support import new_broker, restarted
 from tests.core.route.support import FakeQueue, exchange
-from warren.core.errors import ChannelError
-from warren.core.model import FieldValue, MessageHeaders, Properties, Table
-from warren.core.route.exchange import Exchange
-from warren.core.route.resolve import resolve
-from warren.core.wire import properties as wire
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import FieldValue, MessageHeaders, Properties, Table
+from warrenmq.core.route.exchange import Exchange
+from warrenmq.core.route.resolve import resolve
+from warrenmq.core.wire import properties as wire
 
 KEYS = 100_000
 WEIGHTS = {"a": "10", "b": "10", "c": "20", "d": "20"}

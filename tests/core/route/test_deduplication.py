@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.core.route.support import exchange
-from warren.core.deduplication import CACHE_SIZE_MAX, CACHE_TTL_MAX_MS, Deduplication
-from warren.core.errors import ChannelError
-from warren.core.model import FieldValue
-from warren.core.queue.arguments import Declared, read_rules
-from warren.core.route.registry import exchange_types
+from warrenmq.core.deduplication import CACHE_SIZE_MAX, CACHE_TTL_MAX_MS, Deduplication
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import FieldValue
+from warrenmq.core.queue.arguments import Declared, read_rules
+from warrenmq.core.route.registry import exchange_types
 
 
 @pytest.mark.parametrize("kind", sorted(exchange_types))

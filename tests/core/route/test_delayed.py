@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.core.route.support import FakeQueue, exchange
-from warren.core.errors import ChannelError
-from warren.core.model import FieldValue
-from warren.core.route.exchange import Exchange
-from warren.core.route.registry import exchange_types
-from warren.core.route.resolve import resolve
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import FieldValue
+from warrenmq.core.route.exchange import Exchange
+from warrenmq.core.route.registry import exchange_types
+from warrenmq.core.route.resolve import resolve
 
 INNER = [name for name, kind in exchange_types.items() if kind.inner_kind is None]
 

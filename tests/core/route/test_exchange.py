@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.route.support import FakeQueue, exchange
-from warren.core.errors import ChannelError
-from warren.core.model import FieldValue, Table
-from warren.core.route.exchange import Destination, Exchange
-from warren.core.route.registry import exchange_types
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.route.exchange import Destination, Exchange
+from warrenmq.core.route.registry import exchange_types
 
 TYPES = [
     "direct",

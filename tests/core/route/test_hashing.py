@@ -6,8 +6,8 @@ from decimal import Decimal
 import pytest
 
 from tests.core.route.support import FakeQueue, exchange
-from warren.core.model import FieldValue
-from warren.core.route.hashing import (
+from warrenmq.core.model import FieldValue
+from warrenmq.core.route.hashing import (
     HASH_VALUES,
     hash_of,
     hash_of_destination,

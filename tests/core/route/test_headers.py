@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.route.support import FakeQueue, exchange
-from warren.core.equivalence import comparable
-from warren.core.errors import ChannelError
-from warren.core.model import FieldValue, Table
-from warren.core.route.headers import HeadersExchange
+from warrenmq.core.equivalence import comparable
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.route.headers import HeadersExchange
 
 MODES = ["all", "any", "all-with-x", "any-with-x"]
 

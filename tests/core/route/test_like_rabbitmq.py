@@ -11,8 +11,8 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from tests.core.route.support import FakeQueue, exchange
 from tests.support.rabbitmq import RabbitMQServer
-from warren.core.model import Table
-from warren.core.route.exchange import Exchange
+from warrenmq.core.model import Table
+from warrenmq.core.route.exchange import Exchange
 
 Wish = tuple[str, Table]
 Message = tuple[str, Table]

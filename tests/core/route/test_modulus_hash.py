@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from tests.core.route.support import FakeQueue, exchange
-from warren.core.route.exchange import Exchange
-from warren.core.route.hashing import hash_of
-from warren.core.route.resolve import resolve
+from warrenmq.core.route.exchange import Exchange
+from warrenmq.core.route.hashing import hash_of
+from warrenmq.core.route.resolve import resolve
 
 
 def shards(*names: str) -> Exchange:

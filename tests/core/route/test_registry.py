@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tests.core.route.support import exchange
-from warren.core.errors import ChannelError
-from warren.core.model import FieldValue, Table
-from warren.core.route.direct import DirectExchange
-from warren.core.route.exchange import Exchange
-from warren.core.route.registry import equivalent, exchange_types, make, register
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.route.direct import DirectExchange
+from warrenmq.core.route.exchange import Exchange
+from warrenmq.core.route.registry import equivalent, exchange_types, make, register
 
 
 def test_make_gives_an_exchange_of_the_type() -> None:
@@ -30,7 +30,7 @@ def test_an_unknown_type_is_refused(type_name: str) -> None:
 
 
 def test_a_type_is_one_class_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warren.core.route.registry.exchange_types", dict(exchange_types))
+    monkeypatch.setattr("warrenmq.core.route.registry.exchange_types", dict(exchange_types))
 
     @register
     class LoudExchange(DirectExchange):

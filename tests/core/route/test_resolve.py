@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.route.support import FakeQueue, exchange
-from warren.core.model import Table
-from warren.core.route.exchange import Destination, Exchange
-from warren.core.route.resolve import Route, resolve
+from warrenmq.core.model import Table
+from warrenmq.core.route.exchange import Destination, Exchange
+from warrenmq.core.route.resolve import Route, resolve
 
 
 class World:

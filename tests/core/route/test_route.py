@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from warren.core.route.route import Route, Watched
+from warrenmq.core.route.route import Route, Watched
 
 
 def route_of(*sources: Watched) -> Route:

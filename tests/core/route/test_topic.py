@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.core.route.support import FakeQueue, exchange
 from tests.core.route.test_trie import keys, matches
-from warren.core.route.exchange import Exchange
-from warren.core.route.topic import TopicExchange, normal_form
-from warren.core.route.trie import split_words
+from warrenmq.core.route.exchange import Exchange
+from warrenmq.core.route.topic import TopicExchange, normal_form
+from warrenmq.core.route.trie import split_words
 
 pattern_words = st.lists(st.sampled_from(["a", "b", "", "*", "#"]), max_size=6)
 long_pattern_words = st.lists(st.sampled_from(["a", "b", "", "*"]), min_size=10, max_size=12)

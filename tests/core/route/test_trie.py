@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.core.route.trie import MAX_STARRED_WORDS, TopicTrie, _Node, split_words, suits_trie
+from warrenmq.core.route.trie import MAX_STARRED_WORDS, TopicTrie, _Node, split_words, suits_trie
 
 words = st.sampled_from(["a", "b", ""])
 keys = st.lists(words, max_size=6).map(".".join)

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.amqp import make_broker
-from warren.core.clock import ManualClock
-from warren.core.server.listener import Listener
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.server.listener import Listener
 
 
 @pytest.fixture

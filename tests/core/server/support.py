@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.conformance import frames
 from tests.support.amqp import Reply, method, read
-from warren.core.server.listener import Listener
-from warren.core.server.peer import Peer
+from warrenmq.core.server.listener import Listener
+from warrenmq.core.server.peer import Peer
 
 READY_S = 10.0
 """A bound, not an expectation."""

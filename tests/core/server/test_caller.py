@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from warren.core.server.caller import Caller, caller_of, is_loopback
-from warren.core.server.certificate_name import common_name
-from warren.core.wire.proxy import Relayed
+from warrenmq.core.server.caller import Caller, caller_of, is_loopback
+from warrenmq.core.server.certificate_name import common_name
+from warrenmq.core.wire.proxy import Relayed
 
 from .support import FakeTransport
 

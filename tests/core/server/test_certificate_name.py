@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from warren.core.server.certificate_name import common_name, distinguished_name
+from warrenmq.core.server.certificate_name import common_name, distinguished_name
 
 
 def subject(*parts: dict[str, str]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.certificates import Authority, common_names
-from warren.core.errors import ConfigError
-from warren.core.server.certificates import CertificateFiles, Certificates, Verify
+from warrenmq.core.errors import ConfigError
+from warrenmq.core.server.certificates import CertificateFiles, Certificates, Verify
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ from itertools import count
 import pytest
 
 from tests.support.amqp import make_broker, method, names, publish
-from warren.core.clock import ManualClock
-from warren.core.server.listener import Listener
-from warren.core.server.watch import look_after
-from warren.core.store.memory import LateStore
-from warren.core.store.port import BEHIND_BYTES
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.server.listener import Listener
+from warrenmq.core.server.watch import look_after
+from warrenmq.core.store.memory import LateStore
+from warrenmq.core.store.port import BEHIND_BYTES
 
 from .support import meet_open, until
 

@@ -18,10 +18,10 @@ from tests.conformance import frames
 from tests.support.amqp import make_broker, method
 from tests.support.certificates import Authority
 from tests.support.proxy import LOCAL, V2_START, v1, v2
-from warren.core.clock import SystemClock
-from warren.core.server import gate
-from warren.core.server.certificates import CertificateFiles, Certificates
-from warren.core.server.listener import Listener
+from warrenmq.core.clock import SystemClock
+from warrenmq.core.server import gate
+from warrenmq.core.server.certificates import CertificateFiles, Certificates
+from warrenmq.core.server.listener import Listener
 
 from .support import READY_S, Remote, listening_socket, log_in
 

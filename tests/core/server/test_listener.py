@@ -10,12 +10,12 @@ import pytest
 
 from tests.conformance import frames
 from tests.support.amqp import make_broker, method, publish
-from warren.core.broker import Broker
-from warren.core.clock import SystemClock
-from warren.core.server import listener as listener_module
-from warren.core.server import waiting_room, watch
-from warren.core.server.listener import Listener
-from warren.core.store.memory import LateStore
+from warrenmq.core.broker import Broker
+from warrenmq.core.clock import SystemClock
+from warrenmq.core.server import listener as listener_module
+from warrenmq.core.server import waiting_room, watch
+from warrenmq.core.server.listener import Listener
+from warrenmq.core.store.memory import LateStore
 
 from .support import Remote, listening_socket, log_in, until
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.users import GUEST_HASH, guest_users
-from warren.core.auth import AuthError, User, Users, hashes, imported
-from warren.core.server import logins as module
-from warren.core.server import waiting_room
-from warren.core.server.logins import HungUp, Logins, TooManyFailures
-from warren.core.server.waiting_room import TooManyAttempts
+from warrenmq.core.auth import AuthError, User, Users, hashes, imported
+from warrenmq.core.server import logins as module
+from warrenmq.core.server import waiting_room
+from warrenmq.core.server.logins import HungUp, Logins, TooManyFailures
+from warrenmq.core.server.waiting_room import TooManyAttempts
 
 SECRET_SHA256 = "AooJzju8/26DNt7JG8KqzbTFtDL7hFOsSj4/uutyxYMdgAC3"
 

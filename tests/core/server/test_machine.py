@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from warren.core.server import machine
-from warren.core.server.machine import Memory, disk, memory, rss_bytes, trim
+from warrenmq.core.server import machine
+from warrenmq.core.server.machine import Memory, disk, memory, rss_bytes, trim
 
 MIB = 2**20
 

@@ -8,14 +8,14 @@ import pytest
 
 from tests.conformance import frames
 from tests.support.amqp import method, names, publish
-from warren.core import broker as broker_module
-from warren.core.broker import TURN_MESSAGES
-from warren.core.clock import ManualClock
-from warren.core.proto import connection as connection_module
-from warren.core.proto.connection import Connection, State
-from warren.core.server import peer as peer_module
-from warren.core.server.listener import Listener
-from warren.core.server.peer import FULL_READ_BYTES, HIGH_WATER_BYTES
+from warrenmq.core import broker as broker_module
+from warrenmq.core.broker import TURN_MESSAGES
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.proto import connection as connection_module
+from warrenmq.core.proto.connection import Connection, State
+from warrenmq.core.server import peer as peer_module
+from warrenmq.core.server.listener import Listener
+from warrenmq.core.server.peer import FULL_READ_BYTES, HIGH_WATER_BYTES
 
 from .support import log_in, meet, meet_open, until
 

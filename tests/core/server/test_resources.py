@@ -8,13 +8,13 @@ import pytest
 
 from tests.conformance import frames
 from tests.support.amqp import make_broker, method, names, publish
-from warren.core.amount import GIB, MIB, Amount, read_amount
-from warren.core.clock import ManualClock
-from warren.core.server import resources as resources_module
-from warren.core.server.listener import Listener
-from warren.core.server.machine import Disk, Memory
-from warren.core.server.resources import TRIM_PERIODS, Resources
-from warren.core.store.memory import LateStore
+from warrenmq.core.amount import GIB, MIB, Amount, read_amount
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.server import resources as resources_module
+from warrenmq.core.server.listener import Listener
+from warrenmq.core.server.machine import Disk, Memory
+from warrenmq.core.server.resources import TRIM_PERIODS, Resources
+from warrenmq.core.store.memory import LateStore
 
 from .support import meet_open, until
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from warren.core.server.tuning import GC_THRESHOLDS, SWITCH_INTERVAL_S, tune
+from warrenmq.core.server.tuning import GC_THRESHOLDS, SWITCH_INTERVAL_S, tune
 
 
 def test_tune() -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from warren.core.server.turnstile import Turnstile
+from warrenmq.core.server.turnstile import Turnstile
 
 
 class Visitors:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warren.core.server import waiting_room
-from warren.core.server.waiting_room import ATTEMPT_BYTES, TooManyAttempts, WaitingRoom
+from warrenmq.core.server import waiting_room
+from warrenmq.core.server.waiting_room import ATTEMPT_BYTES, TooManyAttempts, WaitingRoom
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import pytest
 
 from tests.conformance import frames
 from tests.support.amqp import method, names, publish
-from warren.core.clock import ManualClock
-from warren.core.proto.half_frame import HALF_FRAME_S, PROGRESS_BYTES
-from warren.core.server.listener import Listener
-from warren.core.server.watch import CLOSE_OK_S, HANDSHAKE_S, look_after
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.proto.half_frame import HALF_FRAME_S, PROGRESS_BYTES
+from warrenmq.core.server.listener import Listener
+from warrenmq.core.server.watch import CLOSE_OK_S, HANDSHAKE_S, look_after
 
 from .support import FakeTransport, meet, meet_open
 

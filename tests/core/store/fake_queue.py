@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.core.messages import Sent
-from warren.core.block import Cold, Span
-from warren.core.queue.ready import Backlog
-from warren.core.store.port import Store
+from warrenmq.core.block import Cold, Span
+from warrenmq.core.queue.ready import Backlog
+from warrenmq.core.store.port import Store
 
 
 class FakeQueue:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from tests.core.messages import block
 from tests.support.faulty_disk import FaultyDisk, Keep, fault
-from warren.core.block import Run, Span
-from warren.core.store import checkpoint
-from warren.core.store.checkpoint import State, checkpoint_name
-from warren.core.store.log import DurableStore
-from warren.core.store.part import Segment
-from warren.core.store.record import FILE_HEADER_BYTES, FORMAT_VERSION
-from warren.core.wire.properties import PERSISTENT
+from warrenmq.core.block import Run, Span
+from warrenmq.core.store import checkpoint
+from warrenmq.core.store.checkpoint import State, checkpoint_name
+from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.part import Segment
+from warrenmq.core.store.record import FILE_HEADER_BYTES, FORMAT_VERSION
+from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
 from .workload import SEGMENT_BYTES, Workload, recover

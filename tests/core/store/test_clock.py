@@ -8,10 +8,10 @@ import pytest
 
 from tests.core.messages import block
 from tests.support.faulty_disk import FaultyDisk, Keep
-from warren.core.block import Run
-from warren.core.clock import ManualClock
-from warren.core.store.log import SEQUENCES_AHEAD, DurableStore
-from warren.core.wire.properties import PERSISTENT
+from warrenmq.core.block import Run
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.store.log import SEQUENCES_AHEAD, DurableStore
+from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
 

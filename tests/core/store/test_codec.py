@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.messages import Sent, scattered, strided, whole
-from warren.core.block import Block, Run, WholeBlock, envelope
-from warren.core.store.codec import (
+from warrenmq.core.block import Block, Run, WholeBlock, envelope
+from warrenmq.core.store.codec import (
     arrived_wall_ms,
     decode_messages,
     encode_messages,
@@ -20,7 +20,7 @@ from warren.core.store.codec import (
     read_offsets,
     read_shares,
 )
-from warren.core.wire.properties import intern_traits
+from warrenmq.core.wire.properties import intern_traits
 
 from .fake_queue import FakeQueue
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import method, publish
-from warren.core import slices
-from warren.core.store import checkpoint, compactor
-from warren.core.store.part import Part
+from warrenmq.core import slices
+from warrenmq.core.store import checkpoint, compactor
+from warrenmq.core.store.part import Part
 
 EACH = 200
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import method, publish
-from warren.core.block import Cold
-from warren.core.store.record import COLD, FILE_HEADER_BYTES, read_file_header
+from warrenmq.core.block import Cold
+from warrenmq.core.store.record import COLD, FILE_HEADER_BYTES, read_file_header
 
 SEGMENT_BYTES = 3_000
 

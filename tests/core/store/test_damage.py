@@ -14,13 +14,13 @@ import pytest
 
 from tests.core.messages import Sent, whole
 from tests.support.faulty_disk import FaultyDisk
-from warren.core.block import Run
-from warren.core.clock import ManualClock
-from warren.core.errors import ConfigError
-from warren.core.store.log import DurableStore
-from warren.core.store.offline import verify
-from warren.core.store.record import COLD, FILE_HEADER_BYTES, Gap, Kind, Record, scan
-from warren.core.wire.properties import PERSISTENT
+from warrenmq.core.block import Run
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.errors import ConfigError
+from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.offline import verify
+from warrenmq.core.store.record import COLD, FILE_HEADER_BYTES, Gap, Kind, Record, scan
+from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
 from .history import Found

@@ -10,10 +10,10 @@ import pytest
 
 from tests.core.messages import block
 from tests.support.faulty_disk import CHANGES, FaultyDisk, Keep, fault
-from warren.core.block import Run
-from warren.core.store.log import DurableStore
-from warren.core.store.writer import Append, Batch, Roll, Writer
-from warren.core.wire.properties import PERSISTENT
+from warrenmq.core.block import Run
+from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.writer import Append, Batch, Roll, Writer
+from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
 from .workload import SEGMENT_BYTES, Workload, recover

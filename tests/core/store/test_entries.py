@@ -7,8 +7,8 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.core.store import entries
-from warren.core.store.part import Index
+from warrenmq.core.store import entries
+from warrenmq.core.store.part import Index
 
 numbers = st.integers(0, 2**64 - 1)
 ranges = st.lists(numbers, max_size=6).map(lambda found: array("Q", found[: len(found) // 2 * 2]))

@@ -8,10 +8,10 @@ import zlib
 import pytest
 
 from tests.support.faulty_disk import FaultyDisk
-from warren.core.errors import ConfigError
-from warren.core.store.log import DurableStore
-from warren.core.store.offline import OfflineLog
-from warren.core.store.record import FILE_HEADER_BYTES, FORMAT_VERSION
+from warrenmq.core.errors import ConfigError
+from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.offline import OfflineLog
+from warrenmq.core.store.record import FILE_HEADER_BYTES, FORMAT_VERSION
 
 from .workload import SEGMENT_BYTES, Workload
 

@@ -9,11 +9,11 @@ import pytest
 
 from tests.core.messages import block
 from tests.support.faulty_disk import CHANGES, FaultyDisk, Keep
-from warren.core.block import Run
-from warren.core.clock import ManualClock
-from warren.core.store.log import DurableStore
-from warren.core.store.reserve import NAME, Reserve
-from warren.core.wire.properties import PERSISTENT
+from warrenmq.core.block import Run
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.reserve import NAME, Reserve
+from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
 from .workload import SEGMENT_BYTES, Workload, recover

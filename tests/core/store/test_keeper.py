@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import method, publish
-from warren.core import slices
+from warrenmq.core import slices
 
 SEGMENT_BYTES = 3_000
 KIB = 1024

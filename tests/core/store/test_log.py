@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.core.messages import block as strided
-from warren.core.block import Block, Cold, Run, ScatteredBlock, Span, WholeBlock, envelope
-from warren.core.clock import ManualClock
-from warren.core.store.disk import RealDisk
-from warren.core.store.log import DurableStore
-from warren.core.wire.properties import PERSISTENT
+from warrenmq.core.block import Block, Cold, Run, ScatteredBlock, Span, WholeBlock, envelope
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.store.disk import RealDisk
+from warrenmq.core.store.log import DurableStore
+from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue, frames_of
 

@@ -9,10 +9,10 @@ import pytest
 from tests.core.messages import block
 from tests.core.queue.support import House, Session, add, publish, ready, sequences, take
 from tests.support.amqp import Client, bodies, make_broker, take_turns
-from warren.core.block import Block, Run
-from warren.core.queue.queue import Queue
-from warren.core.store.memory import LateStore, MemoryStore
-from warren.core.wire.properties import PERSISTENT
+from warrenmq.core.block import Block, Run
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.store.memory import LateStore, MemoryStore
+from warrenmq.core.wire.properties import PERSISTENT
 
 # -- the stores themselves
 

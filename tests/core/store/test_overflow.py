@@ -13,12 +13,12 @@ import pytest
 
 from tests.core.life import TRANSIENT, Life, numbered
 from tests.support.faulty_disk import FaultyDisk
-from warren.core.block import Block, Span
-from warren.core.store import overflow
-from warren.core.store.disk import RealDisk, RealFile
-from warren.core.store.log import DurableStore
-from warren.core.store.overflow import Overflow
-from warren.core.store.record import Piece
+from warrenmq.core.block import Block, Span
+from warrenmq.core.store import overflow
+from warrenmq.core.store.disk import RealDisk, RealFile
+from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.overflow import Overflow
+from warrenmq.core.store.record import Piece
 
 
 def open_files() -> int:

@@ -9,8 +9,8 @@ import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import bodies, method, publish
-from warren.core.block import Span
-from warren.core.store import pages, reader
+from warrenmq.core.block import Span
+from warrenmq.core.store import pages, reader
 
 KIB = 1024
 

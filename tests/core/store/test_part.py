@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.messages import block
-from warren.core.block import Run
-from warren.core.store import part as module
-from warren.core.store.part import Index, Kept, Part, Segment, packed, positions, unpacked
-from warren.core.wire.properties import RANKED, TIMED
+from warrenmq.core.block import Run
+from warrenmq.core.store import part as module
+from warrenmq.core.store.part import Index, Kept, Part, Segment, packed, positions, unpacked
+from warrenmq.core.wire.properties import RANKED, TIMED
 
 
 def part_with(run: Run) -> tuple[Part, Kept]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.core.life import Life, numbered
-from warren.core.definitions.kinds import QueueDefinition
-from warren.core.store.offline import OfflineLog
+from warrenmq.core.definitions.kinds import QueueDefinition
+from warrenmq.core.store.offline import OfflineLog
 
 
 @pytest.fixture

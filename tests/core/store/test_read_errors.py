@@ -6,11 +6,11 @@ import pytest
 
 from tests.core.messages import Sent, whole
 from tests.support.faulty_disk import SECTOR, FaultyDisk
-from warren.core.block import Cold, Run, Span
-from warren.core.clock import ManualClock
-from warren.core.store.log import DurableStore
-from warren.core.store.offline import verify
-from warren.core.wire.properties import PERSISTENT
+from warrenmq.core.block import Cold, Run, Span
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.offline import verify
+from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
 

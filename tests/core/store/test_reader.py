@@ -6,13 +6,13 @@ import pytest
 
 from tests.core.messages import Sent, whole
 from tests.support.faulty_disk import FaultyDisk
-from warren.core.block import Run
-from warren.core.store import reader
-from warren.core.store.log import DurableStore
-from warren.core.store.part import Index
-from warren.core.store.reader import FILES_OPEN, DamagedRecord, Reader
-from warren.core.store.record import Kind, Record, counting, scan, seal
-from warren.core.wire.properties import PERSISTENT
+from warrenmq.core.block import Run
+from warrenmq.core.store import reader
+from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.part import Index
+from warrenmq.core.store.reader import FILES_OPEN, DamagedRecord, Reader
+from warrenmq.core.store.record import Kind, Record, counting, scan, seal
+from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
 from .workload import SEGMENT_BYTES, Workload

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.core.errors import ConfigError
-from warren.core.store.record import (
+from warrenmq.core.errors import ConfigError
+from warrenmq.core.store.record import (
     FILE_HEADER_BYTES,
     HEAD_BYTES,
     MAGIC,

@@ -11,9 +11,9 @@ import pytest
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.core.queue.support import spans
 from tests.core.store.test_compactor import churn, unmoved
-from warren.core.block import Cold, Span
-from warren.core.wire import properties as wire
-from warren.core.wire.properties import intern_traits
+from warrenmq.core.block import Cold, Span
+from warrenmq.core.wire import properties as wire
+from warrenmq.core.wire.properties import intern_traits
 
 URGENT = {**PERSISTENT, "priority": 3}
 TIMED = {**PERSISTENT, "expiration": "600000"}

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 
 from tests.core.messages import Sent, scattered, strided, whole
 from tests.support.faulty_disk import FaultyDisk
-from warren.core.block import Block, Cold, Run, Span
-from warren.core.clock import ManualClock
-from warren.core.store.log import DurableStore
-from warren.core.wire.properties import PERSISTENT
+from warrenmq.core.block import Block, Cold, Run, Span
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.store.log import DurableStore
+from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
 from .history import NEVER, Fact, Found, Group, History, Message

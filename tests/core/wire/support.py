@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from warren.core.errors import ProtocolError
-from warren.core.model import FieldValue, Properties, Table
-from warren.core.wire.properties import DIRECT_REPLY_TO
+from warrenmq.core.errors import ProtocolError
+from warrenmq.core.model import FieldValue, Properties, Table
+from warrenmq.core.wire.properties import DIRECT_REPLY_TO
 
 SHORT = st.text(max_size=12)
 _FIRST, _LAST = datetime(1970, 1, 1), datetime(2106, 1, 1)

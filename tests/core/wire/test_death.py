@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.core.model import FieldValue, Properties, Table
-from warren.core.wire import properties as wire
-from warren.core.wire.death import add_death, would_cycle
-from warren.core.wire.properties import read_traits
-from warren.core.wire.tables import (
+from warrenmq.core.model import FieldValue, Properties, Table
+from warrenmq.core.wire import properties as wire
+from warrenmq.core.wire.death import add_death, would_cycle
+from warrenmq.core.wire.properties import read_traits
+from warrenmq.core.wire.tables import (
     MAX_ENTRIES,
     decode_checked,
     encode_table,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.core.model import FieldValue, Properties, Table
-from warren.core.wire import properties as wire
-from warren.core.wire.delay import DELAY_MAX_MS, has_waited, kept_wait_ms, wait_ms
+from warrenmq.core.model import FieldValue, Properties, Table
+from warrenmq.core.wire import properties as wire
+from warrenmq.core.wire.delay import DELAY_MAX_MS, has_waited, kept_wait_ms, wait_ms
 
 from .support import TABLES
 

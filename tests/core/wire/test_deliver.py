@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pamqp import commands
 
 from tests.core.messages import Sent, scattered, strided, whole
-from warren.core.block import Run, Span
-from warren.core.wire.deliver import DeliverFramer, content_frames
+from warrenmq.core.block import Run, Span
+from warrenmq.core.wire.deliver import DeliverFramer, content_frames
 
 FRAME_MAX = 131_072
 BOUNDARIES = (255, 65_535, 2**24, 2**32, 2**40)

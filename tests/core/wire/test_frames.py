@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp import body, commands, frame, header, heartbeat
 
-from warren.core.wire import frames
+from warrenmq.core.wire import frames
 
 CHANNELS = st.integers(0, 65535)
 TAGS = st.integers(0, 2**63 - 1)

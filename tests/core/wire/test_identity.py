@@ -10,10 +10,10 @@ from math import inf, nan
 import pytest
 from hypothesis import given
 
-from warren.core.equivalence import comparable
-from warren.core.model import FieldValue, Properties
-from warren.core.wire import properties as wire
-from warren.core.wire.identity import IDENTITY_BYTES, header, identity
+from warrenmq.core.equivalence import comparable
+from warrenmq.core.model import FieldValue, Properties
+from warrenmq.core.wire import properties as wire
+from warrenmq.core.wire.identity import IDENTITY_BYTES, header, identity
 
 from .support import TABLES
 

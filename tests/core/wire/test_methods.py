@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp import base, commands, encode
 
-from warren.core.errors import ConnectionFault
-from warren.core.wire.methods import decode_method
-from warren.core.wire.tables import encode_table
+from warrenmq.core.errors import ConnectionFault
+from warrenmq.core.wire.methods import decode_method
+from warrenmq.core.wire.tables import encode_table
 
 from .support import TABLES, refused
 

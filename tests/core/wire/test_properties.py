@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp import commands, frame, header
 
-from warren.core.errors import ConnectionFault
-from warren.core.model import PROPERTY_NAMES, Properties, Table
-from warren.core.wire import properties as wire
-from warren.core.wire.frames import header_frame
-from warren.core.wire.properties import PERSISTENT, PLAIN, Traits, read_traits
+from warrenmq.core.errors import ConnectionFault
+from warrenmq.core.model import PROPERTY_NAMES, Properties, Table
+from warrenmq.core.wire import properties as wire
+from warrenmq.core.wire.frames import header_frame
+from warrenmq.core.wire.properties import PERSISTENT, PLAIN, Traits, read_traits
 
 from .support import LISTS, TABLES, refused
 

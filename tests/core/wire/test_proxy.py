@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.proxy import LOCAL, V2_START, v1, v2
-from warren.core.wire.proxy import (
+from warrenmq.core.wire.proxy import (
     V1_MAX_BYTES,
     V2_MAX_BYTES,
     ProxyHeaderError,

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.core.model import Properties
-from warren.core.wire import properties as wire
-from warren.core.wire import shapes
-from warren.core.wire.properties import PLAIN, Traits, read_traits
-from warren.core.wire.shapes import Shapes
+from warrenmq.core.model import Properties
+from warrenmq.core.wire import properties as wire
+from warrenmq.core.wire import shapes
+from warrenmq.core.wire.properties import PLAIN, Traits, read_traits
+from warrenmq.core.wire.shapes import Shapes
 
 from .support import LISTS, outcome
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.core.model import Properties, Table
-from warren.core.wire import splice as module
-from warren.core.wire.frames import short_string
-from warren.core.wire.properties import HEADERS, PERSISTENT, decode, encode, read_traits
-from warren.core.wire.splice import splice, with_number
+from warrenmq.core.model import Properties, Table
+from warrenmq.core.wire import splice as module
+from warrenmq.core.wire.frames import short_string
+from warrenmq.core.wire.properties import HEADERS, PERSISTENT, decode, encode, read_traits
+from warrenmq.core.wire.splice import splice, with_number
 
 from .support import LISTS, TABLES, VALUES
 

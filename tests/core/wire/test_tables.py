@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pamqp import decode, encode
 
-from warren.core.errors import ConnectionFault
-from warren.core.model import FieldValue, Table
-from warren.core.wire.tables import (
+from warrenmq.core.errors import ConnectionFault
+from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.wire.tables import (
     MAX_DEPTH,
     MAX_ENTRIES,
     check,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.conformance import frames
 from tests.support.websocket import client_frame
-from warren.core.wire import websocket
-from warren.core.wire.websocket import Ending, Inbound, close_frame, frame, messages, unmasked
+from warrenmq.core.wire import websocket
+from warrenmq.core.wire.websocket import Ending, Inbound, close_frame, frame, messages, unmasked
 
 BINARY, TEXT, CONTINUATION, CLOSE, PING, PONG = 2, 1, 0, 8, 9, 10
 

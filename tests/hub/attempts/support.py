@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warren.hub.attempts.attempt import Attempt, Outcome
+from warrenmq.hub.attempts.attempt import Attempt, Outcome
 
 
 def attempt(**changed: Any) -> Attempt:

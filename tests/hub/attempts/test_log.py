@@ -10,14 +10,14 @@ import pytest
 
 from tests.hub.support import until
 from tests.support.postgresql import PostgreSQLServer
-from warren.core.clock import ManualClock
-from warren.hub.attempts import log as log_module
-from warren.hub.attempts.attempt import Attempt, Wanted
-from warren.hub.attempts.log import AttemptLog
-from warren.hub.keys.seal import Sealer
-from warren.hub.settings import HubSettings
-from warren.hub.storage.schema import DATABASE_NAME
-from warren.hub.storage.storage import Storage
+from warrenmq.core.clock import ManualClock
+from warrenmq.hub.attempts import log as log_module
+from warrenmq.hub.attempts.attempt import Attempt, Wanted
+from warrenmq.hub.attempts.log import AttemptLog
+from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.storage.schema import DATABASE_NAME
+from warrenmq.hub.storage.storage import Storage
 
 from .support import attempt
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.hub.support import NEWS, House, deliveries, request, until
 from tests.support.http import Answer, Callback
-from warren.hub.attempts.attempt import Outcome, Wanted
+from warrenmq.hub.attempts.attempt import Outcome, Wanted
 
 
 async def test_failures_outlive_a_restart(house: House, callback: Callback) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from warren.hub.attempts.attempt import RESPONSE_CHARACTERS, Kept, Outcome, Wanted
-from warren.hub.attempts.table import WEBHOOK_ID_CHARACTERS, AttemptTable
-from warren.hub.keys.seal import Sealer
-from warren.hub.storage.storage import Storage
+from warrenmq.hub.attempts.attempt import RESPONSE_CHARACTERS, Kept, Outcome, Wanted
+from warrenmq.hub.attempts.table import WEBHOOK_ID_CHARACTERS, AttemptTable
+from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.storage.storage import Storage
 
 from .support import attempt
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from tests.hub.support import House, until
-from warren.core.clock import ManualClock
-from warren.hub.capabilities.capabilities import MAX_EXPIRES_IN_S, Capabilities
-from warren.hub.errors import BadRequest, StorageFailed
-from warren.hub.keys.seal import Sealer
-from warren.hub.requests import Resource
-from warren.hub.rights import EverybodyMay
-from warren.hub.storage.schema import DATABASE_NAME
-from warren.hub.storage.storage import Storage
-from warren.hub.tasks import Tasks
+from warrenmq.core.clock import ManualClock
+from warrenmq.hub.capabilities.capabilities import MAX_EXPIRES_IN_S, Capabilities
+from warrenmq.hub.errors import BadRequest, StorageFailed
+from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.rights import EverybodyMay
+from warrenmq.hub.storage.schema import DATABASE_NAME
+from warrenmq.hub.storage.storage import Storage
+from warrenmq.hub.tasks import Tasks
 
 INBOX = Resource("/", "q", "in")
 Open = Callable[[], Any]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.hub.support import House
-from warren.core.clock import Clock, SystemClock
-from warren.core.model import Message, Properties, Table
-from warren.hub.deliver.envelope import Envelope
-from warren.hub.deliver.parking import Parking
+from warrenmq.core.clock import Clock, SystemClock
+from warrenmq.core.model import Message, Properties, Table
+from warrenmq.hub.deliver.envelope import Envelope
+from warrenmq.hub.deliver.parking import Parking
 
 
 async def bury(

@@ -10,16 +10,16 @@ import pytest
 
 from tests.hub.support import INBOX, NEWS, House, deliveries, request, until
 from tests.support.http import Callback
-from warren.core.clock import ManualClock
-from warren.core.errors import ChannelError
-from warren.core.model import Table
-from warren.hub.dead import letters as letters_module
-from warren.hub.dead.letters import DeadLetters, Done
-from warren.hub.dead.wanted import Wanted
-from warren.hub.engine.port import QueueSpec
-from warren.hub.errors import NoSuchLetter, NotReplayed
-from warren.hub.requests import Resource
-from warren.hub.subscriptions.live import Live
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import Table
+from warrenmq.hub.dead import letters as letters_module
+from warrenmq.hub.dead.letters import DeadLetters, Done
+from warrenmq.hub.dead.wanted import Wanted
+from warrenmq.hub.engine.port import QueueSpec
+from warrenmq.hub.errors import NoSuchLetter, NotReplayed
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.subscriptions.live import Live
 
 from .support import bury
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.hub.support import NEWS
-from warren.hub.deliver.blocked import BlockedTable
-from warren.hub.deliver.trouble import Blocking
-from warren.hub.keys.seal import Sealer
-from warren.hub.storage.storage import Storage
-from warren.hub.subscriptions.subscription import Subscription
+from warrenmq.hub.deliver.blocked import BlockedTable
+from warrenmq.hub.deliver.trouble import Blocking
+from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.storage.storage import Storage
+from warrenmq.hub.subscriptions.subscription import Subscription
 
 BLOCKING = Blocking("msg_1", 3, 1_700_000_000.5, "status 503")
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.hub.deliver.breaker import Breaker, State
+from warrenmq.hub.deliver.breaker import Breaker, State
 
 CLOSED, OPEN, HALF_OPEN = State.CLOSED, State.OPEN, State.HALF_OPEN
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.hub.deliver.bucket import Bucket
+from warrenmq.hub.deliver.bucket import Bucket
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(1, 1), (10, 1), (50, 5), (1_000, 100)])

@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from warren.core.model import Message, Properties
-from warren.hub.deliver.cloudevents import (
+from warrenmq.core.model import Message, Properties
+from warrenmq.hub.deliver.cloudevents import (
     attributes,
     binary_headers,
     is_structured,
     own_attributes,
     structured_body,
 )
-from warren.hub.deliver.envelope import Envelope
+from warrenmq.hub.deliver.envelope import Envelope
 
 ENVELOPE = Envelope("msg_1", "news", "eu.fr")
 

@@ -12,21 +12,21 @@ import pytest
 
 from tests.hub.support import BASE_URL, INBOX, NEWS, House, deliveries, request, until
 from tests.support.http import Answer, Callback, Request
-from warren.hub.attempts.attempt import Attempt, Outcome, Wanted
-from warren.hub.deliver.breaker import State
-from warren.hub.deliver.courier import LARGE_BYTES
-from warren.hub.deliver.retry import DELAYS_S
-from warren.hub.deliver.signature import sign
-from warren.hub.engine.embedded import EmbeddedEngine
-from warren.hub.engine.port import QueueSpec
-from warren.hub.subscriptions.live import Live
-from warren.hub.subscriptions.subscription import Status
+from warrenmq.hub.attempts.attempt import Attempt, Outcome, Wanted
+from warrenmq.hub.deliver.breaker import State
+from warrenmq.hub.deliver.courier import LARGE_BYTES
+from warrenmq.hub.deliver.retry import DELAYS_S
+from warrenmq.hub.deliver.signature import sign
+from warrenmq.hub.engine.embedded import EmbeddedEngine
+from warrenmq.hub.engine.port import QueueSpec
+from warrenmq.hub.subscriptions.live import Live
+from warrenmq.hub.subscriptions.subscription import Status
 
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first retry after a second or so, the shortest step there is."""
-    monkeypatch.setattr("warren.hub.deliver.retry.DELAYS_S", (1,) * len(DELAYS_S))
+    monkeypatch.setattr("warrenmq.hub.deliver.retry.DELAYS_S", (1,) * len(DELAYS_S))
 
 
 async def test_every_failure_is_tried_again_with_the_same_id(
@@ -72,7 +72,7 @@ async def test_a_large_message_is_signed_aside_from_the_loop(
         threads.append(threading.current_thread() is threading.main_thread())
         return sign(method, secret, body)
 
-    monkeypatch.setattr("warren.hub.deliver.post.sign", signed)
+    monkeypatch.setattr("warrenmq.hub.deliver.post.sign", signed)
     await house.hub.subscriptions.subscribe(request(NEWS, callback.url, secret="s3cret"))
     large = bytes(LARGE_BYTES)
     for body in (b"small", large):
@@ -277,7 +277,7 @@ async def test_a_target_gets_its_next_message_before_the_outcome_is_durable(
 async def test_nothing_new_begins_while_too_many_outcomes_wait(
     house: House, callback: Callback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warren.hub.deliver.ledger.MAX_WAITING", 2)
+    monkeypatch.setattr("warrenmq.hub.deliver.ledger.MAX_WAITING", 2)
     await house.hub.subscriptions.subscribe(request(INBOX, callback.url))
     held = HeldLog(house)
     for number in range(4):
@@ -294,8 +294,8 @@ async def test_nothing_new_begins_while_too_many_outcomes_wait(
 async def test_a_breaker_leaves_the_messages_in_their_queue(
     house: House, callback: Callback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warren.hub.deliver.breaker.THRESHOLD", 3)
-    monkeypatch.setattr("warren.hub.deliver.breaker.FIRST_COOL_DOWN_S", 0.2)
+    monkeypatch.setattr("warrenmq.hub.deliver.breaker.THRESHOLD", 3)
+    monkeypatch.setattr("warrenmq.hub.deliver.breaker.FIRST_COOL_DOWN_S", 0.2)
     await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
     [subscription] = house.hub.subscriptions.all()
     live = live_of(house)
@@ -317,7 +317,7 @@ async def test_a_breaker_leaves_the_messages_in_their_queue(
 async def test_while_a_breaker_is_open_others_take_from_the_queue(
     house: House, callback: Callback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warren.hub.deliver.breaker.THRESHOLD", 1)
+    monkeypatch.setattr("warrenmq.hub.deliver.breaker.THRESHOLD", 1)
     await house.hub.subscriptions.subscribe(request(INBOX, callback.url))
     callback.default = Answer(500)
     await house.post("in", "k", b"0")
@@ -418,8 +418,8 @@ class HeldLog:
 async def test_a_half_open_breaker_tries_one_message_at_a_time(
     house: House, callback: Callback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warren.hub.deliver.breaker.THRESHOLD", 3)
-    monkeypatch.setattr("warren.hub.deliver.breaker.FIRST_COOL_DOWN_S", 1.0)
+    monkeypatch.setattr("warrenmq.hub.deliver.breaker.THRESHOLD", 3)
+    monkeypatch.setattr("warrenmq.hub.deliver.breaker.FIRST_COOL_DOWN_S", 1.0)
     given = {"hub.in_flight": "3"}
     await house.hub.subscriptions.subscribe(request(NEWS, callback.url, given=given))
     live = live_of(house)
@@ -532,7 +532,7 @@ async def test_an_error_changes_nothing_of_what_is_under_way(
 async def test_no_more_messages_wait_in_memory_than_a_bound(
     house: House, callback: Callback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warren.hub.deliver.surplus.MAX_WAITING", 5)
+    monkeypatch.setattr("warrenmq.hub.deliver.surplus.MAX_WAITING", 5)
     await house.restart(new_slots=1, part_after_s=3600)
     given = {"hub.in_flight": "20"}
     await house.hub.subscriptions.subscribe(request(NEWS, callback.url, given=given))

@@ -10,7 +10,7 @@ import httpx
 from tests.support.http import Answer, Callback
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
-from warren.hub.storage.schema import DATABASE_NAME
+from warrenmq.hub.storage.schema import DATABASE_NAME
 
 AUTH = ("guest", "guest")
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from warren.core.model import FieldValue, Message, Properties, Table
-from warren.hub.deliver.envelope import Envelope, parked_properties, read_envelope
+from warrenmq.core.model import FieldValue, Message, Properties, Table
+from warrenmq.hub.deliver.envelope import Envelope, parked_properties, read_envelope
 
 
 def message_with(headers: Table | None = None, exchange: str = "news") -> Message:

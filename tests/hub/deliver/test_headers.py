@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from warren.core.model import Message, Properties, Table
-from warren.hub.deliver.envelope import Envelope
-from warren.hub.deliver.headers import (
+from warrenmq.core.model import Message, Properties, Table
+from warrenmq.hub.deliver.envelope import Envelope
+from warrenmq.hub.deliver.headers import (
     add_content,
     add_properties,
     add_redelivered,

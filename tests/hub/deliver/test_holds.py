@@ -6,9 +6,9 @@ import pytest
 
 from tests.hub.deliver.test_lanes import live
 from tests.hub.support import until
-from warren.hub.deliver.breaker import State
-from warren.hub.deliver.holds import Holds
-from warren.hub.subscriptions.live import Live
+from warrenmq.hub.deliver.breaker import State
+from warrenmq.hub.deliver.holds import Holds
+from warrenmq.hub.subscriptions.live import Live
 
 
 class Rig:

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warren.core.clock import ManualClock
-from warren.core.model import Message, Properties
-from warren.hub.deliver.lanes import STARTS_A_ROUND, Job, Lanes
-from warren.hub.requests import Resource
-from warren.hub.subscriptions.live import Live
-from warren.hub.subscriptions.subscription import Subscription
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.model import Message, Properties
+from warrenmq.hub.deliver.lanes import STARTS_A_ROUND, Job, Lanes
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.subscriptions.live import Live
+from warrenmq.hub.subscriptions.subscription import Subscription
 
 
 class Handed:

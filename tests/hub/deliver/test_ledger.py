@@ -7,14 +7,14 @@ from typing import cast
 import pytest
 
 from tests.hub.deliver.test_lanes import Handed, live
-from warren.core.clock import ManualClock
-from warren.core.model import Message, Properties
-from warren.hub.attempts.attempt import Attempt, Outcome
-from warren.hub.attempts.log import AttemptLog
-from warren.hub.deliver.envelope import Envelope
-from warren.hub.deliver.lanes import Job, Lane
-from warren.hub.deliver.ledger import Ledger
-from warren.hub.sender.port import Answer, SendError
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.model import Message, Properties
+from warrenmq.hub.attempts.attempt import Attempt, Outcome
+from warrenmq.hub.attempts.log import AttemptLog
+from warrenmq.hub.deliver.envelope import Envelope
+from warrenmq.hub.deliver.lanes import Job, Lane
+from warrenmq.hub.deliver.ledger import Ledger
+from warrenmq.hub.sender.port import Answer, SendError
 
 ENVELOPE = Envelope("msg_1", "news", "eu.fr", failures=2)
 ANSWER = Answer(200, None, "HTTP/1.1 200 OK")
@@ -75,7 +75,7 @@ def test_nothing_is_settled_before_the_log_says_so() -> None:
 
 
 def test_so_many_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warren.hub.deliver.ledger.MAX_WAITING", 3)
+    monkeypatch.setattr("warrenmq.hub.deliver.ledger.MAX_WAITING", 3)
     rig = Rig()
     for _ in range(4):
         rig.record()
@@ -89,7 +89,7 @@ def test_so_many_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_so_many_bytes_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warren.hub.deliver.ledger.MAX_WAITING_BYTES", 100)
+    monkeypatch.setattr("warrenmq.hub.deliver.ledger.MAX_WAITING_BYTES", 100)
     rig = Rig()
     rig.record(body=bytes(99))
     assert rig.events == []

@@ -10,16 +10,16 @@ from tests.hub.deliver.test_courier import live_of, logged
 from tests.hub.deliver.test_lanes import Handed
 from tests.hub.support import House, deliveries, request, until
 from tests.support.http import Callback
-from warren.core.broker import Broker
-from warren.core.clock import ManualClock
-from warren.core.definitions.kinds import PolicyDefinition
-from warren.core.model import Message, Properties, Table
-from warren.hub.dead.letter import read_letter, replayed_properties
-from warren.hub.deliver.envelope import Envelope, read_envelope
-from warren.hub.deliver.lifetime import left_s, with_arrival
-from warren.hub.deliver.parking import Parking
-from warren.hub.engine.port import BindingSpec, ExchangeSpec, QueueSpec
-from warren.hub.requests import Resource
+from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.definitions.kinds import PolicyDefinition
+from warrenmq.core.model import Message, Properties, Table
+from warrenmq.hub.dead.letter import read_letter, replayed_properties
+from warrenmq.hub.deliver.envelope import Envelope, read_envelope
+from warrenmq.hub.deliver.lifetime import left_s, with_arrival
+from warrenmq.hub.deliver.parking import Parking
+from warrenmq.hub.engine.port import BindingSpec, ExchangeSpec, QueueSpec
+from warrenmq.hub.requests import Resource
 
 WORK = Resource("/", "q", "work")
 MORTAL: Table = {"x-dead-letter-exchange": "morgue"}
@@ -29,7 +29,7 @@ TTL: Table = {"x-message-ttl": 1_500}
 @pytest.fixture(autouse=True)
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second attempt would come when the messages of these tests are long over."""
-    monkeypatch.setattr("warren.hub.deliver.retry.DELAYS_S", (3_600,))
+    monkeypatch.setattr("warrenmq.hub.deliver.retry.DELAYS_S", (3_600,))
 
 
 async def make(house: House, arguments: Table) -> None:

@@ -8,15 +8,15 @@ from tests.hub.deliver.test_courier import HeldLog, live_of, logged, unacked
 from tests.hub.deliver.test_lanes import Handed
 from tests.hub.support import INBOX, NEWS, House, deliveries, request, until
 from tests.support.http import Answer, Callback
-from warren.core.clock import ManualClock
-from warren.hub.attempts.attempt import Outcome
-from warren.hub.deliver.envelope import Envelope
-from warren.hub.deliver.order import StrictOrder
-from warren.hub.deliver.retry import DELAYS_S
-from warren.hub.deliver.trouble import Blocking
-from warren.hub.engine.port import QueueSpec
-from warren.hub.subscriptions.live import Live
-from warren.hub.subscriptions.subscription import Status
+from warrenmq.core.clock import ManualClock
+from warrenmq.hub.attempts.attempt import Outcome
+from warrenmq.hub.deliver.envelope import Envelope
+from warrenmq.hub.deliver.order import StrictOrder
+from warrenmq.hub.deliver.retry import DELAYS_S
+from warrenmq.hub.deliver.trouble import Blocking
+from warrenmq.hub.engine.port import QueueSpec
+from warrenmq.hub.subscriptions.live import Live
+from warrenmq.hub.subscriptions.subscription import Status
 
 STRICT = {"hub.order": "strict"}
 
@@ -29,7 +29,7 @@ def database_url(either_database: str | None) -> str | None:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries that come at once."""
-    monkeypatch.setattr("warren.hub.deliver.retry.DELAYS_S", (0.05,) * len(DELAYS_S))
+    monkeypatch.setattr("warrenmq.hub.deliver.retry.DELAYS_S", (0.05,) * len(DELAYS_S))
 
 
 async def subscribe(house: House, callback: Callback) -> Live:

@@ -9,13 +9,13 @@ import pytest
 
 from tests.hub.deliver.test_lanes import Handed
 from tests.hub.support import until
-from warren.hub.deliver.pace import Gate, Pace, origin_of
-from warren.hub.engine.port import Delivery
-from warren.hub.requests import Resource
-from warren.hub.settings import HubSettings
-from warren.hub.subscriptions.live import Live
-from warren.hub.subscriptions.options import Options
-from warren.hub.subscriptions.subscription import Status, Subscription
+from warrenmq.hub.deliver.pace import Gate, Pace, origin_of
+from warrenmq.hub.engine.port import Delivery
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.subscriptions.live import Live
+from warrenmq.hub.subscriptions.options import Options
+from warrenmq.hub.subscriptions.subscription import Status, Subscription
 
 NEWS = Resource("/", "x", "news")
 
@@ -141,7 +141,7 @@ async def test_what_is_paused_or_over_waits_for_no_pace() -> None:
 async def test_origins_with_nothing_to_remember_are_let_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("warren.hub.deliver.pace.MAX_ORIGINS", 2)
+    monkeypatch.setattr("warrenmq.hub.deliver.pace.MAX_ORIGINS", 2)
     rig = Rig(max_rate_per_origin=1_000)
     for number in range(10):
         rig.enter(live(f"http://host{number}/"), 1)

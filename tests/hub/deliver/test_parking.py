@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.hub.support import House
-from warren.core.alarms import Reading
-from warren.core.clock import ManualClock
-from warren.core.errors import ChannelError
-from warren.core.model import Message, Properties
-from warren.hub.deliver.envelope import Envelope, read_envelope
-from warren.hub.deliver.parking import Parking
-from warren.hub.engine.embedded import EmbeddedEngine
+from warrenmq.core.alarms import Reading
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import Message, Properties
+from warrenmq.hub.deliver.envelope import Envelope, read_envelope
+from warrenmq.hub.deliver.parking import Parking
+from warrenmq.hub.engine.embedded import EmbeddedEngine
 
 MESSAGE = Message("news", "eu.fr", Properties(content_type="text/plain"), b"bonjour")
 ENVELOPE = Envelope("msg_1", "news", "eu.fr", failures=1)

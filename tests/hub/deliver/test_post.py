@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from warren.core.model import Message, Properties
-from warren.hub.deliver.envelope import Envelope
-from warren.hub.deliver.post import Plan, Post
-from warren.hub.requests import Resource
-from warren.hub.subscriptions.options import Format, Keys, Options
-from warren.hub.subscriptions.subscription import Subscription
+from warrenmq.core.model import Message, Properties
+from warrenmq.hub.deliver.envelope import Envelope
+from warrenmq.hub.deliver.post import Plan, Post
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.subscriptions.options import Format, Keys, Options
+from warrenmq.hub.subscriptions.subscription import Subscription
 
 SUBSCRIPTION = Subscription(
     id="1",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.hub.deliver.retry import (
+from warrenmq.hub.deliver.retry import (
     DELAYS_S,
     EARLY_S,
     MAX_RETRY_AFTER_S,

@@ -6,8 +6,8 @@ import tracemalloc
 
 import pytest
 
-from warren.hub.deliver.signature import check_secret, sign, webhook_key, webhook_signature
-from warren.hub.errors import BadRequest
+from warrenmq.hub.deliver.signature import check_secret, sign, webhook_key, webhook_signature
+from warrenmq.hub.errors import BadRequest
 
 # RFC 2202 and RFC 4231, test case 2: key "Jefe".
 BODY = b"what do ya want for nothing?"

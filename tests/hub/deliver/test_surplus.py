@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from tests.hub.deliver.test_lanes import Handed, live
 from tests.hub.support import until
-from warren.hub.deliver.holds import Holds
-from warren.hub.deliver.surplus import Surplus
-from warren.hub.subscriptions.live import Live
-from warren.hub.subscriptions.options import Options
-from warren.hub.subscriptions.subscription import Status
+from warrenmq.hub.deliver.holds import Holds
+from warrenmq.hub.deliver.surplus import Surplus
+from warrenmq.hub.subscriptions.live import Live
+from warrenmq.hub.subscriptions.options import Options
+from warrenmq.hub.subscriptions.subscription import Status
 
 
 class Given(Handed):

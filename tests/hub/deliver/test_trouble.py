@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from warren.hub.deliver.breaker import State
-from warren.hub.deliver.trouble import Trouble
+from warrenmq.hub.deliver.breaker import State
+from warrenmq.hub.deliver.trouble import Trouble
 
 
 def test_errors_are_counted_from_the_last_success_on() -> None:

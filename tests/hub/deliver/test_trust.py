@@ -20,23 +20,23 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from tests.hub.support import INBOX, NEWS, House, until
 from tests.support.users import guest_users
-from warren.core.broker import Broker
-from warren.core.clock import ManualClock
-from warren.core.errors import WarrenError
-from warren.core.model import Message, Properties, Table
-from warren.core.server.listener import Listener
-from warren.hub.engine.embedded import EmbeddedEngine, LocalConsumption
-from warren.hub.engine.port import Delivery, ExchangeSpec, Outcome, QueueSpec
-from warren.hub.errors import StorageFailed
-from warren.hub.guard.guard import Guard
-from warren.hub.requests import Resource
-from warren.hub.sender.port import Answer, Sender, SendError, TimedOut
-from warren.hub.service import Hub
-from warren.hub.settings import HubSettings
-from warren.hub.storage.database import Database
-from warren.hub.subscriptions.live import Live
-from warren.hub.subscriptions.options import Options
-from warren.hub.subscriptions.subscription import Status, Subscription
+from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.errors import WarrenError
+from warrenmq.core.model import Message, Properties, Table
+from warrenmq.core.server.listener import Listener
+from warrenmq.hub.engine.embedded import EmbeddedEngine, LocalConsumption
+from warrenmq.hub.engine.port import Delivery, ExchangeSpec, Outcome, QueueSpec
+from warrenmq.hub.errors import StorageFailed
+from warrenmq.hub.guard.guard import Guard
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.sender.port import Answer, Sender, SendError, TimedOut
+from warrenmq.hub.service import Hub
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.storage.database import Database
+from warrenmq.hub.subscriptions.live import Live
+from warrenmq.hub.subscriptions.options import Options
+from warrenmq.hub.subscriptions.subscription import Status, Subscription
 
 STEPS = 150
 SUBSCRIPTIONS: dict[str, tuple[Resource, Options]] = {
@@ -382,15 +382,15 @@ class Walk:
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits of the loop's own clock are short; those of the delay queues pass by hand."""
-    monkeypatch.setattr("warren.hub.deliver.retry.DELAYS_S", (0.01,) * 11)
-    monkeypatch.setattr("warren.hub.deliver.courier.HOLD_BACK_S", 0.01)
-    monkeypatch.setattr("warren.hub.deliver.surplus.MAX_WAITING", 3)
-    monkeypatch.setattr("warren.hub.deliver.breaker.THRESHOLD", 3)
-    monkeypatch.setattr("warren.hub.deliver.breaker.FIRST_COOL_DOWN_S", 0.01)
-    monkeypatch.setattr("warren.hub.deliver.breaker.MAX_COOL_DOWN_S", 0.02)
-    monkeypatch.setattr("warren.hub.attempts.log.GATHER_S", 0.002)
-    monkeypatch.setattr("warren.hub.attempts.log.TRY_AGAIN_S", 0.01)
-    monkeypatch.setattr("warren.hub.attempts.log.STOP_WITHIN_S", 0.5)
+    monkeypatch.setattr("warrenmq.hub.deliver.retry.DELAYS_S", (0.01,) * 11)
+    monkeypatch.setattr("warrenmq.hub.deliver.courier.HOLD_BACK_S", 0.01)
+    monkeypatch.setattr("warrenmq.hub.deliver.surplus.MAX_WAITING", 3)
+    monkeypatch.setattr("warrenmq.hub.deliver.breaker.THRESHOLD", 3)
+    monkeypatch.setattr("warrenmq.hub.deliver.breaker.FIRST_COOL_DOWN_S", 0.01)
+    monkeypatch.setattr("warrenmq.hub.deliver.breaker.MAX_COOL_DOWN_S", 0.02)
+    monkeypatch.setattr("warrenmq.hub.attempts.log.GATHER_S", 0.002)
+    monkeypatch.setattr("warrenmq.hub.attempts.log.TRY_AGAIN_S", 0.01)
+    monkeypatch.setattr("warrenmq.hub.attempts.log.STOP_WITHIN_S", 0.5)
 
 
 @pytest.fixture

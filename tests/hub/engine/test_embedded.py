@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.amqp import Client, make_broker
-from warren.core.broker import Broker, Limits
-from warren.core.errors import ChannelError
-from warren.core.model import Table
-from warren.core.server.listener import Listener
-from warren.core.store.memory import LateStore
-from warren.hub.engine.embedded import EmbeddedEngine
-from warren.hub.engine.port import (
+from warrenmq.core.broker import Broker, Limits
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import Table
+from warrenmq.core.server.listener import Listener
+from warrenmq.core.store.memory import LateStore
+from warrenmq.hub.engine.embedded import EmbeddedEngine
+from warrenmq.hub.engine.port import (
     BindingSpec,
     Consumption,
     Delivery,

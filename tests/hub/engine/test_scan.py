@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import pytest
 
 from tests.support.amqp import Client, make_broker, publish
-from warren.core.errors import ChannelError
-from warren.core.model import Table
-from warren.core.server.listener import Listener
-from warren.core.store.memory import LateStore, MemoryStore
-from warren.hub.engine import scan as scan_module
-from warren.hub.engine.embedded import EmbeddedEngine
-from warren.hub.engine.port import Properties, QueueSpec, Taken
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import Table
+from warrenmq.core.server.listener import Listener
+from warrenmq.core.store.memory import LateStore, MemoryStore
+from warrenmq.hub.engine import scan as scan_module
+from warrenmq.hub.engine.embedded import EmbeddedEngine
+from warrenmq.hub.engine.port import Properties, QueueSpec, Taken
 
 from ..support import until
 

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from warren.hub.fetch.decoding import MAX_MEMBERS, DecodingFailed, decode
+from warrenmq.hub.fetch.decoding import MAX_MEMBERS, DecodingFailed, decode
 
 TEXT = b"some text, some text, some text"
 MAX = 1_000

@@ -12,10 +12,10 @@ import pytest
 
 from tests.hub.support import until
 from tests.support.http import Answer, Callback
-from warren.hub.fetch.fetcher import MAX_HOPS, Fetcher
-from warren.hub.fetch.page import FetchFailed
-from warren.hub.guard.guard import Guard
-from warren.hub.settings import HubSettings
+from warrenmq.hub.fetch.fetcher import MAX_HOPS, Fetcher
+from warrenmq.hub.fetch.page import FetchFailed
+from warrenmq.hub.guard.guard import Guard
+from warrenmq.hub.settings import HubSettings
 
 
 @contextlib.asynccontextmanager

@@ -12,14 +12,14 @@ import pytest
 
 from tests.hub.support import serving
 from tests.support.http import Callback
-from warren.hub.errors import CallbackRefused
-from warren.hub.fetch.fetcher import Fetcher
-from warren.hub.guard.addresses import Address
-from warren.hub.guard.dialler import Dialler
-from warren.hub.guard.guard import Guard
-from warren.hub.sender.http_sender import HttpSender
-from warren.hub.settings import HubSettings
-from warren.hub.verification.verify import Verifier
+from warrenmq.hub.errors import CallbackRefused
+from warrenmq.hub.fetch.fetcher import Fetcher
+from warrenmq.hub.guard.addresses import Address
+from warrenmq.hub.guard.dialler import Dialler
+from warrenmq.hub.guard.guard import Guard
+from warrenmq.hub.sender.http_sender import HttpSender
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.verification.verify import Verifier
 
 DEAD = "127.0.0.2"
 LIVING = "127.0.0.1"

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from tests.support.http import Callback
-from warren.hub.errors import CallbackRefused
-from warren.hub.guard import guard as module
-from warren.hub.guard.addresses import is_public, is_this_machine, parse_address
-from warren.hub.guard.guard import MAX_CALLBACK_LENGTH, Guard
-from warren.hub.sender.http_sender import HttpSender
-from warren.hub.sender.port import SendError
-from warren.hub.settings import HubSettings
-from warren.hub.verification.verify import Verifier
+from warrenmq.hub.errors import CallbackRefused
+from warrenmq.hub.guard import guard as module
+from warrenmq.hub.guard.addresses import is_public, is_this_machine, parse_address
+from warrenmq.hub.guard.guard import MAX_CALLBACK_LENGTH, Guard
+from warrenmq.hub.sender.http_sender import HttpSender
+from warrenmq.hub.sender.port import SendError
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.verification.verify import Verifier
 
 OWN = ("http://hub.example.org", "http://127.0.0.1:15672/base")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from warren.hub.errors import CallbackRefused
-from warren.hub.guard.guard import Guard
-from warren.hub.settings import HubSettings
+from warrenmq.hub.errors import CallbackRefused
+from warrenmq.hub.guard.guard import Guard
+from warrenmq.hub.settings import HubSettings
 
 
 async def test_a_silent_name_server_takes_one_thread_for_each_name(

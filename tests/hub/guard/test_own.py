@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from warren.hub.guard.own import endpoint_of, is_own
-from warren.hub.requests import Resource
+from warrenmq.hub.guard.own import endpoint_of, is_own
+from warrenmq.hub.requests import Resource
 
 BASES = ("http://localhost:15672", "https://hub.example.org/base/")
 IN = Resource("/", "q", "in")

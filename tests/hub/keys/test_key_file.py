@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from warren.hub.keys.key_file import load_key
+from warrenmq.hub.keys.key_file import load_key
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from warren.core.errors import ConfigError
-from warren.hub.keys.key_file import load_key
-from warren.hub.keys.seal import PREFIX, Sealer, is_sealed
+from warrenmq.core.errors import ConfigError
+from warrenmq.hub.keys.key_file import load_key
+from warrenmq.hub.keys.seal import PREFIX, Sealer, is_sealed
 
 
 @pytest.mark.parametrize("text", ["", "s3cret", "caf\u00e9 \U0001f430", "x" * 10_000, PREFIX])

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from warren.core.clock import ManualClock
-from warren.hub.errors import TokenRefused
-from warren.hub.keys.tokens import Grant, Tokens
-from warren.hub.requests import Resource
+from warrenmq.core.clock import ManualClock
+from warrenmq.hub.errors import TokenRefused
+from warrenmq.hub.keys.tokens import Grant, Tokens
+from warrenmq.hub.requests import Resource
 
 IN = Resource("/", "q", "caf\u00e9/in")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warren.hub.links.discovery import Links, discover, looks_like_feed
+from warrenmq.hub.links.discovery import Links, discover, looks_like_feed
 
 URL = "https://news.example/blog/feed"
 HUB, SELF = "https://hub.example/", "https://news.example/blog/self"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.hub.links.feed import read_feed
+from warrenmq.hub.links.feed import read_feed
 
 LINK = b'<a:link rel="hub" href="h" xmlns:a="http://www.w3.org/2005/Atom"/>'
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.hub.links.header import read_link_fields
+from warrenmq.hub.links.header import read_link_fields
 
 
 def hubs(*fields: str) -> list[str]:

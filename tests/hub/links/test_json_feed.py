@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.hub.links.json_feed import read_json_feed
+from warrenmq.hub.links.json_feed import read_json_feed
 
 START = b'{"version": "https://jsonfeed.org/version/1.1", "hubs": '
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.hub.links.page import read_page
+from warrenmq.hub.links.page import read_page
 
 LINK = '<link rel="hub" href="h">'
 PIECES = ["<", ">", "!", "--", "[", "]", "/", "link ", "rel=hub ", "'", '"', "head", "title", "a"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warren.hub.links.safe_xml import MAX_DEPTH, Broken, local_name, parse
+from warrenmq.hub.links.safe_xml import MAX_DEPTH, Broken, local_name, parse
 
 
 class Names:

@@ -16,10 +16,10 @@ import trustme
 from tests.hub.support import serving, until
 from tests.support.http import Answer as Scripted
 from tests.support.http import Callback
-from warren.hub.guard.guard import Guard
-from warren.hub.sender.http_sender import HttpSender
-from warren.hub.sender.port import SendError, TimedOut
-from warren.hub.settings import HubSettings
+from warrenmq.hub.guard.guard import Guard
+from warrenmq.hub.sender.http_sender import HttpSender
+from warrenmq.hub.sender.port import SendError, TimedOut
+from warrenmq.hub.settings import HubSettings
 
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
 

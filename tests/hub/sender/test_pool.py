@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.hub.support import serving, until
-from warren.hub.sender import pool as module
-from warren.hub.sender.connection import Connection, Limits
-from warren.hub.sender.pool import Pool
+from warrenmq.hub.sender import pool as module
+from warrenmq.hub.sender.connection import Connection, Limits
+from warrenmq.hub.sender.pool import Pool
 
 
 class Server:

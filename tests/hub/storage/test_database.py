@@ -11,17 +11,17 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
-from warren.core.errors import ConfigError
-from warren.hub.errors import StorageFailed
-from warren.hub.keys.seal import Sealer
-from warren.hub.requests import Resource
-from warren.hub.storage.database import Database
-from warren.hub.storage.migrate import MIGRATIONS, downgrade
-from warren.hub.storage.schema import DATABASE_NAME, HEAD, has_rows
-from warren.hub.storage.storage import Storage
-from warren.hub.storage.tables import Base
-from warren.hub.subscriptions.repository import Repository
-from warren.hub.subscriptions.subscription import Subscription
+from warrenmq.core.errors import ConfigError
+from warrenmq.hub.errors import StorageFailed
+from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.storage.database import Database
+from warrenmq.hub.storage.migrate import MIGRATIONS, downgrade
+from warrenmq.hub.storage.schema import DATABASE_NAME, HEAD, has_rows
+from warrenmq.hub.storage.storage import Storage
+from warrenmq.hub.storage.tables import Base
+from warrenmq.hub.subscriptions.repository import Repository
+from warrenmq.hub.subscriptions.subscription import Subscription
 
 
 @pytest.fixture
@@ -120,11 +120,11 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path, path: Path, sealer: 
 def test_a_hub_with_nothing_stored_starts_without_the_slow_imports(tmp_path: Path) -> None:
     program = f"""
 import asyncio, pathlib, sys
-from warren.core.auth import Users
-from warren.core.broker import Broker
-from warren.hub.engine.embedded import EmbeddedEngine
-from warren.hub.service import Hub
-from warren.hub.settings import HubSettings
+from warrenmq.core.auth import Users
+from warrenmq.core.broker import Broker
+from warrenmq.hub.engine.embedded import EmbeddedEngine
+from warrenmq.hub.service import Hub
+from warrenmq.hub.settings import HubSettings
 
 async def main():
     engine = EmbeddedEngine(Broker(Users()))
@@ -150,8 +150,8 @@ async def test_a_current_schema_is_opened_without_alembic(
     await storage.close()
     program = f"""
 import asyncio, pathlib, sys
-from warren.hub.keys.seal import Sealer
-from warren.hub.storage.storage import Storage
+from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.storage.storage import Storage
 
 async def main():
     directory = pathlib.Path({str(tmp_path)!r})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warren.core.errors import ConfigError
-from warren.hub.storage.database_url import read_url
+from warrenmq.core.errors import ConfigError
+from warrenmq.hub.storage.database_url import read_url
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgresql+asyncpg", "postgres", "PostgreSQL"])

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from warren.hub.storage.group_commit import MAX_AT_ONCE, GroupCommit
+from warrenmq.hub.storage.group_commit import MAX_AT_ONCE, GroupCommit
 
 
 class Log:

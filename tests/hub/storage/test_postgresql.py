@@ -16,15 +16,15 @@ from sqlalchemy import text
 
 from tests.support.ports import free_port
 from tests.support.postgresql import PASSWORD, QUOTED_PASSWORD, PostgreSQLServer
-from warren.core.errors import ConfigError
-from warren.hub.errors import StorageFailed
-from warren.hub.keys.seal import Sealer
-from warren.hub.storage import database as database_module
-from warren.hub.storage import postgresql as postgresql_module
-from warren.hub.storage.database import Database
-from warren.hub.storage.storage import Storage
-from warren.hub.subscriptions.options import Keys
-from warren.hub.subscriptions.repository import Repository
+from warrenmq.core.errors import ConfigError
+from warrenmq.hub.errors import StorageFailed
+from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.storage import database as database_module
+from warrenmq.hub.storage import postgresql as postgresql_module
+from warrenmq.hub.storage.database import Database
+from warrenmq.hub.storage.storage import Storage
+from warrenmq.hub.subscriptions.options import Keys
+from warrenmq.hub.subscriptions.repository import Repository
 
 from ..subscriptions.test_repository import PLAIN
 from ..support import until

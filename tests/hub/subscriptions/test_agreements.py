@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.support.http import Answer, Callback
-from warren.hub.errors import NotOwner, NotSubscribed, VerificationFailed
-from warren.hub.requests import Resource, SubscribeRequest
-from warren.hub.rights import EverybodyMay
-from warren.hub.subscriptions.subscription import Subscription
-from warren.hub.topics.names import CONTENT, VHOST
+from warrenmq.hub.errors import NotOwner, NotSubscribed, VerificationFailed
+from warrenmq.hub.requests import Resource, SubscribeRequest
+from warrenmq.hub.rights import EverybodyMay
+from warrenmq.hub.subscriptions.subscription import Subscription
+from warrenmq.hub.topics.names import CONTENT, VHOST
 
 from ..support import NEWS, House, deliveries, request, until
 

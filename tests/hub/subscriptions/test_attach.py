@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from tests.support.http import Callback
-from warren.core.model import Properties
-from warren.hub.engine.port import BindingSpec, ExchangeSpec, QueueSpec
-from warren.hub.requests import Resource
-from warren.hub.settings import HubSettings
-from warren.hub.subscriptions.attach import Attacher
-from warren.hub.subscriptions.live import Live
-from warren.hub.subscriptions.options import Options
-from warren.hub.subscriptions.subscription import Status, Subscription
+from warrenmq.core.model import Properties
+from warrenmq.hub.engine.port import BindingSpec, ExchangeSpec, QueueSpec
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.subscriptions.attach import Attacher
+from warrenmq.hub.subscriptions.live import Live
+from warrenmq.hub.subscriptions.options import Options
+from warrenmq.hub.subscriptions.subscription import Status, Subscription
 
 from ..support import INBOX, NEWS, House, deliveries, request, until
 

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from tests.support.http import Answer, Callback
-from warren.core.broker import Broker
-from warren.core.clock import ManualClock
-from warren.core.errors import ConfigError
-from warren.core.vhosts import delete_vhost
-from warren.hub.engine.port import ExchangeSpec, QueueSpec
-from warren.hub.errors import BadRequest, StorageFailed
-from warren.hub.requests import Resource
-from warren.hub.storage.storage import Storage
-from warren.hub.subscriptions.repository import Repository
-from warren.hub.subscriptions.subscription import Status, Subscription
+from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.errors import ConfigError
+from warrenmq.core.vhosts import delete_vhost
+from warrenmq.hub.engine.port import ExchangeSpec, QueueSpec
+from warrenmq.hub.errors import BadRequest, StorageFailed
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.storage.storage import Storage
+from warrenmq.hub.subscriptions.repository import Repository
+from warrenmq.hub.subscriptions.subscription import Status, Subscription
 
 from ..support import BASE_URL, INBOX, NEWS, House, deliveries, request, until
 

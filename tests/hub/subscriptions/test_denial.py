@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tests.support.http import Answer, Callback
-from warren.hub.guard.guard import Guard
-from warren.hub.settings import HubSettings
-from warren.hub.subscriptions.denial import Denials, notice
-from warren.hub.subscriptions.options import Keys
-from warren.hub.subscriptions.subscription import Subscription
-from warren.hub.tasks import Tasks
-from warren.hub.verification.verify import Verifier
+from warrenmq.hub.guard.guard import Guard
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.subscriptions.denial import Denials, notice
+from warrenmq.hub.subscriptions.options import Keys
+from warrenmq.hub.subscriptions.subscription import Subscription
+from warrenmq.hub.tasks import Tasks
+from warrenmq.hub.verification.verify import Verifier
 
 from ..support import NEWS, until
 

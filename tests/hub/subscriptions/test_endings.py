@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from tests.support.http import Callback
-from warren.core.broker import Broker
-from warren.core.clock import ManualClock
-from warren.core.vhosts import delete_vhost
-from warren.hub.engine.port import QueueSpec
-from warren.hub.errors import StorageFailed
-from warren.hub.requests import Resource
-from warren.hub.rights import EverybodyMay, refusal
-from warren.hub.subscriptions import endings
-from warren.hub.subscriptions.repository import Repository
+from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
+from warrenmq.core.vhosts import delete_vhost
+from warrenmq.hub.engine.port import QueueSpec
+from warrenmq.hub.errors import StorageFailed
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.rights import EverybodyMay, refusal
+from warrenmq.hub.subscriptions import endings
+from warrenmq.hub.subscriptions.repository import Repository
 
 from ..support import BASE_URL, INBOX, NEWS, House, deliveries, request, until
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from warren.hub.errors import BadRequest
-from warren.hub.settings import HubSettings
-from warren.hub.subscriptions.intent import append_query, grant_lease, read_intent, read_lease
+from warrenmq.hub.errors import BadRequest
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.subscriptions.intent import append_query, grant_lease, read_intent, read_lease
 
 from ..support import NEWS, request
 

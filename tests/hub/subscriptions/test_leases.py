@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from warren.core.clock import ManualClock
-from warren.hub.subscriptions.leases import Leases
-from warren.hub.subscriptions.subscription import Subscription
+from warrenmq.core.clock import ManualClock
+from warrenmq.hub.subscriptions.leases import Leases
+from warrenmq.hub.subscriptions.subscription import Subscription
 
 from ..support import NEWS
 

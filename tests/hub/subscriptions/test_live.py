@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from tests.hub.support import NEWS
-from warren.hub.deliver.breaker import State
-from warren.hub.deliver.trouble import Blocking
-from warren.hub.subscriptions.live import Live
-from warren.hub.subscriptions.subscription import Subscription
+from warrenmq.hub.deliver.breaker import State
+from warrenmq.hub.deliver.trouble import Blocking
+from warrenmq.hub.subscriptions.live import Live
+from warrenmq.hub.subscriptions.subscription import Subscription
 
 
 def made() -> Live:

@@ -4,9 +4,9 @@ import base64
 
 import pytest
 
-from warren.hub.deliver.signature import METHODS
-from warren.hub.errors import BadRequest
-from warren.hub.subscriptions.options import (
+from warrenmq.hub.deliver.signature import METHODS
+from warrenmq.hub.errors import BadRequest
+from warrenmq.hub.subscriptions.options import (
     DEFAULTS,
     PARAMETERS,
     Contact,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from warren.hub.rights import EverybodyMay
-from warren.hub.subscriptions.live import Live
-from warren.hub.subscriptions.owned import Owned
-from warren.hub.subscriptions.subscription import Subscription
+from warrenmq.hub.rights import EverybodyMay
+from warrenmq.hub.subscriptions.live import Live
+from warrenmq.hub.subscriptions.owned import Owned
+from warrenmq.hub.subscriptions.subscription import Subscription
 
 from ..support import NEWS
 

@@ -11,18 +11,18 @@ import msgspec
 import pytest
 from sqlalchemy import text
 
-from warren.core.errors import ConfigError
-from warren.hub.guard.guard import MAX_CALLBACK_LENGTH
-from warren.hub.keys.seal import PREFIX, Sealer
-from warren.hub.requests import Resource
-from warren.hub.storage.database import Database
-from warren.hub.storage.migrate import upgrade
-from warren.hub.storage.schema import DATABASE_NAME
-from warren.hub.storage.storage import Storage
-from warren.hub.subscriptions import repository as module
-from warren.hub.subscriptions.options import Contact, Keys, Options
-from warren.hub.subscriptions.repository import Repository
-from warren.hub.subscriptions.subscription import Status, Subscription
+from warrenmq.core.errors import ConfigError
+from warrenmq.hub.guard.guard import MAX_CALLBACK_LENGTH
+from warrenmq.hub.keys.seal import PREFIX, Sealer
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.storage.database import Database
+from warrenmq.hub.storage.migrate import upgrade
+from warrenmq.hub.storage.schema import DATABASE_NAME
+from warrenmq.hub.storage.storage import Storage
+from warrenmq.hub.subscriptions import repository as module
+from warrenmq.hub.subscriptions.options import Contact, Keys, Options
+from warrenmq.hub.subscriptions.repository import Repository
+from warrenmq.hub.subscriptions.subscription import Status, Subscription
 
 PLAIN = Subscription(
     id="1" * 32,

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tests.support.http import Callback
-from warren.core.errors import ChannelError
-from warren.core.model import Table
-from warren.hub.engine.port import ExchangeSpec, QueueSpec
-from warren.hub.errors import BadRequest
-from warren.hub.requests import Resource
-from warren.hub.subscriptions.sources import Sources
+from warrenmq.core.errors import ChannelError
+from warrenmq.core.model import Table
+from warrenmq.hub.engine.port import ExchangeSpec, QueueSpec
+from warrenmq.hub.errors import BadRequest
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.subscriptions.sources import Sources
 
 from ..support import BASE_URL, INBOX, NEWS, House, deliveries, request, until
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from warren.hub.engine.port import ExchangeSpec
-from warren.hub.errors import BadRequest, SourceMissing
-from warren.hub.requests import Resource
-from warren.hub.subscriptions.websub import is_external, key_of, normal_url, read_topic
-from warren.hub.topics.names import CONTENT, ENTRIES
+from warrenmq.hub.engine.port import ExchangeSpec
+from warrenmq.hub.errors import BadRequest, SourceMissing
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.subscriptions.websub import is_external, key_of, normal_url, read_topic
+from warrenmq.hub.topics.names import CONTENT, ENTRIES
 
 from ..support import BASE_URL, NEWS, House, request
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
-from warren.core.clock import ManualClock
-from warren.hub.topics.agenda import Agenda
+from warrenmq.core.clock import ManualClock
+from warrenmq.hub.topics.agenda import Agenda
 
 
 def test_keys_are_given_once_when_their_time_has_come() -> None:

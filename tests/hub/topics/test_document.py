@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.hub.topics.feeds import ATOM_TYPE, JSON_TYPE, RSS_TYPE, atom, rss
-from warren.hub.topics.document import ContentRefused, read_document
-from warren.hub.topics.entries import MAX_ENTRIES
+from warrenmq.hub.topics.document import ContentRefused, read_document
+from warrenmq.hub.topics.entries import MAX_ENTRIES
 
 BOMB = (
     b'<!DOCTYPE rss [<!ENTITY a "b">]><rss><channel><item><title>&a;</title></item></channel></rss>'

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from warren.hub.topics.entries import MAX_KNOWN, Entry, changed, digest_of, merged
+from warrenmq.hub.topics.entries import MAX_KNOWN, Entry, changed, digest_of, merged
 
 
 def entry(name: str, digest: str = "d") -> Entry:

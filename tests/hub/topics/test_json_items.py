@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import json
 
-from warren.hub.topics.entries import MAX_ENTRIES
-from warren.hub.topics.json_items import JsonFeed, read_json_feed
+from warrenmq.hub.topics.entries import MAX_ENTRIES
+from warrenmq.hub.topics.json_items import JsonFeed, read_json_feed
 
 VERSION = "https://jsonfeed.org/version/1.1"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from warren.hub.storage.database import Database
-from warren.hub.topics.rows import TopicRows
-from warren.hub.topics.topic import Topic
+from warrenmq.hub.storage.database import Database
+from warrenmq.hub.topics.rows import TopicRows
+from warrenmq.hub.topics.topic import Topic
 
 TOPIC = Topic(
     "http://b/", "http://b/", etag='W/"\xe9"', last_modified="Sat", content_type="text/plain",

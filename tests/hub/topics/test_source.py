@@ -9,13 +9,13 @@ import pytest
 
 from tests.hub.topics.feeds import RSS_TYPE
 from tests.support.http import Answer, Callback
-from warren.core.clock import ManualClock
-from warren.hub.fetch.fetcher import Fetcher
-from warren.hub.guard.guard import Guard
-from warren.hub.settings import HubSettings
-from warren.hub.topics.source import Source, TopicFailed
-from warren.hub.topics.topic import Topic
-from warren.hub.workers.pool import Workers
+from warrenmq.core.clock import ManualClock
+from warrenmq.hub.fetch.fetcher import Fetcher
+from warrenmq.hub.guard.guard import Guard
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.topics.source import Source, TopicFailed
+from warrenmq.hub.topics.topic import Topic
+from warrenmq.hub.workers.pool import Workers
 
 VALIDATORS = {"ETag": 'W/"1"', "Last-Modified": "Sat, 21 Nov 2026 00:00:00 GMT"}
 

@@ -10,13 +10,13 @@ import pytest
 from tests.hub.support import House, deliveries, request, until
 from tests.hub.topics.feeds import ATOM_TYPE, atom
 from tests.support.http import Answer, Callback
-from warren.core.clock import ManualClock
-from warren.hub.engine.port import BindingSpec, ExchangeSpec, QueueSpec
-from warren.hub.errors import BadRequest, NotDistributed, StorageFailed
-from warren.hub.requests import Resource
-from warren.hub.topics import rounds, updating
-from warren.hub.topics.names import CONTENT, ENTRIES, topic_key
-from warren.hub.topics.topic import Topic
+from warrenmq.core.clock import ManualClock
+from warrenmq.hub.engine.port import BindingSpec, ExchangeSpec, QueueSpec
+from warrenmq.hub.errors import BadRequest, NotDistributed, StorageFailed
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.topics import rounds, updating
+from warrenmq.hub.topics.names import CONTENT, ENTRIES, topic_key
+from warrenmq.hub.topics.topic import Topic
 
 FULL = QueueSpec("full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
 FAST = {"fetch_gap_s": 0.0}

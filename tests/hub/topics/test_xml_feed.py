@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.hub.topics.feeds import atom, rss
-from warren.hub.topics.entries import MAX_ENTRIES
-from warren.hub.topics.xml_feed import read_xml_feed
+from warrenmq.hub.topics.entries import MAX_ENTRIES
+from warrenmq.hub.topics.xml_feed import read_xml_feed
 
 RDF = b"""<r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">
 <channel r:about="http://a/"><title>t</title></channel>

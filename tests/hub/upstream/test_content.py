@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warren.hub.deliver.signature import METHODS, sign
-from warren.hub.upstream.content import refusal
+from warrenmq.hub.deliver.signature import METHODS, sign
+from warrenmq.hub.upstream.content import refusal
 
 SECRET, BODY = "s3cr\xe9t", b"bonjour"
 

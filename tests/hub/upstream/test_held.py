@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warren.hub.upstream.held import Seen, digest_of
+from warrenmq.hub.upstream.held import Seen, digest_of
 
 
 def test_the_last_ones_are_remembered() -> None:

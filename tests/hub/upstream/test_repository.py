@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from warren.hub.keys.seal import PREFIX, Sealer
-from warren.hub.storage.storage import Storage
-from warren.hub.upstream.repository import UpstreamRepository
-from warren.hub.upstream.upstream import Line, Lines, Status, Upstream, Wish
+from warrenmq.hub.keys.seal import PREFIX, Sealer
+from warrenmq.hub.storage.storage import Storage
+from warrenmq.hub.upstream.repository import UpstreamRepository
+from warrenmq.hub.upstream.upstream import Line, Lines, Status, Upstream, Wish
 
 WISH = Wish("https://a/feed", "x", "news", "https://b", 1_000)
 PLAIN = Upstream("1" * 32, "/", "feed", "guest", WISH, Lines())

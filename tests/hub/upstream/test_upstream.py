@@ -7,9 +7,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from warren.hub.requests import Resource
-from warren.hub.upstream import upstream as steps
-from warren.hub.upstream.upstream import Line, Lines, Status, Upstream, Wish
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.upstream import upstream as steps
+from warrenmq.hub.upstream.upstream import Line, Lines, Status, Upstream, Wish
 
 NOW = 1_000_000.0
 WISH = Wish("https://a/feed", "x", "news", "https://b/base", 1_000)

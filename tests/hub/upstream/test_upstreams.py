@@ -12,12 +12,12 @@ import pytest
 from tests.hub.support import BASE_URL, House, until
 from tests.support.http import Answer
 from tests.support.other_hub import OtherHub
-from warren.core.clock import ManualClock
-from warren.hub.errors import BadRequest, CallbackRefused, StorageFailed
-from warren.hub.requests import Resource
-from warren.hub.rights import EverybodyMay
-from warren.hub.upstream.upstream import CALLBACK_PATH, Lines, Status, Upstream, Wish
-from warren.hub.upstream.upstreams import Upstreams
+from warrenmq.core.clock import ManualClock
+from warrenmq.hub.errors import BadRequest, CallbackRefused, StorageFailed
+from warrenmq.hub.requests import Resource
+from warrenmq.hub.rights import EverybodyMay
+from warrenmq.hub.upstream.upstream import CALLBACK_PATH, Lines, Status, Upstream, Wish
+from warrenmq.hub.upstream.upstreams import Upstreams
 
 NAME = ("/", "feed")
 
@@ -95,7 +95,7 @@ async def desk(house: House, other: OtherHub) -> Desk:
 
 async def stored(house: House) -> list[tuple[str, str]]:
     """Names and statuses of all rows, ending ones too."""
-    from warren.hub.upstream.repository import UpstreamRepository
+    from warrenmq.hub.upstream.repository import UpstreamRepository
 
     database = await house.hub._storage.database()
     repository = UpstreamRepository(database, house.sealer)
@@ -268,7 +268,7 @@ async def test_what_was_not_foreseen_is_tried_again_too(
     desk: Desk, house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     await house.restart(upstream_again_s=0.01)
-    monkeypatch.setattr("warren.hub.upstream.client.find_links", None)
+    monkeypatch.setattr("warrenmq.hub.upstream.client.find_links", None)
     await desk.put()
     assert "the log has it" in (await desk.status(Status.FAILED)).reason
     assert "TypeError" in caplog.text

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from warren.core.errors import ConfigError
-from warren.hub.keys.seal import Sealer
-from warren.hub.requests import Resource, SubscribeRequest
-from warren.hub.storage.storage import Storage
-from warren.hub.verification.rows import Pending, VerificationRows
+from warrenmq.core.errors import ConfigError
+from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.requests import Resource, SubscribeRequest
+from warrenmq.hub.storage.storage import Storage
+from warrenmq.hub.verification.rows import Pending, VerificationRows
 
 from ..support import NEWS, request
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.http import Answer, Callback
-from warren.core.clock import SystemClock
-from warren.core.errors import WarrenError
-from warren.hub.errors import StorageFailed, TooManyPending, VerificationFailed
-from warren.hub.keys.seal import Sealer
-from warren.hub.requests import Mode, SubscribeRequest
-from warren.hub.settings import HubSettings
-from warren.hub.storage.storage import Storage
-from warren.hub.tasks import Tasks
-from warren.hub.verification import verifications
-from warren.hub.verification.rows import Pending, VerificationRows
-from warren.hub.verification.verifications import Verifications
+from warrenmq.core.clock import SystemClock
+from warrenmq.core.errors import WarrenError
+from warrenmq.hub.errors import StorageFailed, TooManyPending, VerificationFailed
+from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.requests import Mode, SubscribeRequest
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.storage.storage import Storage
+from warrenmq.hub.tasks import Tasks
+from warrenmq.hub.verification import verifications
+from warrenmq.hub.verification.rows import Pending, VerificationRows
+from warrenmq.hub.verification.verifications import Verifications
 
 from ..support import NEWS, House, request, until
 

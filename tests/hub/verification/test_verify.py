@@ -13,12 +13,12 @@ import pytest
 
 from tests.hub.support import until
 from tests.support.http import Answer, Callback
-from warren.hub.errors import CallbackRefused, VerificationFailed
-from warren.hub.guard.guard import Guard
-from warren.hub.settings import HubSettings
-from warren.hub.subscriptions.intent import Intent
-from warren.hub.subscriptions.options import DEFAULTS
-from warren.hub.verification.verify import TURNS_PER_ORIGIN, Verifier, question
+from warrenmq.hub.errors import CallbackRefused, VerificationFailed
+from warrenmq.hub.guard.guard import Guard
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.subscriptions.intent import Intent
+from warrenmq.hub.subscriptions.options import DEFAULTS
+from warrenmq.hub.verification.verify import TURNS_PER_ORIGIN, Verifier, question
 
 
 def intent(callback: str, **given: Any) -> Intent:

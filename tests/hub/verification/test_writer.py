@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
-from warren.hub.errors import StorageFailed
-from warren.hub.tasks import Tasks
-from warren.hub.verification.rows import Pending, VerificationRows
-from warren.hub.verification.writer import MAX_AT_ONCE, VerificationWriter
+from warrenmq.hub.errors import StorageFailed
+from warrenmq.hub.tasks import Tasks
+from warrenmq.hub.verification.rows import Pending, VerificationRows
+from warrenmq.hub.verification.writer import MAX_AT_ONCE, VerificationWriter
 
 from ..support import NEWS, request
 

@@ -16,11 +16,11 @@ import pytest
 
 from tests.hub.support import until
 from tests.hub.topics.feeds import JSON_TYPE, RSS_TYPE
-from warren.hub.topics.document import Document
-from warren.hub.topics.reading import read
-from warren.hub.topics.topic import Topic
-from warren.hub.workers.limits import MIB, Limits
-from warren.hub.workers.pool import Workers, WorkFailed, WorkRefused
+from warrenmq.hub.topics.document import Document
+from warrenmq.hub.topics.reading import read
+from warrenmq.hub.topics.topic import Topic
+from warrenmq.hub.workers.limits import MIB, Limits
+from warrenmq.hub.workers.pool import Workers, WorkFailed, WorkRefused
 
 TOPIC = Topic("k", "http://publisher.example/feed")
 ITEMS = b'{"version":"https://jsonfeed.org/version/1","items":[' + b"0," * 5_000_000 + b"0]}"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from warren.app.problems import Problem
-from warren.app.routes.api.given import Given
+from warrenmq.app.problems import Problem
+from warrenmq.app.routes.api.given import Given
 
 
 def given(value: Any) -> Given:

@@ -14,9 +14,9 @@ from tests.app.routes.api.support import get, refused, tagged
 from tests.app.routes.subscribing import entry
 from tests.hub.attempts.support import attempt
 from tests.support.http import Callback
-from warren.app.routes.api import hub_attempts
-from warren.hub.attempts.attempt import Outcome
-from warren.hub.service import Hub
+from warrenmq.app.routes.api import hub_attempts
+from warrenmq.hub.attempts.attempt import Outcome
+from warrenmq.hub.service import Hub
 
 PATH = "/hub/attempts"
 OVER = "f" * 32

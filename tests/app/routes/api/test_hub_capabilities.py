@@ -11,12 +11,12 @@ import pytest
 
 from tests.app.conftest import World
 from tests.app.routes.api.support import delete, get, refused, tagged
-from warren.core.clock import ManualClock
-from warren.hub.capabilities.capabilities import Capabilities
-from warren.hub.keys.seal import Sealer
-from warren.hub.rights import EverybodyMay
-from warren.hub.storage.storage import Storage
-from warren.hub.tasks import Tasks
+from warrenmq.core.clock import ManualClock
+from warrenmq.hub.capabilities.capabilities import Capabilities
+from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.rights import EverybodyMay
+from warrenmq.hub.storage.storage import Storage
+from warrenmq.hub.tasks import Tasks
 
 PATH = "/hub/capabilities"
 BODY = {"vhost": "/", "type": "q", "name": "in"}

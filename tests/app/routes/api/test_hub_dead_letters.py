@@ -13,12 +13,12 @@ from tests.app.conftest import World
 from tests.app.routes.api.support import delete, get, refused, tagged
 from tests.app.routes.subscribing import entry
 from tests.support.http import Callback
-from warren.core.clock import ManualClock, SystemClock
-from warren.core.model import Message, Properties
-from warren.hub.deliver.envelope import Envelope
-from warren.hub.deliver.parking import Parking
-from warren.hub.service import Hub
-from warren.hub.subscriptions.live import Live
+from warrenmq.core.clock import ManualClock, SystemClock
+from warrenmq.core.model import Message, Properties
+from warrenmq.hub.deliver.envelope import Envelope
+from warrenmq.hub.deliver.parking import Parking
+from warrenmq.hub.service import Hub
+from warrenmq.hub.subscriptions.live import Live
 
 PATH = "/hub/dead-letters"
 OVER = "f" * 32

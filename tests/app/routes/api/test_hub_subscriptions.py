@@ -12,11 +12,11 @@ import pytest
 from tests.app.conftest import World
 from tests.app.routes.subscribing import KEYS, PASSWORD, SECRET, entry, subscribe
 from tests.support.http import Callback
-from warren.app.environment import environment_of
-from warren.app.routes.api.hub_subscriptions import ROUTES
-from warren.hub.deliver.trouble import Blocking
-from warren.hub.service import Hub
-from warren.hub.settings import HubSettings
+from warrenmq.app.environment import environment_of
+from warrenmq.app.routes.api.hub_subscriptions import ROUTES
+from warrenmq.hub.deliver.trouble import Blocking
+from warrenmq.hub.service import Hub
+from warrenmq.hub.settings import HubSettings
 
 from .support import delete, get, put, refused, tagged
 

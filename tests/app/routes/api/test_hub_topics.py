@@ -14,11 +14,11 @@ from tests.app.conftest import World
 from tests.app.routes.api.support import get, refused, tagged
 from tests.hub.support import until
 from tests.support.http import Answer, Callback
-from warren.core.server.listener import Listener
-from warren.hub.engine.port import BindingSpec, ExchangeSpec
-from warren.hub.service import Hub
-from warren.hub.settings import HubSettings
-from warren.hub.topics.names import CONTENT
+from warrenmq.core.server.listener import Listener
+from warrenmq.hub.engine.port import BindingSpec, ExchangeSpec
+from warrenmq.hub.service import Hub
+from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.topics.names import CONTENT
 
 PATH = "/api/hub/topics"
 

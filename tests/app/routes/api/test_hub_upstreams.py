@@ -13,7 +13,7 @@ from tests.app.routes.api.support import delete, get, refused, tagged
 from tests.hub.support import until
 from tests.support.http import Answer
 from tests.support.other_hub import OtherHub
-from warren.hub.service import Hub
+from warrenmq.hub.service import Hub
 
 PATH = "/hub/upstreams/%2F/feed"
 SINK = {"type": "q", "name": "in"}

@@ -11,12 +11,12 @@ import pytest
 
 from tests.app.conftest import FakeHub, World
 from tests.support.users import guest_users
-from warren.app.authentication import Authenticator
-from warren.app.context import Context
-from warren.core.broker import Broker
-from warren.core.definitions.keeper import UserKeeper
-from warren.core.store.memory import LateStore
-from warren.hub.engine.embedded import EmbeddedEngine
+from warrenmq.app.authentication import Authenticator
+from warrenmq.app.context import Context
+from warrenmq.core.broker import Broker
+from warrenmq.core.definitions.keeper import UserKeeper
+from warrenmq.core.store.memory import LateStore
+from warrenmq.hub.engine.embedded import EmbeddedEngine
 
 from .support import refused
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.app.conftest import World
-from warren.core.vhosts import delete_vhost
+from warrenmq.core.vhosts import delete_vhost
 
 from .support import put, refused, tagged
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.app.conftest import World
 from tests.support.amqp import take_turns
-from warren.core.queue.rules import Rules
+from warrenmq.core.queue.rules import Rules
 
 from .support import delete, get, put, refused, tagged
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.app.conftest import World
-from warren.app.routes.api.table import TABLES
+from warrenmq.app.routes.api.table import TABLES
 
 from .support import get, refused, tagged
 
