@@ -20,7 +20,8 @@ STORE_FAILED = 1
 DAMAGED = 1
 BROKEN = 1
 BAD_CONFIGURATION = 2
-_SHORT = {"data": "-D", "host": "-h"}
+_SHORT = {"data": "-D"}
+_HELP = {"help_option_names": ["-h", "--help"]}
 
 
 def main() -> None:
@@ -67,7 +68,8 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     default = getattr(config.Settings(), name)
-    shown = f"  [{config.ENVIRONMENT_PREFIX}{name.upper()}; default {default or 'none'}]"
+    shown_default = "off" if default is False else "on" if default is True else default or "none"
+    shown = f"  [{config.ENVIRONMENT_PREFIX}{name.upper()}; default {shown_default}]"
     flag = "--" + name.replace("_", "-")
     return click.option(
         *filter(None, (_SHORT.get(name), flag)),
@@ -79,7 +81,27 @@ def _option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     )
 
 
-@click.group(help="An HTTP-first pubsub hub over an AMQP 0-9-1 core.")
+class ServeCommand(click.Command):
+    """Its help shows the options by topic, in the order of the settings."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        title, rows = "", list[tuple[str, str]]()
+        for option in self.get_params(context):
+            heading = config.TOPICS.get(option.name or "", "")
+            if heading or option.name == "config":
+                _write_section(formatter, title, rows)
+                title, rows = heading or "Other", []
+            rows.extend(filter(None, [option.get_help_record(context)]))
+        _write_section(formatter, title, rows)
+
+
+def _write_section(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str]]) -> None:
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl(rows)
+
+
+@click.group(help="An HTTP-first pubsub hub over an AMQP 0-9-1 core.", context_settings=_HELP)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
     help="Print the version.",
@@ -88,7 +110,7 @@ def warren() -> None:
     pass
 
 
-@warren.command(help="Run the hub in the foreground until SIGTERM or Ctrl-C.")
+@warren.command(cls=ServeCommand, help="Run the hub in the foreground until SIGTERM or Ctrl-C.")
 @_settings_options
 @click.option("--config", metavar="FILE", help="TOML file with the same names.  [WARREN_CONFIG]")
 def serve(**flags: object) -> int:

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -19,11 +19,9 @@ from msgspec import Meta, Struct
 from ..core.amount import Amount, read_amount
 from ..core.errors import ConfigError
 from ..hub.storage.database_url import read_url
-from . import texts
-
-Port = Annotated[int, Meta(ge=0, le=65535)]
-Seconds = Annotated[float, Meta(gt=0, le=86_400)]
-HeaderName = Annotated[str, Meta(pattern=r"^([A-Za-z0-9-]{1,64})?$")]
+from . import expected, texts
+from .nearest import suggestion
+from .setting_types import BasePath, BaseUrl, HeaderName, Port, Seconds, Url
 
 ENVIRONMENT_PREFIX = "WARREN_"
 AUTOMATIC: Final = "auto"
@@ -58,8 +56,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allow_networks: str = ""
     callback_ports: str | int = "80,443"
 
-    base_path: Annotated[str, Meta(pattern=r"^((/[A-Za-z0-9._~-]+)+)?$")] = ""
-    public_url: Annotated[str, Meta(pattern=r"^(https?://[^\s?#@]*[^\s?#@/])?$")] = ""
+    base_path: BasePath = ""
+    public_url: BaseUrl = ""
     set_correlation_id: HeaderName = ""
     set_message_id: HeaderName = ""
 
@@ -82,7 +80,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hub_max_lease_s: Annotated[int, Meta(ge=1)] = 90 * 86_400
     hub_user: Annotated[str, Meta(max_length=255)] = ""
     hub_check_topics: bool = False
-    hub_moved_to: Annotated[str, Meta(pattern=r"^(https?://[^\s?#@]+)?$")] = ""
+    hub_moved_to: Url = ""
     hub_publisher_secret: str = ""
     verify_timeout_s: Seconds = 10.0
     connect_timeout_s: Seconds = 5.0
@@ -94,12 +92,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_in_flight: Annotated[int, Meta(ge=1, le=100_000)] = 2_000
     max_rate: Annotated[int, Meta(ge=0)] = 0
     max_rate_per_origin: Annotated[int, Meta(ge=0)] = 0
-    signature_method: Annotated[str, Meta(pattern="^sha(1|256|384|512)$")] = "sha256"
+    signature_method: Literal["sha1", "sha256", "sha384", "sha512"] = "sha256"
     fetch_gap_s: Seconds = 3.0
     max_hops: Annotated[int, Meta(ge=1, le=1000)] = 20
     drain_s: Seconds = 10.0
 
-    log_level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "warning"
+    log_level: Literal["debug", "info", "warning", "error"] = "warning"
 
     def __post_init__(self) -> None:
         # Read here to be complained of with their source, as every other bad value.
@@ -205,7 +203,26 @@ DESCRIPTIONS = {
     "drain_s": "Time that a stop leaves to what is under way.",
     "log_level": "debug, info, warning or error.",
 }
+TOPICS = {
+    "data": "Data",
+    "host": "Addresses and ports",
+    "tls_cert": "TLS",
+    "proxy_protocol_from": "Proxies and web pages",
+    "dev": "Users and development",
+    "allow_networks": "Callbacks",
+    "base_path": "HTTP",
+    "segment_bytes": "Messages and AMQP",
+    "memory_limit": "Memory and disk",
+    "default_lease_s": "Subscriptions",
+    "verify_timeout_s": "Deliveries",
+    "fetch_gap_s": "Topics of others, and loops",
+    "drain_s": "Stop and log",
+}
+"""Headings of the help, each by the first setting below it."""
 NAMES = Settings.__struct_fields__
+SECRETS = frozenset(("database", "default_pass", "hub_publisher_secret"))
+"""Settings whose values no message repeats."""
+_TYPES = get_type_hints(Settings, include_extras=True)
 
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Settings:
@@ -263,7 +280,8 @@ def _environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if name.lower() in NAMES or name == "CONFIG":
             found[name.lower()] = value
         elif not _SERVICE_LINK.fullmatch(name):
-            raise ConfigError(f"environment: unknown setting {variable}")
+            hint = suggestion(name.lower(), NAMES, lambda known: ENVIRONMENT_PREFIX + known.upper())
+            raise ConfigError(f"environment: unknown setting {variable}{hint}")
     return found
 
 
@@ -282,21 +300,14 @@ def _check(values: dict[str, Any], source: str) -> dict[str, Any]:
     """Each value by itself, so that the complaint names where it came from."""
     for name, value in values.items():
         if name not in NAMES:
-            raise ConfigError(f"{source}: unknown setting {name}")
+            hint = suggestion(name, NAMES)
+            raise ConfigError(f"{source}: unknown setting {name}{hint}")
         try:
+            expected.check(_TYPES[name], value, is_secret=name in SECRETS)
             _convert({name: value})
-        except ConfigError as error:
-            raise ConfigError(f"{source}: {name}: {error}{_choices(name)}") from error
+        except (ConfigError, ValueError) as error:
+            raise ConfigError(f"{source}: {name}: {error}") from error
     return values
-
-
-def _choices(name: str) -> str:
-    """The words that a setting may be, which the complaint about another does not name."""
-    kind = get_type_hints(Settings)[name]
-    kinds = [kind, *get_args(kind)]
-    words = [word for one in kinds if get_origin(one) is Literal for word in get_args(one)]
-    port = ["a port"] if int in kinds else []
-    return f"; it is {' or '.join([*port, *words])}" if words else ""
 
 
 def _convert(values: dict[str, Any]) -> Settings:

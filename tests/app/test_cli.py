@@ -8,7 +8,7 @@ import pytest
 
 from warrenmq.app import main
 from warrenmq.app.cli import run
-from warrenmq.app.config import NAMES, Settings
+from warrenmq.app.config import NAMES, TOPICS, Settings
 
 Output = pytest.CaptureFixture[str]
 
@@ -35,8 +35,22 @@ def test_help_tells_every_setting(capsys: Output) -> None:
         assert f"WARREN_{name.upper()}" in "".join(text.split())
 
 
+@pytest.mark.parametrize("command", [[], ["serve"], ["verify"], ["definitions", "import"]])
+def test_short_help_is_everywhere(capsys: Output, command: list[str]) -> None:
+    assert run([*command, "-h"]) == 0
+    assert capsys.readouterr().out.startswith("Usage: " + " ".join(["warren", *command]))
+
+
+def test_options_of_serve_stand_by_topic(capsys: Output) -> None:
+    assert run(["serve", "--help"]) == 0
+    text = capsys.readouterr().out
+    headings = [line[:-1] for line in text.splitlines() if line.endswith(":") and line[0] != " "]
+    assert headings == [*TOPICS.values(), "Other"]
+    assert text.index("TLS:") < text.index("--tls-key") < text.index("--dev") < text.index("HTTP:")
+
+
 def test_flags(served: list[Settings]) -> None:
-    assert run(["serve", "-D", "d", "-h", "127.0.0.1", "--http-port", "1", "--dev"]) == 0
+    assert run(["serve", "-D", "d", "--host", "127.0.0.1", "--http-port", "1", "--dev"]) == 0
     assert served == [Settings(data="d", host="127.0.0.1", http_port=1, dev=True)]
 
 

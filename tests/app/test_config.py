@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
-from warrenmq.app.config import DESCRIPTIONS, NAMES, Settings, load
+from warrenmq.app.config import DESCRIPTIONS, NAMES, SECRETS, TOPICS, Settings, load
+from warrenmq.app.expected import describe
 from warrenmq.app.texts import HostFiles
 from warrenmq.core.amount import Amount
 from warrenmq.core.errors import ConfigError
@@ -25,6 +26,8 @@ def test_defaults_are_those_of_the_contract() -> None:
 
 def test_every_setting_is_described() -> None:
     assert tuple(DESCRIPTIONS) == NAMES
+    assert TOPICS.keys() <= set(NAMES)
+    assert NAMES[0] in TOPICS
 
 
 def test_order_of_sources(tmp_path: Path) -> None:
@@ -60,12 +63,15 @@ def test_what_orchestrators_set_is_not_ours() -> None:
 @pytest.mark.parametrize(
     ("flags", "environment", "message"),
     [
-        ({"http_port": "70000"}, {}, "command line: http_port: "),
+        ({"http_port": "70000"}, {}, "command line: http_port: a port from 0 to 65535; got '7"),
         ({"http_port": "-1"}, {}, "command line: http_port: "),
         ({"http_port": "http"}, {}, "command line: http_port: "),
         ({}, {"WARREN_HTTP_PORT": ""}, "environment: http_port: "),
-        ({}, {"WARREN_HTTPPORT": "1"}, "environment: unknown setting WARREN_HTTPPORT"),
-        ({}, {"WARREN_DEV": "maybe"}, "environment: dev: "),
+        (
+            {}, {"WARREN_HTTPPORT": "1"},
+            "environment: unknown setting WARREN_HTTPPORT; did you mean WARREN_HTTP_PORT?",
+        ),
+        ({}, {"WARREN_DEV": "maybe"}, "environment: dev: true or false; got 'maybe'"),
         ({}, {"WARREN_DEFAULT_PASS": ""}, "environment: default_pass: "),
         ({"frame_max": "100"}, {}, "command line: frame_max: "),
         ({"base_path": "no/slash"}, {}, "command line: base_path: "),
@@ -73,7 +79,14 @@ def test_what_orchestrators_set_is_not_ours() -> None:
         ({"public_url": "ftp://hub"}, {}, "command line: public_url: "),
         ({"public_url": "http://hub/"}, {}, "command line: public_url: "),
         ({"set_message_id": "a b"}, {}, "command line: set_message_id: "),
-        ({"log_level": "loud"}, {}, "command line: log_level: "),
+        (
+            {"log_level": "loud"}, {},
+            "command line: log_level: one of debug, info, warning, error; got 'loud'",
+        ),
+        ({"drain_s": "0"}, {}, "command line: drain_s: seconds, more than 0 and at most 86400;"),
+        ({"max_rate": "-1"}, {}, "command line: max_rate: a number from 0 up; got '-1'"),
+        ({"default_user": ""}, {}, "command line: default_user: 1 to 255 characters; got ''"),
+        ({"host": ""}, {}, "command line: host: a text, not empty; got ''"),
         ({"memory_limit": "lots"}, {}, "command line: memory_limit: 'lots' is neither"),
         ({"memory_limit": "auto"}, {}, "command line: memory_limit: "),
         ({}, {"WARREN_MEMORY_LIMIT": "5MX"}, "environment: memory_limit: '5MX': no unit 'MX'"),
@@ -84,8 +97,14 @@ def test_what_orchestrators_set_is_not_ours() -> None:
         ({"config": "/nowhere/at/all"}, {}, "file /nowhere/at/all: No such file"),
         ({"segment_bytes": "0.5"}, {}, "command line: segment_bytes: '0.5' is neither"),
         ({}, {"WARREN_SEGMENT_BYTES": "1KiB"}, "environment: segment_bytes: '1KiB' is not between"),
-        ({"amqp_port": "auto"}, {}, "command line: amqp_port: "),
-        ({"amqps_port": "70000"}, {}, "command line: amqps_port: "),
+        (
+            {"amqp_port": "auto"}, {},
+            "command line: amqp_port: a port from 0 to 65535 or 'none'; got 'auto'",
+        ),
+        (
+            {"amqps_port": "70000"}, {},
+            "command line: amqps_port: a port from 0 to 65535, 'auto' or 'none'; got '70000'",
+        ),
         ({"proxy_protocol_from": "10.0.0.1/8"}, {}, "command line: proxy_protocol_from: '10."),
         ({"websocket_origins": "a.org"}, {}, "command line: websocket_origins: 'a.org' is no"),
         ({"tls_hosts": "a=b"}, {}, "command line: tls_hosts: 'a=b' is not of the form"),
@@ -94,7 +113,7 @@ def test_what_orchestrators_set_is_not_ours() -> None:
         ({"consumer_timeout": "-1"}, {}, "command line: consumer_timeout: "),
         (
             {"tls_verify_clients": "maybe"}, {},
-            "command line: tls_verify_clients: Invalid enum value 'maybe'; it is none or optional",
+            "command line: tls_verify_clients: one of none, optional, required; got 'maybe'",
         ),
         ({"tls_cert": "a"}, {}, "tls_cert is set, but tls_key is not"),
         ({"tls_key": "a"}, {}, "tls_key is set, but tls_cert is not"),
@@ -111,6 +130,21 @@ def test_refused(flags: dict[str, Any], environment: dict[str, str], message: st
         load(flags, environment)
     assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", sorted(SECRETS))
+def test_a_refused_secret_is_not_repeated(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "warren.toml"
+    file.write_text(f"{name} = 13579\n")
+    with pytest.raises(ConfigError) as refusal:
+        load({"config": str(file)}, {})
+    assert f"{name}: a text" in str(refusal.value)
+    assert "13579" not in str(refusal.value)
+
+
+def test_what_a_type_takes_is_said_of_every_setting() -> None:
+    kinds = get_type_hints(Settings, include_extras=True)
+    assert [name for name in NAMES if not describe(kinds[name])] == ["tls_hosts"]
 
 
 CERTIFICATE = {"tls_cert": "cert", "tls_key": "key"}

@@ -1,0 +1,54 @@
+"""What a setting takes, in words made of its type: `one of debug, info, warning, error`."""
+
+from __future__ import annotations
+
+from types import UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Meta
+
+SHOWN_CHARACTERS: Final = 80
+_NAMES: Final = {bool: "true or false", int: "a number", float: "a number", str: "a text"}
+
+
+def check(kind: Any, value: object, *, is_secret: bool = False) -> None:
+    """Raises `ValueError` for a value that the type refuses; a secret is not repeated in it."""
+    try:
+        msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        wanted = describe(kind) or str(error).partition(" - at ")[0]
+        raise ValueError(wanted if is_secret else f"{wanted}; got {_shown(value)}") from error
+
+
+def describe(kind: Any) -> str:
+    """Returns an empty text for a type that has no short description."""
+    if get_origin(kind) in (Union, UnionType):
+        return _describe_union(get_args(kind))
+    if get_origin(kind) is Annotated:
+        base, meta = get_args(kind)
+        return meta.description or _describe_bounds(base, meta)
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(get_args(kind))
+    return _NAMES.get(kind, "")
+
+
+def _describe_union(kinds: tuple[Any, ...]) -> str:
+    words = [
+        f"'{word}'" for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)
+    ]
+    others = [describe(kind) for kind in kinds if get_origin(kind) is not Literal]
+    *before, last = [*others, *words]
+    return f"{', '.join(before)} or {last}" if all(others) else ""
+
+
+def _describe_bounds(base: Any, meta: Meta) -> str:
+    if base is str:
+        most = meta.max_length
+        return f"{meta.min_length or 0} to {most} characters" if most else "a text, not empty"
+    return f"a number from {meta.ge}" + (" up" if meta.le is None else f" to {meta.le}")
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return f"'{text[:SHOWN_CHARACTERS]}'" + ("..." if len(text) > SHOWN_CHARACTERS else "")
