@@ -12,7 +12,7 @@ MESSAGES ?= 10000000
 SOAK_S ?= 3600
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
 
 .DELETE_ON_ERROR:
 .PHONY: help run test lint format bench torture soak clean
@@ -59,7 +59,7 @@ format: $(VENV)/.dev
 
 # What is installed for tests also runs Warren: each stamp renews those below it.
 $(VENV)/.run: pyproject.toml $(VENV)/pyvenv.cfg
-	@echo "installing Warren into $(VENV)"
+	@echo "installing Warren into $(VENV), which takes about half a minute"
 	@$(INSTALL) --editable .
 	@touch $(VENV)/.run
 
@@ -78,6 +78,7 @@ $(VENV)/pyvenv.cfg:
 		{ echo "Warren needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "$(PYTHON) lacks its venv module; Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo "making the environment $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
 clean:

@@ -28,6 +28,7 @@ from .asgi import Application
 from .authentication import Authenticator
 from .config import Settings
 from .context import Context
+from .first_user import warn_of_unused
 from .http_server import HttpServer
 from .listen import Sockets, name_of, port_of
 from .nearness import Hosts, Nearness
@@ -60,6 +61,8 @@ class Warren:
         self._stop_asked = asyncio.Event()
         self._failure: OSError | None = None
         self._limits: list[str] = []
+        self._restored: Users | None = None
+        """Those of a data directory that was there before."""
         self._stops: list[Callable[[], Coroutine[None, None, None]]] = []
 
     async def run(self, started: float) -> None:
@@ -72,9 +75,12 @@ class Warren:
             tune()
             self._ready = True
             self._announce(time.perf_counter() - started)
+            if self._restored is not None:
+                await warn_of_unused(self._settings, self._restored)
             waiter = asyncio.create_task(stop.wait())
             await asyncio.wait({waiter, server}, return_when=asyncio.FIRST_COMPLETED)
             self._ready = False
+            print(f"stopping: what is under way has {self._settings.drain_s:g} s", flush=True)
             if server.done():
                 server.result()
         if self._failure is not None:
@@ -100,7 +106,9 @@ class Warren:
         broker.users.throttle.spares_loopback = settings.dev
         stack.callback(stop_store, store, broker)
         reclaim(store, is_own)
-        if not broker.restore():
+        if broker.restore():
+            self._restored = broker.users
+        else:
             broker.set_up(settings.default_user, settings.default_pass)
             store.flush()
         loop = asyncio.get_running_loop()

@@ -60,6 +60,7 @@ def serve(settings: Settings) -> None:
         warren = Warren(settings, directory, sockets, certificates)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(warren.run(started))
+    print("stopped", flush=True)
 
 
 def _certificates(settings: Settings) -> Certificates | None:

@@ -487,7 +487,9 @@ class Connection(Output):
         if self.state is not State.OPEN and self.state is not State.HANDSHAKE:
             return
         self._lost_frames = error.code == 541
-        logger.warning("connection %s: %s", self.name, error.reply_text)
+        # 320 is this server's own doing, such as a stop, which every client would be a line of.
+        level = logging.INFO if error.code == 320 else logging.WARNING
+        logger.log(level, "connection %s: %s", self.name, error.reply_text)
         self._release()
         if self.handshake is not None and self.handshake.expects_header:
             self.finish()

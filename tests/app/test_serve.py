@@ -71,6 +71,8 @@ def test_stops_cleanly(number: signal.Signals) -> None:
         os.kill(server.pid, number)
         assert server.process.wait(20) == 0
         assert "Traceback" not in server.output()
+        lines = server.output().splitlines()
+        assert lines[-2:] == ["stopping: what is under way has 10 s", "stopped"]
 
 
 def test_request_under_way_is_finished() -> None:
@@ -113,6 +115,7 @@ def test_all_parts_stop_together() -> None:
             connection.process_data_events(time_limit=20)
         assert closed.value.reply_code == 320
         assert server.running
+        assert "WARNING" not in server.output()  # for a client that is closed by a stop
         upload.sendall(b"ab")
         assert upload.recv(4096).startswith(b"HTTP/1.1 404")
         upload.close()
@@ -165,6 +168,25 @@ def test_default_user() -> None:
         url = f"{server.http_url}/endpoint/x/amq.topic"
         assert httpx.get(url, auth=("admin", "s3cret:x")).status_code == 200
         assert httpx.get(url, auth=("guest", "guest")).status_code == 401
+
+
+def test_default_user_of_a_directory_that_exists_is_told_to_have_no_effect(tmp_path: Path) -> None:
+    given = {"WARREN_DEFAULT_USER": "admin", "WARREN_DEFAULT_PASS": "s3cret:x"}
+    others: list[tuple[dict[str, str], str]] = [
+        ({**given, "WARREN_DEFAULT_PASS": "hunter-2"}, "user 'admin' has another password"),
+        ({"WARREN_DEFAULT_PASS": "hunter-2"}, "it has no user 'guest'"),
+        (given, ""),
+        ({}, ""),
+    ]
+    with WarrenServer(env=given, data=tmp_path / "data") as server:
+        assert "no effect" not in server.output()
+    for environment, reason in others:
+        with WarrenServer(env=environment, data=tmp_path / "data") as server:
+            server.stop()
+            told = [line for line in server.output().splitlines() if "have no effect" in line]
+            assert ("WARNING" in "".join(told), len(told)) == (bool(reason), bool(reason))
+            assert reason in "".join(told)
+            assert "hunter-2" not in server.output()
 
 
 def test_settings_reach_the_broker() -> None:
