@@ -1,30 +1,48 @@
 """Long work in slices, so that nobody else waits for it.
 
-Whoever starts such work says what is true between its slices and what bounds one step. `Slices`
-takes a bounded number of steps in each turn of the broker, `run_slice` as many as fit into a
-millisecond.
+Such work is an iterator that takes a step of at most some 50 us at a time; whoever starts it says
+what is true between two steps. A slice is as many steps as fit into a millisecond, one at least
+(`run_slice`). What the work holds it releases in a `finally` or `with` of its own, and what goes
+wrong with one of many things must not keep the others from being done (`for_each`).
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sized
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sized
 from time import perf_counter
+from typing import TypeVar
 
 logger = logging.getLogger(__name__)
 
+Item = TypeVar("Item")
+
 SLICE_S = 0.001
-STEPS_A_TURN = 250
-"""Steps of about 10 us, such as putting a message back: 3 ms."""
+SLICES_A_TURN = 3
+"""What `Slices` takes of a turn: clients wait for what it does."""
+SHORT_STEPS = 64
+"""Work that is so short is done when `start` returns, however slow the machine is just now."""
 RELEASED_AT_ONCE = 8
 
 
-def run_slice(steps: Iterator[object]) -> bool:
-    """Takes steps for a millisecond, one at least; True if there may be more of them."""
-    until_s = perf_counter() + SLICE_S
-    return any(perf_counter() > until_s for _ in steps)
+def run_slice(steps: Iterator[object], slices: float = 1, at_least: int = 1) -> bool:
+    """Takes steps as long as so many slices last, and so many of them at least; True if there may
+    be more of them."""
+    until_s = perf_counter() + slices * SLICE_S
+    return any(
+        taken >= at_least and perf_counter() >= until_s for taken, _ in enumerate(steps, start=1)
+    )
+
+
+def for_each(items: Iterable[Item], action: Callable[[Item], object]) -> Iterator[None]:
+    """Calls `action` with each item, one a step. An error is logged and ends that step alone."""
+    for item in items:
+        try:
+            action(item)
+        except Exception:
+            logger.exception("internal error in a step of sliced work; the next steps follow")
+        yield
 
 
 def release(held: Sized, take: Callable[[], object]) -> Iterator[None]:
@@ -37,42 +55,43 @@ def release(held: Sized, take: Callable[[], object]) -> Iterator[None]:
 
 
 class Slices:
-    """Work that is not finished, oldest first; each is an iterator that makes a step at a time."""
+    """The broker's sliced work, oldest first. A turn has `SLICES_A_TURN` for all of it."""
 
     def __init__(self) -> None:
         self._waiting: deque[Iterator[None]] = deque()
-        self._left = STEPS_A_TURN
+        self._spent = 0.0
+        """How many slices of this turn are used."""
 
     @property
     def busy(self) -> bool:
         """Whether `run` is due."""
-        return bool(self._waiting) or self._left != STEPS_A_TURN
+        return bool(self._waiting or self._spent)
 
     def start(self, work: Iterator[None]) -> None:
-        """Does as much of it as there is room for in this turn, the rest in later ones."""
-        if not self._finishes(work, self._left):
+        """Takes the first step at once, and more of them as far as this turn has room."""
+        at_least = SHORT_STEPS if self._spent < SLICES_A_TURN else 1
+        if self._goes_on(work, 1, at_least):
             self._waiting.append(work)
 
     def run(self) -> bool:
-        """The slice of a turn; True if there is more to do."""
-        self._left = STEPS_A_TURN
+        """Takes the slices of a turn; True if there is more to do."""
+        self._spent = 0.0
         for others in range(len(self._waiting), 0, -1):
-            if not self._left:
-                break
             work = self._waiting.popleft()
-            if not self._finishes(work, max(1, self._left // others)):
+            if self._goes_on(work, others):
                 self._waiting.append(work)
-        self._left = STEPS_A_TURN
+            if self._spent >= SLICES_A_TURN:
+                break
+        self._spent = 0.0
         return bool(self._waiting)
 
-    def _finishes(self, work: Iterator[None], limit: int) -> bool:
-        done = 0
+    def _goes_on(self, work: Iterator[None], others: int, at_least: int = 1) -> bool:
+        """Gives it its share of what is left of the turn."""
+        began_s = perf_counter()
         try:
-            for _ in islice(work, limit):
-                done += 1
+            return run_slice(work, (SLICES_A_TURN - self._spent) / others, at_least)
         except Exception:
-            logger.exception("internal error in work that goes on in slices; it has ended")
-            return True
+            logger.exception("internal error in sliced work, which has ended")
+            return False
         finally:
-            self._left = max(0, self._left - done)
-        return done < limit
+            self._spent += (perf_counter() - began_s) / SLICE_S

@@ -10,7 +10,6 @@ import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
 from typing import TYPE_CHECKING
 
 from . import route as _types  # noqa: F401  (registers the exchange types)
@@ -33,13 +32,12 @@ from .route.persistence import Wanted, read_wanted
 from .route.registry import equivalent, make
 from .route.resolve import resolve
 from .route.route import Route
+from .slices import for_each
 
 if TYPE_CHECKING:
     from .broker import Broker
 
 DEFAULT_EXCHANGE = ""
-DROP_STEPS = 5
-"""What the end of a queue, an exchange or a connection counts for in `Slices`: some 40 us."""
 REPLY_TO = "amq.rabbitmq.reply-to"
 REPLY_PREFIX = REPLY_TO + "."
 _PREDECLARED = (
@@ -227,8 +225,12 @@ class VirtualHost:
 
     def _auto_delete_exchange(self, exchange: Exchange) -> None:
         """Does nothing for one that is gone already."""
-        unused = exchange.auto_delete and not exchange.binding_count
-        if unused and self.exchanges.get(exchange.name) is exchange:
+        if exchange.auto_delete and not exchange.binding_count:
+            self._drop_exchange(exchange)
+
+    def _drop_exchange(self, exchange: Exchange) -> None:
+        """As `_remove_exchange`, unless it went with another one."""
+        if self.exchanges.get(exchange.name) is exchange:
             self._remove_exchange(exchange)
 
     # -- queues (AMQP 0-9-1 1.7)
@@ -327,18 +329,10 @@ class VirtualHost:
     def clear(self) -> Iterator[None]:
         """The virtual host goes: everything in it is dropped, bindings before their ends, in steps
         for `Slices`. Nobody can declare anything any more."""
-        for queue in (*self.replies.values(), *self.queues.values()):
-            self.drop_queue(queue)
-            yield from repeat(None, DROP_STEPS)
+        yield from for_each((*self.replies.values(), *self.queues.values()), self.drop_queue)
         self.replies.clear()
-        for name in tuple(self.exchanges):
-            exchange = self.exchanges.get(name)
-            if exchange is not None:  # else it went with another one
-                self._remove_exchange(exchange)
-                yield from repeat(None, DROP_STEPS)
-        for queue in tuple(self.inner_queues.values()):
-            self.drop_queue(queue)
-            yield from repeat(None, DROP_STEPS)
+        yield from for_each(tuple(self.exchanges.values()), self._drop_exchange)
+        yield from for_each(tuple(self.inner_queues.values()), self.drop_queue)
         self.policies.clear_all()
 
     def make_reply_queue(self, name: str) -> Queue:

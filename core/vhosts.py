@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import repeat
 from typing import TYPE_CHECKING
 
 from .equivalence import type_name
 from .errors import not_found, precondition_failed, resource_locked
 from .model import FieldValue, Table
-from .vhost import DROP_STEPS, VirtualHost
+from .slices import for_each
+from .vhost import VirtualHost
 
 if TYPE_CHECKING:
     from .broker import Broker
@@ -60,16 +60,16 @@ def delete_vhost(broker: Broker, name: str, done: Callable[[], None] = lambda: N
 
 
 def _end(broker: Broker, vhost: VirtualHost, done: Callable[[], None]) -> Iterator[None]:
+    reason = f"vhost '{vhost.name}' is deleted"
     try:
-        for connection in broker.occupancy.inside(vhost):
-            connection.force(f"vhost '{vhost.name}' is deleted")
-            yield from repeat(None, DROP_STEPS)
+        inside = broker.occupancy.inside(vhost)
+        yield from for_each(inside, lambda connection: connection.force(reason))
         yield from vhost.clear()
         with broker.store.together():
             broker.users.forget_vhost(vhost.name)
             vhost.keeper.end_vhost()
-        del broker.ending[vhost.name]
     finally:
+        del broker.ending[vhost.name]
         done()
 
 

@@ -8,8 +8,11 @@ hands out nothing until all are back, so that none is overtaken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ..slices import for_each
 from .commit import Settlement
 
 if TYPE_CHECKING:
@@ -21,36 +24,42 @@ if TYPE_CHECKING:
 
 def settle(channel: Channel, pieces: Iterable[Piece], settlement: Settlement) -> Iterator[None]:
     """Acknowledges or rejects."""
-    for piece in pieces:
-        settlement(piece)
-        channel.credit_back([piece])
-        yield
+
+    def settle_one(piece: Piece) -> None:
+        try:
+            settlement(piece)
+        finally:
+            channel.credit_back([piece])
+
+    return for_each(pieces, settle_one)
 
 
 def give_back(channel: Channel, pieces: Iterable[Piece], *, failed: bool) -> Iterator[None]:
-    """Requeues; from now on the queues hand out nothing until all is back."""
-    held = tuple(channel.sources)
-    for queue in held:
-        queue.begin_return()
-    return _give_back(channel, pieces, held, failed=failed)
+    """Requeues; from the first step on the queues hand out nothing until all is back.
 
+    Looks at the oldest first, for where there is a limit they are the first dead letters; the
+    newest are put back first, which takes no search for their place.
+    """
+    back: list[tuple[Queue, Span]] = []
 
-def _give_back(
-    channel: Channel, pieces: Iterable[Piece], held: tuple[Queue, ...], *, failed: bool
-) -> Iterator[None]:
-    """Looks at the oldest first, for where there is a limit they are the first dead letters; the
-    newest are put back first, which takes no search for their place."""
-    try:
-        back: list[tuple[Queue, Span]] = []
-        for piece in pieces:
-            parts = piece.queue.come_back(piece.span, failed=failed)
-            back += [(piece.queue, part) for part in parts]
+    def take_back(piece: Piece) -> None:
+        queue = piece.queue
+        try:
+            back.extend((queue, part) for part in queue.come_back(piece.span, failed=failed))
+        finally:
             channel.credit_back([piece])
-            yield
-        while back:
-            queue, span = back.pop()
-            queue.put_back(span)
-            yield
-    finally:
-        for queue in held:
-            queue.end_return()
+
+    with ExitStack() as returns:
+        for queue in channel.sources:
+            returns.enter_context(queue.returning())
+        yield from for_each(pieces, take_back)
+        yield from for_each(iter(partial(_pop, back), None), _put_back)
+
+
+def _pop(back: list[tuple[Queue, Span]]) -> tuple[Queue, Span] | None:
+    return back.pop() if back else None
+
+
+def _put_back(held: tuple[Queue, Span]) -> None:
+    queue, span = held
+    queue.put_back(span)

@@ -10,6 +10,7 @@ with rules of their own; streams are another.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from ..block import Block, Cold, Run, Span
@@ -585,17 +586,19 @@ class Queue(Watched):
         if not self.deleted:
             self._put_back(span)
 
-    def begin_return(self) -> None:
-        """Messages come back in slices: until `end_return`, nothing is handed out, or what is
-        younger would overtake them. Those that are not back yet count as unacknowledged."""
+    @contextmanager
+    def returning(self) -> Iterator[None]:
+        """Messages come back in slices: inside, nothing is handed out, or what is younger would
+        overtake them. Those that are not back yet count as unacknowledged."""
         self._returning += 1
         self._holds += 1
-
-    def end_return(self) -> None:
-        self._returning -= 1
-        self._let_go()
-        if self._arrivals is not None and not self._returning:
-            self._arrivals.returned()
+        try:
+            yield
+        finally:
+            self._returning -= 1
+            self._let_go()
+            if self._arrivals is not None and not self._returning:
+                self._arrivals.returned()
 
     def dying(self, span: Span, *, failed: bool) -> Iterator[tuple[Span, bool]]:
         """In which parts delivered messages would come back, and whether as dead letters because

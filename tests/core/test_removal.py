@@ -11,8 +11,8 @@ import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import method
+from tests.support.steps import STEPS_A_TURN, count_steps
 from warrenmq.core import slices
-from warrenmq.core.slices import STEPS_A_TURN
 from warrenmq.core.store import pages
 from warrenmq.core.store.part import Part
 from warrenmq.core.store.settling import Settling
@@ -21,8 +21,9 @@ COUNT = 2 * STEPS_A_TURN * max(slices.RELEASED_AT_ONCE, pages.DISCARDED_AT_ONCE)
 
 
 @pytest.fixture
-def life(tmp_path: Path) -> Iterator[Life]:
+def life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
     """Queue `q` has so many messages, each of which came alone."""
+    count_steps(monkeypatch)
     found = Life(tmp_path / "log")
     found.declare("q")
     for body in numbered(COUNT):

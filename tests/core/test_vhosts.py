@@ -11,13 +11,12 @@ from tests.conformance import frames
 from tests.core.definitions.support import NotingStore, new_broker, restarted
 from tests.core.life import PERSISTENT, Life
 from tests.support.amqp import Client, MemoryTransport, method, names, read, take_turns
+from tests.support.steps import STEPS_A_TURN, count_steps
 from warrenmq.core.broker import Broker
 from warrenmq.core.definitions.kinds import PolicyDefinition
 from warrenmq.core.errors import ChannelError
 from warrenmq.core.local import LocalSession
 from warrenmq.core.proto.connection import Connection
-from warrenmq.core.slices import STEPS_A_TURN
-from warrenmq.core.vhost import DROP_STEPS
 from warrenmq.core.vhosts import delete_vhost, put_vhost
 
 
@@ -155,12 +154,15 @@ class TestDelete:
         with pytest.raises(AssertionError, match="access to vhost 'v' refused"):
             Client(broker, vhost="v")
 
-    def test_many_queues_go_in_slices(self, started: tuple[Broker, NotingStore]) -> None:
+    def test_many_queues_go_in_slices(
+        self, started: tuple[Broker, NotingStore], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Nobody finds the virtual host meanwhile, and nobody can make another one."""
+        count_steps(monkeypatch)
         broker, store = started
         before = dict(store.definitions)
         vhost = broker.add_vhost("v")
-        count = 3 * STEPS_A_TURN // DROP_STEPS
+        count = 3 * STEPS_A_TURN
         for number in range(count):
             vhost.declare_queue(f"q{number}", durable=True)
         ended: list[bool] = []
@@ -169,7 +171,7 @@ class TestDelete:
         delete_vhost(broker, "v", lambda: ended.append(True))
         turns = 1
         while not ended:
-            assert 0 < len(dropped) <= STEPS_A_TURN // DROP_STEPS
+            assert 0 < len(dropped) <= STEPS_A_TURN
             dropped.clear()
             assert "v" not in broker.vhosts
             with pytest.raises(ChannelError, match="vhost 'v' is being deleted"):
@@ -180,10 +182,13 @@ class TestDelete:
         assert store.definitions == before
         assert put_vhost(broker, "v", {})
 
-    def test_a_queue_ends_by_itself_meanwhile(self, broker: Broker) -> None:
+    def test_a_queue_ends_by_itself_meanwhile(
+        self, broker: Broker, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Auto-delete, or its time is over."""
+        count_steps(monkeypatch)
         vhost = broker.add_vhost("v")
-        queues = [vhost.declare_queue(f"q{number}") for number in range(STEPS_A_TURN)]
+        queues = [vhost.declare_queue(f"q{number}") for number in range(2 * STEPS_A_TURN)]
         delete_vhost(broker, "v")
         (last,) = queues[-1:]
         before = last.deleted
