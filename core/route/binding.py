@@ -78,6 +78,11 @@ class GroupedBindings(Generic[Key]):
             return (group.destination,)
         return [binding.destination for binding in group]
 
+    def has(self, key: Key, binding: Binding) -> bool:
+        """Whether the group has an equal binding."""
+        group = self._groups.get(key)
+        return group == binding if isinstance(group, Binding) else binding in (group or ())
+
     def add(self, key: Key, binding: Binding) -> bool:
         """False if the group has an equal binding already; that one stays."""
         group = self._groups.setdefault(key, binding)

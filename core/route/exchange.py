@@ -186,7 +186,7 @@ class Exchange(Watched, ABC):
 
     def has_binding(self, destination: Destination, routing_key: str, arguments: Table) -> bool:
         wanted = Binding(destination, routing_key, arguments)
-        return any(binding == wanted for binding in self._by_destination.group(destination))
+        return self._by_destination.has(destination, wanted)
 
     def unbind(self, destination: Destination, routing_key: str, arguments: Table) -> bool:
         """True if there was such a binding; there need not be one (AMQP 0-9-1 1.7.2.5)."""

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.route.support import FakeQueue
+from tests.support.amqp import make_broker
 from warrenmq.core.model import Table
 from warrenmq.core.route.binding import Binding, GroupedBindings
 
+MANY = 500
 QUEUES = [FakeQueue(f"q{number}") for number in range(3)]
 TABLES: list[Table] = [{}, {"a": 1}, {"a": True}, {"a": [1, {"b": "c"}]}]
 
@@ -36,6 +39,26 @@ def test_repeats_are_refused_and_the_first_is_the_one_that_stays() -> None:
     assert "k" not in grouped
 
 
+def test_a_binding_is_found_without_a_look_at_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a queue that has very many."""
+    compared: list[object] = []
+    equal = Binding.__eq__
+
+    def compare(self: Binding, other: object) -> bool:
+        compared.append(other)
+        return equal(self, other)
+
+    monkeypatch.setattr(Binding, "__eq__", compare)
+    vhost = make_broker().vhosts["/"]
+    queue, source = vhost.declare_queue("q"), vhost.exchanges["amq.topic"]
+    for number in range(2 * MANY):
+        vhost.bind(source, queue, str(number % MANY), {})
+    for number in range(MANY):
+        vhost.unbind(source, queue, str(number), {})
+    assert len(compared) < 10 * MANY
+    assert source.binding_count == 0
+
+
 @given(st.lists(st.tuples(st.sampled_from(["add", "discard", "pop"]), st.integers(0, 1), bindings)))
 def test_groups_act_like_plain_ordered_lists(steps: list[tuple[str, int, Binding]]) -> None:
     grouped, plain = GroupedBindings[int](), dict[int, list[Binding]]()
@@ -44,6 +67,7 @@ def test_groups_act_like_plain_ordered_lists(steps: list[tuple[str, int, Binding
         if action == "pop":
             assert list(grouped.pop(key)) == plain.pop(key)
         elif action == "add":
+            assert grouped.has(key, binding) == (binding in held)
             assert grouped.add(key, binding) == (binding not in held)
             held += [] if binding in held else [binding]
         else:
