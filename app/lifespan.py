@@ -18,7 +18,7 @@ from ..core.errors import StoreFailure
 from ..core.server.certificates import Certificates
 from ..core.server.listener import Listener
 from ..core.server.resources import Resources
-from ..core.server.tuning import tune
+from ..core.server.tuning import tune, uncollected
 from ..hub.engine.embedded import EmbeddedEngine
 from ..hub.engine.own import is_own
 from ..hub.engine.port import Engine
@@ -71,8 +71,9 @@ class Warren:
         _stop_at_signals(stop)
         self._reload_at_signal()
         async with AsyncExitStack() as stack:
-            server = await self._start(stack)
-            tune()
+            with uncollected():
+                server = await self._start(stack)
+                tune()
             self._ready = True
             self._announce(time.perf_counter() - started)
             if self._restored is not None:

@@ -7,10 +7,9 @@ what it refers to was damaged, is set aside: it stays in the store and is tried 
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ..auth import AuthError
@@ -56,7 +55,7 @@ def restore(broker: Broker) -> dict[bytes, str]:
     force; messages have not been asked for then.
     """
     restored = _Restored(broker)
-    with _nothing_collected(), ExitStack() as paused:
+    with ExitStack() as paused:
         broker.facts.collect()
         restored.make(paused)
     broker.vhosts.clear()
@@ -94,18 +93,6 @@ def _owners(vhosts: Mapping[str, VirtualHost]) -> Iterator[bytes]:
         queues = (*vhost.inner_queues.values(), *vhost.queues.values())
         yield from (queue_owner(queue.id) for queue in queues)
         yield from (exchange_owner(vhost.name, name) for name in vhost.exchanges)
-
-
-@contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """All that is made stays: looking for garbage among it took half of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 _ORDER = (

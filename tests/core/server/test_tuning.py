@@ -3,7 +3,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from warrenmq.core.server.tuning import GC_THRESHOLDS, SWITCH_INTERVAL_S, tune
+from warrenmq.core.server.tuning import GC_THRESHOLDS, SWITCH_INTERVAL_S, tune, uncollected
 
 
 def test_tune() -> None:
@@ -17,3 +17,16 @@ def test_tune() -> None:
         gc.unfreeze()
         gc.set_threshold(*thresholds)
         sys.setswitchinterval(interval_s)
+
+
+def test_nothing_is_collected_during_a_start() -> None:
+    passes: list[str] = []
+    gc.callbacks.append(lambda phase, _: passes.append(phase))
+    try:
+        with uncollected():
+            before = len(passes)
+            made = [[number] for number in range(100_000)]
+            assert len(passes) == before and made
+        assert before and gc.isenabled()
+    finally:
+        gc.callbacks.pop()
