@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from ..hub.upstream.upstream import CALLBACK_PATH
 from .context import Context
+from .error_pages import answer_problem
 from .paths import (
     CAPABILITY_PATH,
     ApiPath,
@@ -75,7 +76,7 @@ class Application:
         try:
             prefix, target = self._resolve(scope["raw_path"])
         except Exception as error:
-            await problem_of(error).response()(scope, receive, send)
+            await answer_problem(problem_of(error), scope)(scope, receive, send)
             return
         is_post = scope["method"] == "POST"
         if is_post and isinstance(target, Target) and target.facet == "endpoint":
@@ -110,5 +111,5 @@ class Application:
         except ClientDisconnect:
             return
         except Exception as error:
-            response = problem_of(error).response()
+            response = answer_problem(problem_of(error), scope)
         await response(scope, receive, send)

@@ -1,7 +1,8 @@
 """Subscriptions as `/subscriptions` and `/api/hub` show them (docs/rabbithub.md).
 
-First the keys of RabbitHub's fork, then Warren's own. No secret is ever among them: where there
-is one, `REDACTED` stands for it, which an import understands as "what it is already".
+First the keys of RabbitHub's fork, its times in microseconds, then Warren's own, in RFC 3339. No
+secret is ever among them: where there is one, `REDACTED` stands for it, which an import
+understands as "what it is already".
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..hub.requests import Resource
 from ..hub.subscriptions.live import Live
 from ..hub.subscriptions.options import as_parameters
 from ..hub.subscriptions.subscription import Subscription
+from .times import rfc3339
 
 NODE = "warren"
 """RabbitHub names the nodes that consume for a subscription; here there is one."""
@@ -65,6 +67,7 @@ def _own(live: Live) -> Document:
     return {
         "id": subscription.id,
         "owner": subscription.owner,
+        "expires_at": rfc3339(subscription.expires_at),
         "dialect": "websub" if subscription.is_websub else "rabbithub",
         "topic_url": subscription.topic_url or None,
         "sink": subscription.sink and resource(subscription.sink),
@@ -75,7 +78,7 @@ def _own(live: Live) -> Document:
         "breaker": live.breaker_state.value,
         "blocked": live.blocking and _blocked(live.blocking),
         "errors": live.trouble and _errors(live.trouble),
-        "last_success_microsec": int(live.last_success_at * MICROSECONDS) or None,
+        "last_success_at": rfc3339(live.last_success_at),
     }
 
 
@@ -84,7 +87,7 @@ def _blocked(blocking: Blocking) -> Document:
     return {
         "webhook_id": blocking.webhook_id,
         "failures": blocking.failures,
-        "next_attempt_microsec": int(blocking.not_before * MICROSECONDS),
+        "next_attempt_at": rfc3339(blocking.not_before),
         "reason": _text(blocking.reason),
     }
 

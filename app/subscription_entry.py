@@ -18,7 +18,7 @@ from .listed import BASIC_AUTH, REDACTED
 
 TOLD = frozenset(
     {"lease_expiry_time_microsec", "pseudo_queue", "id", "dialect", "paused_reason", "breaker",
-     "suspended_reason", "blocked", "errors", "last_success_microsec"}
+     "suspended_reason", "blocked", "errors", "expires_at", "last_success_at"}
 )  # fmt: skip
 READ = frozenset(
     {"vhost", "resource_type", "resource_name", "topic", "callback", "lease_seconds", "ha_mode",

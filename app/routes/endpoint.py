@@ -18,6 +18,7 @@ from ...hub.engine.port import ExchangeSpec, QueueInfo, QueueSpec
 from ..access import require_vhost
 from ..context import Context
 from ..describe import describe
+from ..error_pages import to_root
 from ..paths import Target
 from ..problems import Problem, conflict
 from ..properties import flag, parse_query, short_string
@@ -49,7 +50,9 @@ async def endpoint(context: Context, request: Request, target: Target) -> Respon
 async def describe_resource(context: Context, request: Request, target: Target) -> Response:
     await _reader(context, request, target.vhost)
     found = await find(context, target)
-    response = describe(target, found, request.headers.get("accept", ""), _stylesheet(request))
+    response = describe(
+        target, found, request.headers.get("accept", ""), to_root(request.scope) + STYLESHEET
+    )
     if target.facet == "endpoint":
         response.headers["Link"] = _links(context, request, target)
     return response
@@ -70,12 +73,6 @@ def _links(context: Context, request: Request, target: Target) -> str:
     key = "" if topic is None else "?hub.topic=" + quote(topic, safe="")
     base_url = context.base_url(request)
     return f'<{base_url}/hub>; rel="hub", <{base_url}{target.path()}{key}>; rel="self"'
-
-
-def _stylesheet(request: Request) -> str:
-    """Relative, for nobody knows which path a proxy has put before ours."""
-    below: bytes = request.scope["raw_path"][len(request.scope["prefix"]) :]
-    return "../" * (below.count(b"/") - 1) + STYLESHEET
 
 
 async def find(context: Context, target: Target) -> ExchangeSpec | QueueInfo:

@@ -1,7 +1,8 @@
 """`/hub`: WebSub, and PubSubHubbub 0.3 and 0.4 (docs/websub.md).
 
-Requests are forms and errors are plain text in one line (WebSub 5.1.2). A subscription to a topic
-of this hub needs the rights that `/subscribe` asks for; topics of others are everybody's.
+Requests are forms and errors are plain text in one line (WebSub 5.1.2), unless the request asks
+for JSON or HTML. A subscription to a topic of this hub needs the rights that `/subscribe` asks
+for; topics of others are everybody's.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from ..access import require_vhost
 from ..authentication import authorization_of
 from ..body import read_body
 from ..context import Context
+from ..error_pages import answer_problem
 from ..forms import FORM, Form, first, first_values, parse_form
 from ..negotiation import choose
-from ..problems import Problem, problem_of, unauthenticated
+from ..problems import MEDIA_TYPE, Problem, problem_of, unauthenticated
 from .ping import publish
 from .subscribe import require_source
 
@@ -39,6 +41,8 @@ hub.mode=subscribe    hub.topic=URL  hub.callback=URL  hub.lease_seconds=N  hub.
 hub.mode=unsubscribe  hub.topic=URL  hub.callback=URL
 hub.mode=publish      hub.url=URL
 """
+TEXT_TYPE = "text/plain"
+_REFUSALS = (TEXT_TYPE, MEDIA_TYPE, "application/json", "text/html")
 _HTML = f"<!DOCTYPE html><title>WebSub hub</title><pre>{TEXT}</pre>"
 
 
@@ -49,7 +53,14 @@ async def hub(context: Context, request: Request) -> Response:
     except ClientDisconnect:
         raise
     except Exception as error:
-        return plain(problem_of(error))
+        return _refusal(problem_of(error), request)
+
+
+def _refusal(problem: Problem, request: Request) -> Response:
+    wanted = choose(request.headers.get("accept", ""), _REFUSALS)
+    if wanted not in (None, TEXT_TYPE):
+        return answer_problem(problem, request.scope)
+    return plain(problem)
 
 
 def plain(problem: Problem) -> Response:

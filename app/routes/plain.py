@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -11,9 +10,8 @@ from starlette.routing import Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 
 from ..context import Context
+from ..error_pages import STATIC
 from ..problems import Problem
-
-STATIC = Path(__file__).parents[2] / "static"
 
 LANDING = """\
 Warren, an HTTP-first pubsub hub.

@@ -26,6 +26,7 @@ from ..authentication import Authenticator
 from ..body import read_body
 from ..cloud_event import ID as EVENT_ID
 from ..cross_site import SIGNS, refuse_other_sites
+from ..error_pages import answer_problem
 from ..paths import Target
 from ..problems import Problem, busy, low_on_disk, low_on_memory, problem_of
 from ..properties import HOPS_HEADER, PLAIN_HEADERS, PREFIXES, RABBITHUB_HEADERS, read
@@ -111,7 +112,7 @@ class Publisher:
         except ClientDisconnect:
             return
         except Exception as error:
-            await problem_of(error).response()(scope, receive, send)
+            await answer_problem(problem_of(error), scope)(scope, receive, send)
             return
         await send({"type": "http.response.start", "status": 202, "headers": headers})
         await send({"type": "http.response.body", "body": answer})

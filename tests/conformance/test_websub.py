@@ -222,7 +222,7 @@ def test_rule_04_until_it_is_verified_the_old_state_stands(
     after = hub.listed(callback.url, topic.url)
     assert after is not None and before is not None
     # What the topic held may be delivered meanwhile.
-    delivered = {"last_success_microsec": None}
+    delivered = {"last_success_at": None}
     assert after | delivered == before | delivered
     topic.publish(b"a")
     assert callback.wait(1)[0].headers[SIGNATURE] == signature("old", b"a")

@@ -14,6 +14,7 @@ from ....core.errors import not_found
 from ....hub.attempts.attempt import Kept, Outcome, Wanted
 from ...problems import Problem
 from ...properties import parse_query
+from ...times import rfc3339
 from .call import Call, answer
 from .given import Given
 from .rights import ADMINISTRATOR, MANAGEMENT
@@ -43,7 +44,7 @@ def described(kept: Kept) -> dict[str, Any]:
         "subscription": attempt.subscription_id,
         "webhook_id": attempt.webhook_id,
         "number": attempt.number,
-        "at": attempt.at,
+        "at": rfc3339(attempt.at),
         "latency_ms": attempt.latency_ms,
         "status": attempt.status,
         "outcome": attempt.outcome.value,

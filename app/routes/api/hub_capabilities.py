@@ -11,6 +11,7 @@ from ....hub.capabilities.capability import Capability
 from ....hub.requests import Kind
 from ...paths import CAPABILITY_PATH, Target
 from ...problems import Problem
+from ...times import rfc3339
 from ..endpoint import find
 from .body import Body
 from .call import Call, answer
@@ -31,8 +32,8 @@ def described(capability: Capability) -> dict[str, Any]:
         "routing_key": capability.routing_key,
         "owner": capability.owner,
         "note": capability.note,
-        "made_at": capability.made_at,
-        "expires_at": capability.expires_at,
+        "made_at": rfc3339(capability.made_at),
+        "expires_at": rfc3339(capability.expires_at),
     }
 
 

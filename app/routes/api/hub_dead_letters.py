@@ -22,6 +22,7 @@ from ...listing import PAGE_SIZE, PAGING, Page, read_page
 from ...payload import payload
 from ...problems import Problem
 from ...properties import parse_query
+from ...times import rfc3339
 from .call import Call, answer
 from .given import Given
 from .rights import ADMINISTRATOR, MANAGEMENT
@@ -108,7 +109,7 @@ def described(letter: DeadLetter) -> dict[str, Any]:
         "routing_key": letter.envelope.routing_key,
         "reason": letter.reason,
         "attempts": letter.envelope.failures,
-        "dead_at": letter.dead_at,
+        "dead_at": rfc3339(letter.dead_at),
         "size": letter.size_bytes,
         "headers": table_to_json(own),
         **_properties(letter.message.properties),

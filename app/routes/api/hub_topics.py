@@ -14,6 +14,7 @@ from ....hub.subscriptions.websub import check_url
 from ....hub.topics.topic import Topic
 from ...listing import PAGING, facts_of, read_page
 from ...properties import parse_query
+from ...times import rfc3339
 from .call import Call, answer
 from .given import Given
 from .rights import ADMINISTRATOR
@@ -21,15 +22,15 @@ from .route import Routes
 
 
 def described(topic: Topic, subscribers: int) -> dict[str, Any]:
-    """Times are seconds since 1970, null for never."""
+    """Times are null for never."""
     return {
         "url": topic.url,
         "key": topic.key,
         "subscribers": subscribers,
         "content_type": topic.content_type,
-        "checked_at": topic.checked_at or None,
-        "changed_at": topic.changed_at or None,
-        "due_at": topic.due_at,
+        "checked_at": rfc3339(topic.checked_at),
+        "changed_at": rfc3339(topic.changed_at),
+        "due_at": rfc3339(topic.due_at),
         "failures": topic.failures,
         "error": topic.error,
         "notice": topic.notice,

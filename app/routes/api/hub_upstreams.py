@@ -13,6 +13,7 @@ from ....hub.upstream.upstream import Lines, Upstream, Wish
 from ...access import require_topic
 from ...paths import Target
 from ...problems import Problem
+from ...times import rfc3339
 from ..endpoint import find
 from .body import Body
 from .call import Call, answer
@@ -39,8 +40,8 @@ def described(upstream: Upstream) -> dict[str, Any]:
         "reason": upstream.reason,
         "hub_url": line and line.hub_url,
         "self": line and line.topic,
-        "expires_at": lines.current and lines.current.expires_at,
-        "renew_at": upstream.renew_at or None,
+        "expires_at": lines.current and rfc3339(lines.current.expires_at),
+        "renew_at": rfc3339(upstream.renew_at),
     }
 
 

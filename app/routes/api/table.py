@@ -1,6 +1,8 @@
-"""From a path and a method to the function that answers; errors in RabbitMQ's form.
+"""From a path and a method to the function that answers.
 
-{"error": "bad_request", "reason": "what is wrong"}
+Errors of RabbitMQ's paths have its form, `{"error": "bad_request", "reason": "what is wrong"}`;
+those of `/api/hub` and `/api/warren`, which RabbitMQ does not have, are problem documents, as
+everywhere else in this program.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from ....core.policy.keys import PolicyError
 from ...context import Context
+from ...error_pages import answer_problem, is_page_wanted
 from ...paths import ApiPath
 from ...problems import Problem, problem_of
 from . import (
@@ -54,6 +57,9 @@ _WORDS = {
 }
 _OF_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 """What a page of another site can make a browser post, with the credentials that it remembers."""
+
+
+_OWN = frozenset((b"hub", b"warren"))
 
 
 class _Branch:
@@ -101,7 +107,7 @@ async def api(context: Context, request: Request, path: ApiPath) -> Response:
     except ClientDisconnect:
         raise
     except Exception as error:
-        return refusal(error)
+        return _refusal(error, request, path)
 
 
 async def _answered(context: Context, request: Request, path: ApiPath) -> Response:
@@ -130,9 +136,11 @@ def _refuse_forms(request: Request) -> None:
         raise Problem(415, f"the body is {media_type}, application/json is needed")
 
 
-def refusal(error: Exception) -> Response:
+def _refusal(error: Exception, request: Request, path: ApiPath) -> Response:
     """The answer to a request that ended with this error."""
     problem = Problem(400, str(error)) if isinstance(error, PolicyError) else problem_of(error)
+    if path.segments[0] in _OWN or is_page_wanted(request.scope):
+        return answer_problem(problem, request.scope)
     limit = problem.members.get("limit")
     reason = f"{problem.detail}; right: {limit}" if limit else problem.detail
     body = {"error": _WORDS.get(problem.status, "internal_error"), "reason": reason}

@@ -327,7 +327,7 @@ class TestBatch:
         ]  # fmt: skip
         await until(lambda: len(callback.verifications) == 4, "verifications")
         again = await listed(http)
-        times = ("lease_expiry_time_microsec",)
+        times = ("lease_expiry_time_microsec", "expires_at")
         assert [{**one, **dict.fromkeys(times)} for one in again] == [
             {**one, **dict.fromkeys(times)} for one in exported
         ]

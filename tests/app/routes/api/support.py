@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from tests.app.conftest import World
+from tests.app.support import problem
 
 WORDS = {
     400: "bad_request", 401: "not_authorised", 403: "not_authorised", 404: "Object Not Found",
@@ -19,7 +20,10 @@ WORDS = {
 
 
 def refused(response: httpx.Response, status: int) -> str:
-    """The reason of an error in RabbitMQ's form."""
+    """The reason of an error, in RabbitMQ's form on its paths and as a problem on the others."""
+    if response.request.url.path.startswith(("/api/hub/", "/api/warren/")):
+        detail, limit = problem(response, status), response.json().get("limit")
+        return f"{detail}; right: {limit}" if limit else detail
     assert response.status_code == status, (response.status_code, response.text)
     found = response.json()
     assert found.keys() == {"error", "reason"}

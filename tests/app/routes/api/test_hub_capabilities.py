@@ -11,6 +11,7 @@ import pytest
 
 from tests.app.conftest import World
 from tests.app.routes.api.support import delete, get, refused, tagged
+from tests.support.times import seconds
 from warrenmq.core.clock import ManualClock
 from warrenmq.hub.capabilities.capabilities import Capabilities
 from warrenmq.hub.keys.seal import Sealer
@@ -50,7 +51,7 @@ async def test_what_is_made_works_and_is_listed(world: World, http: httpx.AsyncC
     assert (await world.message("in")).routing_key == "k"
     [listed] = await get(http, PATH)
     assert listed == await get(http, f"{PATH}/{made['id']}")
-    assert listed["expires_at"] - listed.pop("made_at") == 60
+    assert seconds(listed["expires_at"]) - seconds(listed.pop("made_at")) == pytest.approx(60)
     assert listed == {
         "id": made["id"], "vhost": "/", "type": "q", "name": "in", "routing_key": "k",
         "owner": "guest", "note": "for the other hub", "expires_at": listed["expires_at"],

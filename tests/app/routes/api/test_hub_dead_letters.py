@@ -13,6 +13,7 @@ from tests.app.conftest import World
 from tests.app.routes.api.support import delete, get, refused, tagged
 from tests.app.routes.subscribing import entry
 from tests.support.http import Callback
+from tests.support.times import seconds
 from warrenmq.core.clock import ManualClock, SystemClock
 from warrenmq.core.model import Message, Properties
 from warrenmq.hub.deliver.envelope import Envelope
@@ -93,7 +94,7 @@ async def test_what_is_told_of_one(
     whose = own[0].subscription.id
     await bury(world, whose, age_s=60)
     [listed] = await letters(http)
-    assert listed.pop("dead_at") == pytest.approx(SystemClock().wall_s() - 60, abs=30)
+    assert seconds(listed.pop("dead_at")) == pytest.approx(SystemClock().wall_s() - 60, abs=30)
     expected = {
         "id": listed["id"], "vhost": "/", "webhook_id": "msg_1", "subscription": whose,
         "callback": f"{callback.url}/guest",

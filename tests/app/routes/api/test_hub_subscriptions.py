@@ -291,7 +291,7 @@ class TestAddOn:
         found = await get(http, f"{PATH}/{subscription_id}")
         assert found["blocked"] == {
             "webhook_id": "msg_1", "failures": 3, "reason": "answered 500 ?",
-            "next_attempt_microsec": 1_700_000_000_500_000,
+            "next_attempt_at": "2023-11-14T22:13:20.500Z",
         }  # fmt: skip
         assert found["errors"]["last_error_msg"] == "answered 500 ?"
         assert found["breaker"] == "closed"
