@@ -58,21 +58,23 @@ def own_attributes(message: Message) -> dict[str, str] | None:
     return found
 
 
-def attributes(source: str, envelope: Envelope, message: Message) -> dict[str, str]:
-    """The context attributes; those that would be empty are left out, as the format asks."""
+def attributes(
+    source: str, envelope: Envelope, message: Message, arrived_at: float
+) -> dict[str, str]:
+    """Returns the context attributes of a message that is no event itself; those that would be
+    empty are left out, as the format asks. `time` is the publisher's timestamp, or `arrived_at`,
+    seconds since 1970, which stays the same over retries."""
     properties = message.properties
     found = {
         SPECVERSION: VERSION,
         "id": envelope.message_id,
         "source": source,
         "type": properties.type or DEFAULT_TYPE,
+        "subject": envelope.routing_key,
     }
-    if envelope.routing_key:
-        found["subject"] = envelope.routing_key
-    time = None if properties.timestamp is None else _time(properties.timestamp)
-    if time is not None:
-        found["time"] = time
-    return found
+    time = _time(properties.timestamp, "seconds") if properties.timestamp is not None else None
+    found["time"] = time or _time(arrived_at, "milliseconds") or ""
+    return {name: value for name, value in found.items() if value}
 
 
 def characters(given: dict[str, str]) -> int:
@@ -143,9 +145,10 @@ def _is_json(body: bytes) -> bool:
     return True
 
 
-def _time(timestamp_s: int) -> str | None:
+def _time(timestamp_s: float, unit: str) -> str | None:
     """RFC 3339, or None for a number that is no date, for AMQP has 64 bits of seconds."""
     try:
-        return datetime.fromtimestamp(timestamp_s, UTC).isoformat().replace("+00:00", "Z")
+        text = datetime.fromtimestamp(timestamp_s, UTC).isoformat(timespec=unit)
+        return text.replace("+00:00", "Z")
     except (ValueError, OverflowError, OSError):
         return None

@@ -23,6 +23,7 @@ from .envelope import Envelope, read_envelope
 from .holds import Holds
 from .lanes import Job, Lanes
 from .ledger import Ledger
+from .lifetime import first_arrival_s
 from .order import StrictOrder
 from .pace import Pace
 from .parking import Parking
@@ -195,10 +196,12 @@ class Courier:
         if plan is None or plan.subscription is not live.subscription:
             plan = live.plan = Plan(live.subscription, self._settings.signature_method)
         sender = await self._sender()
+        arrived_at = first_arrival_s(envelope, job.delivery, self._clock)
+        parts = (envelope, message, self._clock.wall_s(), arrived_at)
         if len(message.body) < LARGE_BYTES:
-            post = plan.post(envelope, message, self._clock.wall_s())
+            post = plan.post(*parts)
         else:
-            post = await asyncio.to_thread(plan.post, envelope, message, self._clock.wall_s())
+            post = await asyncio.to_thread(plan.post, *parts)
         try:
             return await sender.post(post.url, post.headers, post.body)
         except SendError as error:

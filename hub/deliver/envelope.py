@@ -102,7 +102,7 @@ def parked_properties(message: Message, envelope: Envelope) -> Properties:
     if envelope.failed_at:
         headers[FAILED_AT_MS] = int(envelope.failed_at * 1000)
     if envelope.arrived_at:
-        headers[ARRIVED_AT_MS] = int(envelope.arrived_at * 1000)
+        headers[ARRIVED_AT_MS] = round(envelope.arrived_at * 1000)
     expiration = message.properties.expiration or envelope.expiration
     if expiration:
         headers[EXPIRATION] = expiration

@@ -9,8 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...core.clock import Clock
 from ..engine.port import Delivery
 from .envelope import Envelope
+
+
+def first_arrival_s(envelope: Envelope, delivery: Delivery, clock: Clock) -> float:
+    """Returns when the message first came to its queue, in seconds of steady time."""
+    return envelope.arrived_at or clock.steady_ms() / 1000 - delivery.age_s
 
 
 def with_arrival(envelope: Envelope, delivery: Delivery, now_s: float) -> Envelope:

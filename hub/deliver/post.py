@@ -50,8 +50,9 @@ class Plan:
         self._constant = self._constant_headers()
         self._urls: dict[str, tuple[str, str]] = {}
 
-    def post(self, envelope: Envelope, message: Message, now_s: float) -> Post:
-        """`now_s` is wall time: the timestamp is that of the attempt."""
+    def post(self, envelope: Envelope, message: Message, now_s: float, arrived_at: float) -> Post:
+        """`now_s` is wall time: the timestamp is that of the attempt. `arrived_at` is when the
+        message first came to its queue."""
         url, shown_key = self._place(envelope.routing_key)
         timestamp = str(int(now_s))
         headers = self._constant.copy()
@@ -64,7 +65,7 @@ class Plan:
             headers["X-Hub-Hops"] = str(envelope.hops)
         add_redelivered(headers, envelope, message)
         add_properties(headers, message)
-        body = self._add_content(headers, envelope, message)
+        body = self._add_content(headers, envelope, message, arrived_at)
         self._add_signatures(headers, envelope.message_id, timestamp, body, now_s)
         return Post(url, headers, body)
 
@@ -92,13 +93,15 @@ class Plan:
             headers["Authorization"] = f"Basic {subscription.keys.basic_auth}"
         return headers
 
-    def _add_content(self, headers: dict[str, str], envelope: Envelope, message: Message) -> bytes:
+    def _add_content(
+        self, headers: dict[str, str], envelope: Envelope, message: Message, arrived_at: float
+    ) -> bytes:
         form, stored = self.subscription.options.format, content_type(message)
         own = cloudevents.own_attributes(message)
         if cloudevents.is_structured(stored) or (form == "plain" and own is None):
             add_content(headers, message)
             return message.body
-        given = own or cloudevents.attributes(self._source, envelope, message)
+        given = own or cloudevents.attributes(self._source, envelope, message, arrived_at)
         if form != "cloudevents-structured":
             add_content(headers, message)
             headers.update(cloudevents.binary_headers(given))

@@ -29,6 +29,7 @@ from tests.app.support import problem
 from tests.support.http import Answer, Callback
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
+from tests.support.times import seconds
 
 from .webhooks import AUTH, JSON, WAIT_S, Site, Turnstile, form, read_request, story, telling
 
@@ -844,7 +845,7 @@ def test_16_all_else_is_tried_again(site: Site) -> None:
                 failed, done = site.attempts(target, 2)
                 assert (failed["number"], done["number"]) == (1, 2)
                 assert done["outcome"] == "delivered"
-                assert done["at"] - failed["at"] >= 0.9
+                assert seconds(done["at"]) - seconds(failed["at"]) >= 0.9
         finally:
             for target in targets:
                 target.__exit__(None, None, None)
@@ -895,16 +896,17 @@ def test_16_retry_after(site: Site) -> None:
     wait_s = 7
     queue = site.queue()
     other = site.queue()
-    with Callback() as seconds, Callback() as date:
+    with Callback() as counted, Callback() as dated:
         at = time.time() + wait_s
-        seconds.script(Answer(503, {"Retry-After": str(wait_s)}))
-        date.script(Answer(429, {"Retry-After": formatdate(at, usegmt=True)}))
-        for source, target in ((queue, seconds), (other, date)):
+        counted.script(Answer(503, {"Retry-After": str(wait_s)}))
+        dated.script(Answer(429, {"Retry-After": formatdate(at, usegmt=True)}))
+        for source, target in ((queue, counted), (other, dated)):
             site.subscribe(source, target)
             site.publish(source)
-        first, second = (site.attempts(target, 2) for target in (seconds, date))
-    assert first[1]["at"] - first[0]["at"] >= wait_s - 0.6  # parking takes it half a second early
-    assert second[1]["at"] >= int(at) - 0.6
+        first, second = (site.attempts(target, 2) for target in (counted, dated))
+    # Parking takes it half a second early.
+    assert seconds(first[1]["at"]) - seconds(first[0]["at"]) >= wait_s - 0.6
+    assert seconds(second[1]["at"]) >= int(at) - 0.6
 
 
 class Closing:

@@ -16,6 +16,7 @@ from warrenmq.hub.deliver.cloudevents import (
 )
 from warrenmq.hub.deliver.envelope import Envelope
 
+ARRIVED_AT = 1_700_000_000.125
 ENVELOPE = Envelope("msg_1", "news", "eu.fr")
 
 
@@ -24,28 +25,32 @@ def message(**properties: object) -> Message:
 
 
 def test_attributes_of_a_plain_message() -> None:
-    assert attributes("http://h/endpoint/x/news", ENVELOPE, message()) == {
+    assert attributes("http://h/endpoint/x/news", ENVELOPE, message(), ARRIVED_AT) == {
         "specversion": "1.0",
         "id": "msg_1",
         "source": "http://h/endpoint/x/news",
         "type": "warren.message",
         "subject": "eu.fr",
+        "time": "2023-11-14T22:13:20.125Z",
     }
 
 
 def test_type_and_time_come_from_the_message() -> None:
-    given = attributes("/s", ENVELOPE, message(type="com.example.sold", timestamp=1_700_000_000))
+    given = attributes(
+        "/s", ENVELOPE, message(type="com.example.sold", timestamp=1_600_000_000), 0.0
+    )
     assert given["type"] == "com.example.sold"
-    assert given["time"] == "2023-11-14T22:13:20Z"
+    assert given["time"] == "2020-09-13T12:26:40Z"
 
 
 @pytest.mark.parametrize("timestamp", [2**63, 2**64 - 1, 10**12])
-def test_a_timestamp_that_is_no_date_is_left_out(timestamp: int) -> None:
-    assert "time" not in attributes("/s", ENVELOPE, message(timestamp=timestamp))
+def test_for_a_timestamp_that_is_no_date_stands_the_arrival(timestamp: int) -> None:
+    given = attributes("/s", ENVELOPE, message(timestamp=timestamp), ARRIVED_AT)
+    assert given["time"] == "2023-11-14T22:13:20.125Z"
 
 
 def test_an_empty_subject_is_left_out() -> None:
-    assert "subject" not in attributes("/s", Envelope("msg_1", "", ""), message())
+    assert "subject" not in attributes("/s", Envelope("msg_1", "", ""), message(), 0.0)
 
 
 def test_values_in_headers() -> None:
