@@ -55,6 +55,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     allow_networks: str = ""
     callback_ports: str | int = "80,443"
+    dns_servers: str = ""
 
     base_path: BasePath = ""
     public_url: BaseUrl = ""
@@ -108,6 +109,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         self.proxies()
         self.networks_of_callbacks()
         self.ports_of_callbacks()
+        self.name_servers()
         texts.origins(self.websocket_origins)
         if self.database:
             read_url(self.database)
@@ -135,6 +137,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def ports_of_callbacks(self) -> frozenset[int] | None:
         """None for `any`."""
         return texts.ports(str(self.callback_ports))
+
+    def name_servers(self) -> tuple[str, ...]:
+        """`ADDRESS:PORT` each; none for the system's."""
+        return tuple(texts.name_servers(self.dns_servers))
 
     def port_of_amqps(self) -> int | None:
         """None for no AMQPS."""
@@ -164,6 +170,7 @@ DESCRIPTIONS = {
     "default_pass": "Its password.",
     "allow_networks": "Private networks that callbacks and topics may be in: 10.1.0.0/16,...",
     "callback_ports": "Ports that callbacks and topics may have, or `any`.",
+    "dns_servers": "Name servers to ask instead of the system's: 192.0.2.53, [2001:db8::53]:5353.",
     "base_path": "Serve the HTTP paths below this one too, `/hub` for example.",
     "public_url": "How others reach the HTTP port, base path included; else host and port.",
     "set_correlation_id": "Request header that becomes correlation_id and is echoed on the 202.",

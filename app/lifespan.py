@@ -225,6 +225,7 @@ class Warren:
             allow_loopback=settings.dev,
             callback_ports=settings.ports_of_callbacks(),
             allowed_networks=settings.networks_of_callbacks(),
+            dns_servers=settings.name_servers(),
             own_ports=frozenset(port_of(found) for found in self._listening().values()),
             default_lease_s=settings.default_lease_s,
             max_lease_s=settings.max_lease_s,

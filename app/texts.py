@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from msgspec import Struct
 
@@ -17,8 +17,10 @@ Network = IPv4Network | IPv6Network
 
 SEGMENT_MIN_BYTES, SEGMENT_MAX_BYTES = 65_536, 2**31
 MAX_PORT = 65_535
+DNS_PORT = 53
 ANY = "any"
 _MAPPED = IPv6Network("::ffff:0:0/96")
+_SERVER = re.compile(r"(?:([0-9.]+)|\[([0-9A-Fa-f:.]+)\])(?::([0-9]+))?")
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _ORIGIN = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 
@@ -90,6 +92,21 @@ def _port(text: str) -> int:
     if not is_number or not 1 <= int(text) <= MAX_PORT:
         raise ValueError(f"'{text}' is no port from 1 to {MAX_PORT}")
     return int(text)
+
+
+def name_servers(text: str) -> list[str]:
+    """`192.0.2.53, 192.0.2.54:5353, [2001:db8::53]:53`, each with its port."""
+    return [_name_server(one) for one in _listed(text)]
+
+
+def _name_server(text: str) -> str:
+    match = _SERVER.fullmatch(text)
+    try:
+        address = ip_address(match[1] or match[2] if match else text)
+    except ValueError as error:
+        raise ValueError(f"'{text}' is no address like 192.0.2.53 or [2001:db8::53]:53") from error
+    port = _port(match[3]) if match and match[3] else DNS_PORT
+    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
 
 
 def origins(text: str) -> list[str]:

@@ -89,6 +89,14 @@ class TooManyPending(HubError):
     retry_after_s = 5
 
 
+class NotResolved(HubError):
+    """A host could not be looked up, for reasons that are this hub's: says nothing about it."""
+
+    status = 503
+    title = "Names can't be resolved"
+    retry_after_s = 5
+
+
 class NotDistributed(HubError):
     """Content of a topic that a queue, or the disk, did not take; asking again does no harm."""
 

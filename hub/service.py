@@ -69,7 +69,7 @@ class Hub:
         self.settings = self._settings = settings
         clock = clock or SystemClock()
         rights = rights or EverybodyMay()
-        guard = Guard(settings)
+        guard = self._guard = Guard(settings)
         key_file = data_directory / KEY_NAME
         self._tasks = Tasks()
         self._storage = Storage(data_directory, database_url, Sealer(key_file))
@@ -148,6 +148,7 @@ class Hub:
             await self._sender.made.close()
         if self._verifier.made is not None:
             await self._verifier.made.close()
+        await self._guard.close()
         await self._storage.close()
 
     def forget_vhost(self, vhost: str) -> None:

@@ -51,6 +51,8 @@ class HubSettings:
     """Of them for callbacks on one host: enough for a reader's whole list of feeds."""
     token_lifetime_s: int = 300
 
+    dns_servers: tuple[str, ...] = ()
+    """`ADDRESS:PORT` of those that are asked for names; empty for the system's."""
     resolve_timeout_s: float = 5.0
     connect_timeout_s: float = 5.0
     total_timeout_s: float = 15.0

@@ -202,10 +202,11 @@ class Courier:
             post = plan.post(*parts)
         else:
             post = await asyncio.to_thread(plan.post, *parts)
+        answer: Answer | SendError
         try:
-            return await sender.post(post.url, post.headers, post.body)
+            answer = await sender.post(post.url, post.headers, post.body)
         except SendError as error:
-            return error
-        finally:
-            took_ms = self._clock.now_ms() - job.started_ms
-            live.is_slow = took_ms >= self._slow_after_ms
+            answer = error
+        took_ms = self._clock.now_ms() - job.started_ms
+        live.is_slow = took_ms >= self._slow_after_ms
+        return answer

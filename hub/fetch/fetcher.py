@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Mapping
 from urllib.parse import urldefrag, urljoin
 
-from ..errors import CallbackRefused
+from ..errors import CallbackRefused, NotResolved
 from ..guard.dialler import Dialler
 from ..guard.guard import Guard
+from ..guard.lookups import Purpose
 from ..sender.client import HttpClient
 from ..sender.connection import Limits, Response
 from ..sender.port import SendError
@@ -54,7 +55,7 @@ class Fetcher:
                 return await self._follow(url, {"Accept-Encoding": ACCEPTED, **headers})
         except TimeoutError as error:
             raise FetchFailed(f"it was not fetched within {limit_s:g} s") from error
-        except SendError as error:
+        except (SendError, NotResolved) as error:
             raise FetchFailed(f"it can't be fetched: {error}") from error
 
     async def _follow(self, url: str, headers: Mapping[str, str]) -> Page:
@@ -86,7 +87,7 @@ class Fetcher:
 
 def client_for_pages(settings: HubSettings, guard: Guard) -> HttpClient:
     """Values of headers are ISO 8859-1, as those that come are read."""
-    dialler = Dialler(guard, settings.connect_timeout_s)
+    dialler = Dialler(guard, settings.connect_timeout_s, Purpose.FETCH)
     limits = Limits(settings.fetch_max_bytes, keeps_body=True)
     return HttpClient(guard, dialler, limits, encoding="latin-1")
 

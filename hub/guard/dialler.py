@@ -13,46 +13,32 @@ from collections.abc import Iterable, Sequence
 
 from .addresses import Address
 from .guard import Guard
+from .lookups import Purpose
 
 STAGGER_S = 0.25
-MAX_REMEMBERED = 10_000
 
 
 class Dialler:
-    """`connect_timeout_s` bounds a connect over all addresses; vetted addresses are used again for
-    `remember_s`, as a target may close each connection."""
+    """`connect_timeout_s` bounds a connect over all addresses."""
 
-    def __init__(self, guard: Guard, connect_timeout_s: float, remember_s: float = 0.0) -> None:
+    def __init__(self, guard: Guard, connect_timeout_s: float, purpose: Purpose) -> None:
         self._guard = guard
         self._connect_timeout_s = connect_timeout_s
-        self._remember_s = remember_s
-        self._remembered: dict[tuple[str, int], tuple[float, list[Address]]] = {}
+        self._purpose = purpose
 
     async def connect(self, host: str, port: int) -> socket.socket:
         """A connected socket, not blocking.
 
-        Raises `CallbackRefused` where the guard refuses the host, and `OSError`, which
-        `TimeoutError` is, where no address takes the connection.
+        Raises `CallbackRefused` where the guard refuses the host, `NotResolved` where names can't
+        be looked up, and `OSError`, which `TimeoutError` is, where no address takes the connection.
         """
-        addresses = await self._addresses(host, port)
+        addresses = await self._guard.resolve(host, port, self._purpose)
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 return await _connect_first(addresses, port)
         except TimeoutError as error:
             limit = f"{self._connect_timeout_s:g} s"
             raise TimeoutError(f"no connection to {host}:{port} within {limit}") from error
-
-    async def _addresses(self, host: str, port: int) -> list[Address]:
-        if not self._remember_s:
-            return await self._guard.resolve(host, port)
-        now_s = asyncio.get_running_loop().time()
-        until_s, addresses = self._remembered.get((host, port), (0.0, []))
-        if until_s <= now_s:
-            addresses = await self._guard.resolve(host, port)
-            if len(self._remembered) >= MAX_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[host, port] = (now_s + self._remember_s, addresses)
-        return addresses
 
 
 async def _connect_first(addresses: Sequence[Address], port: int) -> socket.socket:

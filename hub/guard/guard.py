@@ -7,7 +7,6 @@ one inner address among outer ones, gets nowhere. Verification and delivery shar
 
 from __future__ import annotations
 
-import asyncio
 import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
@@ -15,9 +14,13 @@ from urllib.parse import SplitResult, urlsplit
 from ..errors import CallbackRefused
 from ..settings import HubSettings
 from .addresses import Address, is_in, is_public, is_this_machine, parse_address
-from .lookups import Lookups
+from .answers import Answers
+from .failures import NoAddress
+from .lookups import Lookups, Purpose
 from .own import DEFAULT_PORTS, is_own
 
+MAX_ADDRESSES = 64
+"""Of one name: each is vetted, and each may be dialled."""
 MAX_CALLBACK_LENGTH = 2_048  # what browsers and proxies carry; also bounds the table's rows
 _MAX_HOST_LENGTH = 253  # RFC 1035 2.3.4
 _FIELD = "hub.callback"
@@ -49,7 +52,11 @@ class Guard:
     def __init__(self, settings: HubSettings) -> None:
         self._settings = settings
         self._own_ports = {_port_of(base) for base in settings.base_urls}
-        self._lookups = Lookups()
+        answers = Answers()
+        self._lookups = {
+            purpose: Lookups(purpose, settings.dns_servers, answers, settings.resolve_timeout_s)
+            for purpose in Purpose
+        }
 
     def check(self, url: str) -> Endpoint:
         """What can be told without asking the network; also the address of a literal."""
@@ -63,18 +70,25 @@ class Guard:
             self._check_port(endpoint.host, endpoint.port)
         return endpoint
 
-    async def resolve(self, host: str, port: int) -> list[Address]:
-        """All addresses of the host, every one vetted; never empty."""
+    async def resolve(self, host: str, port: int, purpose: Purpose) -> list[Address]:
+        """All addresses of the host, every one vetted; never empty.
+
+        Raises `CallbackRefused`, and `NotResolved` where this hub can't ask for them now.
+        """
         try:
-            async with asyncio.timeout(self._settings.resolve_timeout_s):
-                found = await asyncio.shield(self._lookups.of(host))
-        except TimeoutError as error:
-            raise _refused(host, "does not resolve in time") from error
-        except (OSError, UnicodeError) as error:
+            addresses = await self._lookups[purpose].of(host)
+        except NoAddress as error:
             raise _refused(host, f"does not resolve: {error}") from error
-        addresses = [parse_address(str(entry[-1][0])) for entry in found]
+        if len(addresses) > MAX_ADDRESSES:
+            reason, limit = f"has {len(addresses)} addresses", f"{MAX_ADDRESSES} addresses"
+            raise _refused(host, reason, limit)
         self.vet(host, port, addresses)
         return addresses
+
+    async def close(self) -> None:
+        """Ends the lookups that are under way."""
+        for lookups in self._lookups.values():
+            await lookups.close()
 
     def vet(self, host: str, port: int, addresses: list[Address]) -> None:
         for address in addresses:

@@ -8,20 +8,19 @@ from ..attempts.attempt import RESPONSE_CHARACTERS
 from ..errors import CallbackRefused
 from ..guard.dialler import Dialler
 from ..guard.guard import Guard
+from ..guard.lookups import Purpose
 from ..settings import HubSettings
 from .client import HttpClient
 from .connection import Limits, Response
 from .port import Answer, SendError
 
 KEEP_S = 15.0
-REMEMBER_S = 10.0
-"""How long the addresses of a name are dialled without asking for them again."""
 
 
 class HttpSender:
     def __init__(self, settings: HubSettings, guard: Guard) -> None:
         self._timeout_s = settings.total_timeout_s
-        dialler = Dialler(guard, settings.connect_timeout_s, REMEMBER_S)
+        dialler = Dialler(guard, settings.connect_timeout_s, Purpose.DELIVER)
         self._client = HttpClient(
             guard, dialler, Limits(settings.max_response_bytes), keep_s=KEEP_S
         )

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urljoin
 
-from ..errors import CallbackRefused
+from ..errors import CallbackRefused, NotResolved
 from ..fetch.fetcher import Fetcher, client_for_pages
 from ..fetch.page import FetchFailed, Page, page_of
 from ..guard.guard import Guard, read_callback
@@ -147,7 +147,7 @@ class HubClient:
             raise UpstreamFailed(f"{what} did not answer within {limit_s:g} s") from error
         except CallbackRefused as error:
             raise UpstreamFailed(f"{what}: {error.value} {error.reason}") from error
-        except (SendError, ValueError) as error:
+        except (SendError, NotResolved, ValueError) as error:
             # ValueError: a Location that is no URL.
             raise UpstreamFailed(f"{what} can't be asked: {error}") from error
 

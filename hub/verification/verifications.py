@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from ...core.clock import Clock
 from ...core.errors import WarrenError
-from ..errors import StorageFailed, TooManyPending
+from ..errors import NotResolved, StorageFailed, TooManyPending
 from ..lazy import Lazy
 from ..requests import Mode, SubscribeRequest
 from ..settings import HubSettings
@@ -133,13 +133,13 @@ class Verifications:
             self._leave(pending.request)
 
     async def _finish(self, pending: Pending) -> None:
-        """As often as the database fails."""
+        """As often as the database fails, or no name can be resolved."""
         wait_s, longest_s = AGAIN_S
         while True:
             try:
                 await self._try(pending)
                 await self._writer.delete(pending)
-            except StorageFailed as error:
+            except (StorageFailed, NotResolved) as error:
                 log.error("a verification has to wait: %s", error)
                 await asyncio.sleep(wait_s)
                 wait_s = min(2 * wait_s, longest_s)
@@ -149,7 +149,7 @@ class Verifications:
     async def _try(self, pending: Pending) -> None:
         try:
             await self._carry_out(pending.mode, pending.request)
-        except StorageFailed:
+        except (StorageFailed, NotResolved):
             raise
         except WarrenError as error:
             # Nobody waits for it: the log is where its failure shows. What strangers ask for in

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from ..errors import VerificationFailed
 from ..guard.dialler import Dialler
 from ..guard.guard import Endpoint, Guard
+from ..guard.lookups import Purpose
 from ..sender.client import HttpClient
 from ..sender.connection import Limits
 from ..sender.port import SendError, TimedOut
@@ -44,7 +45,7 @@ class Verifier:
         self.turns = Turns(settings.verify_concurrency, TURNS_PER_ORIGIN)
         # Apart, so that those who wait for an answer don't stand behind those who don't.
         self.patient_turns = Turns(settings.verify_concurrency, TURNS_PER_ORIGIN)
-        dialler = Dialler(guard, settings.connect_timeout_s)
+        dialler = Dialler(guard, settings.connect_timeout_s, Purpose.VERIFY)
         limits = Limits(settings.max_response_bytes, keeps_body=True)
         self._client = HttpClient(guard, dialler, limits)
 

@@ -17,6 +17,7 @@ from warrenmq.hub.fetch.fetcher import Fetcher
 from warrenmq.hub.guard.addresses import Address
 from warrenmq.hub.guard.dialler import Dialler
 from warrenmq.hub.guard.guard import Guard
+from warrenmq.hub.guard.lookups import Purpose
 from warrenmq.hub.sender.http_sender import HttpSender
 from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.verification.verify import Verifier
@@ -34,7 +35,7 @@ class Resolver(Guard):
         self._addresses = list(map(IPv4Address, addresses))
         self.asked: list[tuple[str, int]] = []
 
-    async def resolve(self, host: str, port: int) -> list[Address]:
+    async def resolve(self, host: str, port: int, purpose: Purpose) -> list[Address]:
         self.asked.append((host, port))
         self.vet(host, port, list(self._addresses))
         return list(self._addresses)
@@ -85,24 +86,20 @@ async def test_every_request_gets_to_the_address_that_lives(is_silent: bool) -> 
     assert all(f"Host: topic.invalid:{port}\r\n" in head for head in came)
 
 
+def dialler(guard: Guard, connect_timeout_s: float) -> Dialler:
+    return Dialler(guard, connect_timeout_s, Purpose.DELIVER)
+
+
 async def test_no_address_lives() -> None:
     with pytest.raises(ConnectionRefusedError):
-        await Dialler(Resolver(DEAD, "127.0.0.3"), 5.0).connect("topic.invalid", 1)
+        await dialler(Resolver(DEAD, "127.0.0.3"), 5.0).connect("topic.invalid", 1)
     with silent() as port:
-        dialler = Dialler(Resolver(DEAD, DEAD), 0.3)
+        hasty = dialler(Resolver(DEAD, DEAD), 0.3)
         with pytest.raises(TimeoutError, match=f"no connection to a.invalid:{port} within 0.3 s"):
-            await dialler.connect("a.invalid", port)
+            await hasty.connect("a.invalid", port)
 
 
 async def test_one_inner_address_refuses_all(callback: Callback) -> None:
     with pytest.raises(CallbackRefused, match="not allowed|not public"):
-        await Dialler(Resolver(LIVING, "10.0.0.1"), 5.0).connect("a.invalid", callback.port)
+        await dialler(Resolver(LIVING, "10.0.0.1"), 5.0).connect("a.invalid", callback.port)
     assert callback.requests == []
-
-
-async def test_vetted_addresses_are_remembered_for_a_while(callback: Callback) -> None:
-    guard = Resolver(LIVING)
-    dialler = Dialler(guard, 5.0, remember_s=3_600)
-    for _ in range(2):
-        (await dialler.connect("a.invalid", callback.port)).close()
-    assert len(guard.asked) == 1

@@ -5,19 +5,21 @@ Over HTTP they are in `tests/conformance/test_bad_callbacks.py`.
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator
 from ipaddress import ip_network
 from typing import Any
 
 import pytest
 
+from tests.hub.support import until
+from tests.support.dns import Name, Zone, dns
 from tests.support.http import Callback
 from warrenmq.hub.errors import CallbackRefused
 from warrenmq.hub.guard import guard as module
 from warrenmq.hub.guard.addresses import is_public, is_this_machine, parse_address
-from warrenmq.hub.guard.guard import MAX_CALLBACK_LENGTH, Guard
+from warrenmq.hub.guard.guard import MAX_ADDRESSES, MAX_CALLBACK_LENGTH, Guard
+from warrenmq.hub.guard.lookups import Purpose
 from warrenmq.hub.sender.http_sender import HttpSender
 from warrenmq.hub.sender.port import SendError
 from warrenmq.hub.settings import HubSettings
@@ -253,54 +255,65 @@ def test_a_refusal_says_what_to_do(url: str, advice: str) -> None:
     assert "pw" not in f"{raised.value} {raised.value.value}"
 
 
-Resolve = Callable[..., None]
+@contextlib.asynccontextmanager
+async def resolving(
+    names: dict[str, list[str] | Name], **settings: Any
+) -> AsyncIterator[tuple[Guard, Zone, HubSettings]]:
+    with dns(names) as zone:
+        given = HubSettings(dns_servers=(zone.server,), **{"base_urls": OWN, **settings})
+        own = Guard(given)
+        yield own, zone, given
+        await own.close()
 
 
-@pytest.fixture
-async def answer(monkeypatch: pytest.MonkeyPatch) -> Resolve:
-    """Has the resolver give these addresses, each list once and the last one for good."""
-
-    def answer(*lists: list[str]) -> None:
-        left = list(lists)
-
-        async def getaddrinfo(*_args: object, **_named: object) -> list[Any]:
-            addresses = left.pop(0) if len(left) > 1 else left[0]
-            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 80)) for one in addresses]
-
-        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
-
-    return answer
-
-
-async def test_53_every_address_of_a_name_has_to_be_public(answer: Resolve) -> None:
-    answer(["8.8.8.8", "1.1.1.1"])
-    assert [str(one) for one in await guard().resolve("example.org", 80)] == ["8.8.8.8", "1.1.1.1"]
-    for mixed in (["8.8.8.8", "127.0.0.1"], ["10.0.0.1", "8.8.8.8"], ["::ffff:127.0.0.1"]):
-        answer(mixed)
-        with pytest.raises(CallbackRefused, match="not public"):
-            await guard().resolve("example.org", 80)
+async def test_53_every_address_of_a_name_has_to_be_public() -> None:
+    names: dict[str, list[str] | Name] = {
+        "outer.example": ["8.8.8.8", "1.1.1.1"],
+        "mixed.example": ["8.8.8.8", "127.0.0.1"],
+        "private.example": ["10.0.0.1", "8.8.8.8"],
+        "mapped.example": ["::ffff:127.0.0.1"],
+    }
+    async with resolving(names) as (own, _, _):
+        found = await own.resolve("outer.example", 80, Purpose.VERIFY)
+        assert {str(one) for one in found} == {"8.8.8.8", "1.1.1.1"}
+        for name in ("mixed", "private", "mapped"):
+            with pytest.raises(CallbackRefused, match="not public"):
+                await own.resolve(f"{name}.example", 80, Purpose.VERIFY)
 
 
-async def test_53_a_name_that_changes_its_mind_is_asked_once_for_each_dial(
-    answer: Resolve, callback: Callback
-) -> None:
-    """What was vetted is dialled; the second answer of a rebinding name reaches nobody."""
-    port = callback.port
-    settings = HubSettings(callback_ports=None, allowed_networks=(ip_network("192.0.2.0/24"),))
-    own = Guard(settings)
-    answer(["192.0.2.1"], ["127.0.0.1"])
-    assert [str(one) for one in await own.resolve("rebind.example", port)] == ["192.0.2.1"]
-    verifier = Verifier(settings, own)
-    with pytest.raises(CallbackRefused, match="127.0.0.1"):
-        await verifier.tell(f"http://rebind.example:{port}/", f"http://rebind.example:{port}/")
-    await verifier.close()
-    sender = HttpSender(settings, own)
-    with pytest.raises(SendError, match="127.0.0.1"):
-        await sender.post(f"http://rebind.example:{port}/", {}, b"x")
-    await sender.close()
+async def test_53_a_name_that_changes_its_mind_is_vetted_for_each_dial(callback: Callback) -> None:
+    """What was vetted is dialled; what a rebinding name says later reaches nobody."""
+    port, network = callback.port, ip_network("192.0.2.0/24")
+    names: dict[str, list[str] | Name] = {"rebind.example": Name(["192.0.2.1"], ttl_s=0)}
+    free = resolving(names, callback_ports=None, allowed_networks=(network,))
+    async with free as (own, zone, settings):
+        found = await own.resolve("rebind.example", port, Purpose.VERIFY)
+        assert [str(one) for one in found] == ["192.0.2.1"]
+        zone.names["rebind.example"].addresses = ["127.0.0.1"]
+
+        async def is_refused() -> bool:
+            try:
+                return not await own.resolve("rebind.example", port, Purpose.VERIFY)
+            except CallbackRefused:
+                return True
+
+        await until(is_refused, "second answer")
+        verifier, sender = Verifier(settings, own), HttpSender(settings, own)
+        url = f"http://rebind.example:{port}/"
+        with pytest.raises(CallbackRefused, match="127.0.0.1"):
+            await verifier.tell(url, url)
+        with pytest.raises(SendError, match="127.0.0.1"):
+            await sender.post(url, {}, b"x")
+        await verifier.close()
+        await sender.close()
     assert callback.requests == []
 
 
 async def test_a_name_that_does_not_resolve() -> None:
-    with pytest.raises(CallbackRefused, match="does not resolve"):
-        await guard().resolve("does-not-exist.invalid", 80)
+    many = [f"8.8.8.{number}" for number in range(MAX_ADDRESSES + 1)]
+    async with resolving({"many.example": many, "few.example": many[1:]}) as (own, _, _):
+        with pytest.raises(CallbackRefused, match="does not resolve"):
+            await own.resolve("does-not-exist.example", 80, Purpose.VERIFY)
+        assert len(await own.resolve("few.example", 80, Purpose.VERIFY)) == MAX_ADDRESSES
+        with pytest.raises(CallbackRefused, match="65 addresses"):
+            await own.resolve("many.example", 80, Purpose.VERIFY)

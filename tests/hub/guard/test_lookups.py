@@ -1,41 +1,116 @@
-"""Names whose server is silent."""
+"""Names are asked of real name servers, and one that is silent holds up nobody else."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
-from typing import Any
+import contextlib
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
-from warrenmq.hub.errors import CallbackRefused
-from warrenmq.hub.guard.guard import Guard
-from warrenmq.hub.settings import HubSettings
+from tests.hub.support import until
+from tests.support.dns import SILENT, Name, Zone, dns
+from tests.support.ports import free_port
+from warrenmq.hub.errors import NotResolved
+from warrenmq.hub.guard import resolver
+from warrenmq.hub.guard.answers import Answers
+from warrenmq.hub.guard.failures import NoAddress
+from warrenmq.hub.guard.lookups import Lookups, Purpose
 
 
-async def test_a_silent_name_server_takes_one_thread_for_each_name(
+@contextlib.asynccontextmanager
+async def asking(
+    names: Mapping[str, list[str] | Name], within_s: float = 5.0, at_once: int = 500
+) -> AsyncIterator[tuple[Lookups, Zone]]:
+    with dns(names) as zone:
+        lookups = Lookups(Purpose.VERIFY, [zone.server], Answers(), within_s, at_once)
+        yield lookups, zone
+        await lookups.close()
+
+
+async def found(lookups: Lookups, host: str) -> set[str]:
+    return {str(address) for address in await lookups.of(host)}
+
+
+async def test_addresses_of_both_versions_over_both_transports() -> None:
+    many = [f"8.8.8.{number}" for number in range(60)]
+    names: Mapping[str, list[str] | Name] = {
+        "both.example": ["8.8.8.8", "2a00::1"],
+        "four.example": Name(["8.8.8.8"], silent=(28,)),
+        "many.example": many,
+    }
+    async with asking(names) as (lookups, _):
+        assert await found(lookups, "both.example") == {"8.8.8.8", "2a00::1"}
+        assert await found(lookups, "four.example") == {"8.8.8.8"}
+        assert await found(lookups, "many.example") == set(many)  # too long for a datagram
+        assert "127.0.0.1" in await found(lookups, "localhost")
+        with pytest.raises(NoAddress, match="not found"):
+            await lookups.of("none.example")
+
+
+async def test_a_name_is_asked_once_for_all_and_while_its_record_holds() -> None:
+    async with asking({"a.example": ["8.8.8.8"]}) as (lookups, zone):
+        await asyncio.gather(*(lookups.of("a.example") for _ in range(3)))
+        await lookups.of("a.example")
+        assert zone.asked == {"a.example": 1}
+
+
+async def test_a_channel_is_replaced_before_it_knows_too_much(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[str] = []
-    silence = asyncio.Event()
+    monkeypatch.setattr(resolver, "QUESTIONS_PER_CHANNEL", 2)
+    async with asking({"*.example": Name(["8.8.8.8"], ttl_s=0)}) as (lookups, zone):
+        asked = [f"{number}.example" for number in range(7)]
+        await asyncio.gather(*map(lookups.of, asked))
+        assert zone.asked == dict.fromkeys(asked, 1)
 
-    async def getaddrinfo(host: str, *_args: object, **_named: object) -> list[Any]:
-        asked.append(host)
-        if host == "silent.example":
-            await silence.wait()
-            raise OSError("no server could be reached")
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 0))]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
-    hasty = Guard(HubSettings(resolve_timeout_s=0.01))
-    for _ in range(2):
-        asking = (hasty.resolve("silent.example", port) for port in (80, 80, 443))
-        refused = await asyncio.gather(*asking, return_exceptions=True)
-        assert [str(one) for one in refused] == ["hub.callback: does not resolve in time"] * 3
-    assert await hasty.resolve("example.org", 80)
-    assert asked == ["silent.example", "example.org"]
-    silence.set()
-    with pytest.raises(CallbackRefused, match="no server could be reached"):
-        await hasty.resolve("silent.example", 80)
-    await hasty.resolve("example.org", 80)
-    assert asked[2:] == ["example.org"]  # an answer is for those who asked for it
+async def test_silent_names_hold_up_their_own_purpose_alone() -> None:
+    async with asking({"*.silent.example": SILENT, "a.example": ["8.8.8.8"]}, 0.6, 10) as (
+        strangers,
+        zone,
+    ):
+        delivering = Lookups(Purpose.DELIVER, [zone.server], Answers(), 5.0)
+        asked = [
+            asyncio.create_task(strangers.of(f"{number}.silent.example")) for number in range(30)
+        ]
+        await until(lambda: len(zone.asked) == 10, "question")
+        assert await found(delivering, "a.example") == {"8.8.8.8"}
+        results = await asyncio.gather(*asked, return_exceptions=True)
+        silent = [one for one in results if isinstance(one, NoAddress)]
+        busy = [one for one in results if isinstance(one, NotResolved)]
+        assert (len(silent), len(busy)) == (10, 20)
+        assert "too many names" in str(busy[0]) and busy[0].limit == "10 for verifications"
+        # What nobody waits for any more is not asked.
+        with contextlib.suppress(NotResolved):
+            await strangers.of("a.example")
+        await until(lambda: _resolves(strangers), "lookup of another name")
+        assert len(zone.asked) == 11
+        await delivering.close()
+
+
+async def _resolves(lookups: Lookups) -> bool:
+    try:
+        return bool(await lookups.of("a.example"))
+    except NotResolved:
+        return False
+
+
+async def test_a_name_server_that_is_away_says_nothing_about_a_name() -> None:
+    port = free_port()
+    lookups = Lookups(Purpose.DELIVER, [f"127.0.0.1:{port}"], Answers(), 5.0)
+    with pytest.raises(NotResolved, match="no name server could be asked"):
+        await lookups.of("a.example")
+    with dns({"a.example": ["8.8.8.8"]}, port):
+        await until(lambda: _resolves(lookups), "address from a server that is back")
+    await lookups.close()
+
+
+async def test_what_is_under_way_ends_with_the_hub() -> None:
+    with dns({"silent.example": SILENT}) as zone:
+        lookups = Lookups(Purpose.DELIVER, [zone.server], Answers(), 60.0)
+        asked = asyncio.create_task(lookups.of("silent.example"))
+        await until(lambda: bool(zone.asked), "question")
+        await lookups.close()
+        await asyncio.wait([asked])
+        assert asked.cancelled() or isinstance(asked.exception(), NotResolved)

@@ -1,0 +1,31 @@
+"""A lookup that fails for this hub's own reasons is no attempt."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from tests.hub.support import INBOX, House, deliveries, request, until
+from tests.support.dns import dns
+from tests.support.http import Callback
+from warrenmq.hub.attempts.attempt import Outcome, Wanted
+
+
+async def test_no_attempt_is_spent_while_no_name_server_can_be_asked(
+    house: House, callback: Callback, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = callback.url.replace("127.0.0.1", "target.example")
+    with dns({"target.example": ["127.0.0.1"]}) as zone:
+        server = zone.server
+        await house.restart(dns_servers=(server,))
+        await house.hub.subscriptions.subscribe(request(INBOX, url))
+    await house.restart(dns_servers=(server,))  # nothing is known of the name any more
+    caplog.set_level(logging.WARNING)
+    await house.post("in", "k", b"news")
+    await until(lambda: "holds a message back" in caplog.text, "message that is held back")
+    with dns({"target.example": ["127.0.0.1"]}, zone.port):
+        await deliveries(callback, 1)
+    await until(lambda: house.hub.attempts.pending_count == 0, "attempt that is stored")
+    [kept] = await house.hub.attempts.find(Wanted(limit=10))
+    assert (kept.attempt.number, kept.attempt.outcome) == (1, Outcome.DELIVERED)
