@@ -22,7 +22,7 @@ from .model import FieldValue, Table
 from .policy.policies import Policies
 from .queue.arguments import KNOWN, Declared, check_properties
 from .queue.deduplication import SeenIds
-from .queue.queue import Queue
+from .queue.queue import LEFT, Queue
 from .queue.registry import inner_name, make_queue
 from .queue.retained import RetainedQueue
 from .replay import Replay, replays_of
@@ -237,11 +237,19 @@ class VirtualHost:
 
     def queue(self, name: str, owner: object | None = None) -> Queue:
         """Raises `ChannelError` 404, or 405 for another connection's exclusive queue."""
-        queue = self.queues.get(name)
+        queue = self._named(name)
         if queue is None:
             raise not_found(f"no {resource('queue', name, self.name)}")
         if queue.owner is not None and queue.owner is not owner:
             raise resource_locked(_LOCKED.format(resource("queue", name, self.name)))
+        return queue
+
+    def _named(self, name: str) -> Queue | None:
+        """An exclusive one goes at once, if its connection has ended and it has not gone yet."""
+        queue = self.queues.get(name)
+        if queue is not None and queue.owner is LEFT:
+            self.drop_queue(queue)
+            return None
         return queue
 
     def declare_queue(
@@ -261,7 +269,7 @@ class VirtualHost:
         came from `server_name`. Raises `ChannelError` 403, 405 or 406.
         """
         arguments = arguments or {}
-        found = self.queues.get(name)
+        found = self._named(name)
         if found is not None:
             self._compare_queue(found, durable, exclusive, auto_delete, arguments, owner)
             found.used()
@@ -292,7 +300,7 @@ class VirtualHost:
         owner: object | None = None,
     ) -> int:
         """Gives how many ready messages went with it; an absent queue is no error."""
-        if name not in self.queues:
+        if self._named(name) is None:
             return 0
         queue = self.queue(name, owner)
         if if_unused and queue.consumer_count:

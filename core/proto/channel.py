@@ -14,6 +14,7 @@ from ..errors import ConnectionFault, precondition_failed
 from ..queue.consumer import Consumer
 from ..queue.queue import Queue
 from ..queue.unacked import Detached, Piece, Unacked
+from ..slices import for_each
 from ..wire.deliver import DeliverFramer, content_frames
 from ..wire.frames import method_frame, short_string
 from . import settling
@@ -313,14 +314,12 @@ class Channel:
         # All are taken off before anything is requeued: a message must not go to a consumer of
         # the channel that is closing.
         for consumer in consumers.values():
-            queue = consumer.queue
-            if queue.ring is not None and consumer in queue.ring.members:
-                queue.ring.remove(consumer)
+            consumer.queue.take_off(consumer)
         if self.unacked.count:
             pieces = self.unacked.detach_all()
             self.broker.slices.start(settling.give_back(self, pieces, failed=True))
-        for consumer in consumers.values():
-            consumer.queue.left_by(consumer)
+        leave = for_each(consumers.values(), lambda consumer: consumer.queue.left_by(consumer))
+        self.broker.slices.start(leave)
         if self.reply_queue is not None:
             self.vhost.drop_reply_queue(self.reply_queue)
             self.reply_queue = None

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from ..auth import User
 from ..errors import ChannelError, ConnectionFault, ProtocolError
+from ..queue.queue import LEFT
+from ..slices import for_each
 from ..wire.frames import (
     ACK,
     ACK_FRAME_BYTES,
@@ -557,8 +559,10 @@ class Connection(Output):
                 channel.release()
         self.channels.clear()
         queues, self.exclusive_queues = self.exclusive_queues, {}
-        for queue in queues:
-            self.vhost.drop_queue(queue)
+        if queues:
+            for queue in queues:
+                queue.owner = LEFT
+            self.broker.slices.start(for_each(queues, self.vhost.drop_queue))
         self.broker.connections.pop(self, None)
 
     def forget_addresses(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..block import Block, Cold, Run, Span
 from ..definitions.facts import queue_owner
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ..route.exchange import Exchange
     from .surroundings import Surroundings
 
+LEFT: Final = object()
+"""The owner of exclusive queues whose connection has ended: they are about to go."""
 GETS_AHEAD = 10_000
 """How many numbers a mark goes ahead of a get, so that not every one makes a mark."""
 PUMP_BYTES = 262_144
@@ -456,13 +458,18 @@ class Queue(Watched):
         it only pauses and `comes_back`."""
         if self.ring is None or consumer not in self.ring.members:
             return
-        self.ring.remove(consumer)
+        self.take_off(consumer)
         self.left_by(consumer, comes_back=comes_back)
 
-    def left_by(self, consumer: Consumer, *, comes_back: bool = False) -> None:
-        """What follows when a consumer has been taken out of the ring."""
+    def take_off(self, consumer: Consumer) -> None:
+        """It gets nothing more; `left_by` is still to be called."""
+        if self.ring is not None and consumer in self.ring.members:
+            self.ring.remove(consumer)
         if self.exclusive_consumer is consumer:
             self.exclusive_consumer = None
+
+    def left_by(self, consumer: Consumer, *, comes_back: bool = False) -> None:
+        """What follows when a consumer has been taken off."""
         self.used()
         if self.ring is not None and not self.ring.members and not self.deleted:
             self.ring = None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
-from tests.support.amqp import method
+from tests.support.amqp import Client, make_broker, method, take_turns
 from tests.support.steps import STEPS_A_TURN, count_steps
 from warrenmq.core import slices
 from warrenmq.core.store import pages
@@ -145,3 +145,35 @@ def test_a_deletion_frees_its_messages_in_slices(life: Life, first: str) -> None
     life.store.flush()
     life.crash()
     assert "q" not in life.broker.vhosts["/"].queues
+
+
+@pytest.mark.parametrize("is_auto_delete", [False, True])
+@pytest.mark.parametrize("how", ["Connection.Close", "lost"])
+def test_the_queues_of_a_connection_go_in_slices(
+    monkeypatch: pytest.MonkeyPatch, how: str, *, is_auto_delete: bool
+) -> None:
+    """Exclusive ones, and those that go with their last consumer. Nobody finds an exclusive one
+    any more, and who declares it again gets another."""
+    count_steps(monkeypatch)
+    broker = make_broker()
+    client, other = Client(broker), Client(broker)
+    names = [f"q{number}" for number in range(2 * STEPS_A_TURN)]
+    for name in names:
+        client.declare(name, exclusive=not is_auto_delete, auto_delete=is_auto_delete)
+        if is_auto_delete:
+            client.consume(name, name)
+    dropped: list[str] = []
+    broker.on_deleted = lambda _vhost, _kind, name: dropped.append(name)
+    broker.tick()
+    if how == "lost":
+        client.connection.lost()
+    else:
+        client.connection.receive(method(0, how, reply_code=200))
+    assert len(dropped) <= STEPS_A_TURN
+    if not is_auto_delete:
+        assert other.send("Queue.Declare", queue=names[-1], passive=True)[0]["reply_code"] == 404
+        other = Client(broker)
+        other.declare(names[-2], exclusive=True)
+    take_turns(broker)
+    assert sorted(dropped) == sorted(names)
+    assert list(broker.vhosts["/"].queues) == ([] if is_auto_delete else [names[-2]])
