@@ -174,6 +174,10 @@ FACETS = {
     ("subscriptions", "q"): _SUBSCRIPTIONS,
 }
 
+SUBSCRIBE_NAMES = frozenset(
+    ("hub.mode", *(one.name for action in _SUBSCRIBE.actions for one in action.parameters))
+)
+
 _FILTERS = (
     *(
         Parameter(name, "Only those of this one.", default="")
@@ -215,6 +219,9 @@ _HUB = Facet(
         ),
     ),
 )  # fmt: skip
+HUB_NAMES = frozenset(
+    ("hub.mode", *(one.name for action in _HUB.actions for one in action.parameters))
+)
 PLACES = {
     "/hub": _HUB,
     "/subscriptions": Facet(

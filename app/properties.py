@@ -17,6 +17,7 @@ from ..core.model import PROPERTY_NAMES, FieldValue, Properties, Table
 from ..hub.deliver.envelope import HOPS
 from .cloud_event import PREFIX as EVENT_PREFIX
 from .cloud_event import is_event, read_event
+from .parameters import refuse_unknown
 from .problems import Problem
 
 TRANSIENT, PERSISTENT = 1, 2
@@ -65,6 +66,7 @@ def read(
     """Raises `Problem` 400 for a bad value, 415 for an unknown or repeated content encoding, 508
     for what has come over more hubs than `max_hops`."""
     query = parse_query(query_string)
+    refuse_unknown(query, KNOWN)
     is_batch = query.get("hub.mode") == BATCH
     if "hub.mode" in query and not is_batch:
         raise Problem(400, f"hub.mode '{query['hub.mode']}' is no operation of a POST here")
@@ -119,10 +121,8 @@ def _from_query(query: dict[str, str]) -> dict[str, Any]:
     for name, value in query.items():
         if not name.startswith("amqp.") or name == "amqp.mandatory":
             continue
-        reader = _READERS.get(name.removeprefix("amqp."))
-        if reader is None:
-            raise Problem(400, f"unknown parameter {name[:80]}")
-        found[name.removeprefix("amqp.")] = reader(name, value)
+        key = name.removeprefix("amqp.")
+        found[key] = _READERS[key](name, value)
     return found
 
 
@@ -250,3 +250,6 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "priority": _integer(0, 255),
     "timestamp": _integer(0, MAX_TIMESTAMP),
 }
+_PARAMETERS = ("hub.topic", "hub.persistmsg", "hub.mode", "amqp.mandatory")
+KNOWN = frozenset((*_PARAMETERS, *(f"amqp.{key}" for key in _READERS)))
+"""Parameters of a publish that are ours."""

@@ -19,6 +19,7 @@ from ..access import require_vhost
 from ..context import Context
 from ..describe import describe
 from ..error_pages import to_root
+from ..parameters import refuse_unknown, unknown_parameter
 from ..paths import Target
 from ..problems import Problem, conflict
 from ..properties import flag, parse_query, short_string
@@ -153,7 +154,7 @@ def _read_attributes(query: Mapping[str, str], words: set[str]) -> tuple[dict[st
             key = short_string("an argument's name", name.removeprefix("arg."))
             arguments[key] = argument(name, value)
         elif name not in words:
-            raise Problem(400, f"unknown parameter {name[:80]}")
+            raise unknown_parameter(name, [*words, "arg.NAME"])
         elif name == "amqp.exchange_type":
             given["type"] = short_string(name, value)
         else:
@@ -205,6 +206,7 @@ async def _generate_token(
     context: Context, request: Request, target: Target, query: Mapping[str, str]
 ) -> Response:
     user = await context.user_in(request, target.vhost)
+    refuse_unknown(query, ("hub.mode", "hub.intended_use"))
     user.require(target.vhost, "write", target.kind, target.name)
     await find(context, target)
     token = context.hub.shortcuts.generate_token(target.resource(), query.get("hub.intended_use"))

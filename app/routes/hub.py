@@ -23,10 +23,12 @@ from ..authentication import authorization_of
 from ..body import read_body
 from ..context import Context
 from ..error_pages import answer_problem
+from ..facets import HUB_NAMES
 from ..forms import FORM, Form, first, first_values, parse_form
 from ..negotiation import choose
+from ..parameters import refuse_misspelt
 from ..problems import MEDIA_TYPE, Problem, problem_of, unauthenticated
-from .ping import publish
+from .ping import URL_FIELDS, publish
 from .subscribe import require_source
 
 MAX_BODY_BYTES = 1024 * 1024
@@ -34,6 +36,8 @@ MAX_BODY_BYTES = 1024 * 1024
 PARSED_AT_ONCE_BYTES = 32 * 1024
 """Percent signs take 0.15 us each: in a thread the others have their turns meanwhile."""
 METHODS = "GET, HEAD, POST"
+_KNOWN = HUB_NAMES | {*URL_FIELDS, "hub.verify"}
+"""`hub.verify` is of PubSubHubbub 0.3, and has no effect here."""
 TEXT = """\
 This is a WebSub hub (https://www.w3.org/TR/websub/). POST a form to it:
 
@@ -81,6 +85,7 @@ async def _answer(context: Context, request: Request) -> Response:
     if moved_to:
         return Response(status_code=308, headers={"Location": moved_to})
     form = await _form(request)
+    refuse_misspelt(form, _KNOWN)
     match first(form, "hub.mode"):
         case "subscribe" | "unsubscribe" as mode:
             return await _subscribe(context, request, form, mode)

@@ -11,8 +11,10 @@ from ...hub.requests import SubscribeRequest
 from ...hub.subscriptions.options import PARAMETERS
 from ..access import require_topic
 from ..context import Context
+from ..facets import SUBSCRIBE_NAMES
 from ..forms import Form, first, first_values, parse_form, read_form
 from ..listed import NODE
+from ..parameters import refuse_unknown
 from ..paths import Target
 from ..problems import Problem
 from .endpoint import describe_resource
@@ -36,6 +38,7 @@ async def _post(context: Context, request: Request, target: Target, query: Form)
     form = await read_form(request, query)
     # It may have taken its time, and the user, or what the user was allowed, may be gone.
     user = await context.user_in(request, target.vhost)
+    refuse_unknown(form, SUBSCRIBE_NAMES)
     wish = _request(context, request, target, user, form)
     match first(form, "hub.mode"):
         case "subscribe":
@@ -56,6 +59,7 @@ async def _delete(context: Context, request: Request, target: Target, query: For
     await _require_configure(context, request, target)
     form = await read_form(request, query)
     await _require_configure(context, request, target)
+    refuse_unknown(form, SUBSCRIBE_NAMES)
     callback, topic = first(form, "hub.callback"), first(form, "hub.topic")
     if callback is None or topic is None:
         raise Problem(400, "hub.callback and hub.topic are required")

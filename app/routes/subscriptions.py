@@ -14,6 +14,7 @@ from ...hub.subscriptions.live import Live
 from .. import listing
 from ..context import Context
 from ..listed import failing
+from ..parameters import refuse_unknown
 from ..paths import Target
 from ..problems import Problem
 from ..properties import parse_query
@@ -52,6 +53,7 @@ async def subscription(context: Context, request: Request, target: Target) -> Re
         raise _not_allowed(request, "GET, HEAD")
     await _administrator(context, request)
     query = parse_query(request.scope["query_string"])
+    refuse_unknown(query, ("hub.callback", "hub.topic"))
     try:
         callback, topic = query["hub.callback"], query["hub.topic"]
     except KeyError as missing:
