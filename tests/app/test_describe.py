@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 import pytest
 
 from warrenmq.app.describe import describe
+from warrenmq.app.error_pages import STATIC
 from warrenmq.app.facets import FACETS
 from warrenmq.app.paths import Target
 from warrenmq.app.routes.endpoint import STYLESHEET
-from warrenmq.app.error_pages import STATIC
 from warrenmq.hub.engine.port import ExchangeSpec, QueueInfo, QueueSpec
 from warrenmq.hub.subscriptions.options import PARAMETERS
 
