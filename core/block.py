@@ -16,9 +16,10 @@ from sys import byteorder
 
 from .wire.properties import Traits
 
-BLOCK_BYTES = 700
-"""About what a block, its run and span take beside the messages, with what the allocator adds."""
-KEPT_BYTES = 300
+BLOCK_BYTES = 430
+"""About what the block, run and span of a message that came alone take beside it, with what the
+allocator adds. Several messages together have up to 300 more, for all of them."""
+KEPT_BYTES = 340
 """What the store holds of a block in the log, about, and what an unacked delivery adds to it."""
 
 
@@ -236,6 +237,26 @@ class ScatteredBlock(FrameBlock):
     @property
     def size_bytes(self) -> int:
         return self._size_bytes
+
+
+def framed_block(
+    data: bytes,
+    sequence: int,
+    traits: Traits,
+    arrived_ms: int,
+    starts: array[int],
+    contents: array[int],
+    ends: array[int],
+) -> FrameBlock:
+    """Messages of any shape as a block. A single one needs no arrays: three objects less that the
+    garbage collector looks at, and 200 bytes, in a backlog of messages that came alone."""
+    if len(starts) > 1:
+        return ScatteredBlock(data, sequence, traits, arrived_ms, starts, contents, ends)
+    start, content, end = starts[0], contents[0], ends[0]
+    size = int.from_bytes(data[content + 11 : content + 19], "big")
+    body = end - 1 - size if size else end
+    layout = start, end - start, content - start, body - start
+    return StridedBlock(data, sequence, 1, traits, arrived_ms, layout)
 
 
 class WholeBlock(Block):

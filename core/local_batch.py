@@ -13,7 +13,7 @@ from itertools import accumulate
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from .block import ScatteredBlock, envelope
+from .block import envelope, framed_block
 from .local import LocalPublish
 from .model import Properties
 from .proto.address import MANDATORY, Address
@@ -93,7 +93,7 @@ class LocalBatch(LocalPublish):
             data, starts, contents, ends = framed(address.envelope, raw, part)
             sequence = self.broker.store.reserve(len(part))
             now_ms = self.broker.now_ms
-            block = ScatteredBlock(data, sequence, traits, now_ms, starts, contents, ends)
+            block = framed_block(data, sequence, traits, now_ms, starts, contents, ends)
             commit = self.broker.publish(block, [(address.queues, None)])
             self.published(len(part), commit)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
-from .block import ScatteredBlock, WholeBlock
+from .block import WholeBlock, framed_block
 from .marking import marked
 from .proto.intake import in_order
 from .wire.frames import BASIC, BODY, frame, header_frame, method_frame
@@ -137,7 +137,7 @@ class Outbox:
 
     def _publish(self, batch: _Batch) -> int:
         broker, places = self._broker, batch.places
-        block = ScatteredBlock(
+        block = framed_block(
             batch.data,
             broker.store.reserve(len(places) // 2),
             batch.traits,

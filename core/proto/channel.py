@@ -309,6 +309,7 @@ class Channel:
             self.transaction.end()
         if self.replies is not None:
             self.replies.end()
+        self.transaction = self.replies = None
         self.end_content()
         consumers, self.consumers = self.consumers, {}
         # All are taken off before anything is requeued: a message must not go to a consumer of

@@ -535,6 +535,7 @@ class Connection(Output):
         self.handshake = None
         self.unfinished = False
         self.drop_output()
+        self._intake.end()
 
     def _closing_frame(self, kind: int, number: int, payload: bytes) -> None:
         if kind != METHOD or number:

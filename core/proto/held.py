@@ -11,7 +11,7 @@ from array import array
 from itertools import chain
 from typing import TYPE_CHECKING, cast
 
-from ..block import ScatteredBlock, WholeBlock
+from ..block import Block, WholeBlock, framed_block
 from ..marking import marked
 from ..wire.frames import BASIC, BODY, frame, header_frame, method_frame
 from .intake import in_order
@@ -94,7 +94,7 @@ class HeldBatch:
         broker = self._address.publisher.broker
         starts, ends = self._ends[:-1], self._ends[1:]
         contents = array("I", map(int.__add__, starts, map(len, self._pieces[::2])))
-        block = ScatteredBlock(
+        block = framed_block(
             b"".join(self._pieces),
             broker.store.reserve(len(starts)),
             self._traits,
@@ -107,7 +107,7 @@ class HeldBatch:
             return self._one_by_one(block)
         return True, broker.publish(block, in_order(self._shares))
 
-    def _one_by_one(self, block: ScatteredBlock) -> tuple[bool, int]:
+    def _one_by_one(self, block: Block) -> tuple[bool, int]:
         """A queue has ended since, so where messages go has to be looked at again."""
         queues = {index: queues for queues, taken in self._shares.items() for index in taken}
         accepted, commit = True, 0

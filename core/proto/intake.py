@@ -22,7 +22,7 @@ from itertools import chain
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from ..block import Block, ScatteredBlock, StridedBlock
+from ..block import Block, StridedBlock, framed_block
 from ..errors import ChannelError
 from ..queue.queue import Queue
 from ..wire.frames import (
@@ -111,6 +111,12 @@ class Intake:
             address.route.release()
         self._addresses.clear()
         self._forget_senders()
+
+    def end(self) -> None:
+        """The socket is gone, and no publish comes any more: without a cycle, which would wait for
+        the garbage collector."""
+        self.forget()
+        del self._connection
 
     def scan(self, data: bytes, at: int, size: int, frame_max: int) -> int:
         """Takes the publishes that begin at `at`; gives where something else begins.
@@ -417,7 +423,7 @@ class Intake:
                 for offsets in (starts, contents, ends)
             )
         broker = self._connection.broker
-        block = ScatteredBlock(
+        block = framed_block(
             data,
             broker.store.reserve(len(starts)),
             traits,

@@ -35,12 +35,27 @@ class Transport(Protocol):
         """What was not read because of an alarm or a get that waited is read again."""
 
 
+class _NoTransport:
+    """Stands for a socket that is gone."""
+
+    def write(self, data: bytes | bytearray) -> None: ...
+    def close(self) -> None: ...
+    def authenticate(
+        self, name: str, password: str, answer: Callable[[User | None], None]
+    ) -> None: ...
+    def drop_later(self, after_s: float) -> None: ...
+    def unblocked(self) -> None: ...
+
+
+_NO_TRANSPORT = _NoTransport()
+
+
 class Output:
     """The sending half of a connection."""
 
     def __init__(self, broker: Broker, transport: Transport) -> None:
         self.broker = broker
-        self.transport = transport
+        self.transport: Transport = transport
         self.channels: dict[int, Channel] = {}
         self.sent_ms = broker.now_ms
         self.socket_writable = True
@@ -126,7 +141,10 @@ class Output:
             self.broker.outgoing.append(self)
 
     def drop_output(self) -> None:
-        """The socket is gone: nothing will be sent any more."""
+        """The socket is gone: nothing will be sent any more. It knows this connection, and a cycle
+        would wait for the garbage collector."""
+        self.transport = _NO_TRANSPORT
         self.socket_writable = False
+        self._confirming.clear()
         self._out.clear()
         self._ends = False

@@ -16,6 +16,7 @@ from ..amount import GIB, Amount, in_words
 from ..footprint import connection_bytes, shared_bytes
 from . import machine
 from .listener import Listener
+from .tuning import collect_old
 
 logger = logging.getLogger(__name__)
 
@@ -120,6 +121,7 @@ class Resources:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(PERIOD_S)
+            collect_old()
             try:
                 await self.look()
             except Exception:

@@ -67,7 +67,19 @@ def test_alike_messages_become_one_strided_block(client: Client, count: int) -> 
     assert texts(client) == [b"%016d" % number for number in range(count)]
 
 
-@pytest.mark.parametrize("count", [1, 2, 15])
+@pytest.mark.parametrize("routing_key", ["q", "other"])
+@pytest.mark.parametrize("body", [b"", b"x", b"y" * 3_000])
+def test_a_message_that_comes_alone_needs_no_arrays(
+    client: Client, body: bytes, routing_key: str
+) -> None:
+    client.feed(publish(1, body, routing_key=routing_key))
+    (block,) = blocks(client, routing_key)
+    assert isinstance(block, StridedBlock)
+    assert (texts(client, routing_key), block.body_bytes(0)) == ([body], len(body))
+    assert block.size_bytes == len(publish(1, body, routing_key=routing_key))
+
+
+@pytest.mark.parametrize("count", [2, 15])
 def test_few_alike_messages_become_a_scattered_block(client: Client, count: int) -> None:
     client.feed(row(count))
     (block,) = blocks(client)

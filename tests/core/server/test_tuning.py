@@ -2,21 +2,76 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
+from weakref import ref
 
-from warrenmq.core.server.tuning import GC_THRESHOLDS, SWITCH_INTERVAL_S, tune, uncollected
+import pytest
+
+from warrenmq.core.server.tuning import (
+    FEW_BLOCKS,
+    GC_THRESHOLDS,
+    SWITCH_INTERVAL_S,
+    collect_old,
+    tune,
+    uncollected,
+)
 
 
-def test_tune() -> None:
+class Node:
+    """Part of a cycle with itself."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture(autouse=True)
+def tuned() -> Iterator[None]:
     thresholds, interval_s = gc.get_threshold(), sys.getswitchinterval()
     try:
         tune()
-        assert gc.get_threshold() == GC_THRESHOLDS
-        assert abs(sys.getswitchinterval() - SWITCH_INTERVAL_S) < 1e-6
-        assert gc.get_freeze_count() > 0
+        yield
     finally:
         gc.unfreeze()
         gc.set_threshold(*thresholds)
         sys.setswitchinterval(interval_s)
+
+
+def test_tune() -> None:
+    assert gc.get_threshold() == GC_THRESHOLDS
+    assert abs(sys.getswitchinterval() - SWITCH_INTERVAL_S) < 1e-6
+    assert gc.get_freeze_count() > 0
+
+
+def test_a_pass_looks_at_a_bounded_number_of_objects_however_many_there_are() -> None:
+    kept: list[list[object]] = []
+    most = 0
+    for _ in range(50):
+        kept += [[] for _ in range(5_000)]
+        most = max(most, len(gc.get_objects(generation=0)) + len(gc.get_objects(generation=1)))
+    assert most < 2 * GC_THRESHOLDS[0] * GC_THRESHOLDS[1]
+    assert len(gc.get_objects(generation=2)) > len(kept) - most
+
+
+def old_cycle() -> ref[Node]:
+    """A cycle that nobody has any more, and that passes over the young do not look at."""
+    node = Node()
+    gc.collect(1)
+    return ref(node)
+
+
+def test_old_cycles_are_freed() -> None:
+    found = old_cycle()
+    assert found() is not None
+    assert collect_old() and found() is None
+
+
+def test_what_is_too_much_for_one_pass_is_frozen_and_later_cycles_are_freed() -> None:
+    many = [[number] for number in range(FEW_BLOCKS)]
+    gc.collect(1)
+    assert not collect_old()
+    assert gc.get_freeze_count() > len(many)
+    found = old_cycle()
+    assert collect_old() and found() is None
 
 
 def test_nothing_is_collected_during_a_start() -> None:
