@@ -125,9 +125,8 @@ def purge(channel: Channel, method: commands.Queue.Purge) -> None:
     queue = channel.vhost.queue(name, channel.connection)
     queue.check_purge()
     channel.broker.settle(queue)
-    purged = queue.purge()
-    if not method.nowait:
-        channel.send(50, 31, purged.to_bytes(4, "big"))
+    count = queue.ready_count.to_bytes(4, "big")
+    queue.purge(_not_told if method.nowait else channel.promise(50, 31, count))
 
 
 def delete(channel: Channel, method: commands.Queue.Delete) -> None:

@@ -644,9 +644,10 @@ class Queue(Watched):
         if not self.deleted:
             self._broker.dead_letter_as(self, span, "expired", shown)
 
-    def purge(self) -> int:
+    def purge(self, done: Callable[[], None] = lambda: None) -> int:
         """Drops all ready messages; gives their number. They are gone for everybody at once, and
-        settled in slices: after a crash the newest of them may be there again.
+        settled in slices; `done` is called when that is kept. After a crash before it the newest of
+        them may be there again.
 
         A deleted queue lets go of its appointments as well, and of what keeps them: that knows the
         queue, and a cycle would wait for the collector, 300 bytes in all.
@@ -658,9 +659,11 @@ class Queue(Watched):
         if self.deleted:
             self._leave()
         if backlog is None:
+            done()
             return 0
         purged = backlog.count
-        self._broker.slices.start(self._settle_all(backlog, self._discard_reading(backlog)))
+        reading = self._discard_reading(backlog)
+        self._broker.slices.start(self._settle_all(backlog, reading, done))
         return purged
 
     def _discard_reading(self, backlog: Backlog) -> Iterator[None]:
@@ -670,7 +673,9 @@ class Queue(Watched):
             return iter(())
         return self._broker.store.discard(self, reading)
 
-    def _settle_all(self, backlog: Backlog, reading: Iterator[None]) -> Iterator[None]:
+    def _settle_all(
+        self, backlog: Backlog, reading: Iterator[None], done: Callable[[], None]
+    ) -> Iterator[None]:
         """Settles what is in a backlog that is the queue's no more; if the queue has ended, only
         frees it."""
         yield from reading
@@ -684,6 +689,7 @@ class Queue(Watched):
             if self.durable:
                 self._broker.store.settle(self, span)
             yield
+        self._broker.when_kept(self._broker.store.barrier() if self.durable else 0, done)
         yield from backlog.release()
 
     def _leave(self) -> None:

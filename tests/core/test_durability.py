@@ -214,7 +214,7 @@ def test_requeued_messages_come_back_at_their_place(life: Life) -> None:
 def test_purged_messages_stay_away(life: Life) -> None:
     publish_all(life, 10)
     life.get(ack=False)
-    assert life.client.call("Queue.Purge", queue="q")["message_count"] == 9
+    assert life.purge() == 9
     publish_all(life, 2, first=50)
     life.write()
     life.crash()

@@ -128,7 +128,7 @@ def _get() -> bytes:
 def test_purge_of_a_cold_queue(life: Life) -> None:
     fill(life, 30)
     life.page_out()
-    assert life.client.call("Queue.Purge", queue="q")["message_count"] == 30
+    assert life.purge() == 30
     assert life.get() is None
     fill(life, 3, first=40)
     life.crash()
@@ -156,8 +156,7 @@ def test_a_purge_leaves_what_is_unacked(life: Life) -> None:
     for _ in range(15):
         life.get(ack=False)
     life.page_out()
-    life.client.call("Queue.Purge", queue="q")
-    life.write()
+    life.purge()
     life.crash()
     assert life.bodies() == numbered(15)
 

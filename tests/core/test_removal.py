@@ -75,11 +75,14 @@ def test_a_purge_settles_in_slices(
     turns = 0
     while left(life):
         assert counted["records"] <= most
+        assert life.client.come() == [], "it is answered when it is kept"
         counted.clear()
         life.broker.turn()
         turns += 1
     assert turns >= COUNT // most - 1
-    life.store.flush()
+    life.turns()
+    (purged,) = life.client.come()
+    assert purged["message_count"] == COUNT
     life.crash()
     assert life.bodies("q") == []
 

@@ -104,6 +104,17 @@ def test_an_ack_before_a_confirm_is_kept(server: WarrenServer) -> None:
     assert numbers(drain(server, "q")) == list(range(len(taken), 1_001))
 
 
+def test_a_purge_is_kept(server: WarrenServer) -> None:
+    """Of messages that came one by one, so that it takes a while to settle them."""
+    with Sender(server, "q") as sender, raw.connect(server.amqp_port) as client:
+        for _ in range(4_000):
+            sender.publish(1)
+        assert client.channel().call("Queue.Purge", queue="q").message_count == 4_000
+        sender.publish(1)
+    crash(server)
+    assert numbers(drain(server, "q")) == [4_000]
+
+
 def test_odd_acks_are_kept(server: WarrenServer) -> None:
     with Sender(server, "q") as sender:
         sender.publish(1_000)

@@ -481,7 +481,7 @@ def test_nothing_is_kept_of_those_that_go_otherwise(life: Life, ends: str) -> No
     assert len(facts(life)) == 2
     match ends:
         case "purge":
-            life.client.call("Queue.Purge", queue="other")
+            life.purge("other")
         case "delete":
             life.client.call("Queue.Delete", queue="other")
         case "expired":
