@@ -133,9 +133,7 @@ class Channel:
         if self.replies is None or not self.replies.hold(data):
             self.connection.write(data)
 
-    def promise(
-        self, class_id: int, method_id: int, arguments: bytes = b""
-    ) -> Callable[[], None]:
+    def promise(self, class_id: int, method_id: int, arguments: bytes = b"") -> Callable[[], None]:
         """Says it when what this gives is called; answers that follow wait for it."""
         if self.replies is None:
             self.replies = Replies(self)
