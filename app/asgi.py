@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 from ..hub.upstream.upstream import CALLBACK_PATH
 from .context import Context
 from .error_pages import answer_problem
+from .left_over import troubles
 from .paths import (
     CAPABILITY_PATH,
     ApiPath,
@@ -58,7 +59,7 @@ class Application:
     ) -> None:
         self._context = context
         self._publisher = publisher
-        self._plain = plain_routes(is_ready)
+        self._plain = plain_routes(is_ready, lambda: bool(troubles(context.broker)))
         prefixes = Prefixes(base_path)
 
         @lru_cache(REMEMBERED_PATHS)

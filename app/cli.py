@@ -212,7 +212,9 @@ def repair_restore(data: str | None, queue: str, vhost: str, queue_id: int) -> i
 
 
 @repair.command(
-    "discard", help="Delete what is listed for good: a QUEUE_ID, or `definitions` for those."
+    "discard",
+    help="Delete what is listed for good: a QUEUE_ID, or `definitions` for those. A FILE that "
+    "can't be read is deleted when nothing in it is wanted any more.",
 )
 @_option("data")
 @click.argument("what")

@@ -18,7 +18,8 @@ from .routes.api.table import TABLES
 Document = dict[str, Any]
 _PLAIN = {
     "/health/live": "Answers 200 while the process runs.",
-    "/health/ready": "Answers 200 while requests are served, 503 during start and stop.",
+    "/health/ready": "Answers 200 while requests are served, 503 during start and stop. `warnings` "
+    "says whether some of what is stored can't be read or served.",
     "/openapi.json": "This document.",
 }
 _SECRETS = {

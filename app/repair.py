@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, BinaryIO
@@ -63,6 +63,16 @@ def lines(log: OfflineLog) -> Iterator[str]:
     yield from found.set_aside.values()
 
 
+def unreadable(log: OfflineLog, but: Collection[str] = ()) -> Iterator[str]:
+    """The files that can't be read in places, a line for each, but for some."""
+    for name, reason in log.unreadable.items():
+        if name not in but:
+            yield (
+                f"{name}: can't be read in places: {reason}; the rest of it is served, and the "
+                f"file is kept until `warren repair discard {name}`"
+            )
+
+
 def _origin(message: Message) -> str:
     return f"the first to exchange '{message.exchange}' with routing key '{message.routing_key}'"
 
@@ -70,7 +80,7 @@ def _origin(message: Message) -> str:
 def show(data: str) -> None:
     """Prints all of it. Raises `ConfigError`."""
     with opened(data) as log:
-        told = list(lines(log))
+        told = [*lines(log), *unreadable(log)]
     for line in told or ["nothing is in quarantine"]:
         click.echo(line)
 
@@ -121,8 +131,14 @@ def discard(data: str, what: str) -> None:
             if what == DEFINITIONS:
                 log.change(dict.fromkeys(found.set_aside))
                 return
+            if what in log.unreadable:
+                log.release(what)
+                return
             if not what.isdecimal():
-                raise ConfigError(f"'{what}' is neither a queue id nor '{DEFINITIONS}'")
+                raise ConfigError(
+                    f"'{what}' is neither a queue id, nor '{DEFINITIONS}', nor a file that can't "
+                    "be read; `warren repair list` says what there is"
+                )
             _check(found, int(what))
             log.drop(int(what))
 

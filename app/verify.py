@@ -3,6 +3,7 @@ it can't be served."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from ..core.errors import ConfigError
 from ..core.store.disk import RealDisk
 from ..core.store.offline import LOG, OfflineLog, verify
 from .data_directory import held
-from .repair import lines
+from .repair import lines, unreadable
 
 
 def run(data: str) -> bool:
@@ -23,6 +24,7 @@ def run(data: str) -> bool:
     if not folder.is_dir():
         raise ConfigError(f"{data}: no data of a server; give the directory that it ran with")
     files = records = size = faults = 0
+    told = set()
     with held(data):
         disk = RealDisk(folder)
         for finding in verify(disk):
@@ -30,9 +32,10 @@ def run(data: str) -> bool:
             records += finding.records
             size += finding.size
             faults += len(finding.faults)
+            told |= {finding.name} if finding.faults else set()
             state = "ok" if not finding.faults else "; ".join(finding.faults)
             click.echo(f"{finding.name}: {finding.records} records, {finding.size} bytes: {state}")
-        left_over = _left_over(disk)
+        left_over = _left_over(disk, told)
         for line in left_over:
             click.echo(line)
         faults += len(left_over)
@@ -41,8 +44,10 @@ def run(data: str) -> bool:
     return not faults
 
 
-def _left_over(disk: RealDisk) -> list[str]:
+def _left_over(disk: RealDisk, told: Collection[str]) -> list[str]:
+    """What a start would leave over; of files that can't be read those not told of before."""
     try:
-        return list(lines(OfflineLog(disk)))
+        log = OfflineLog(disk)
+        return [*lines(log), *unreadable(log, but=told)]
     except ConfigError as error:
         return [f"no start is possible: {error}"]

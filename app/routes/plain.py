@@ -11,6 +11,7 @@ from starlette.staticfiles import StaticFiles
 
 from ..context import Context
 from ..error_pages import STATIC
+from ..left_over import WHERE
 from ..problems import Problem
 
 LANDING = """\
@@ -25,16 +26,22 @@ GET  /subscriptions                              all of them, for administrators
 
 /openapi.json has the rest.
 """
+WARNING = f"some of what is stored can't be read or served; {WHERE}"
+"""All that everybody may know."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
 _ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
 
 
-def plain_routes(is_ready: Callable[[], bool]) -> Router:
+def plain_routes(is_ready: Callable[[], bool], has_trouble: Callable[[], bool]) -> Router:
     """Raises `HTTPException` 404 and 405 from within, as any route."""
 
     async def ready(_: Request) -> Response:
+        """Trouble with what is stored is told, and no reason to send clients elsewhere: the rest
+        is served, and there is no other server that has it."""
         up = is_ready()
-        return JSONResponse({"status": "ok" if up else "unavailable"}, 200 if up else 503)
+        warnings = [WARNING] if has_trouble() else []
+        status = "ok" if up else "unavailable"
+        return JSONResponse({"status": status, "warnings": warnings}, 200 if up else 503)
 
     return Router(
         [

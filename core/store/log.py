@@ -255,7 +255,8 @@ class DurableStore:
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        found = {**self._unread, **self._pages.reader.unreadable}
+        reader = self._pages.reader
+        found = {**reader.damaged, **self._unread, **reader.unreadable}
         return {segment_name(number): reason for number, reason in sorted(found.items())}
 
     def set_aside_files(self) -> Mapping[str, int]:

@@ -20,11 +20,11 @@ from .checkpoint import decode
 from .disk import Disk, RealDisk
 from .log import DurableStore, parts_by_queue
 from .pages import Pages
-from .part import Stretch
+from .part import Stretch, segment_name
 from .record import FILE_HEADER_BYTES, DamagedHeader, Gap, read_file_header, scan
 from .recovery import SUFFIX as LOG_SUFFIX
-from .recovery import Recovery
-from .salvage import salvage
+from .recovery import Recovery, number_of
+from .salvage import reason_of, salvage
 from .work import Worker
 from .writer import Writer
 
@@ -37,8 +37,13 @@ class OfflineLog:
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        state = Recovery(disk, read_only=True).run()
+        recovery = Recovery(disk, read_only=True)
+        state = recovery.run()
         self.definitions: Mapping[bytes, bytes] = state.definitions
+        self.unreadable: Mapping[str, str] = {
+            segment_name(number): reason for number, reason in sorted(recovery.unreadable.items())
+        }
+        """Files that can't be read in places and are kept because of it, and why."""
         self._parts = parts_by_queue(state.segments.values())
 
     def counts(self) -> dict[int, int]:
@@ -76,6 +81,12 @@ class OfflineLog:
         """Ends all messages of a queue id. Raises `OSError`."""
         with self._open() as store:
             store.drop(_Identity(queue_id))
+
+    def release(self, name: str) -> None:
+        """Lets go of a file that is `unreadable` as soon as nothing in it is wanted. Raises
+        `OSError`."""
+        with self._open() as store:
+            store.segments[number_of(name)].is_fenced = False
 
     def change(self, changes: Mapping[bytes, bytes | None]) -> None:
         """All of them or none; they are kept when this returns. Raises `OSError`."""
@@ -178,7 +189,7 @@ def _verified(disk: Disk, name: str, check: Callable[[str, bytes], Finding]) -> 
     found = check(name, data)
     if error is None:
         return found
-    unread = f"it can't be read in places: {error.strerror or error}"
+    unread = f"it can't be read in places: {reason_of(error)}"
     return replace(found, faults=(unread, *found.faults))
 
 
@@ -190,9 +201,8 @@ def _verify_segment(name: str, data: bytes, *, is_last: bool) -> Finding:
         faults.append(str(error))  # Its records are checked by themselves.
     except ConfigError as error:
         return Finding(name, 0, len(data), (str(error),))
-    number = int(name.removesuffix(LOG_SUFFIX))
     records, end = 0, FILE_HEADER_BYTES
-    for found in scan(number, memoryview(data)):
+    for found in scan(number_of(name), memoryview(data)):
         if isinstance(found, Gap):
             faults.append(f"bytes {found.start} to {found.end - 1} are damaged")
         else:

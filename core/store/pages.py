@@ -310,7 +310,7 @@ class Pages:
                     one.missing = error
                 continue
             for one in here:
-                one.read = _read_of(number, one.entries, records)
+                one.read = self._read_of(number, one.entries, records)
         return found
 
     def _chosen(self, thaw: _Thaw) -> _Thawed:
@@ -436,7 +436,29 @@ class Pages:
         """The records at these places; None for what is damaged."""
         number = part.segment.number
         places = {entry.place for _, entry in entries}
-        return _read_of(number, entries, self._records(number, places))
+        return self._read_of(number, entries, self._records(number, places))
+
+    def _read_of(
+        self,
+        number: int,
+        entries: Sequence[tuple[int, Entry]],
+        records: Mapping[tuple[int, int], Messages],
+    ) -> list[tuple[int, Messages | None]]:
+        """A queue's records among those that were read; tells which are damaged."""
+        read: list[tuple[int, Messages | None]] = []
+        for ordinal, entry in entries:
+            messages = records.get(entry.place)
+            if messages is None:
+                what = (
+                    "a record is not there any more"
+                    if entry.is_lost
+                    else self.reader.note_damage(number, entry.offset)
+                )
+                logger.error(
+                    "%s: %s; %d messages are left out", segment_name(number), what, entry.count
+                )
+            read.append((ordinal, messages))
+        return read
 
     def _records(
         self, number: int, places: set[tuple[int, int]]
@@ -583,28 +605,6 @@ def _neighbours(places: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, i
         wanted += size
     if group:
         yield group
-
-
-def _read_of(
-    number: int,
-    entries: Sequence[tuple[int, Entry]],
-    records: Mapping[tuple[int, int], Messages],
-) -> list[tuple[int, Messages | None]]:
-    """A queue's records among those that were read; tells which are damaged."""
-    read: list[tuple[int, Messages | None]] = []
-    for ordinal, entry in entries:
-        messages = records.get(entry.place)
-        if messages is None:
-            what = (
-                "a record is not there any more"
-                if entry.is_lost
-                else (f"no sound record at offset {entry.offset}")
-            )
-            logger.error(
-                "%s: %s; %d messages are left out", segment_name(number), what, entry.count
-            )
-        read.append((ordinal, messages))
-    return read
 
 
 def _apart(parts: list[Part]) -> list[bool]:

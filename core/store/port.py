@@ -117,7 +117,8 @@ class Store(Protocol):
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        """Files that this process could not read in places, and why."""
+        """Files that can't be read in places, or are damaged there, and why; as far as this
+        process has seen, and those that an earlier start could not read."""
 
     def set_aside_files(self) -> Mapping[str, int]:
         """Files with damaged bytes that were copied aside, and their sizes; reads the disk."""

@@ -18,7 +18,7 @@ from .disk import Disk, File
 from .entries import QUEUE_BYTES, IndexTable
 from .part import INTERVAL_MAX, Index, segment_name
 from .record import COLD, HEAD_BYTES, Flags, Kind, Record, counting, read_record, scan
-from .salvage import salvage
+from .salvage import reason_of, salvage
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +50,8 @@ class Reader:
         self.read_bytes = 0
         self.unreadable: dict[int, str] = {}
         """Segments of which something could not be read, and the first error of each."""
+        self.damaged: dict[int, str] = {}
+        """Segments with a record that is not sound, and the first of each."""
 
     def read(self, segment: int, offset: int, size: int) -> memoryview:
         """What can't be read is zeros. Raises `FileNotFoundError`."""
@@ -67,8 +69,14 @@ class Reader:
         """Raises `DamagedRecord` or `FileNotFoundError`."""
         found = read_record(segment, self.read(segment, offset, size), 0, offset)
         if found is None or found.kind != Kind.MESSAGES:
-            raise DamagedRecord(f"{segment_name(segment)}: no sound record at offset {offset}")
+            raise DamagedRecord(f"{segment_name(segment)}: {self.note_damage(segment, offset)}")
         return found
+
+    def note_damage(self, segment: int, offset: int) -> str:
+        """What is wrong there, as people are told."""
+        reason = f"no sound record at offset {offset}"
+        self.damaged.setdefault(segment, reason)
+        return reason
 
     def index(self, segment: int, queue_id: int) -> Index:
         """A queue's index of a sealed segment, from its end, or made anew from its records."""
@@ -106,14 +114,19 @@ class Reader:
 
     def forget(self, segment: int) -> None:
         """The file is about to go."""
+        self._close(segment)
+        self.unreadable.pop(segment, None)
+        self.damaged.pop(segment, None)
+
+    def close(self) -> None:
+        for segment in list(self._files):
+            self._close(segment)
+
+    def _close(self, segment: int) -> None:
         with self._lock:
             file = self._files.pop(segment, None)
             if file is not None:
                 file.close()
-
-    def close(self) -> None:
-        for segment in list(self._files):
-            self.forget(segment)
 
     def _salvaged(self, segment: int, offset: int, size: int | None) -> bytes:
         """To the end, if no size is given."""
@@ -125,10 +138,10 @@ class Reader:
         except OSError as opening:
             data, error = bytes(size or 0), opening
         if error is not None and segment not in self.unreadable:
-            self.unreadable[segment] = error.strerror or str(error)
+            self.unreadable[segment] = reason_of(error)
             logger.error(
                 "%s: can't be read in places: %s; what is there is left out and kept",
-                segment_name(segment), error,
+                segment_name(segment), self.unreadable[segment],
             )  # fmt: skip
         return data
 

@@ -35,7 +35,7 @@ from .record import (
     scan,
     seal,
 )
-from .salvage import salvage
+from .salvage import reason_of, salvage
 
 logger = logging.getLogger(__name__)
 
@@ -57,13 +57,14 @@ class Recovery:
         self.unreadable: dict[int, str] = {}
         self._parts: dict[int, list[Part]] = {}
         self._tail: list[Segment] = []
+        self._unread: dict[int, str] = {}
         self._is_new = True
 
     def run(self) -> State:
         """Raises `ConfigError` for files that are not a store's and newer formats, and
         `OSError`."""
         found = checkpoint.read_newest(self._disk)
-        numbers = sorted(_number(name) for name in self._disk.names() if name.endswith(SUFFIX))
+        numbers = sorted(number_of(name) for name in self._disk.names() if name.endswith(SUFFIX))
         if found is not None:
             self.state, self.store_id = found
             self._is_new = False
@@ -93,7 +94,9 @@ class Recovery:
         name = segment_name(number)
         file = self._disk.open(name)
         try:
-            raw, _ = salvage(file, 0, FILE_HEADER_BYTES)
+            raw, error = salvage(file, 0, FILE_HEADER_BYTES)
+            if error is not None:
+                self._unread[number] = reason_of(error)
             header = read_file_header(name, raw)
         except DamagedHeader:
             return self._kind_without_header(number, salvage(file, 0, file.size())[0])
@@ -110,11 +113,12 @@ class Recovery:
     def _kind_without_header(self, number: int, data: bytes) -> bytes:
         """Records are checked by themselves, and say whether they were moved. Those of a segment
         in the checkpoint are taken for moved, which costs acks a few bytes and nothing else."""
-        if not any(data):
-            return KIND  # made, and the power or the space went before its header was there
-        self._quarantine(Segment(number), 0, memoryview(data)[:FILE_HEADER_BYTES])
+        if number not in self._unread:
+            self._quarantine(Segment(number), 0, memoryview(data)[:FILE_HEADER_BYTES])
         if number in self.state.segments:
             return COLD
+        if not any(data):
+            return KIND  # made, and the power or the space went before its header was there
         records = scan(number, memoryview(data))
         moved = (record.flags & Flags.MOVED for record in records if isinstance(record, Record))
         return COLD if any(moved) else KIND
@@ -134,18 +138,30 @@ class Recovery:
         for record in counting(self._found(segment, data)):
             self._apply(segment, record)
         if error is not None:
-            self._fence(segment, error)
+            self._unread[number] = reason_of(error)
+        if number in self._unread:
+            self._fence(segment, self._unread[number])
         elif self._end_is_kept(segment, data):
             self._tail.append(segment)
 
-    def _fence(self, segment: Segment, error: OSError) -> None:
+    def _fence(self, segment: Segment, reason: str) -> None:
         """Nobody knows what stands where the disk can't read: the file stays as it is."""
         segment.is_fenced = True
-        self.unreadable[segment.number] = error.strerror or str(error)
+        self.unreadable[segment.number] = reason
         logger.error(
             "%s: can't be read in places: %s; the rest is served, and the file is kept",
-            segment.name, error,
+            segment.name, reason,
         )  # fmt: skip
+
+    def _fence_others(self) -> None:
+        """Those in the checkpoint: their headers, and what settlements had to look at."""
+        for number, reason in {**self._reader.unreadable, **self._unread}.items():
+            segment = self.state.segments[number]
+            if segment.left and number not in self.unreadable:
+                self._fence(segment, reason)
+        for segment in self.state.segments.values():
+            if segment.is_fenced:
+                self.unreadable.setdefault(segment.number, "an earlier start could not read it")
 
     def _found(self, segment: Segment, data: memoryview) -> Iterator[Record | Gap]:
         """Everything up to the end, which is noted; damage is copied aside."""
@@ -311,6 +327,7 @@ class Recovery:
     # -- the end
 
     def _finish(self, numbers: list[int]) -> None:
+        self._fence_others()
         for segment in self.state.segments.values():
             for part in list(segment.parts.values()):
                 _forget_runs(part)
@@ -387,7 +404,8 @@ def closing(segment: Segment, at: int) -> list[tuple[Kind, list[Piece]]]:
     ]
 
 
-def _number(name: str) -> int:
+def number_of(name: str) -> int:
+    """Of a segment's file. Raises `ConfigError` for a name that is none."""
     digits = name.removesuffix(SUFFIX)
     if not digits.isdigit():
         raise ConfigError(f"{name}: not a file of Warren's log; nothing was changed")

@@ -21,6 +21,11 @@ def salvage(file: File, at: int, size: int) -> tuple[bytes, OSError | None]:
         return _Salvage(file).read(at, min(size, max(0, file.size() - at))), error
 
 
+def reason_of(error: OSError) -> str:
+    """How people are told of it, who know the file already."""
+    return error.strerror or str(error)
+
+
 class _Salvage:
     """Halves what can't be read until it is a block."""
 

@@ -120,7 +120,7 @@ def test_discarded(data: str) -> None:
     ("arguments", "complaint"),
     [
         (("export", "5"), "queue id 5 has no messages in quarantine; those are: "),
-        (("discard", "all"), "'all' is neither a queue id nor 'definitions'"),
+        (("discard", "all"), "'all' is neither a queue id, nor 'definitions', nor a file"),
         (("restore", "5", "--queue", "q"), "queue id 5 has no messages in quarantine; those are: "),
     ],
     ids=str,

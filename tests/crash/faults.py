@@ -44,12 +44,27 @@ class Injection:
         return text.count(INJECTED) + text.count(DELAYED)
 
 
+def unreadable(file: Path, when: str) -> list[str]:
+    """What to begin a command with whose main thread can't read this file; `when` as strace
+    spells it. That is the thread which reads at a start."""
+    fault = ["-e", "trace=pread64", "-e", f"inject=pread64:error=EIO:when={when}"]
+    # The traced process is the child itself, as it would be without.
+    command = [need("strace"), "-D", "-o", "/dev/null", "-P", str(file)]
+    if subprocess.run([*command, *fault, "true"], stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("strace may not trace processes here")
+    return [*command, *fault]
+
+
 @contextlib.contextmanager
-def injected(server: WarrenServer, calls: str, fault: str, directory: Path) -> Iterator[Injection]:
-    """Does `fault`, as strace spells it, to these system calls of a running server."""
+def injected(
+    server: WarrenServer, calls: str, fault: str, directory: Path, file: Path | None = None
+) -> Iterator[Injection]:
+    """Does `fault`, as strace spells it, to these system calls of a running server; with `file`
+    only to those that concern it."""
     trace = directory / "strace.txt"
     trace.unlink(missing_ok=True)
     command = [need("strace"), "-f", "-p", str(server.pid), "-o", str(trace)]
+    command += [] if file is None else ["-P", str(file)]
     command += ["-e", f"trace={calls}", "-e", f"inject={calls}:{fault}"]
     tracer = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

@@ -19,7 +19,7 @@ from ...problems import Problem
 from .body import MAX_BYTES, Body
 from .rights import Right, sees
 
-_NO_STORE = {"Cache-Control": "no-cache"}
+NO_STORE = {"Cache-Control": "no-cache"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +98,4 @@ class Call:
 
 
 def answer(found: Any) -> Response:
-    return JSONResponse(found, headers=_NO_STORE)
+    return JSONResponse(found, headers=NO_STORE)

@@ -18,6 +18,7 @@ from ...error_pages import answer_problem, is_page_wanted
 from ...paths import ApiPath
 from ...problems import Problem, problem_of
 from . import (
+    health,
     hub_attempts,
     hub_capabilities,
     hub_dead_letters,
@@ -38,7 +39,7 @@ TABLES: tuple[Routes, ...] = (
     vhosts.ROUTES, users.ROUTES, permissions.ROUTES, policies.ROUTES, limits.ROUTES,
     hub_capabilities.ROUTES, hub_upstreams.ROUTES, hub_subscriptions.ROUTES,
     hub_topics.ROUTES,
-    hub_attempts.ROUTES, hub_dead_letters.ROUTES, quarantine.ROUTES,
+    hub_attempts.ROUTES, hub_dead_letters.ROUTES, quarantine.ROUTES, health.ROUTES,
 )  # fmt: skip
 _WORDS = {
     400: "bad_request",

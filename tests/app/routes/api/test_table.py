@@ -15,6 +15,7 @@ from .support import get, refused, tagged
 TAGS = ("", "impersonator", "management", "policymaker", "monitoring", "administrator")
 ALL = frozenset({"management", "policymaker", "monitoring", "administrator"})
 POLICIES = frozenset({"policymaker", "administrator"})
+MONITORING = frozenset({"monitoring", "administrator"})
 ADMINISTRATOR = frozenset({"administrator"})
 
 PATTERNS: dict[str, Any] = {"configure": "", "write": "", "read": ""}
@@ -93,6 +94,7 @@ CALLS: list[tuple[str, str, str, Any, frozenset[str], int]] = [
     ),
     ("/user-limits/{}/{}", "/user-limits/tony/max-channels", "DELETE", None, ADMINISTRATOR, 204),
     ("/warren/quarantine", "/warren/quarantine", "GET", None, ADMINISTRATOR, 200),
+    ("/health/checks/storage", "/health/checks/storage", "GET", None, MONITORING, 200),
 ]  # fmt: skip
 
 

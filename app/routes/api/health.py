@@ -1,0 +1,23 @@
+"""Health checks: `/health/checks/...`, answers in RabbitMQ's form."""
+
+from __future__ import annotations
+
+from starlette.responses import JSONResponse, Response
+
+from ...left_over import WHERE, troubles
+from .call import NO_STORE, Call, answer
+from .rights import MONITORING
+from .route import Routes
+
+
+async def _storage(call: Call) -> Response:
+    """Answers 503 while something that is stored can't be read or served. All else is served, so
+    this is for monitoring and no reason to take the server out of service."""
+    found = troubles(call.broker)
+    if not found:
+        return answer({"status": "ok"})
+    reason = f"{'; '.join(found)}; {WHERE}"
+    return JSONResponse({"status": "failed", "reason": reason}, 503, headers=NO_STORE)
+
+
+ROUTES: Routes = {"/health/checks/storage": {"GET": (_storage, MONITORING)}}
