@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -24,6 +24,7 @@ from .consumer_timeout import ConsumerTimeouts
 from .definitions.facts import Facts
 from .definitions.keeper import UserKeeper
 from .definitions.restore import end_orphans, restore
+from .definitions.set_aside import SetAside
 from .errors import ConnectionFault
 from .limits import Occupancy
 from .mover import DeadLetter, MoveGroup, Mover
@@ -98,6 +99,7 @@ class Broker:
         self.clock: Clock = clock or SystemClock()
         self.store: Store = store or MemoryStore()
         self.facts = Facts(self.store)
+        self.set_aside = SetAside(self.store)
         self.limits = limits or Limits()
         self.timers = Timers()
         self.counters = Counters()
@@ -105,8 +107,6 @@ class Broker:
         self.alarms = Alarms(self.memory)
         self.now_ms = self.clock.now_ms()
         self.vhosts: dict[str, VirtualHost] = {}
-        self.set_aside: Mapping[bytes, str] = {}
-        """Definitions that are kept and not in force, by key, and what is wrong with each."""
         self.ending: dict[str, VirtualHost] = {}
         """Those that are being deleted: nobody finds them, and not all is gone yet."""
         self.outgoing: list[Outgoing] = []
@@ -153,8 +153,8 @@ class Broker:
         known = bool(self.store.definitions)
         if known:
             self.clock_steps.restore()
-            self.set_aside = restore(self)
-        self.users.keeper = UserKeeper(self.store, self.vhosts)
+            restore(self)
+        self.users.keeper = UserKeeper(self.set_aside, self.vhosts)
         self.store.restored()
         if known:
             end_orphans(self)

@@ -59,7 +59,7 @@ class VirtualHost:
 
     def __init__(self, name: str, broker: Broker) -> None:
         self.name = name
-        self.keeper = Keeper(broker.store, name, broker.facts)
+        self.keeper = Keeper(broker.set_aside, name, broker.facts)
         self.limits = VhostLimits(name, self.keeper)
         self.properties: Table = {}
         """What describes it: `description`, `tags` ..."""
@@ -160,6 +160,7 @@ class VirtualHost:
             )
         exchange = self.exchanges.get(name)
         if exchange is None:
+            self.keeper.end_lost_exchange(name)
             return
         if if_unused and exchange.binding_count:
             raise precondition_failed(f"{resource('exchange', name, self.name)} in use")
@@ -301,6 +302,7 @@ class VirtualHost:
     ) -> int:
         """Gives how many ready messages went with it; an absent queue is no error."""
         if self._named(name) is None:
+            self.keeper.end_lost_queue(name)
             return 0
         queue = self.queue(name, owner)
         if if_unused and queue.consumer_count:
@@ -467,6 +469,8 @@ class VirtualHost:
             if destination not in source.destinations:
                 self._unbound(destination, source)
             self._auto_delete_exchange(source)
+        else:
+            self.keeper.end_lost_binding(source, binding)
 
     def _unbound(self, destination: Destination, source: Exchange) -> None:
         if isinstance(destination, Queue) and destination.bound is not None:

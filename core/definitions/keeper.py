@@ -21,17 +21,17 @@ from .facts import exchange_owner, queue_owner
 if TYPE_CHECKING:
     from ..model import Table
     from ..route.binding import Binding
-    from ..store.port import Store
     from .facts import Facts
+    from .set_aside import SetAside
 
 
 class Keeper:
     """Keeps the durable part of one virtual host."""
 
-    __slots__ = ("_facts", "_paused", "_store", "_vhost")
+    __slots__ = ("_facts", "_paused", "_set_aside", "_vhost")
 
-    def __init__(self, store: Store, vhost: str, facts: Facts) -> None:
-        self._store = store
+    def __init__(self, set_aside: SetAside, vhost: str, facts: Facts) -> None:
+        self._set_aside = set_aside
         self._vhost = vhost
         self._facts = facts
         self._paused = False
@@ -59,7 +59,7 @@ class Keeper:
     def end_vhost(self) -> None:
         """When its exchanges, queues and policies, and permissions in it, have been ended."""
         self.keep_limits({})
-        self._end(keys.vhost_key(self._vhost))
+        self._end_with_rest(keys.vhost_key(self._vhost))
 
     def keep_policy(
         self, definition: kinds.PolicyDefinition | kinds.OperatorPolicyDefinition
@@ -85,7 +85,11 @@ class Keeper:
         """When its bindings have been ended."""
         if exchange.durable:
             self._facts.end(exchange_owner(self._vhost, exchange.name))
-            self._end(keys.exchange_key(self._vhost, exchange.name))
+            self._end_with_rest(keys.exchange_key(self._vhost, exchange.name))
+
+    def end_lost_exchange(self, name: str) -> None:
+        """There is none; what is set aside of it ends."""
+        self._set_aside.end(keys.exchange_key(self._vhost, name))
 
     def keep_queue(self, queue: Queue) -> None:
         """Raises `ChannelError` 406 for arguments that can't be kept."""
@@ -100,7 +104,11 @@ class Keeper:
         """When its bindings have been ended and its messages dropped."""
         if queue.durable:
             self._facts.end(queue_owner(queue.id))
-            self._end(keys.queue_key(self._vhost, queue.name))
+            self._end_with_rest(keys.queue_key(self._vhost, queue.name))
+
+    def end_lost_queue(self, name: str) -> None:
+        """There is none; what is set aside of it ends. Its messages stay in quarantine."""
+        self._set_aside.end(keys.queue_key(self._vhost, name))
 
     # -- what an exchange asks of it
 
@@ -123,13 +131,19 @@ class Keeper:
             raise _unkeepable(definition, error) from error
 
     def bound(self, key: bytes) -> None:
-        self._store.define(key, kinds.VERSION)
+        self._set_aside.define(key, kinds.VERSION)
 
     def unbound(self, source: Exchange, bindings: Iterable[Binding]) -> None:
         for binding in bindings:
             key = self.binding_key(source, binding)
             if key is not None:
-                self._store.define(key, None)
+                self._set_aside.define(key, None)
+
+    def end_lost_binding(self, source: Exchange, binding: Binding) -> None:
+        """There is none; if one is set aside, it ends."""
+        key = self.binding_key(source, binding)
+        if key is not None:
+            self._set_aside.end(key)
 
     def _define(self, definition: kinds.Definition) -> None:
         if self._paused:
@@ -138,11 +152,16 @@ class Keeper:
             key, value = definition.key(), definition.value()
         except ValueError as error:
             raise _unkeepable(definition, error) from error
-        self._store.define(key, value)
+        self._set_aside.define(key, value)
 
     def _end(self, key: bytes) -> None:
         if not self._paused:
-            self._store.define(key, None)
+            self._set_aside.define(key, None)
+
+    def _end_with_rest(self, key: bytes) -> None:
+        """What is set aside and refers to it goes first."""
+        self._set_aside.end(key)
+        self._end(key)
 
 
 def _unkeepable(definition: kinds.Definition, error: ValueError) -> Exception:
@@ -152,20 +171,20 @@ def _unkeepable(definition: kinds.Definition, error: ValueError) -> Exception:
 class UserKeeper:
     """Keeps users and permissions; each call gives the commit number to wait for."""
 
-    def __init__(self, store: Store, vhosts: Collection[str]) -> None:
-        self._store = store
+    def __init__(self, set_aside: SetAside, vhosts: Collection[str]) -> None:
+        self._set_aside = set_aside
         self._vhosts = vhosts
 
     def keep_user(self, user: User, password_hash: str) -> int:
         tags = tuple(sorted(user.tags))
         definition = kinds.UserDefinition(user.name, password_hash, tags)
-        return self._store.define(definition.key(), definition.value())
+        return self._set_aside.define(definition.key(), definition.value())
 
     def end_user(self, user: User) -> int:
         heads = keys.of_user(user.name)
-        for key in [key for key in self._store.definitions if key.startswith(heads)]:
-            self._store.define(key, None)
-        return self._store.define(keys.user_key(user.name), None)
+        for key in [key for key in self._set_aside.defined if key.startswith(heads)]:
+            self._set_aside.define(key, None)
+        return self._set_aside.define(keys.user_key(user.name), None)
 
     def keep_permissions(self, user: User, vhost: str, permissions: Permissions) -> int:
         """Raises `AuthError` if there is no such virtual host."""
@@ -173,10 +192,10 @@ class UserKeeper:
         definition = kinds.PermissionDefinition(
             user.name, vhost, permissions.configure, permissions.write, permissions.read
         )
-        return self._store.define(definition.key(), definition.value())
+        return self._set_aside.define(definition.key(), definition.value())
 
     def end_permissions(self, user: User, vhost: str) -> int:
-        return self._store.define(keys.permission_key(user.name, vhost), None)
+        return self._set_aside.define(keys.permission_key(user.name, vhost), None)
 
     def keep_topic_permission(
         self, user: User, vhost: str, exchange: str, write: str, read: str
@@ -184,15 +203,15 @@ class UserKeeper:
         """Raises `AuthError` if there is no such virtual host."""
         self._refuse_unknown(vhost)
         found = kinds.TopicPermissionDefinition(user.name, vhost, exchange, write, read)
-        return self._store.define(found.key(), found.value())
+        return self._set_aside.define(found.key(), found.value())
 
     def end_topic_permission(self, user: User, vhost: str, exchange: str) -> int:
-        return self._store.define(keys.topic_permission_key(user.name, vhost, exchange), None)
+        return self._set_aside.define(keys.topic_permission_key(user.name, vhost, exchange), None)
 
     def keep_user_limits(self, user: User, limits: Mapping[str, int]) -> int:
         """All of them, in place of those before; none ends them."""
         found = kinds.UserLimitsDefinition(user.name, dict(limits))
-        return self._store.define(found.key(), found.value() if limits else None)
+        return self._set_aside.define(found.key(), found.value() if limits else None)
 
     def _refuse_unknown(self, vhost: str) -> None:
         if vhost not in self._vhosts:

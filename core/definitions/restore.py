@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def restore(broker: Broker) -> dict[bytes, str]:
+def restore(broker: Broker) -> None:
     """Replaces the virtual hosts of a broker that has no users, and adds users.
 
-    Gives what was set aside: keys of definitions and what is wrong with each. Raises
-    `BadDefinition` for one that a newer Warren wrote, or that takes rights and can't be put into
-    force; messages have not been asked for then.
+    What can't be used is in `Broker.set_aside` then. Raises `BadDefinition` for one that a newer
+    Warren wrote, or that takes rights and can't be put into force; messages have not been asked
+    for then.
     """
     restored = _Restored(broker)
     with ExitStack() as paused:
@@ -67,7 +67,6 @@ def restore(broker: Broker) -> dict[bytes, str]:
         for queue in (*vhost.inner_queues.values(), *vhost.queues.values()):
             held = broker.store.recovered(queue, ranks=queue.ranks, in_order=queue.in_order)
             queue.recover(held)
-    return restored.set_aside
 
 
 def end_orphans(broker: Broker) -> None:
@@ -123,7 +122,6 @@ class _Restored:
 
     def __init__(self, broker: Broker) -> None:
         self.vhosts: dict[str, VirtualHost] = {}
-        self.set_aside: dict[bytes, str] = {}
         self._broker = broker
 
     def make(self, paused: ExitStack) -> None:
@@ -137,7 +135,7 @@ class _Restored:
                 if key[0] in _TAKING_RIGHTS and not isinstance(error.__cause__, _Missing):
                     raise
                 logger.error("%s; it is kept and not in force, see `warren repair`", error)
-                self.set_aside[key] = str(error)
+                self._broker.set_aside.add(key, str(error))
 
     def _make_one(self, key: bytes, value: bytes, paused: ExitStack) -> None:
         definition = decode(key, value)

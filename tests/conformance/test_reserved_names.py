@@ -112,7 +112,8 @@ def test_an_older_directory_in_which_they_were_taken(tmp_path: Path) -> None:
             name, "direct", durable=True, auto_delete=False, internal=False, arguments={}
         )
         life.publish(b"mine", name)
-    keeper, guest = UserKeeper(life.store, life.broker.vhosts), life.broker.users.existing("guest")
+    broker = life.broker
+    keeper, guest = UserKeeper(broker.set_aside, broker.vhosts), broker.users.existing("guest")
     keeper.keep_user(guest, GUEST_HASH)
     keeper.keep_permissions(guest, "/", guest.permissions["/"])
     life.stop()

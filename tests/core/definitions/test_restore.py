@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.conformance import frames
 from tests.core.wire.support import TABLES
 from tests.support.amqp import Client, take_turns
+from tests.support.users import GUEST_HASH
 from warrenmq.core.auth import AuthError, Permissions, Users, hashes
 from warrenmq.core.broker import Broker
 from warrenmq.core.clock import ManualClock
@@ -33,7 +34,7 @@ from warrenmq.core.definitions.kinds import (
 )
 from warrenmq.core.errors import ChannelError
 from warrenmq.core.vhost import VirtualHost
-from warrenmq.core.vhosts import put_vhost
+from warrenmq.core.vhosts import delete_vhost, put_vhost
 
 from .support import NotingStore, made, new_broker, restarted, seen
 
@@ -447,6 +448,59 @@ def test_what_refers_to_something_lost_comes_back_with_it() -> None:
     broker, _ = restarted(store)
     assert not broker.set_aside
     assert broker.vhosts["/"].exchange("amq.topic").binding_count == 1
+
+
+GUEST = (
+    UserDefinition("guest", GUEST_HASH, ("administrator",)),
+    PermissionDefinition("guest", "/", ".*", ".*", ".*"),
+)
+LOST = BindingDefinition("/", "amq.topic", False, "q", "k", {})
+OF_LOST_EXCHANGE = BindingDefinition("/", "x", False, "q", "k", {})
+OF_LOST_VHOST = QueueDefinition("v", "q", 5, False, {})
+Call = tuple[str, dict[str, Any]]
+DECLARE_QUEUE: Call = ("Queue.Declare", {"queue": "q", "durable": True})
+DELETE_QUEUE = ("Queue.Delete", {"queue": "q"})
+BOUND = {"queue": "q", "exchange": "amq.topic", "routing_key": "k"}
+DECLARE_EXCHANGE: Call = (
+    "Exchange.Declare", {"exchange": "x", "exchange_type": "topic", "durable": True},
+)  # fmt: skip
+DELETE_EXCHANGE = ("Exchange.Delete", {"exchange": "x"})
+
+
+@pytest.mark.parametrize(
+    ("lost", "calls"),
+    [
+        (LOST, [DELETE_QUEUE]),
+        (LOST, [DECLARE_QUEUE, DELETE_QUEUE]),
+        (LOST, [DECLARE_QUEUE, ("Queue.Unbind", BOUND)]),
+        (LOST, [DECLARE_QUEUE, ("Queue.Bind", BOUND), ("Queue.Unbind", BOUND)]),
+        (OF_LOST_EXCHANGE, [DELETE_EXCHANGE]),
+        (OF_LOST_EXCHANGE, [DECLARE_EXCHANGE, DELETE_EXCHANGE]),
+        (OF_LOST_VHOST, []),
+    ],
+)
+def test_what_refers_to_something_deleted_goes_with_it(lost: Definition, calls: list[Call]) -> None:
+    """Though it was not in force: a later one of that name is another one."""
+    store = made(lost, *GUEST)
+    for _ in range(3):
+        broker, store = restarted(store)
+        assert list(broker.set_aside) == [lost.key()]
+    client = Client(broker)
+    for method, arguments in calls:
+        assert client.call(method, **arguments).name == method + "Ok"
+    put_vhost(broker, "v", {})
+    delete_vhost(broker, "v")
+    take_turns(broker)
+    assert not broker.set_aside
+    for _ in range(2):
+        broker, store = restarted(store)
+        assert not broker.set_aside and lost.key() not in store.definitions
+        client = Client(broker)
+        put_vhost(broker, "v", {})
+        client.call(DECLARE_QUEUE[0], **DECLARE_QUEUE[1])
+        client.call(DECLARE_EXCHANGE[0], **DECLARE_EXCHANGE[1])
+        for name in ("amq.topic", "x"):
+            assert broker.vhosts["/"].exchange(name).binding_count == 0
 
 
 def test_a_binding_never_stands_before_what_it_binds(

@@ -55,7 +55,7 @@ def store() -> LateStore:
 async def late(store: LateStore) -> AsyncIterator[httpx.AsyncClient]:
     """On a disk that has to be told."""
     broker = Broker(guest_users(), store=store)
-    broker.users.keeper = UserKeeper(store, broker.vhosts)
+    broker.users.keeper = UserKeeper(broker.set_aside, broker.vhosts)
     old = broker.add_vhost("old")
     broker.users.add_hashed("tony", "")
     broker.users.set_permissions("guest", "old", "", "", "")
