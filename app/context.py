@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from ..core.auth import User
 from ..core.broker import Broker
+from ..core.unfinished import Unfinished
 from ..hub.engine.port import Engine
 from ..hub.service import Hub
 from .access import require_vhost
@@ -31,6 +32,10 @@ class Context:
     """`http://host:port` of the listener, for a request whose Host field is of no use."""
     broker: Broker
     """For what is not in every engine's power: users, virtual hosts, policies."""
+
+    @property
+    def unfinished(self) -> Unfinished:
+        return self.broker.alarms.unfinished
 
     async def user(self, request: Request) -> User:
         """Raises `Problem` 401, 429 or 503, and 403 for what a page of another site sends."""

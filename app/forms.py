@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 
 from starlette.requests import Request
 
+from ..core.unfinished import Unfinished
 from .body import read_body
 from .problems import Problem
 from .properties import MAX_QUERY_FIELDS
@@ -25,10 +26,11 @@ CONTACT = "contact"
 Form = Mapping[str, list[str]]
 
 
-async def read_form(request: Request, query: Form) -> Form:
+async def read_form(request: Request, query: Form, unfinished: Unfinished, owner: str) -> Form:
     """All parameters from the query if any is there, else all from the body.
 
-    Raises `Problem` 400, 413 for a body of more than 256 KiB, 415 for one of another type.
+    Raises `Problem` 400, 413 for a body of more than 256 KiB, 415 for one of another type, 503 as
+    `read_body`.
     """
     if any(name.startswith("hub.") for name in query):
         return query
@@ -38,7 +40,7 @@ async def read_form(request: Request, query: Form) -> Form:
     media_type = request.headers.get("content-type", FORM).partition(";")[0].strip().lower()
     if media_type not in (FORM, JSON):
         raise Problem(415, f"content type '{media_type[:80]}' is neither {FORM} nor {JSON}")
-    body = await read_body(request.receive, MAX_BODY_BYTES)
+    body = await read_body(request.receive, MAX_BODY_BYTES, unfinished, owner)
     return parse_form(body) if media_type == FORM else parse_json(body)
 
 

@@ -35,14 +35,16 @@ _OF_FORMS = (FORM, "multipart/form-data", "text/plain")
 async def import_batch(
     context: Context, request: Request, permitted: Callable[[], Awaitable[User]]
 ) -> Response:
-    """202 with a result for each entry, in their order; `permitted` is asked after the body.
+    """202 with a result for each entry, in their order; `permitted` is asked before the body, and
+    again after it.
 
     Raises `Problem` 400 for what is no `{"subscriptions": [...]}`, 413 and 415.
     """
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type in _OF_FORMS:
         raise Problem(415, f"the body is {media_type}, application/json is needed")
-    raw = await read_body(request.receive, MAX_BYTES)
+    user = await permitted()
+    raw = await read_body(request.receive, MAX_BYTES, context.unfinished, user.name)
     user = await permitted()
     # In a thread: some megabytes of JSON take longer than others may wait.
     entries = await asyncio.to_thread(read_entries, raw)

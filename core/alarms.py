@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from .amount import in_words
 from .block import Ledger
+from .unfinished import KEPT_SHARE, OWNER_SHARE, Unfinished
 
 logger = logging.getLogger(__name__)
 
@@ -49,16 +50,20 @@ class Blocked(Protocol):
 
 
 class Alarms:
-    """`any` is what publishers are asked by; they stop and say so with `block`."""
+    """`any` is what publishers are asked by; they stop and say so with `block`.
+
+    `unfinished` is ended before a memory alarm makes others wait.
+    """
 
     def __init__(self, ledger: Ledger, bounds: Bounds | None = None) -> None:
         self.any = False
         self.memory = False
         self.disk = False
         self.ceiling_bytes = sys.maxsize
-        """Of messages in memory: above it, and while there is an alarm of memory, `look`."""
+        """Of messages in memory, unfinished ones too."""
         self._blocked: dict[Blocked, None] = {}
         self._ledger = ledger
+        self.unfinished = Unfinished()
         self._bounds = bounds or Bounds()
         self._last = Reading()
         self._accounted = self._rss = self._free = False
@@ -78,7 +83,13 @@ class Alarms:
     @property
     def used_bytes(self) -> int:
         """Accounted memory."""
-        return self._ledger.resident_bytes + self._last.other_bytes
+        return self._ledger.resident_bytes + self.unfinished.bytes + self._last.other_bytes
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a turn has to `look`."""
+        known_bytes = self._ledger.resident_bytes + self.unfinished.bytes
+        return self.memory or known_bytes > self.ceiling_bytes
 
     @property
     def reason(self) -> str:
@@ -102,8 +113,9 @@ class Alarms:
         bounds = self._bounds
         if bounds.memory:
             self.ceiling_bytes = bounds.memory - reading.other_bytes
+            self.unfinished.owner_max_bytes = bounds.memory // OWNER_SHARE
         else:
-            self.ceiling_bytes = sys.maxsize
+            self.ceiling_bytes = self.unfinished.owner_max_bytes = sys.maxsize
         self._rss = self._rss_is_high(reading.rss_bytes)
         free = reading.disk_free_bytes
         if not bounds.disk_free:
@@ -134,6 +146,10 @@ class Alarms:
     def look(self) -> None:
         """The messages in memory have become more, or fewer."""
         bound = self._bounds.memory
+        if bound and self.used_bytes > bound:
+            excess_bytes = self.used_bytes - bound * 5 // 6
+            kept_bytes = max(bound // KEPT_SHARE, self.unfinished.bytes - excess_bytes)
+            self.unfinished.shrink(kept_bytes)
         self._accounted = bool(bound) and self.used_bytes > (
             bound * 5 // 6 if self._accounted else bound
         )

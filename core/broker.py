@@ -328,7 +328,7 @@ class Broker:
         if self.store.is_short is not self.alarms.store_is_short:
             self.alarms.store_is_short = self.store.is_short
             self._flush()
-        if self.alarms.memory or self.memory.resident_bytes > self.alarms.ceiling_bytes:
+        if self.alarms.is_due:
             self.alarms.look()
             self._flush()
         return more or bool(active) or self._mover.busy or self.pager.is_busy

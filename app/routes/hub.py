@@ -13,7 +13,7 @@ from dataclasses import replace
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from ...core.auth import ADMINISTRATOR, User
+from ...core.auth import ADMINISTRATOR, User, network
 from ...hub.errors import BadRequest
 from ...hub.requests import Mode, SubscribeRequest
 from ...hub.subscriptions.options import PARAMETERS
@@ -25,6 +25,7 @@ from ..context import Context
 from ..error_pages import answer_problem
 from ..facets import HUB_NAMES
 from ..forms import FORM, Form, first, first_values, parse_form
+from ..nearness import peer_of
 from ..negotiation import choose
 from ..parameters import refuse_misspelt
 from ..problems import MEDIA_TYPE, Problem, problem_of, unauthenticated
@@ -33,6 +34,8 @@ from .subscribe import require_source
 
 MAX_BODY_BYTES = 1024 * 1024
 """Publishers may send content with a ping."""
+STRANGER_MAX_BYTES = 16 * 1024 * 1024
+"""Of unfinished forms, for one address."""
 PARSED_AT_ONCE_BYTES = 32 * 1024
 """Percent signs take 0.15 us each: in a thread the others have their turns meanwhile."""
 METHODS = "GET, HEAD, POST"
@@ -84,7 +87,7 @@ async def _answer(context: Context, request: Request) -> Response:
     moved_to = context.hub.settings.hub_moved_to
     if moved_to:
         return Response(status_code=308, headers={"Location": moved_to})
-    form = await _form(request)
+    form = await _form(context, request)
     refuse_misspelt(form, _KNOWN)
     match first(form, "hub.mode"):
         case "subscribe" | "unsubscribe" as mode:
@@ -102,14 +105,18 @@ def _describe(request: Request) -> Response:
     return Response(_HTML if kind == "text/html" else TEXT, media_type=kind or "text/plain")
 
 
-async def _form(request: Request) -> Form:
+async def _form(context: Context, request: Request) -> Form:
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.strip().lower() != "identity":
         raise Problem(415, f"content encoding '{encoding[:80]}' is not accepted here")
     media_type = request.headers.get("content-type", FORM).partition(";")[0].strip().lower()
     if media_type != FORM:
         raise Problem(415, f"content type '{media_type[:80]}' is not {FORM}")
-    body = await read_body(request.receive, MAX_BODY_BYTES)
+    # Nobody has been asked for a password yet: whoever sends it is known by the address alone.
+    owner = f"from {network(peer_of(request.scope))}"
+    body = await read_body(
+        request.receive, MAX_BODY_BYTES, context.unfinished, owner, STRANGER_MAX_BYTES
+    )
     if len(body) > PARSED_AT_ONCE_BYTES:
         return await asyncio.to_thread(parse_form, body)
     return parse_form(body)

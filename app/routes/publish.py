@@ -36,6 +36,8 @@ MAX_HOPS = 20
 MAX_PLANS = 4096
 MAX_KEY_BYTES = 2048
 """Longer paths, queries and headers are not kept: 4,096 of them must not fill the memory."""
+SECRET_OWNER = "from other hubs"
+"""Whose unfinished bodies those to secret URLs are that stand for no user."""
 MAX_WAITING = 10_000
 """Publishes that wait for their confirm, each with its body in memory."""
 
@@ -104,7 +106,7 @@ class Publisher:
         try:
             plan = await self._permitted(scope, target)
             self._admit()
-            body = await read_body(receive, self._max_body_bytes)
+            body = await self._read_body(receive, plan.user)
             if plan.version != plan.user.version or not plan.has_topic:
                 # It may have taken minutes, and the right, or the user, may be gone.
                 plan = await self._permitted(scope, target)
@@ -136,11 +138,15 @@ class Publisher:
         if first is not None:
             await self._permitted_as(first)
         self._admit()
-        body = await read_body(receive, self._max_body_bytes)
+        body = await self._read_body(receive, None if first is None else first.user)
         found = await permit(body)
         if found is None:
             return [(b"content-length", b"0")], b""
         return await self._publish(await self._permitted_as(found), body)
+
+    async def _read_body(self, receive: Receive, user: User | None) -> bytes:
+        owner = SECRET_OWNER if user is None else user.name
+        return await read_body(receive, self._max_body_bytes, self._alarms.unfinished, owner)
 
     async def _permitted_as(self, permit: Permit) -> Plan:
         """Not kept: with ids of messages among its headers it may be needed once."""

@@ -34,8 +34,8 @@ async def subscribe(context: Context, request: Request, target: Target) -> Respo
 
 
 async def _post(context: Context, request: Request, target: Target, query: Form) -> Response:
-    await context.user_in(request, target.vhost)
-    form = await read_form(request, query)
+    user = await context.user_in(request, target.vhost)
+    form = await read_form(request, query, context.unfinished, user.name)
     # It may have taken its time, and the user, or what the user was allowed, may be gone.
     user = await context.user_in(request, target.vhost)
     refuse_unknown(form, SUBSCRIBE_NAMES)
@@ -56,8 +56,8 @@ async def _post(context: Context, request: Request, target: Target, query: Form)
 
 
 async def _delete(context: Context, request: Request, target: Target, query: Form) -> Response:
-    await _require_configure(context, request, target)
-    form = await read_form(request, query)
+    user = await _require_configure(context, request, target)
+    form = await read_form(request, query, context.unfinished, user.name)
     await _require_configure(context, request, target)
     refuse_unknown(form, SUBSCRIBE_NAMES)
     callback, topic = first(form, "hub.callback"), first(form, "hub.topic")
@@ -67,9 +67,10 @@ async def _delete(context: Context, request: Request, target: Target, query: For
     return JSONResponse({"consumers": [{"node": NODE, "status": "removed"}]})
 
 
-async def _require_configure(context: Context, request: Request, target: Target) -> None:
+async def _require_configure(context: Context, request: Request, target: Target) -> User:
     user = await context.user_in(request, target.vhost)
     user.require(target.vhost, "configure", target.kind, target.name)
+    return user
 
 
 async def require_source(context: Context, user: User, wish: SubscribeRequest) -> None:

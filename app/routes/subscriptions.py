@@ -31,7 +31,6 @@ async def subscriptions(context: Context, request: Request) -> Response:
             await _administrator(context, request)
             return await listed(context.hub.subscriptions.lives(), request)
         case "POST":
-            await _administrator(context, request)
             return await import_batch(context, request, lambda: _administrator(context, request))
     raise _not_allowed(request, "GET, HEAD, POST")
 

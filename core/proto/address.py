@@ -106,10 +106,8 @@ def read_address(channel: Channel, payload: bytes, *, watched: bool) -> Address:
             unknown one.
         ConnectionFault: 502 if the payload can't be decoded.
     """
-    name, routing_key = split_publish(payload)
+    exchange, routing_key = check_publish(channel, payload)
     vhost = channel.vhost
-    channel.connection.user.require(vhost.name, "write", "exchange", name)
-    exchange = vhost.publishable(name)
     route = vhost.route(exchange, (routing_key,), None, watched=watched)
     return Address(
         channel,
@@ -122,6 +120,15 @@ def read_address(channel: Channel, payload: bytes, *, watched: bool) -> Address:
         channel.transaction,
         _topics(channel, exchange),
     )
+
+
+def check_publish(channel: Channel, payload: bytes) -> tuple[Exchange | None, str]:
+    """The exchange that a publish method frame names, if the user may write to it, and the routing
+    key. To be asked before content is taken. Raises as `read_address`."""
+    name, routing_key = split_publish(payload)
+    vhost = channel.vhost
+    channel.connection.user.require(vhost.name, "write", "exchange", name)
+    return vhost.publishable(name), routing_key
 
 
 def _topics(channel: Channel, exchange: Exchange | None) -> TopicRights | None:

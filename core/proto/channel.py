@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..block import Span
-from ..errors import ConnectionFault, precondition_failed
+from ..errors import ChannelError, ConnectionFault, precondition_failed
 from ..queue.consumer import Consumer
 from ..queue.queue import Queue
 from ..queue.unacked import Detached, Piece, Unacked
@@ -351,14 +351,19 @@ class Channel:
             else:
                 consumer.queue.remove_consumer(consumer)
 
-    def begin_content(self, content: Content) -> None:
-        self.content = content
-        self.connection.contents_begun += 1
+    def begin_content(self, method: bytes) -> None:
+        """A publish method has come, which the user may send."""
+        part = self.broker.alarms.unfinished.begin(self.user.name, self._give_content_up)
+        self.content = Content(method, part, self.broker.now_ms)
+        self.connection.contents[self] = self.content
 
     def end_content(self) -> None:
         if self.content is not None:
             self.content = None
-            self.connection.contents_begun -= 1
+            self.connection.end_content(self)
+
+    def _give_content_up(self, reason: str) -> None:
+        self.connection.fail_channel(self.number, ChannelError(311, reason), 60, 40)
 
     def expect_no_content(self) -> None:
         """Raises `ConnectionFault` 505 if a message is under way (AMQP 0-9-1 4.2.6)."""

@@ -31,6 +31,7 @@ from ..wire.frames import (
 )
 from ..wire.methods import decode_method
 from .channel import Channel
+from .content import LARGEST_AT_ONCE, Content, Contents
 from .dispatch import receive_connection_method, receive_content, receive_method
 from .half_frame import HalfFrame
 from .handshake import Handshake
@@ -111,9 +112,9 @@ class Connection(Output):
         self._tail = b""
         self.culprit = (0, 0)
         self._lost_frames = False
-        self.contents_begun = 0
-        """Channels on which a message has come in part; while there are any, every frame is
-        looked at by itself."""
+        self.contents = Contents()
+        """Messages that have come in part; while there are any, every frame is looked at by
+        itself."""
         self.held_bytes = 0
         """Answers that stand behind commits which wait for the disk."""
         self.blocked = False
@@ -121,6 +122,8 @@ class Connection(Output):
         self.awaits_get = False
         """A basic.get waits for the disk. What follows it is not read: it could take the message
         away, or an answer or a delivery tag could come before the get's."""
+        self.awaits_room = False
+        """A message has to wait until other unfinished ones of its user are complete."""
         self.unfinished = False
         """Whole frames of the last read are still to be taken: `receive(b"")` in a later turn."""
         self._behind = 0
@@ -215,15 +218,13 @@ class Connection(Output):
             if at == 0:
                 return 0
         while self.state is not State.CLOSED:
-            if self.awaits_get:
+            if self.awaits_get or self.awaits_room:
                 return at
             if self.handshake is not None:
                 if self.handshake.paused:
                     self.handshake.check_kept(size - at)
                     return at
-            elif (
-                self._fast and self.state is State.OPEN and not self.contents_begun and not alarmed
-            ):
+            elif self._fast and self.state is State.OPEN and not self.contents and not alarmed:
                 self._behind = 0
                 at = self._intake.scan(data, at, size, self.frame_max)
                 if at < 0:
@@ -373,12 +374,20 @@ class Connection(Output):
 
     @property
     def buffered_bytes(self) -> int:
-        """What waits here to be sent, to be read on or to become whole."""
-        size = self._out_bytes + self.held_bytes + len(self._tail)
-        if self.contents_begun:
-            contents = (channel.content for channel in self.channels.values())
-            size += sum(content.buffered_bytes for content in contents if content is not None)
-        return size
+        """What waits here to be sent or to be read on; unfinished messages count elsewhere."""
+        return self._out_bytes + self.held_bytes + len(self._tail)
+
+    def content_declared(self, content: Content) -> None:
+        """A content's header has come: claims room for the whole, or waits for it."""
+        max_bytes = LARGEST_AT_ONCE * self.broker.limits.max_message_bytes
+        if not self.contents.declare(content, max_bytes, self._go_on):
+            self.awaits_room = True
+
+    def end_content(self, channel: Channel) -> None:
+        """A content is complete or given up. One that waits for room is alone."""
+        self.contents.end(channel)
+        if self.awaits_room:
+            self._go_on()
 
     # -- alarms
 
@@ -388,7 +397,7 @@ class Connection(Output):
             return False
         if kind == METHOD:
             return method == PUBLISH
-        return kind != HEARTBEAT and self.contents_begun > 0
+        return kind != HEARTBEAT and bool(self.contents)
 
     def _block(self) -> None:
         """Stops at a publish, and so at all that stands behind it, acks too."""
@@ -418,7 +427,7 @@ class Connection(Output):
     @property
     def is_stopped(self) -> bool:
         """It is not read on until `transport.unblocked` is called."""
-        return self.blocked or self.awaits_get
+        return self.blocked or self.awaits_get or self.awaits_room
 
     def get_answered(self) -> None:
         """What follows a get that had to wait is taken now."""
@@ -426,7 +435,7 @@ class Connection(Output):
             self._go_on()
 
     def _go_on(self) -> None:
-        self.blocked = self.awaits_get = False
+        self.blocked = self.awaits_get = self.awaits_room = False
         self.unfinished = bool(self._tail)
         self.transport.unblocked()
 

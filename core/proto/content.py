@@ -7,19 +7,41 @@ message is method, header and body frames on one channel with nothing between (A
 
 from __future__ import annotations
 
-from ..errors import ConnectionFault
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..errors import ChannelError, ConnectionFault
+from ..unfinished import Part
 from ..wire.frames import BASIC, BODY, HEADER
+from .half_frame import HalfFrame
+
+if TYPE_CHECKING:
+    from .channel import Channel
+
+LARGEST_AT_ONCE = 8
+"""Messages of the largest size that the channels of one connection may have under way together;
+clients send one after the other, or cut a few into each other's frames."""
 
 
 class Content:
-    """One message under way: its publish method's payload, then header, then body."""
+    """One message under way: its publish method's payload, then header, then body.
 
-    __slots__ = ("_body", "_missing", "body_bytes", "method", "properties")
+    `part` counts what has come of it.
+    """
 
-    def __init__(self, method: bytes) -> None:
+    __slots__ = (
+        "_body", "_missing", "body_bytes", "declared_bytes", "method", "part", "progress",
+        "properties",
+    )  # fmt: skip
+
+    def __init__(self, method: bytes, part: Part, now_ms: int) -> None:
         self.method = method
+        self.part = part
+        self.progress = HalfFrame(now_ms)
         self.properties: bytes | None = None
         self.body_bytes = 0
+        self.declared_bytes = 0
+        """Of the whole message, once `Contents.declare` has been asked."""
         self._missing = 0
         # Grown in place: a list of a million small pieces would weigh a hundred times the body.
         self._body = bytearray()
@@ -45,6 +67,7 @@ class Content:
             )
         self._missing -= len(payload)
         self._body += payload
+        self.part.grow(len(payload))
         return not self._missing
 
     def _read_header(self, payload: bytes) -> None:
@@ -55,11 +78,73 @@ class Content:
             raise ConnectionFault(505, f"content header of class {class_id}, expected {BASIC}")
         self.body_bytes = self._missing = int.from_bytes(payload[4:12], "big")
         self.properties = payload[12:]
+        self.part.grow(len(self.properties))
 
-    @property
-    def buffered_bytes(self) -> int:
-        """What has come of the body."""
-        return len(self._body)
+    def has_progressed(self, now_ms: int) -> bool:
+        """Whether enough has come since the last time to put its end off."""
+        before_ms = self.progress.since_ms
+        self.progress.grown(len(self._body), now_ms, is_another=False)
+        return self.progress.since_ms != before_ms
 
     def body(self) -> bytes:
         return bytes(self._body)
+
+
+class Contents(dict["Channel", Content]):
+    """The contents under way on one connection; of whom least has come lately is the first."""
+
+    __slots__ = ("_heard_ms", "_size_bytes")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._heard_ms = 0
+        self._size_bytes = 0
+
+    def end(self, channel: Channel) -> None:
+        content = self.pop(channel)
+        self._size_bytes -= content.declared_bytes
+        content.part.close()
+
+    def declare(self, content: Content, max_bytes: int, go_on: Callable[[], None]) -> bool:
+        """Claims room for a content whose header has come; False if it has to wait for others of
+        the same user, and `go_on` will be called.
+
+        Raises:
+            ChannelError: 311 if more is under way on this connection than may be, or than the
+                user has room for: a connection that waits could never finish the others.
+        """
+        assert content.properties is not None
+        size_bytes = content.declared_bytes = content.body_bytes + len(content.properties)
+        self._size_bytes += size_bytes
+        if len(self) == 1:
+            return content.part.claim(size_bytes, go_on)
+        if self._size_bytes > max_bytes:
+            raise ChannelError(
+                311,
+                f"{self._size_bytes} bytes of unfinished messages on one connection, "
+                f"{max_bytes} may be",
+            )
+        if not content.part.claim(size_bytes):
+            raise ChannelError(
+                311, f"no room for {size_bytes} bytes beside the user's other unfinished messages"
+            )
+        return True
+
+    def grown(self, channel: Channel, now_ms: int) -> None:
+        """More of a body has come."""
+        content = self[channel]
+        if content.has_progressed(now_ms):
+            del self[channel]
+            self[channel] = content
+
+    def excuse(self, now_ms: int) -> None:
+        """The connection was not read until now: nothing could have come."""
+        self._heard_ms = now_ms
+
+    def is_late(self, now_ms: int) -> bool:
+        """Whether one makes too little progress (see `HalfFrame`)."""
+        if not self:
+            return False
+        first = next(iter(self.values())).progress
+        first.since_ms = max(first.since_ms, self._heard_ms)
+        return first.is_late(now_ms)

@@ -12,8 +12,7 @@ from ..wire.frames import HEADER, method_frame
 from ..wire.methods import decode_method
 from ..wire.properties import read_traits
 from . import basic_methods, exchange_methods, queue_methods, transaction_methods
-from .address import read_address, split_publish
-from .content import Content
+from .address import check_publish, read_address
 from .publish import publish_one
 
 if TYPE_CHECKING:
@@ -27,13 +26,14 @@ _ANY_TICKET = b"\x00\x01"
 
 
 def receive_method(channel: Channel, payload: bytes) -> None:
-    """A method on an open channel. Raises `ChannelError`, or `ConnectionFault` 502, 503, 540."""
+    """A method on an open channel. Raises `ChannelError`, for a publish too, before its content
+    comes, or `ConnectionFault` 502, 503, 540."""
     if payload[:4] == _ACCESS_REQUEST:
         channel.send(30, 11, _ANY_TICKET)
         return
     if payload[:4] == _PUBLISH:
-        split_publish(payload)
-        channel.begin_content(Content(payload))
+        check_publish(channel, payload)
+        channel.begin_content(payload)
         return
     method = decode_method(payload)
     handler = _handlers.get(type(method))
@@ -56,7 +56,8 @@ def receive_connection_method(connection: Connection, method: base.Frame) -> Non
 
 
 def receive_content(channel: Channel, kind: int, payload: bytes) -> None:
-    """A header or body frame. Raises `ChannelError` 406 for a message over the limit."""
+    """A header or body frame. Raises `ChannelError` 406 for a message over the limit, 311 for one
+    beside too many unfinished ones."""
     content = channel.content
     assert content is not None
     complete = content.add(kind, payload)
@@ -66,6 +67,10 @@ def receive_content(channel: Channel, kind: int, payload: bytes) -> None:
             raise precondition_failed(
                 f"message size {content.body_bytes} is larger than configured max size {limit}"
             )
+        if not complete:
+            channel.connection.content_declared(content)
+    elif not complete:
+        channel.connection.contents.grown(channel, channel.broker.now_ms)
     if complete:
         channel.end_content()
         assert content.properties is not None

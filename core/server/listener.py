@@ -53,6 +53,9 @@ class Listener:
         self.certificate_name = certificate_name
         self._proxies = proxies
         self.peers: set[Peer] = set()
+        self.gone_peers: set[Peer] = set()
+        """Not read, and hung up at the last look at their sockets, which was `asked_sockets_ms`."""
+        self.asked_sockets_ms = broker.now_ms
         self.disk_gate = DiskGate(broker)
         self._servers: list[asyncio.Server | Gate] = []
         self._turn_due = False

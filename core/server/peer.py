@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket as socket_module
 from collections.abc import Callable
 from enum import Enum, auto
-from socket import IPPROTO_TCP, TCP_NODELAY
+from socket import IPPROTO_TCP, SO_KEEPALIVE, SOL_SOCKET, TCP_NODELAY
+from socket import socket as Socket
 from typing import TYPE_CHECKING, cast
 
 from ..auth import User
@@ -33,6 +35,9 @@ DISCARDED_MAX_BYTES = 67_108_864
 """What a client may send behind the end before its socket is reset."""
 QUIET_S = 0.5
 """TLS has no half-close: its socket is closed when nothing has come for so long."""
+
+_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+"""Seconds, seconds, probes; not every system can be told all three."""
 
 
 class Hold(Enum):
@@ -67,8 +72,7 @@ class Peer(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
-        socket = transport.get_extra_info("socket")
-        socket.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+        self._prepare(transport.get_extra_info("socket"))
         caller = caller_of(transport, self._relayed, self._listener.certificate_name)
         self._listener.broker.tick()
         self.connection = Connection(
@@ -80,6 +84,15 @@ class Peer(asyncio.Protocol):
             certified=caller.certified,
         )
         self._listener.peers.add(self)
+
+    def _prepare(self, socket: Socket) -> None:
+        socket.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+        # Heartbeats are not heard while it is not read; the system still asks the other side.
+        socket.setsockopt(SOL_SOCKET, SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE:
+            if hasattr(socket_module, name):
+                socket.setsockopt(IPPROTO_TCP, getattr(socket_module, name), value)
+        self.fileno = socket.fileno()
 
     def data_received(self, data: bytes) -> None:
         if self.connection.is_closed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tracemalloc
 
 import pytest
@@ -10,6 +11,7 @@ from starlette.types import Message
 
 from warrenmq.app.body import read_body
 from warrenmq.app.problems import Problem
+from warrenmq.core.unfinished import PART_BYTES, Unfinished
 
 PIECE_BYTES = 64 * 1024
 PIECES = 512
@@ -31,10 +33,14 @@ class Client:
         return {"type": "http.request", "body": body, "more_body": self.sent < self.announced}
 
 
+async def read(client: Client, limit: int, unfinished: Unfinished | None = None) -> bytes:
+    return await read_body(client.receive, limit, unfinished or Unfinished(), "alice")
+
+
 async def test_a_large_body_is_in_memory_once() -> None:
     tracemalloc.start()
     try:
-        body = await read_body(Client(PIECES, PIECES).receive, PIECES * PIECE_BYTES)
+        body = await read(Client(PIECES, PIECES), PIECES * PIECE_BYTES)
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -45,7 +51,53 @@ async def test_a_large_body_is_in_memory_once() -> None:
 
 async def test_a_client_that_hangs_up_and_one_that_sends_too_much() -> None:
     with pytest.raises(ClientDisconnect):
-        await read_body(Client(2, 3).receive, PIECES * PIECE_BYTES)
+        await read(Client(2, 3), PIECES * PIECE_BYTES)
     with pytest.raises(Problem) as caught:
-        await read_body(Client(3, 3).receive, 3 * PIECE_BYTES - 1)
+        await read(Client(3, 3), 3 * PIECE_BYTES - 1)
     assert caught.value.status == 413
+
+
+class Slow(Client):
+    """Waits before its third piece until it is told to go on."""
+
+    def __init__(self) -> None:
+        super().__init__(4, 4)
+        self.waits, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def receive(self) -> Message:
+        if self.sent == 2:
+            self.waits.set()
+            await self.go_on.wait()
+        return await super().receive()
+
+
+async def test_what_has_come_of_a_body_counts() -> None:
+    client, unfinished = Slow(), Unfinished()
+    reading = asyncio.ensure_future(read(client, 4 * PIECE_BYTES, unfinished))
+    await client.waits.wait()
+    assert unfinished.bytes == 2 * PIECE_BYTES + PART_BYTES
+    client.go_on.set()
+    assert len(await reading) == 4 * PIECE_BYTES
+    assert unfinished.bytes == 0
+
+
+async def test_when_memory_is_short_it_ends() -> None:
+    client, unfinished = Slow(), Unfinished()
+    reading = asyncio.ensure_future(read(client, 4 * PIECE_BYTES, unfinished))
+    await client.waits.wait()
+    unfinished.shrink(0)
+    with pytest.raises(Problem, match="memory is short") as caught:
+        await reading
+    assert (caught.value.status, unfinished.bytes) == (503, 0)
+
+
+async def test_one_owner_has_a_bounded_amount_under_way() -> None:
+    client, unfinished = Slow(), Unfinished()
+    unfinished.owner_max_bytes = 3 * PIECE_BYTES
+    reading = asyncio.ensure_future(read(client, 4 * PIECE_BYTES, unfinished))
+    await client.waits.wait()
+    with pytest.raises(Problem, match="unfinished requests") as caught:
+        await read(Client(4, 4), 4 * PIECE_BYTES, unfinished)
+    assert caught.value.status == 503
+    client.go_on.set()
+    assert len(await reading) == 4 * PIECE_BYTES

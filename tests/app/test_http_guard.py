@@ -13,6 +13,7 @@ from warrenmq.app import http_guard
 from warrenmq.app.body import read_body
 from warrenmq.app.http_server import HttpServer
 from warrenmq.app.listen import listen, port_of
+from warrenmq.core.unfinished import Unfinished
 
 LIMIT = 100_000
 HOST = b"Host: hub\r\n"
@@ -31,7 +32,7 @@ class Echo:
         if scope["path"] == "/early":
             await self._answer(send, b"early")
             return
-        body = await read_body(receive, 10**9)
+        body = await read_body(receive, 10**9, Unfinished(), "anybody")
         await self.go.wait()
         self.bodies.append(body)
         self.headers.append(scope["headers"])

@@ -32,17 +32,25 @@ def test_each_object_of_a_connection_weighs() -> None:
 def test_what_waits_weighs() -> None:
     client = Client(make_broker())
     size = connection_bytes(client.connection)
-    message = publish(1, bytes(20_000), frame_max=10_008, routing_key="q")
-    client.feed(message[:-20_016])
-    assert connection_bytes(client.connection) == size
-    client.feed(message[-20_016:-10_008])
-    assert connection_bytes(client.connection) == size + 10_000
-    client.feed(message[-10_008:-8])
-    assert connection_bytes(client.connection) == size + 20_000
-    client.feed(message[-8:])
+    client.feed(publish(1, bytes(20_000), routing_key="q")[:-1])
+    assert connection_bytes(client.connection) > size + 20_000
+    client.feed(b"\xce")
     assert connection_bytes(client.connection) == size
     client.connection.write(bytes(300))
     assert connection_bytes(client.connection) == size + 300
+
+
+def test_what_has_come_of_a_message_weighs_at_once() -> None:
+    client = Client(make_broker())
+    alarms = client.broker.alarms
+    message = publish(1, bytes(20_000), frame_max=10_008, routing_key="q")
+    client.feed(message[:-20_016])
+    size = alarms.used_bytes
+    for part, grown in ((message[-20_016:-10_008], 10_000), (message[-10_008:-8], 10_000)):
+        client.feed(part)
+        assert alarms.used_bytes == size + grown
+    client.feed(message[-8:])
+    assert alarms.used_bytes == 0
 
 
 def test_a_declared_size_weighs_nothing() -> None:

@@ -39,9 +39,13 @@ class Call:
 
     async def body(self) -> Body:
         """Raises `Problem` 400 for what is no JSON object, 413 past 1 MiB."""
-        body = Body(await read_body(self.request.receive, MAX_BYTES))
+        body = Body(await self._read_body())
         self.still_permitted()
         return body
+
+    async def _read_body(self) -> bytes:
+        unfinished = self.context.unfinished
+        return await read_body(self.request.receive, MAX_BYTES, unfinished, self.user.name)
 
     def still_permitted(self) -> None:
         """To be asked after each wait: who was allowed to begin may have lost the right, or be

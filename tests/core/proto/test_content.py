@@ -5,12 +5,17 @@ import pytest
 from tests.conformance.frames import BODY, HEADER, content_header
 from warrenmq.core.errors import ConnectionFault
 from warrenmq.core.proto.content import Content
+from warrenmq.core.unfinished import Unfinished
 
 METHOD = b"method"
 
 
+def begin() -> Content:
+    return Content(METHOD, Unfinished().begin("guest", lambda _: None), 0)
+
+
 def test_without_body_the_header_completes_it() -> None:
-    content = Content(METHOD)
+    content = begin()
     assert content.add(HEADER, content_header(0, {"priority": 3}))
     assert content.properties == b"\x08\x00\x03"
     assert content.body() == b""
@@ -18,7 +23,7 @@ def test_without_body_the_header_completes_it() -> None:
 
 
 def test_body_in_one_frame() -> None:
-    content = Content(METHOD)
+    content = begin()
     assert not content.add(HEADER, content_header(4))
     assert content.add(BODY, b"body")
     assert content.body() == b"body"
@@ -26,7 +31,7 @@ def test_body_in_one_frame() -> None:
 
 
 def test_body_in_many_frames_and_empty_ones() -> None:
-    content = Content(METHOD)
+    content = begin()
     content.add(HEADER, content_header(4))
     assert [content.add(BODY, part) for part in (b"b", b"", b"od", b"y")] == [
         False, False, False, True,
@@ -48,7 +53,7 @@ def test_body_in_many_frames_and_empty_ones() -> None:
     ],
 )  # fmt: skip
 def test_faults(frames: list[tuple[int, bytes]], code: int) -> None:
-    content = Content(METHOD)
+    content = begin()
     *fine, last = frames
     for frame in fine:
         content.add(*frame)

@@ -148,11 +148,11 @@ def test_the_exchange_is_looked_at_before_the_properties(client: Client) -> None
     assert refused(replies).startswith("404")
 
 
-def test_size_is_looked_at_first() -> None:
+def test_size_is_looked_at_before_the_body_comes() -> None:
     client = Client(make_broker(limits=Limits(max_message_bytes=100)))
     client.declare("q")
     assert client.publish(bytes(100), routing_key="q") == []
-    assert refused(client.publish(bytes(101), exchange="none")) == (
+    assert refused(client.publish(bytes(101), routing_key="q")) == (
         "406 PRECONDITION_FAILED - message size 101 is larger than configured max size 100"
     )
     assert client.messages("q") == 1

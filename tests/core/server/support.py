@@ -12,6 +12,8 @@ from tests.support.amqp import Reply, method, read
 from warrenmq.core.server.listener import Listener
 from warrenmq.core.server.peer import Peer
 
+NO_FILE = 2**20
+"""The system says so when it is asked about it."""
 READY_S = 10.0
 """A bound, not an expectation."""
 
@@ -121,6 +123,9 @@ class Remote:
 
 class PlainSocket:
     def setsockopt(self, *_: int) -> None: ...
+
+    def fileno(self) -> int:
+        return NO_FILE
 
 
 class FakeTransport(asyncio.Transport):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import frames
 from tests.support.amqp import make_broker, method, names, publish
 from warrenmq.core.amount import GIB, MIB, Amount, read_amount
 from warrenmq.core.clock import ManualClock
@@ -130,11 +129,7 @@ async def test_what_clients_hold_is_counted(listener: Listener, machine: Machine
     await resources.look()
     used = listener.broker.alarms.used_bytes
     peer, transport = meet_open(listener)
-    peer.data_received(
-        method(1, "Basic.Publish", routing_key="q")
-        + frames.frame(frames.HEADER, 1, frames.content_header(90_000, None))
-        + frames.frame(frames.BODY, 1, bytes(50_000))
-    )
+    peer.data_received(publish(1, bytes(50_000), routing_key="q")[:-1])
     await resources.look()
     assert used + 50_000 < listener.broker.alarms.used_bytes < used + 65_000
     assert not listener.broker.alarms.any

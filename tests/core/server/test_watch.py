@@ -6,12 +6,13 @@ import pytest
 
 from tests.conformance import frames
 from tests.support.amqp import method, names, publish
+from warrenmq.core.alarms import Bounds, Reading
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.proto.half_frame import HALF_FRAME_S, PROGRESS_BYTES
 from warrenmq.core.server.listener import Listener
-from warrenmq.core.server.watch import CLOSE_OK_S, HANDSHAKE_S, look_after
+from warrenmq.core.server.watch import CLOSE_OK_S, GONE_S, HANDSHAKE_S, look_after
 
-from .support import FakeTransport, meet, meet_open
+from .support import FakeTransport, Remote, listening_socket, meet, meet_open, until
 
 
 def wait(listener: Listener, clock: ManualClock, seconds: float) -> None:
@@ -190,3 +191,65 @@ async def test_everybody_is_looked_at(listener: Listener, clock: ManualClock) ->
     wait(listener, clock, HANDSHAKE_S + 1)
     assert [transport.was_aborted() for transport in transports] == [True] * 3
     assert not fine.was_aborted()
+
+
+async def test_an_unfinished_message_takes_a_bounded_time(
+    listener: Listener, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whole frames of it, heartbeats, and messages on other channels put nothing off."""
+    peer, transport = meet_open(listener)
+    peer.data_received(method(2, "Channel.Open") + publish(1, bytes(9), routing_key="q")[:-1])
+    peer.data_received(b"\xce" + method(1, "Basic.Publish", routing_key="q"))
+    wait(listener, clock, HALF_FRAME_S / 2)
+    peer.data_received(frames.heartbeat() + publish(2, b"whole", routing_key="q"))
+    wait(listener, clock, HALF_FRAME_S / 2)
+    assert not transport.was_aborted()
+    wait(listener, clock, 0.001)
+    assert transport.was_aborted()
+    assert "a message was not finished within 10 s" in caplog.text
+
+
+async def test_a_message_that_goes_on_may_take_long(listener: Listener, clock: ManualClock) -> None:
+    peer, transport = meet_open(listener)
+    message = publish(1, bytes(4 * PROGRESS_BYTES), frame_max=PROGRESS_BYTES + 8, routing_key="q")
+    step = PROGRESS_BYTES + 8
+    for at in range(0, len(message), step):
+        wait(listener, clock, HALF_FRAME_S - 1)
+        peer.data_received(message[at : at + step])
+    assert not transport.was_aborted()
+
+
+async def test_a_message_that_is_not_read_on_is_not_late(
+    listener: Listener, clock: ManualClock
+) -> None:
+    peer, transport = meet_open(listener)
+    message = publish(1, bytes(100_000), frame_max=4_096, routing_key="q")
+    peer.data_received(message[:50_000])
+    listener.broker.alarms.bounds = Bounds(disk_free=1000)
+    listener.broker.alarms.measure(Reading(disk_free_bytes=0))
+    peer.data_received(message[50_000:])
+    assert peer.barred
+    wait(listener, clock, HALF_FRAME_S + 1)
+    assert not transport.was_aborted()
+
+
+async def test_who_hung_up_while_it_was_not_read_is_ended(
+    listener: Listener, clock: ManualClock
+) -> None:
+    """Its end is behind what nobody reads; what it holds would stay as long as the alarm."""
+    listening = listening_socket()
+    port = listening.getsockname()[1]
+    await listener.start([listening])
+    gone, there = await Remote.enter(port), await Remote.enter(port)
+    listener.broker.alarms.bounds = Bounds(disk_free=1000)
+    listener.broker.alarms.measure(Reading(disk_free_bytes=0))
+    for remote in (gone, there):
+        remote.send(publish(1, b"held back", routing_key="q"))
+    await until(lambda: sum(peer.barred for peer in listener.peers) == 2)
+    await gone.close()
+    for _ in range(2):
+        assert len(listener.peers) == 2
+        wait(listener, clock, GONE_S)
+    await until(lambda: len(listener.peers) == 1)
+    await there.close()
+    await listener.stop()
