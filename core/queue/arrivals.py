@@ -62,6 +62,8 @@ class Arrivals:
     def ask_for(self, head: Span | Cold) -> None:
         """The queue can't go on before this is read."""
         if isinstance(head, Cold):
+            if not self.is_awaited and self._reading is not None:
+                self._broker.store.hurry(self._reading)
             self.is_awaited = True
             self.read(head)
         elif not self.is_awaited:
@@ -80,11 +82,11 @@ class Arrivals:
                 self._broker.store.fetch(block, _nothing)
                 room -= block.size_bytes
 
-    def read(self, cold: Cold) -> None:
+    def read(self, cold: Cold, *, is_urgent: bool = True) -> None:
         """Has the front of a stretch read, unless one is being read already."""
         if self._reading is None:
             self._reading = cold
-            self._broker.store.thaw(cold, partial(self._thawed, cold))
+            self._broker.store.thaw(cold, partial(self._thawed, cold), is_urgent=is_urgent)
 
     def read_ahead(self, backlog: Backlog) -> None:
         """Has the next stretch read while the messages before it go out."""

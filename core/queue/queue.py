@@ -173,11 +173,12 @@ class Queue(Watched):
         self.ready_bytes = sum(held.body_bytes() for held in self.backlog if isinstance(held, Span))
 
     def _look_at_cold(self) -> None:
-        """Reads a cold stretch if rules have come up that must know each message."""
+        """Reads a cold stretch if rules have come up that must know each message; what consumers
+        wait for is read first."""
         if self._looks_at_each and self._backlog is not None and not self.arrivals.is_reading:
             cold = self._backlog.first_cold()
             if cold is not None:
-                self.arrivals.read(cold)
+                self.arrivals.read(cold, is_urgent=False)
 
     # -- what is in it
 

@@ -12,7 +12,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..block import Block, Run, ScatteredBlock, StridedBlock, WholeBlock
 from ..wire.properties import RANKED, TIMED, intern_traits
@@ -43,23 +43,105 @@ class Share:
     selection: array[int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Messages:
-    """A decoded record. `arrived_wall_ms` is the time of day in milliseconds since 1970."""
+SHARE_BYTES = 250
+"""About what a share takes once it is decoded."""
 
-    block: Block
-    shares: list[Share]
-    redelivered: bool
-    _by_queue: dict[int, tuple[array[int] | None, bool]] = field(default_factory=dict)
+
+class MessageRecord:
+    """A record of messages that was read and checked. Its shares are decoded when they are first
+    asked for: who knows from an index which messages are a queue's need not look through those of
+    thousands of others."""
+
+    __slots__ = ("_by_queue", "_kind", "_shares", "body", "count", "sequence", "size_bytes")
+
+    def __init__(self, body: memoryview, sequence: int) -> None:
+        self.body = body
+        self._shares: list[Share] | None = None
+        self._by_queue: dict[int, tuple[array[int] | None, bool]] = {}
+        _, _, self.count, self._kind, _, _, share_count = _META.unpack_from(body)
+        self.sequence = sequence
+        self.size_bytes = len(body) + SHARE_BYTES * share_count
+
+    @property
+    def redelivered(self) -> bool:
+        return bool(self._kind >> 4 & _REDELIVERED)
+
+    @property
+    def arrived_wall_ms(self) -> int:
+        return int(_META.unpack_from(self.body)[1])
+
+    @property
+    def shares(self) -> list[Share]:
+        if self._shares is None:
+            self._shares = read_shares(self.body)[2]
+        return self._shares
 
     def of(self, queue_id: int) -> tuple[array[int] | None, bool] | None:
-        """A queue's selection and whether it was read; None if it has no share."""
+        """A queue's selection and whether it was read; None if it has no share.
+
+        Two threads may ask: the table is noted when it is complete.
+        """
         found = self._by_queue
         if not found:
-            for share in self.shares:
-                for held in share.queues:
-                    found[held >> 1] = share.selection, bool(held & 1)
+            found = {
+                held >> 1: (share.selection, bool(held & 1))
+                for share in self.shares
+                for held in share.queues
+            }
+            self._by_queue = found
         return found.get(queue_id)
+
+    def between(self, first: int, last: int) -> array[int] | None:
+        """The selection of all messages numbered `first` to `last`."""
+        count = last - first + 1
+        start = first - self.sequence
+        return None if count == self.count else array("I", range(start, start + count))
+
+    def block(self, monotonic_offset_ms: int) -> Block:
+        """Its messages; the offset makes the time of day monotonic time."""
+        body = self.body
+        size, wall_ms, count, kind, priority, expiration_bytes, _ = _META.unpack_from(body)
+        at: int = _META.size
+        text = bytes(body[at : at + expiration_bytes]).decode("latin-1")
+        layout = body[self._layout_at(at + expiration_bytes, size) : size]
+        block = _read_block(kind & 15, layout, bytes(body[size:]), (self.sequence, count, wall_ms))
+        expiration = text if kind >> 4 & _EXPIRING else None
+        block.traits = intern_traits(True, priority, expiration, False)
+        block.arrived_ms = wall_ms + monotonic_offset_ms
+        return block
+
+    def _layout_at(self, at: int, size: int) -> int:
+        """Where the layout begins: its size is known where there may be many shares."""
+        kind = self._kind
+        if kind & 15 == _STRIDED_KIND:
+            return size - _STRIDED.size
+        if kind & 15 == _SCATTERED_KIND:
+            return size - 4 - 12 * int(self.count)
+        for share in self.shares:
+            selected = 0 if share.selection is None else len(share.selection)
+            at += _SHARE.size + 8 * len(share.queues) + 4 * selected
+        if kind >> 4 & _NUMBERED:
+            at += _COUNT.size + 16 * int(_COUNT.unpack_from(self.body, at)[0])
+        return at
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """A decoded record."""
+
+    block: Block
+    record: MessageRecord
+
+    @property
+    def shares(self) -> list[Share]:
+        return self.record.shares
+
+    @property
+    def redelivered(self) -> bool:
+        return self.record.redelivered
+
+    def of(self, queue_id: int) -> tuple[array[int] | None, bool] | None:
+        return self.record.of(queue_id)
 
 
 def numbers(typecode: str, raw: bytes | memoryview) -> array[int]:
@@ -146,10 +228,6 @@ def _layout(block: Block) -> tuple[int, bytes, Piece]:
     return _WHOLE_KIND, b"".join((layout, envelope, properties, blind)), data
 
 
-def arrived_wall_ms(body: memoryview) -> int:
-    return int(_META.unpack_from(body)[1])
-
-
 def read_shares(body: memoryview) -> tuple[int, int, list[Share]]:
     """Of a record: how many messages, how special they are, and whose they are."""
     _, _, count, kind, priority, expiration_bytes, share_count = _META.unpack_from(body)
@@ -177,22 +255,8 @@ def read_offsets(body: memoryview) -> Offsets:
 
 def decode_messages(body: memoryview, sequence: int, monotonic_offset_ms: int) -> Messages:
     """The block and its shares; `monotonic_offset_ms` makes the time of day monotonic time."""
-    size, wall_ms, count, kind, priority, expiration_bytes, share_count = _META.unpack_from(body)
-    at = _META.size
-    text = bytes(body[at : at + expiration_bytes]).decode("latin-1")
-    at += expiration_bytes
-    flags = kind >> 4
-    traits = intern_traits(True, priority, text if flags & _EXPIRING else None, False)
-    shares = []
-    for _ in range(share_count):
-        share, at = _read_share(body, at)
-        shares.append(share)
-    if flags & _NUMBERED:
-        at += _COUNT.size + 16 * int(_COUNT.unpack_from(body, at)[0])
-    block = _read_block(kind & 15, body[at:size], bytes(body[size:]), (sequence, count, wall_ms))
-    block.traits = traits
-    block.arrived_ms = wall_ms + monotonic_offset_ms
-    return Messages(block, shares, bool(flags & _REDELIVERED))
+    record = MessageRecord(body, sequence)
+    return Messages(record.block(monotonic_offset_ms), record)
 
 
 def _read_share(body: memoryview, at: int) -> tuple[Share, int]:

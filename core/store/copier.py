@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 
 from ..block import Block, Run
 from . import entries
-from .codec import Messages, arrived_wall_ms, decode_messages, encode_messages
+from .codec import MessageRecord, Messages, encode_messages
 from .disk import Disk, File
 from .part import ENTRY, Entry, Index, Part, Segment, packed, segment_name, unpacked
 from .pieces import Place, piece_of
 from .reader import DamagedRecord, Reader
-from .record import FILE_HEADER_BYTES, Flags, Kind, Piece, Record, seal
+from .record import FILE_HEADER_BYTES, Flags, Kind, Piece, seal
 
 _WRITE_BYTES = 1024 * 1024
 
@@ -240,8 +240,8 @@ class Copier:
 
     def _copy_record(self, left: Survivors, entry: Entry) -> None:
         record = self._reader.record(left.segment, entry.offset, entry.size)
-        messages = decode_messages(record.body, record.sequence, 0)
-        live = list(self._holders(left.segment, record, messages))
+        messages = Messages(record.block(0), record)
+        live = list(self._holders(left.segment, messages))
         if left.queue_id not in [held.id for held in live]:
             raise DamagedRecord(
                 f"{segment_name(left.segment)}: the record at offset {entry.offset} is not of "
@@ -259,7 +259,7 @@ class Copier:
         for held, start in zip(live, starts, strict=True):
             self._note(held, start, record.sequence, first_record)
 
-    def _holders(self, segment: int, record: Record, messages: Messages) -> Iterator[_Holding]:
+    def _holders(self, segment: int, messages: Messages) -> Iterator[_Holding]:
         """Everybody who has something left of a record."""
         for share in messages.shares:
             run = Run(messages.block, share.selection)
@@ -286,7 +286,7 @@ class Copier:
 
     def _write(
         self,
-        old: Record,
+        old: MessageRecord,
         block: Block,
         interval: tuple[int, int],
         live: list[_Holding],
@@ -298,7 +298,7 @@ class Copier:
         shares = [(held, found) for held in live if (found := held.within(first, count))]
         piece = piece_of(block, first, count)
         runs = [(held, held.piece(piece, first, found)) for held, found in shares]
-        body = encode_messages(piece, runs, arrived_wall_ms(old.body), redelivered=redelivered)
+        body = encode_messages(piece, runs, old.arrived_wall_ms, redelivered=redelivered)
         where = self._put(Kind.MESSAGES, old.sequence + first, body)
         self._copy.firsts.append(first)
         self._copy.offsets.append(where[1])

@@ -354,9 +354,14 @@ class DurableStore:
     def fetch(self, block: Block, ready: Callable[[], None]) -> None:
         self._pages.fetch(block, ready)
 
-    def thaw(self, cold: Cold, ready: Callable[[Sequence[Span]], None]) -> None:
+    def thaw(
+        self, cold: Cold, ready: Callable[[Sequence[Span]], None], *, is_urgent: bool = True
+    ) -> None:
         self._pages.memory = self.memory
-        self._pages.thaw(cold, ready)
+        self._pages.thaw(cold, ready, is_urgent=is_urgent)
+
+    def hurry(self, cold: Cold) -> None:
+        self._pages.hurry(cold)
 
     def browse(self, cold: Cold, position: int, ready: Callable[[Browsed | None], None]) -> None:
         self._pages.memory = self.memory

@@ -106,7 +106,12 @@ class MemoryStore:
     def fetch(self, block: Block, ready: Callable[[], None]) -> None:
         raise AssertionError("a block in memory is always resident")
 
-    def thaw(self, cold: Cold, ready: Callable[[Sequence[Span]], None]) -> None:
+    def thaw(
+        self, cold: Cold, ready: Callable[[Sequence[Span]], None], *, is_urgent: bool = True
+    ) -> None:
+        raise AssertionError("nothing in memory is cold")
+
+    def hurry(self, cold: Cold) -> None:
         raise AssertionError("nothing in memory is cold")
 
     def browse(self, cold: Cold, position: int, ready: Callable[[Browsed | None], None]) -> None:

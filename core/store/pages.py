@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -27,7 +27,6 @@ from .part import Entry, Index, Kept, Part, Stretch, segment_name
 from .pieces import Places, is_in_log, reassemble, whereabouts
 from .port import Browsed, Split
 from .reader import DamagedRecord, Reader
-from .record import Kind, read_record
 from .work import Worker
 from .writer import Writer
 
@@ -42,8 +41,6 @@ THAWED_AT_ONCE = 32
 DISCARDED_AT_ONCE = 8
 _ON_ITS_WAY = object()
 """The place of a block that is just being written."""
-_SPARSE = 4
-"""Records are read each by itself if less than this part of the way between is wanted."""
 
 
 class Pages:
@@ -67,8 +64,11 @@ class Pages:
         self._writing_overflow = Lock()
         self._fetching: dict[Block, list[Callable[[], None]]] = {}
         self._to_fetch: deque[tuple[Block, object]] = deque()
-        self._to_thaw: deque[_Thaw] = deque()
+        self._to_thaw: deque[_Asked] = deque()
+        self._to_look: OrderedDict[Cold, _Asked] = OrderedDict()
+        """What no consumer waits for: read one chunk at a time, and when nothing else is wanted."""
         self._thawing = 0
+        self._is_gathering = False
 
     def close(self) -> None:
         self.reader.close()
@@ -258,34 +258,60 @@ class Pages:
 
     # -- into memory
 
-    def thaw(self, cold: Cold, ready: Callable[[Sequence[Span]], None]) -> None:
+    def thaw(
+        self, cold: Cold, ready: Callable[[Sequence[Span]], None], *, is_urgent: bool = True
+    ) -> None:
         stretch = cold.place
         assert isinstance(stretch, Stretch)
-        part = stretch.part
-        alive = (at for at in range(stretch.low, stretch.high) if not part.is_dead(at))
-        wanted = list(islice(alive, CHUNK_RECORDS))
-        self._to_thaw.append(_Thaw(cold, stretch, part, stretch.high, wanted, part.index, ready))
-        if self._thawing < THAWS_AT_ONCE:
-            self._thaw_next()
+        asked = _Asked(cold, stretch, ready)
+        if is_urgent:
+            self._to_thaw.append(asked)
+        else:
+            self._to_look[cold] = asked
+        if self._thawing < THAWS_AT_ONCE and not self._is_gathering:
+            self._is_gathering = True
+            self._worker.post(self._thaw_next)
+
+    def hurry(self, cold: Cold) -> None:
+        asked = self._to_look.pop(cold, None)
+        if asked is not None:
+            self._to_thaw.append(asked)
 
     def _thaw_next(self) -> None:
-        """What is wanted by now, with one job: queues with a few messages each lie among each
-        other, in the same records or in neighbours."""
-        wanted: list[_Thaw] = []
-        room = CHUNK_RECORDS
-        while self._to_thaw and room > 0 and len(wanted) < CHUNK_BLOCKS:
-            wanted.append(self._to_thaw.popleft())
-            room -= len(wanted[-1].wanted)
+        """What this turn has asked for, with one job: queues with a few messages each lie among
+        each other, in the same records or in neighbours."""
+        self._is_gathering = False
+        is_urgent = bool(self._to_thaw)
+        if self._thawing >= THAWS_AT_ONCE or not (is_urgent or self._to_look):
+            return
+        if self._thawing and not is_urgent:
+            return  # It will be asked for again when that is read.
+        wanted = self._next_wanted(is_urgent=is_urgent)
         self._thawing += 1
 
         def done(found: list[_Thawed]) -> None:
             self._thawing -= 1
-            self._to_thaw.extendleft(reversed(wanted[len(found) :]))
-            if self._to_thaw:
-                self._thaw_next()
+            for thaw in reversed(wanted[len(found) :]):
+                if is_urgent:
+                    self._to_thaw.appendleft(thaw.asked)
+                else:
+                    self._to_look[thaw.asked.cold] = thaw.asked
+                    self._to_look.move_to_end(thaw.asked.cold, last=False)
+            self._thaw_next()
             self._hand_back(found)
 
         self._worker.run(lambda: self._read_thaws(wanted), done)
+
+    def _next_wanted(self, *, is_urgent: bool) -> list[_Thaw]:
+        """As much as makes a job, of what is awaited or of what is not."""
+        wanted: list[_Thaw] = []
+        room = CHUNK_RECORDS
+        waiting = self._to_thaw if is_urgent else self._to_look
+        while waiting and room > 0 and len(wanted) < CHUNK_BLOCKS:
+            asked = self._to_thaw.popleft() if is_urgent else self._to_look.popitem(last=False)[1]
+            wanted.append(_thaw(asked))
+            room -= len(wanted[-1].wanted)
+        return wanted
 
     def _read_thaws(self, thaws: Sequence[_Thaw]) -> list[_Thawed]:
         """As many of them as make a chunk, at least one."""
@@ -335,8 +361,9 @@ class Pages:
             self._worker.post(lambda: self._hand_back(rest))
 
     def _thawed(self, found: _Thawed) -> None:
-        cold, stretch, part, high, _, _, ready = found.thaw
-        if not cold.count or cold.place is not stretch or stretch.part is not part:
+        asked, part, high, _, _ = found.thaw
+        cold, stretch, ready = asked
+        if not asked.is_there or stretch.part is not part:
             ready(())  # discarded or moved meanwhile
             return
         if found.missing is not None:
@@ -381,8 +408,8 @@ class Pages:
     def _browsed(self, part: Part, position: int, looked: _Looked) -> Browsed:
         spans: list[tuple[int, Span]] = []
         start = looked.start
-        for (_, entry), (_, messages) in zip(looked.entries, looked.read, strict=True):
-            found = None if messages is None else messages.of(part.queue_id)
+        for _, entry, messages in looked.read:
+            found = None if messages is None else _share(part, entry, messages)
             if messages is not None and found is not None:
                 run = Run(self._shared(messages.block), found[0])
                 skipped = max(0, position - start)
@@ -430,10 +457,8 @@ class Pages:
     def _index(self, part: Part) -> Index:
         return part.index or self.reader.index(part.segment.number, part.queue_id)
 
-    def _read(
-        self, part: Part, entries: Sequence[tuple[int, Entry]]
-    ) -> list[tuple[int, Messages | None]]:
-        """The records at these places; None for what is damaged."""
+    def _read(self, part: Part, entries: Sequence[tuple[int, Entry]]) -> list[_Read]:
+        """The records at these places."""
         number = part.segment.number
         places = {entry.place for _, entry in entries}
         return self._read_of(number, entries, self._records(number, places))
@@ -443,9 +468,9 @@ class Pages:
         number: int,
         entries: Sequence[tuple[int, Entry]],
         records: Mapping[tuple[int, int], Messages],
-    ) -> list[tuple[int, Messages | None]]:
+    ) -> list[_Read]:
         """A queue's records among those that were read; tells which are damaged."""
-        read: list[tuple[int, Messages | None]] = []
+        read: list[_Read] = []
         for ordinal, entry in entries:
             messages = records.get(entry.place)
             if messages is None:
@@ -457,42 +482,34 @@ class Pages:
                 logger.error(
                     "%s: %s; %d messages are left out", segment_name(number), what, entry.count
                 )
-            read.append((ordinal, messages))
+            read.append(_Read(ordinal, entry, messages))
         return read
 
     def _records(
         self, number: int, places: set[tuple[int, int]]
     ) -> dict[tuple[int, int], Messages]:
-        """Records of a segment by offset and size, each read once; neighbours with one call."""
+        """Records of a segment by offset and size."""
         offset_ms = self._clock.now_ms() - self._clock.steady_ms()
         records: dict[tuple[int, int], Messages] = {}
-        for group in _neighbours(sorted(place for place in places if place[1])):
-            start = group[0][0]
-            region = self.reader.read(number, start, max(map(sum, group)) - start)
-            for offset, size in group:
-                record = read_record(number, region, offset - start, start)
-                if record is None or record.kind != Kind.MESSAGES:
-                    continue
-                messages = decode_messages(record.body, record.sequence, offset_ms)
-                messages.block.place = (number, offset, size)
-                messages.of(0)  # It lists its queues now, not on the broker's thread.
-                records[offset, size] = messages
+        for place, record in self.reader.records(number, filter(_is_there, places)).items():
+            block = record.block(offset_ms)
+            block.place = (number, *place)
+            records[place] = Messages(block, record)
         return records
 
-    def _place(self, part: Part, read: list[tuple[int, Messages | None]]) -> list[Span]:
+    def _place(self, part: Part, read: list[_Read]) -> list[Span]:
         """Makes runs of what was read; gives what is left of them."""
         spans: list[Span] = []
         mark = self.old_marks.get(part.queue_id, 0)
-        for ordinal, messages in read:
+        for ordinal, entry, messages in read:
             if messages is None or part.is_dead(ordinal) or ordinal in part.runs:
                 continue
-            found = messages.of(part.queue_id)
+            found = _share(part, entry, messages)
             if found is None:
                 continue
-            selection, was_read = found
+            selection, redelivered = found
             run = Run(self._shared(messages.block), selection)
             kept = part.hold(ordinal, run)
-            redelivered = messages.redelivered or (was_read and part.segment.unclean)
             for span in kept.spans(run, redelivered=redelivered):
                 spans += [span] if redelivered else _marked(span, mark)
         return spans
@@ -561,23 +578,40 @@ class Pages:
         assert isinstance(place, tuple)
         segment, offset, size = place
         if isinstance(segment, OverflowFile):
-            body, sequence = memoryview(segment.read(offset, size)), block.sequence
-        else:
-            record = self.reader.record(segment, offset, size)
-            body, sequence = record.body, record.sequence
-        return decode_messages(body, sequence, 0).block
+            body = memoryview(segment.read(offset, size))
+            return decode_messages(body, block.sequence, 0).block
+        return self.reader.record(segment, offset, size).block(0)
 
 
-class _Thaw(NamedTuple):
-    """The front of a stretch that a queue wants: records of a part by ordinal."""
+class _Asked(NamedTuple):
+    """A stretch whose front a queue wants."""
 
     cold: Cold
     stretch: Stretch
+    ready: Callable[[Sequence[Span]], None]
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has not been discarded since."""
+        return self.cold.count > 0 and self.cold.place is self.stretch
+
+
+class _Thaw(NamedTuple):
+    """What is to be read for it: records of a part by ordinal."""
+
+    asked: _Asked
     part: Part
     high: int
     wanted: list[int]
     open_index: Index | None
-    ready: Callable[[Sequence[Span]], None]
+
+
+def _thaw(asked: _Asked) -> _Thaw:
+    stretch = asked.stretch
+    part = stretch.part
+    there = range(stretch.low, stretch.high) if asked.is_there else range(0)
+    wanted = list(islice((at for at in there if not part.is_dead(at)), CHUNK_RECORDS))
+    return _Thaw(asked, part, stretch.high, wanted, part.index)
 
 
 @dataclass(slots=True)
@@ -586,25 +620,36 @@ class _Thawed:
 
     thaw: _Thaw
     entries: list[tuple[int, Entry]]
-    read: list[tuple[int, Messages | None]] = field(default_factory=list)
+    read: list[_Read] = field(default_factory=list)
     missing: FileNotFoundError | None = None
 
 
-def _neighbours(places: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """Records by offset and size, in groups of which so much is wanted that what lies between may
-    be read too."""
-    group: list[tuple[int, int]] = []
-    start = wanted = 0
-    for offset, size in places:
-        if group and (wanted + size) * _SPARSE < offset + size - start:
-            yield group
-            group, wanted = [], 0
-        if not group:
-            start = offset
-        group.append((offset, size))
-        wanted += size
-    if group:
-        yield group
+class _Read(NamedTuple):
+    """A record of a part, None if it is damaged."""
+
+    ordinal: int
+    entry: Entry
+    messages: Messages | None
+
+
+def _is_there(place: tuple[int, int]) -> bool:
+    """Whether a record stands there; an index has places of lost ones, too."""
+    return place[1] > 0
+
+
+def _share(
+    part: Part, entry: Entry, messages: Messages
+) -> tuple[Sequence[int] | None, bool] | None:
+    """Which messages are the queue's, and whether they are redelivered. The index says it for
+    neighbours; what else is wanted stands among the shares of all queues in the record."""
+    is_told = entry.count == entry.last - entry.first + 1
+    if is_told and (messages.redelivered or not part.segment.unclean):
+        return messages.record.between(entry.first, entry.last), messages.redelivered
+    found = messages.of(part.queue_id)
+    if found is None:
+        return None
+    selection, was_read = found
+    return selection, messages.redelivered or (was_read and part.segment.unclean)
 
 
 def _apart(parts: list[Part]) -> list[bool]:
@@ -651,7 +696,7 @@ class _Looked(NamedTuple):
 
     start: int
     entries: list[tuple[int, Entry]]
-    read: list[tuple[int, Messages | None]]
+    read: list[_Read]
 
 
 def _places(index: Index, low: int, high: int, position: int) -> tuple[int, list[int]]:

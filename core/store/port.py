@@ -166,9 +166,15 @@ class Store(Protocol):
     def fetch(self, block: Block, ready: Callable[[], None]) -> None:
         """Makes a block resident, then calls `ready` in a later turn."""
 
-    def thaw(self, cold: Cold, ready: Callable[[Sequence[Span]], None]) -> None:
+    def thaw(
+        self, cold: Cold, ready: Callable[[Sequence[Span]], None], *, is_urgent: bool = True
+    ) -> None:
         """Reads the oldest messages of `cold`; in a later turn takes them off it and gives them,
-        in order. No spans at all: `cold` has been discarded meanwhile."""
+        in order. No spans at all: `cold` has been discarded meanwhile. What is not urgent is read
+        when nothing else is wanted."""
+
+    def hurry(self, cold: Cold) -> None:
+        """A stretch that was asked for without urgency is awaited now."""
 
     def browse(self, cold: Cold, position: int, ready: Callable[[Browsed | None], None]) -> None:
         """Reads messages of `cold` from that position on, about a megabyte, and leaves them where

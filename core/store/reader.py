@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import logging
 from array import array
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 
 from . import entries
-from .codec import read_offsets, read_shares
+from .codec import MessageRecord, read_offsets, read_shares
 from .disk import Disk, File
 from .entries import QUEUE_BYTES, IndexTable
 from .part import INTERVAL_MAX, Index, segment_name
+from .recent import RecentRecords
 from .record import COLD, HEAD_BYTES, Flags, Kind, Record, counting, read_record, scan
 from .salvage import reason_of, salvage
 
@@ -27,9 +28,8 @@ INDEXES_KEPT = 8
 TABLES_KEPT, TABLES_BYTES = 8, 64 * 1024 * 1024
 """A queue's messages may lie in as many segments, and the next queue's in the same. Whatever its
 size, the table that was made last is kept."""
-REGIONS_KEPT = 6
-"""Large reads that are remembered: queues that hold the same messages come one after the other."""
-REGION_BYTES = 65_536
+_SPARSE = 4
+"""Records are read each by itself if less than this part of the way between is wanted."""
 SEALED_BYTES = HEAD_BYTES + 8
 
 
@@ -44,7 +44,7 @@ class Reader:
         self._disk = disk
         self._files: OrderedDict[int, File] = OrderedDict()
         self._indexes: OrderedDict[tuple[int, int], Index] = OrderedDict()
-        self._regions: deque[tuple[int, int, memoryview]] = deque(maxlen=REGIONS_KEPT)
+        self._recent = RecentRecords()
         self._tables: OrderedDict[int, _Table] = OrderedDict()
         self._lock = Lock()
         self.read_bytes = 0
@@ -56,19 +56,41 @@ class Reader:
     def read(self, segment: int, offset: int, size: int) -> memoryview:
         """What can't be read is zeros. Raises `FileNotFoundError`."""
         with self._lock:
-            for number, start, region in self._regions:
-                if number == segment and start <= offset and offset + size <= start + len(region):
-                    return region[offset - start : offset - start + size]
             data = memoryview(self._salvaged(segment, offset, size))
             self.read_bytes += len(data)
-            if size >= REGION_BYTES and segment not in self.unreadable:
-                self._regions.append((segment, offset, data))
         return data
 
-    def record(self, segment: int, offset: int, size: int) -> Record:
+    def records(
+        self, segment: int, places: Iterable[tuple[int, int]]
+    ) -> dict[tuple[int, int], MessageRecord]:
+        """Message records by offset and size; those that are damaged are left out. Neighbours are
+        read with one call, and what was read lately is not read again. Raises
+        `FileNotFoundError`."""
+        found: dict[tuple[int, int], MessageRecord] = {}
+        missing = []
+        for place in places:
+            record = self._recent.get(segment, place[0])
+            if record is None:
+                missing.append(place)
+            else:
+                found[place] = record
+        for group in _neighbours(sorted(missing)):
+            start = group[0][0]
+            region = self.read(segment, start, max(map(sum, group)) - start)
+            for offset, size in group:
+                read = read_record(segment, region, offset - start, start)
+                if read is None or read.kind != Kind.MESSAGES:
+                    continue
+                # One of many would hold on to all that was read with it.
+                body = read.body if len(group) == 1 else memoryview(bytes(read.body))
+                record = found[offset, size] = MessageRecord(body, read.sequence)
+                self._recent.add(segment, offset, record)
+        return found
+
+    def record(self, segment: int, offset: int, size: int) -> MessageRecord:
         """Raises `DamagedRecord` or `FileNotFoundError`."""
-        found = read_record(segment, self.read(segment, offset, size), 0, offset)
-        if found is None or found.kind != Kind.MESSAGES:
+        found = self.records(segment, ((offset, size),)).get((offset, size))
+        if found is None:
             raise DamagedRecord(f"{segment_name(segment)}: {self.note_damage(segment, offset)}")
         return found
 
@@ -115,6 +137,7 @@ class Reader:
     def forget(self, segment: int) -> None:
         """The file is about to go."""
         self._close(segment)
+        self._recent.forget(segment)
         self.unreadable.pop(segment, None)
         self.damaged.pop(segment, None)
 
@@ -208,6 +231,23 @@ class RebuiltTable:
 
 
 _Table = IndexTable | RebuiltTable
+
+
+def _neighbours(places: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+    """Records by offset and size, in groups of which so much is wanted that what lies between may
+    be read too."""
+    group: list[tuple[int, int]] = []
+    start = wanted = 0
+    for offset, size in places:
+        if group and (wanted + size) * _SPARSE < offset + size - start:
+            yield group
+            group, wanted = [], 0
+        if not group:
+            start = offset
+        group.append((offset, size))
+        wanted += size
+    if group:
+        yield group
 
 
 def lost_places(before: int, after: int, count: int) -> Iterator[tuple[int, int, int]]:

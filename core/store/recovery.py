@@ -15,7 +15,7 @@ from ..block import Run
 from ..errors import ConfigError
 from . import checkpoint, entries
 from .checkpoint import State
-from .codec import decode_messages, read_offsets, read_shares
+from .codec import read_offsets, read_shares
 from .disk import FULL, Disk
 from .overflow import remove_left
 from .part import Index, Kept, Part, Segment, pairs, positions, segment_name
@@ -311,11 +311,11 @@ class Recovery:
         except DamagedRecord as error:
             logger.error("%s", error)
             return None
-        messages = decode_messages(record.body, record.sequence, 0)
-        found = messages.of(part.queue_id)
+        found = record.of(part.queue_id)
         assert found is not None
-        run = Run(messages.block, found[0])
-        messages.block.evict()
+        block = record.block(0)
+        run = Run(block, found[0])
+        block.evict()
         part.hold(ordinal, run)
         return run
 

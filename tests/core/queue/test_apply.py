@@ -473,12 +473,12 @@ def test_a_stretch_that_moves_while_it_is_read_is_read_where_it_is(
     thaw = life.store.thaw
     asked: list[Cold] = []
 
-    def moved(cold: Cold, done: Callable[[Sequence[Span]], None]) -> None:
+    def moved(cold: Cold, done: Callable[[Sequence[Span]], None], **how: bool) -> None:
         asked.append(cold)
         if len(asked) == 1:
             done(())
         else:
-            thaw(cold, done)
+            thaw(cold, done, **how)
 
     monkeypatch.setattr(life.store, "thaw", moved)
     apply(life, Rules(message_ttl_ms=60_000))

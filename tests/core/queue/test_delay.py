@@ -29,7 +29,9 @@ class SlowStore(NotingStore):
 
         self.reads.append(arrive)
 
-    def thaw(self, cold: Cold, ready: Callable[[Sequence[Span]], None]) -> None:
+    def thaw(
+        self, cold: Cold, ready: Callable[[Sequence[Span]], None], *, is_urgent: bool = True
+    ) -> None:
         def arrive() -> None:
             spans = cold.place
             assert isinstance(spans, list)

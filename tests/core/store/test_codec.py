@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.core.messages import Sent, scattered, strided, whole
 from warrenmq.core.block import Block, Run, WholeBlock, envelope
 from warrenmq.core.store.codec import (
-    arrived_wall_ms,
     decode_messages,
     encode_messages,
     numbers,
@@ -61,7 +60,7 @@ def test_a_block_comes_back(block: Block, redelivered: bool) -> None:
     read = messages.block
     assert (read.sequence, read.count, read.traits) == (block.sequence, block.count, block.traits)
     assert read.arrived_ms == 1_000
-    assert arrived_wall_ms(body) == WALL_MS
+    assert messages.record.arrived_wall_ms == WALL_MS
     assert messages.redelivered is redelivered
     assert read.blind_keys == block.blind_keys
     for at in range(block.count):

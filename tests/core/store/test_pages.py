@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,8 @@ import pytest
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import bodies, method, publish
 from warrenmq.core.block import Span
-from warrenmq.core.store import pages, reader
+from warrenmq.core.queue.rules import Rules
+from warrenmq.core.store import codec, pages, reader
 
 KIB = 1024
 
@@ -110,9 +111,60 @@ def test_many_queues_are_read_with_few_jobs(
     assert len(decoded) < (8 if together else 301)
 
 
-def count(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[object]:
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_record_of_many_queues_is_decoded_once(
+    life: Life, monkeypatch: pytest.MonkeyPatch, is_clean: bool
+) -> None:
+    """Its shares not at all, unless they tell who was read when a process was killed."""
+    names = [f"q{number}" for number in range(50)]
+    for name in names:
+        life.declare(name)
+    data = [publish(1, name.encode(), PERSISTENT, routing_key=name) for name in names]
+    life.client.feed(b"".join(data))
+    life.write()
+    life.restart() if is_clean else life.crash()
+    read, listed = (
+        count(monkeypatch, reader, "read_record"),
+        count(monkeypatch, codec, "read_shares"),
+    )
+    assert [life.bodies(name) for name in names] == [[name.encode()] for name in names]
+    places = {(arguments[0], arguments[3]) for arguments in read}
+    assert len(read) == len(places) < 8
+    assert len(listed) == (0 if is_clean else 1)
+
+
+def test_what_is_asked_for_is_read_before_what_has_a_ttl(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"ttl{number}" for number in range(20)]
+    for name in names:
+        life.declare(name)
+        fill(life, 1, name)
+    fill(life, 1)
+    life.restart()
+    jobs: list[list[int]] = []
+    read = life.store._pages._read_thaws
+
+    def noted(thaws: Sequence[pages._Thaw]) -> list[pages._Thawed]:
+        jobs.append([thaw.part.queue_id for thaw in thaws])
+        return read(thaws)
+
+    monkeypatch.setattr(life.store._pages, "_read_thaws", noted)
+    for name in names:
+        life.queue(name).apply(Rules(message_ttl_ms=60_000))
+    for name in ("q", names[9]):
+        life.queue(name).get(lambda: None)
+    life.turns()
+    first, last = life.queue(names[0]).id, life.queue(names[9]).id
+    assert [number for job in jobs for number in job][:3] == [first, life.queue("q").id, last]
+    assert sorted(number for job in jobs for number in job) == sorted(
+        life.queue(name).id for name in ("q", *names)
+    )
+
+
+def count(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[tuple[object, ...]]:
     """Notes each call of the owner's function."""
-    calls: list[object] = []
+    calls: list[tuple[object, ...]] = []
     plain = getattr(owner, name)
 
     def counted(*arguments: object) -> object:
