@@ -95,12 +95,12 @@ class DelayQueue(Queue):
             self._broker.dead_letter(self, self._backlog.empty(span), RELEASED)
         return True
 
-    def purge(self) -> int:
+    def purge(self, done: Callable[[], None] = lambda: None) -> int:
         self._due.clear()
         self._unseen.clear()
         if self._appointment is not None:
             self._appointment.cancel()
-        return super().purge()
+        return super().purge(done)
 
     def page_out(
         self, head_bytes: int, *, transient: bool, enough: Callable[[], bool] = lambda: False

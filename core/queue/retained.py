@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from .registry import register_inner
@@ -88,10 +89,10 @@ class RetainedQueue(StreamQueue):
             replay.step(share)
         return any(replay.has_more for replay in self.replays)
 
-    def purge(self) -> int:
+    def purge(self, done: Callable[[], None] = lambda: None) -> int:
         while self.replays:
             self.replays[0].end(in_force=False)
-        return super().purge()
+        return super().purge(done)
 
     def apply(self, rules: Rules | None) -> None:
         """No policy is meant for it."""

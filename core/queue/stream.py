@@ -201,7 +201,7 @@ class StreamQueue(Queue):
     def reject(self, span: Span) -> None:
         self.unacked_count -= span.high - span.low
 
-    def purge(self) -> int:
+    def purge(self, done: Callable[[], None] = lambda: None) -> int:
         """At its end; a client is refused (`check_purge`)."""
         purged = self.ready_count
         self.log.clear()
@@ -209,6 +209,7 @@ class StreamQueue(Queue):
         if self.deleted:
             self._broker.always_kept -= 1
             self._retention.end()
+        done()
         return purged
 
     # -- retention
