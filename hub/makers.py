@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from .guard import domains
 from .guard.guard import Guard
 from .sender.port import Sender
 from .settings import HubSettings
@@ -26,6 +27,7 @@ def _make_sender(settings: HubSettings, guard: Guard) -> Sender:
 
 
 async def make_verifier(settings: HubSettings, guard: Guard) -> Verifier:
+    await domains.load()
     return await asyncio.to_thread(_make_verifier, settings, guard)
 
 
@@ -36,6 +38,7 @@ def _make_verifier(settings: HubSettings, guard: Guard) -> Verifier:
 
 
 async def make_fetcher(settings: HubSettings, guard: Guard) -> Fetcher:
+    await domains.load()
     return await asyncio.to_thread(_make_fetcher, settings, guard)
 
 

@@ -59,6 +59,8 @@ class SubscribeRequest:
     """The other `hub.*` parameters; `options.PARAMETERS` are read, all else is ignored."""
     is_administrator: bool = False
     """Whether it may change subscriptions of others."""
+    client: str = ""
+    """The network of who came without credentials, a stranger; empty for a user."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,13 @@ class HubSettings:
     """How long the secret before the last one signs too (Standard Webhooks, rotation)."""
     max_pending_verifications: int = 10_000
     """Accepted and not yet asked, some kB each."""
-    max_pending_per_host: int = 1_000
-    """Of them for callbacks on one host: enough for a reader's whole list of feeds."""
+    max_pending_of_strangers: int = 8_000
+    """Of them for requests without credentials."""
+    max_pending_per_domain: int = 1_000
+    """Of them for callbacks below one registered domain: enough for a reader's whole list of
+    feeds."""
+    max_pending_per_client: int = 1_000
+    """Of them for one client without credentials."""
     token_lifetime_s: int = 300
 
     dns_servers: tuple[str, ...] = ()
@@ -63,8 +68,8 @@ class HubSettings:
     fetch_max_bytes: int = 10 * 1024 * 1024
     """Of a topic's content, as it comes and decoded."""
     fetch_concurrency: int = 20
-    fetch_per_host: int = 2
-    """Of these for one host, which may serve thousands of topics."""
+    fetch_per_domain: int = 2
+    """Of these for one registered domain, which may serve thousands of topics."""
     fetch_gap_s: float = 3.0
     """At least so long between two fetches of a topic: pings meanwhile are one."""
     workers: Limits = field(default_factory=Limits)

@@ -12,9 +12,12 @@ from dataclasses import replace
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from ...core.auth import ADMINISTRATOR, User, network
 from ...hub.errors import BadRequest
+from ...hub.guard.addresses import parse_address
+from ...hub.guard.domains import network_of
 from ...hub.requests import Mode, SubscribeRequest
 from ...hub.subscriptions.options import PARAMETERS
 from ...hub.subscriptions.websub import Topic, key_of, read_topic
@@ -38,6 +41,8 @@ STRANGER_MAX_BYTES = 16 * 1024 * 1024
 """Of unfinished forms, for one address."""
 PARSED_AT_ONCE_BYTES = 32 * 1024
 """Percent signs take 0.15 us each: in a thread the others have their turns meanwhile."""
+UNKNOWN = "unknown"
+"""A client without an address."""
 METHODS = "GET, HEAD, POST"
 _KNOWN = HUB_NAMES | {*URL_FIELDS, "hub.verify"}
 """`hub.verify` is of PubSubHubbub 0.3, and has no effect here."""
@@ -139,6 +144,7 @@ async def _subscribe(context: Context, request: Request, form: Form, mode: Mode)
         secret=given.get("hub.secret"),
         topic_url=topic.url,
         given={name: given[name] for name in PARAMETERS if name in given},
+        client="" if known is not None else client_of(request.scope),
         # Nobody becomes that by coming without credentials.
         is_administrator=known is not None and ADMINISTRATOR in known.tags,
     )
@@ -164,6 +170,14 @@ async def _permitted(
         wish = replace(wish, topic=await key_of(context.engine, topic))
         await require_source(context, user, wish)
     return wish
+
+
+def client_of(scope: Scope) -> str:
+    """The network that a stranger asks from."""
+    try:
+        return network_of(parse_address(peer_of(scope)))
+    except ValueError:
+        return UNKNOWN
 
 
 async def _user(context: Context, request: Request) -> User | None:

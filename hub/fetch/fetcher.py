@@ -11,13 +11,14 @@ from urllib.parse import urldefrag, urljoin
 
 from ..errors import CallbackRefused, NotResolved
 from ..guard.dialler import Dialler
+from ..guard.domains import owner_of
 from ..guard.guard import Guard
 from ..guard.lookups import Purpose
 from ..sender.client import HttpClient
 from ..sender.connection import Limits, Response
 from ..sender.port import SendError
 from ..settings import HubSettings
-from ..verification.verify import Turns, origin
+from ..turns import Turns
 from .decoding import ACCEPTED, DecodingFailed, decode
 from .page import FetchFailed, Page, page_of
 
@@ -26,13 +27,13 @@ _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 
 
 class Fetcher:
-    """So many fetches at once, and fewer of them from each host; others wait for their turn."""
+    """So many fetches at once, fewer of them from each registered domain; others wait."""
 
     def __init__(self, settings: HubSettings, guard: Guard) -> None:
         self._settings = settings
         self._guard = guard
         self._client = client_for_pages(settings, guard)
-        self._turns = Turns(settings.fetch_concurrency, settings.fetch_per_host)
+        self._turns = Turns(settings.fetch_concurrency, settings.fetch_per_domain)
 
     async def get(self, url: str, headers: Mapping[str, str]) -> Page:
         """What is there after at most five redirects, each vetted as the URL itself.
@@ -40,7 +41,7 @@ class Fetcher:
         Raises `FetchFailed`.
         """
         try:
-            async with self._turns.take(origin(self._guard.check(url))):
+            async with self._turns.take([owner_of(self._guard.check(url).host)]):
                 return await self._in_time(url, headers)
         except CallbackRefused as error:
             raise FetchFailed(f"it {error.reason}") from error

@@ -17,6 +17,7 @@ from ..requests import Mode, Resource, SubscribeRequest
 from ..rights import Rights, refusal
 from ..settings import HubSettings
 from ..topics.topics import Topics
+from ..turns import Asker
 from .attach import Attacher
 from .book import Book
 from .denial import Denials
@@ -108,7 +109,7 @@ class Agreements:
     ) -> None:
         asked_at = self._clock.wall_s()
         if sink is None:
-            asked_at = await self._verify("subscribe", intent)
+            asked_at = await self._verify("subscribe", request, intent)
         self.require_owner(request)  # somebody may have been faster, and rights may be gone
         wanted = self.made_of(request, intent, sink, asked_at)
         reason = refusal(self._rights, wanted)
@@ -132,7 +133,7 @@ class Agreements:
         if live is None:
             raise not_subscribed(request.source, intent.callback)
         if sink is None:
-            await self._verify("unsubscribe", intent)
+            await self._verify("unsubscribe", request, intent)
         self.require_owner(request)
         await self._book.end(live)
 
@@ -145,10 +146,11 @@ class Agreements:
             reason = "this subscription is another user's; its owner or an administrator changes it"
             raise NotOwner(reason, field="hub.callback", value=request.callback)
 
-    async def _verify(self, mode: Mode, intent: Intent) -> float:
+    async def _verify(self, mode: Mode, request: SubscribeRequest, intent: Intent) -> float:
         """When the callback was asked that has agreed."""
         verifier = await self._verifier()
-        ago_s = await verifier.verify(mode, intent, is_patient=not intent.is_sync)
+        asker = Asker(request.client or f"user {request.user}", bool(request.client))
+        ago_s = await verifier.verify(mode, intent, asker=asker, is_patient=not intent.is_sync)
         return self._clock.wall_s() - ago_s
 
     def made_of(

@@ -14,11 +14,12 @@ from urllib.parse import urlencode, urljoin
 from ..errors import CallbackRefused, NotResolved
 from ..fetch.fetcher import Fetcher, client_for_pages
 from ..fetch.page import FetchFailed, Page, page_of
-from ..guard.guard import Guard, read_callback
+from ..guard.domains import owner_of
+from ..guard.guard import Endpoint, Guard, read_callback
 from ..links.remote import find_links
 from ..sender.port import SendError
 from ..settings import HubSettings
-from ..verification.verify import Turns, origin
+from ..turns import Turns
 from ..workers.pool import Workers, WorkFailed
 from .place import Place, UpstreamFailed
 from .upstream import Line, Upstream, Wish
@@ -40,7 +41,7 @@ class HubClient:
         self._guard = guard
         self._fetcher = Fetcher(settings, guard)
         self._client = client_for_pages(settings, guard)
-        self._turns = Turns(settings.fetch_concurrency, settings.fetch_per_host)
+        self._turns = Turns(settings.fetch_concurrency, settings.fetch_per_domain)
 
     async def find_hub(self, wish: Wish, authorization: str | None) -> Place:
         """Discovery (WebSub 4): Link fields before the document, https before http.
@@ -98,7 +99,7 @@ class HubClient:
         return headers
 
     async def _post(self, url: str, headers: dict[str, str], form: bytes) -> None:
-        async with self._turns.take(origin(self._guard.check(url))):
+        async with self._turns.take([owner_of(self._guard.check(url).host)]):
             await self._follow(url, headers, form)
 
     async def _follow(self, url: str, headers: dict[str, str], form: bytes) -> None:
@@ -154,7 +155,12 @@ class HubClient:
 
 def _is_same(url: str, other: str) -> bool:
     """Whether two URLs have one origin."""
-    return origin(read_callback(url)) == origin(read_callback(other))
+    return _origin(read_callback(url)) == _origin(read_callback(other))
+
+
+def _origin(endpoint: Endpoint) -> tuple[str, str, int]:
+    """RFC 6454 4."""
+    return endpoint.scheme, endpoint.host, endpoint.port
 
 
 def _target(url: str, location: str) -> str:

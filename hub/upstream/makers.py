@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from ..guard import domains
 from ..guard.guard import Guard
 from ..settings import HubSettings
 from ..workers.pool import Workers
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 
 async def make_client(settings: HubSettings, guard: Guard, workers: Workers) -> HubClient:
+    await domains.load()
     return await asyncio.to_thread(_make_client, settings, guard, workers)
 
 

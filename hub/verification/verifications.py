@@ -1,8 +1,8 @@
 """Requests that are answered with 202 and verified afterwards: none of them is forgotten.
 
 Each is stored before the answer and deleted when its verification is over, so that a crash in
-between asks again. They are bounded, in all and for each host, for whoever asks need not be the
-one who is asked.
+between asks again. They are bounded: in all, for each domain, for strangers and for
+each of them, as whoever asks need not be the one who is asked.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from ...core.clock import Clock
 from ...core.errors import WarrenError
 from ..errors import NotResolved, StorageFailed, TooManyPending
+from ..guard import domains
+from ..guard.domains import owner_of
+from ..guard.guard import read_callback
 from ..lazy import Lazy
 from ..requests import Mode, SubscribeRequest
 from ..settings import HubSettings
@@ -58,7 +60,10 @@ class Verifications:
         self._rows = Lazy(self._open)
         self._writer = VerificationWriter(self._rows.get, tasks)
         self._count = 0
-        self._hosts: Counter[str] = Counter()
+        self._domains: Counter[str] = Counter()
+        self._clients: Counter[str] = Counter()
+        """Strangers alone."""
+        self._of_strangers = 0
         self._identities: Counter[str] = Counter()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -76,7 +81,8 @@ class Verifications:
 
     async def accept(self, mode: Mode, request: SubscribeRequest) -> None:
         """Durable when it returns. Raises `TooManyPending` and `StorageFailed`."""
-        self._require_room(_host(request))
+        await self._rows.get()
+        self._require_room(request)
         self._enter(request)
         try:
             pending = await self._store(mode, request)
@@ -86,7 +92,6 @@ class Verifications:
         self._begin(pending)
 
     async def _store(self, mode: Mode, request: SubscribeRequest) -> Pending:
-        await self._rows.get()
         from .rows import Pending
 
         pending = Pending(uuid.uuid4().hex, mode, request, self._clock.wall_s())
@@ -97,27 +102,33 @@ class Verifications:
         database = await self._storage.database()
         # In a thread, for the broker must not stand still while it is imported.
         await asyncio.to_thread(importlib.import_module, AEAD)
+        await domains.load()
         from .rows import VerificationRows
 
         return VerificationRows(database, self._storage.sealer)
 
-    def _require_room(self, host: str) -> None:
-        reason = "too many verifications are waiting; try again later"
-        if self._hosts[host] >= self._settings.max_pending_per_host:
-            limit = f"{self._settings.max_pending_per_host} for one host"
-            raise TooManyPending(reason, field="hub.callback", value=host, limit=limit)
-        if self._count >= self._settings.max_pending_verifications:
-            limit = f"{self._settings.max_pending_verifications} in all"
-            raise TooManyPending(reason, field="hub.callback", limit=limit)
+    def _require_room(self, request: SubscribeRequest) -> None:
+        settings, domain, client = self._settings, _domain(request), request.client
+        _require(self._domains[domain], settings.max_pending_per_domain, "for one domain", domain)
+        _require(self._count, settings.max_pending_verifications, "in all")
+        if client:
+            _require(self._clients[client], settings.max_pending_per_client, "for one client")
+            _require(self._of_strangers, settings.max_pending_of_strangers, "without credentials")
 
     def _enter(self, request: SubscribeRequest) -> None:
         self._count += 1
-        self._hosts[_host(request)] += 1
+        self._domains[_domain(request)] += 1
+        if request.client:
+            self._clients[request.client] += 1
+            self._of_strangers += 1
         self._identities[identity_of_request(request)] += 1
 
     def _leave(self, request: SubscribeRequest) -> None:
         self._count -= 1
-        _take(self._hosts, _host(request))
+        _take(self._domains, _domain(request))
+        if request.client:
+            _take(self._clients, request.client)
+            self._of_strangers -= 1
         _take(self._identities, identity_of_request(request))
 
     def _begin(self, pending: Pending) -> None:
@@ -159,8 +170,15 @@ class Verifications:
             log.log(level, "the %s of topic '%s' failed: %s", pending.mode, topic, error)
 
 
-def _host(request: SubscribeRequest) -> str:
-    return urlsplit(request.callback or "").hostname or ""
+def _domain(request: SubscribeRequest) -> str:
+    return owner_of(read_callback(request.callback or "").host)
+
+
+def _require(count: int, limit: int, what: str, value: str | None = None) -> None:
+    """Raises `TooManyPending`."""
+    if count >= limit:
+        reason = "too many verifications are waiting; try again later"
+        raise TooManyPending(reason, field="hub.callback", value=value, limit=f"{limit} {what}")
 
 
 def _take(counter: Counter[str], name: str) -> None:

@@ -7,14 +7,12 @@ is kept.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import secrets
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from weakref import WeakValueDictionary
 
 from ..errors import VerificationFailed
 from ..guard.dialler import Dialler
+from ..guard.domains import network_of, owner_of
 from ..guard.guard import Endpoint, Guard
 from ..guard.lookups import Purpose
 from ..sender.client import HttpClient
@@ -22,9 +20,15 @@ from ..sender.connection import Limits
 from ..sender.port import SendError, TimedOut
 from ..settings import HubSettings
 from ..subscriptions.intent import Intent, append_query
+from ..turns import HUB, Asker, Turns
 
 CHALLENGE_BYTES = 32
-TURNS_PER_ORIGIN = 10  # of all turns, so that no target can hold all of them
+TURNS_PER_TARGET = 10
+"""Of all turns, for one registered domain and for one address: no target can hold all of them."""
+KEPT_SHARE = 5
+"""Strangers leave a fifth of the turns to users."""
+LOOKUPS_PER_TURN = 4
+"""A name that is looked up needs no turn yet: most of them don't take long."""
 _FIELD = "hub.callback"
 
 
@@ -42,14 +46,18 @@ class Verifier:
     def __init__(self, settings: HubSettings, guard: Guard) -> None:
         self._settings = settings
         self._guard = guard
-        self.turns = Turns(settings.verify_concurrency, TURNS_PER_ORIGIN)
+        total = settings.verify_concurrency
+        self.turns = _turns(total)
         # Apart, so that those who wait for an answer don't stand behind those who don't.
-        self.patient_turns = Turns(settings.verify_concurrency, TURNS_PER_ORIGIN)
+        self.patient_turns = _turns(total)
+        self._lookups = _turns(total * LOOKUPS_PER_TURN)
         dialler = Dialler(guard, settings.connect_timeout_s, Purpose.VERIFY)
         limits = Limits(settings.max_response_bytes, keeps_body=True)
         self._client = HttpClient(guard, dialler, limits)
 
-    async def verify(self, mode: str, intent: Intent, *, is_patient: bool = False) -> float:
+    async def verify(
+        self, mode: str, intent: Intent, *, asker: Asker = HUB, is_patient: bool = False
+    ) -> float:
         """How many seconds ago the callback was asked which has echoed the challenge with a 2xx.
 
         Raises `VerificationFailed` for any other answer, and `CallbackRefused` when its name
@@ -58,7 +66,7 @@ class Verifier:
         """
         challenge = secrets.token_urlsafe(CHALLENGE_BYTES)
         url = question(mode, intent, challenge)
-        answer = await self._ask(intent.callback, url, intent.basic_auth, is_patient)
+        answer = await self._ask(intent.callback, url, intent.basic_auth, asker, is_patient)
         if not 200 <= answer.status < 300:
             raise _failed(intent.callback, f"the callback answered {answer.status}")
         if answer.broken:
@@ -72,13 +80,13 @@ class Verifier:
 
         Raises as `verify`; waits for its turn as long as it takes.
         """
-        return (await self._ask(callback, url, basic_auth, is_patient=True)).status
+        return (await self._ask(callback, url, basic_auth, HUB, is_patient=True)).status
 
     async def close(self) -> None:
         self._client.close()
 
     async def _ask(
-        self, callback: str, url: str, basic_auth: str | None = None, is_patient: bool = False
+        self, callback: str, url: str, basic_auth: str | None, asker: Asker, is_patient: bool
     ) -> _Answer:
         endpoint = self._guard.check(callback)
         turns = self.patient_turns if is_patient else self.turns
@@ -86,7 +94,7 @@ class Verifier:
         late = "too many verifications at once; it did not get its turn in time"
         try:
             async with asyncio.timeout(None if is_patient else limit_s) as bound:
-                async with turns.take(origin(endpoint)):
+                async with turns.take(await self._targets(endpoint, asker), asker):
                     late = "the callback did not answer in time"
                     if is_patient:
                         bound.reschedule(loop.time() + limit_s)
@@ -96,6 +104,15 @@ class Verifier:
         except SendError as error:
             raise _failed(callback, f"the callback can't be asked: {error}") from error
 
+    async def _targets(self, endpoint: Endpoint, asker: Asker) -> list[str]:
+        """Whose turns a question takes: those of its domain, and of each of its addresses."""
+        owner = owner_of(endpoint.host)
+        if endpoint.literal is not None:
+            return [owner]
+        async with self._lookups.take([owner], asker):
+            found = await self._guard.resolve(endpoint.host, endpoint.port, Purpose.VERIFY)
+        return list(dict.fromkeys([owner, *map(network_of, found)]))
+
     async def _get(self, url: str, basic_auth: str | None) -> _Answer:
         headers = {} if basic_auth is None else {"Authorization": f"Basic {basic_auth}"}
         loop = asyncio.get_running_loop()
@@ -104,26 +121,8 @@ class Verifier:
         return _Answer(got.status, got.body, got.broken, loop.time() - asked_at)
 
 
-class Turns:
-    """Turns to ask: so many at once, and fewer of them for each origin."""
-
-    def __init__(self, total: int, per_origin: int) -> None:
-        self._total = asyncio.Semaphore(total)
-        self._per_origin = per_origin
-        # Each is kept by those who wait for it or hold it.
-        self._origins: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-
-    @contextlib.asynccontextmanager
-    async def take(self, origin: str) -> AsyncIterator[None]:
-        """A turn, when there is one; who waits for those of its origin holds none of the rest."""
-        own = self._origins.setdefault(origin, asyncio.Semaphore(self._per_origin))
-        async with own, self._total:
-            yield
-
-
-def origin(endpoint: Endpoint) -> str:
-    """What has turns of its own (RFC 6454 4)."""
-    return f"{endpoint.scheme}://{endpoint.host}:{endpoint.port}"
+def _turns(total: int) -> Turns:
+    return Turns(total, TURNS_PER_TARGET, total // KEPT_SHARE)
 
 
 def question(mode: str, intent: Intent, challenge: str) -> str:

@@ -255,7 +255,7 @@ class TestRefusals:
 
     async def test_too_many(self, world: World, tmp_path: Path, callback: Callback) -> None:
         callback.refusal = Answer(hang=True)
-        few = {"max_pending_per_host": 1, "hub_user": "guest", "verify_timeout_s": 1.0}
+        few = {"max_pending_per_domain": 1, "hub_user": "guest", "verify_timeout_s": 1.0}
         async with open_front(world, tmp_path, **few) as front:
             asked = {"topic": NEWS_URL, "callback": callback.url}
             assert (await front.post("subscribe", **asked)).status_code == 202

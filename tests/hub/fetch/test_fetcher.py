@@ -164,7 +164,7 @@ async def test_cookies_and_proxies_are_left_alone(
 
 
 async def test_a_host_that_hangs_leaves_turns_to_the_others(callback: Callback) -> None:
-    async with fetching(fetch_concurrency=3, fetch_per_host=2) as fetcher:
+    async with fetching(fetch_concurrency=3, fetch_per_domain=2) as fetcher:
         callback.default = Answer(hang=True)
         hanging = callback.url.replace("127.0.0.1", "localhost")
         asked = [asyncio.create_task(fetcher.get(hanging, {})) for _ in range(5)]

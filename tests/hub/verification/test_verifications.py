@@ -33,13 +33,18 @@ class Desk:
         self.gate = asyncio.Event()
         self.done: list[tuple[Mode, str]] = []
         self.errors: list[WarrenError] = []
-        settings = HubSettings(max_pending_verifications=3, max_pending_per_host=2)
+        settings = HubSettings(
+            max_pending_verifications=4,
+            max_pending_of_strangers=3,
+            max_pending_per_domain=2,
+            max_pending_per_client=2,
+        )
         self.verifications = Verifications(
             self.storage, settings, SystemClock(), self.tasks, self._carry_out
         )
 
-    async def accept(self, callback: str, mode: Mode = "subscribe") -> None:
-        await self.verifications.accept(mode, request(NEWS, callback))
+    async def accept(self, callback: str, mode: Mode = "subscribe", client: str = "") -> None:
+        await self.verifications.accept(mode, request(NEWS, callback, client=client))
 
     async def pending(self) -> list[Pending]:
         return await VerificationRows(await self.storage.database(), self.storage.sealer).all()
@@ -104,22 +109,27 @@ async def test_requests_about_one_subscription_keep_their_order(desk: Desk) -> N
     assert [mode for mode, _ in desk.done] == modes
 
 
-async def test_they_are_bounded_for_each_host_and_in_all(desk: Desk) -> None:
-    await desk.accept("http://a.b/1")
-    await desk.accept("http://a.b:81/2")
-    with pytest.raises(TooManyPending) as caught:
-        await desk.accept("http://A.b/3")
-    assert (caught.value.value, caught.value.limit) == ("a.b", "2 for one host")
-    await desk.accept("http://c.d/")
-    with pytest.raises(TooManyPending, match="too many") as caught:
-        await desk.accept("http://e.f/")
-    assert caught.value.limit == "3 in all" and caught.value.retry_after_s
-    assert len(await desk.pending()) == 3
+async def test_they_are_bounded_for_each_domain_and_client_and_in_all(desk: Desk) -> None:
+    async def refused(callback: str, client: str = "") -> str | None:
+        with pytest.raises(TooManyPending, match="too many") as caught:
+            await desk.accept(callback, client=client)
+        assert caught.value.retry_after_s
+        return caught.value.limit
+
+    await desk.accept("http://www.a.example/", client="192.0.2.1")
+    await desk.accept("http://ftp.A.example:81/", client="192.0.2.2")
+    assert await refused("http://new.a.example/") == "2 for one domain"
+    await desk.accept("http://c.example/", client="192.0.2.1")
+    assert await refused("http://d.example/", "192.0.2.1") == "2 for one client"
+    assert await refused("http://d.example/", "192.0.2.3") == "3 without credentials"
+    await desk.accept("http://d.example/")
+    assert await refused("http://e.example/") == "4 in all"
+    assert len(await desk.pending()) == 4
     desk.gate.set()
     await desk.settle()
-    await until(lambda: not desk.verifications.concern(request(NEWS, "http://c.d/")), "room")
+    await until(lambda: not desk.verifications.concern(request(NEWS, "http://d.example/")), "room")
     for number in range(2):
-        await desk.accept(f"http://a.b/{number}")
+        await desk.accept(f"http://a.example/{number}", client="192.0.2.1")
     await desk.settle()
 
 

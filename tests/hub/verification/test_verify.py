@@ -12,13 +12,15 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from tests.hub.support import until
+from tests.support.dns import Name, dns
 from tests.support.http import Answer, Callback
 from warrenmq.hub.errors import CallbackRefused, VerificationFailed
+from warrenmq.hub.guard import domains
 from warrenmq.hub.guard.guard import Guard
 from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.subscriptions.intent import Intent
 from warrenmq.hub.subscriptions.options import DEFAULTS
-from warrenmq.hub.verification.verify import TURNS_PER_ORIGIN, Verifier, question
+from warrenmq.hub.verification.verify import TURNS_PER_TARGET, Verifier, question
 
 
 def intent(callback: str, **given: Any) -> Intent:
@@ -30,11 +32,14 @@ def intent(callback: str, **given: Any) -> Intent:
 @contextlib.asynccontextmanager
 async def verifying(**given: Any) -> AsyncIterator[Verifier]:
     settings = HubSettings(**{"allow_loopback": True, **given})
-    verifier = Verifier(settings, Guard(settings))
+    await domains.load()
+    guard = Guard(settings)
+    verifier = Verifier(settings, guard)
     try:
         yield verifier
     finally:
         await verifier.close()
+        await guard.close()
 
 
 def test_the_question_has_what_websub_asks_for() -> None:
@@ -92,7 +97,7 @@ async def test_the_lease_counts_from_the_question(callback: Callback) -> None:
     """The wait for a turn is no part of what is given."""
     loop = asyncio.get_running_loop()
     async with verifying(verify_concurrency=1) as verifier, AsyncExitStack() as held:
-        await held.enter_async_context(verifier.turns.take("http://elsewhere:80"))
+        await held.enter_async_context(verifier.turns.take(["elsewhere"]))
         began = loop.time()
         task = asyncio.create_task(verifier.verify("subscribe", intent(callback.url)))
         await asyncio.sleep(0.3)
@@ -104,7 +109,7 @@ async def test_the_lease_counts_from_the_question(callback: Callback) -> None:
 async def test_who_is_patient_waits_for_a_turn_and_holds_up_nobody(callback: Callback) -> None:
     few = verifying(verify_concurrency=1, verify_timeout_s=1.0)
     async with few as verifier, AsyncExitStack() as held:
-        await held.enter_async_context(verifier.patient_turns.take("http://elsewhere:80"))
+        await held.enter_async_context(verifier.patient_turns.take(["elsewhere"]))
         patient = verifier.verify("subscribe", intent(callback.url), is_patient=True)
         task = asyncio.create_task(patient)
         with pytest.raises(TimeoutError):
@@ -219,33 +224,40 @@ async def test_turns_are_given_back(callback: Callback) -> None:
         asked = (verifier.verify("subscribe", intent(callback.url)) for _ in range(4))
         results = await asyncio.gather(*asked, return_exceptions=True)
         assert all(isinstance(one, VerificationFailed) for one in results)
-        async with verifier.turns.take("one"), verifier.turns.take("another"):
+        async with verifier.turns.take(["one"]), verifier.turns.take(["another"]):
             pass
 
 
-async def test_a_target_that_hangs_leaves_turns_to_the_others(callback: Callback) -> None:
-    """With real connections, for these must not run out either."""
-    async with verifying(verify_concurrency=TURNS_PER_ORIGIN + 1) as verifier:
-        hanging = callback.url.replace("127.0.0.1", "localhost")
-        callback.refusal = Answer(hang=True)
-        asked = [
-            asyncio.create_task(verifier.verify("subscribe", intent(hanging)))
-            for _ in range(TURNS_PER_ORIGIN + 5)
-        ]
-        await until(lambda: len(callback.requests) == TURNS_PER_ORIGIN, "question")
-        callback.refusal = None
-        await verifier.verify("subscribe", intent(callback.url))
-        assert not any(one.done() for one in asked)
-        for one in asked:
-            one.cancel()
-        await asyncio.wait(asked)
-    assert len(callback.requests) == TURNS_PER_ORIGIN + 1
+class Elsewhere(Callback):
+    host = "127.0.0.2"
+
+
+async def test_targets_that_hang_leave_turns_to_the_others(callback: Callback) -> None:
+    """With real connections, for these must not run out either. A thousand names of one domain,
+    or of one address, are one target."""
+    by_domain = Name(["127.0.0.2"])
+    names = {"*.tarpit.example": by_domain, "a.example": by_domain, "b.example": by_domain}
+    with dns(names) as zone, Elsewhere() as tarpit:
+        few = TURNS_PER_TARGET + 2
+        async with verifying(verify_concurrency=few, dns_servers=(zone.server,)) as verifier:
+            tarpit.refusal = Answer(hang=True)
+            hosts = [f"{number}.tarpit.example" for number in range(20)]
+            hosts += ["a.example", "b.example"] * 5
+            urls = [tarpit.url.replace(tarpit.host, host) for host in hosts]
+            asked = [asyncio.create_task(verifier.verify("subscribe", intent(url))) for url in urls]
+            await until(lambda: len(tarpit.requests) == TURNS_PER_TARGET, "question")
+            await verifier.verify("subscribe", intent(callback.url))
+            assert not any(one.done() for one in asked)
+            assert len(tarpit.requests) == TURNS_PER_TARGET
+            for one in asked:
+                one.cancel()
+            await asyncio.wait(asked)
 
 
 async def test_the_wait_for_a_turn_is_part_of_the_time(callback: Callback) -> None:
     few = verifying(verify_concurrency=1, verify_timeout_s=0.05)
     async with few as verifier, AsyncExitStack() as held:
-        await held.enter_async_context(verifier.turns.take("http://elsewhere:80"))
+        await held.enter_async_context(verifier.turns.take(["elsewhere"]))
         with pytest.raises(VerificationFailed, match="too many verifications") as caught:
             await verifier.verify("subscribe", intent(callback.url))
     assert caught.value.limit == "0.05 s"
