@@ -9,6 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from ..hub.upstream.upstream import CALLBACK_PATH
+from .clients import Clients
 from .context import Context
 from .error_pages import answer_problem
 from .left_over import troubles
@@ -55,10 +56,12 @@ class Application:
         publisher: Publisher,
         *,
         base_path: str = "",
+        clients: Clients | None = None,
         is_ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self._context = context
         self._publisher = publisher
+        self._clients = clients
         self._plain = plain_routes(is_ready, lambda: bool(troubles(context.broker)))
         prefixes = Prefixes(base_path)
 
@@ -74,6 +77,8 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise RuntimeError(f"no {scope['type']} is served here")
+        if self._clients is not None:
+            self._clients.reveal(scope)
         try:
             prefix, target = self._resolve(scope["raw_path"])
         except Exception as error:

@@ -14,12 +14,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from ..core.auth import GUEST, VERIFIED_FOR_S, User, Users
-from ..core.server.logins import GUEST_IS_FAR, Logins, TooManyFailures
+from ..core.server.logins import GUEST_IS_FAR, HungUp, Logins, TooManyFailures
 from ..core.server.waiting_room import TooManyAttempts
-from .nearness import counted_by, is_near, peer_of
+from .nearness import counted_by, is_gone, is_near, peer_of
 from .problems import busy, too_many_failures, unauthenticated
 
 logger = logging.getLogger(__name__)
@@ -60,33 +61,41 @@ class Authenticator:
     def remembered(self, authorization: bytes, scope: Scope) -> User | None:
         """The user that this header was verified for lately; one dictionary hit.
 
-        While anybody's failures are counted nobody is known by heart, or whoever guesses could
-        go on here when the throttle has shut him out.
+        The throttle has no say: who was right may go on whatever others try. But where too many
+        have been wrong, nobody is remembered, or this would tell them when they are right.
         """
-        if self._throttle.counts:
+        answer = self._answers.get((authorization, peer_of(scope)))
+        if answer is None or answer.version != answer.user.version:
             return None
-        return self._holding(authorization, scope)
+        if self._throttle.counts and not self._may_recall(answer.user.name, scope):
+            return None
+        if answer.user.name == GUEST and not self._near(scope):
+            return None
+        return answer.user if self._clock() < answer.expires else None
 
     async def user(self, authorization: bytes | None, scope: Scope) -> User:
         """Who the header names with the right password.
 
         Raises `Problem` 401 for any other header, 429 without looking at the password after five
         wrong ones within a minute for the same user from the same address, if that is not trusted
-        (see `Throttle`), 503 if too many wait for theirs to be looked at.
+        (see `Throttle`), 503 if too many wait for theirs to be looked at, and `ClientDisconnect` if
+        the client hangs up before it is its turn.
         """
         if authorization is None:
             raise unauthenticated(_NO_CREDENTIALS)
         name, password = credentials(authorization)
+        user = self.remembered(authorization, scope)
+        if user is not None:
+            return user
         near = self._near(scope)
         address = counted_by(scope, near)
         wait_s = self._throttle.wait_s(name, address)
-        if wait_s and not self._throttle.trusts(name, address):
-            raise too_many_failures(wait_s)
-        user = None if wait_s else self._holding(authorization, scope)
-        if user is not None:
-            return user
+        if wait_s:
+            self._throttle.not_recalled(name, address, self._users.digest(name, password))
+            if not self._throttle.trusts(name, address):
+                raise too_many_failures(wait_s)
         version = self._users.version
-        user = await self._checked(name, password, address, near)
+        user = await self._checked(name, password, scope, address, near)
         if user is None:
             reason = GUEST_IS_FAR if name == GUEST and not near else ""
             logger.warning(
@@ -98,17 +107,18 @@ class Authenticator:
             self._remember((authorization, peer_of(scope)), user)
         return user
 
-    def _holding(self, authorization: bytes, scope: Scope) -> User | None:
-        answer = self._answers.get((authorization, peer_of(scope)))
-        if answer is None or answer.version != answer.user.version:
-            return None
-        if answer.user.name == GUEST and not self._near(scope):
-            return None
-        return answer.user if self._clock() < answer.expires else None
+    def _may_recall(self, name: str, scope: Scope) -> bool:
+        return self._throttle.may_recall(name, counted_by(scope, self._near(scope)))
 
-    async def _checked(self, name: str, password: str, address: str, near: bool) -> User | None:
+    async def _checked(
+        self, name: str, password: str, scope: Scope, address: str, near: bool
+    ) -> User | None:
         try:
-            return await self.logins.user(name, password, address=address, loopback=near)
+            return await self.logins.user(
+                name, password, address=address, loopback=near, is_gone=lambda: is_gone(scope)
+            )
+        except HungUp as error:
+            raise ClientDisconnect from error
         except TooManyFailures as error:
             raise too_many_failures(error.wait_s) from error
         except TooManyAttempts as error:

@@ -48,6 +48,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tls_verify_clients: Literal["none", "optional", "required"] = "optional"
     tls_login_from: Literal["common_name", "distinguished_name"] = "common_name"
     proxy_protocol_from: str = ""
+    http_proxies: str = ""
     websocket_origins: str = ""
     dev: bool = False
     default_user: Annotated[str, Meta(min_length=1, max_length=255)] = "guest"
@@ -107,6 +108,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         self.segment_size()
         self.hosts()
         self.proxies()
+        self.proxies_of_http()
         self.networks_of_callbacks()
         self.ports_of_callbacks()
         self.name_servers()
@@ -130,6 +132,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def proxies(self) -> list[texts.Network]:
         return texts.networks(self.proxy_protocol_from)
+
+    def proxies_of_http(self) -> list[texts.Network]:
+        return texts.networks(self.http_proxies)
 
     def networks_of_callbacks(self) -> tuple[texts.Network, ...]:
         return tuple(texts.callback_networks(self.allow_networks))
@@ -164,6 +169,7 @@ DESCRIPTIONS = {
     "tls_verify_clients": "Certificates of AMQPS clients with tls_ca: none, optional or required.",
     "tls_login_from": "User of a client with certificate: its common_name or distinguished_name.",
     "proxy_protocol_from": "Networks of proxies that pass AMQP on, with a PROXY header each time.",
+    "http_proxies": "Networks of HTTP proxies whose Forwarded or X-Forwarded-For is believed.",
     "websocket_origins": "Origins of other web pages that may connect; `*` for all.",
     "dev": "Allow callbacks on loopback addresses, and any number of wrong logins from there.",
     "default_user": "Administrator of a new data directory; `guest` may log in from loopback only.",

@@ -27,6 +27,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from .body import too_large
 from .host_field import is_host
+from .nearness import CYCLE
 from .problems import MEDIA_TYPE, Problem
 from .websocket import Taken, Upgrades, is_offer
 
@@ -203,7 +204,7 @@ class HttpGuard(HttpToolsProtocol):
     def _upgrade(self, rest: bytes) -> None:
         assert self.upgrades is not None
         try:
-            taken = self.upgrades.take(self.headers)
+            taken = self.upgrades.take(self.headers, self.client[0] if self.client else "")
         except Problem as problem:
             self._prepare(problem)
             self._answer_refusal()
@@ -292,6 +293,7 @@ class HttpGuard(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._active = cycle
+        cycle.scope["extensions"] = {CYCLE: {"cycle": cycle}}
         super()._start_asgi_task(cycle, app)
 
     # Rules

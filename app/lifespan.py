@@ -26,6 +26,7 @@ from ..hub.service import Hub
 from ..hub.settings import HubSettings
 from .asgi import Application
 from .authentication import Authenticator
+from .clients import Clients
 from .config import Settings
 from .context import Context
 from .first_user import warn_of_unused
@@ -57,6 +58,7 @@ class Warren:
         self._directory = directory
         self._sockets = sockets
         self._certificates = certificates
+        self._clients = Clients(settings.proxies_of_http()) if settings.http_proxies else None
         self._ready = False
         self._stop_asked = asyncio.Event()
         self._failure: OSError | None = None
@@ -145,7 +147,10 @@ class Warren:
             max_body_bytes=settings.max_message_bytes,
             drain_s=settings.drain_s,
             upgrades=Upgrades(
-                listener, Origins(self._base_urls(), settings.websocket_origins), hosts
+                listener,
+                Origins(self._base_urls(), settings.websocket_origins),
+                hosts,
+                self._clients,
             ),
         )
         task = await self._serve_http(server)
@@ -215,7 +220,11 @@ class Warren:
             max_hops=settings.max_hops,
         )
         return Application(
-            context, publisher, base_path=settings.base_path, is_ready=lambda: self._ready
+            context,
+            publisher,
+            base_path=settings.base_path,
+            clients=self._clients,
+            is_ready=lambda: self._ready,
         )
 
     def _hub_settings(self) -> HubSettings:

@@ -24,23 +24,30 @@ RELAYING = frozenset(
     )
 )  # fmt: skip
 """What proxies add (RFC 7239; RFC 9110 7.6.3); who is behind one may be anybody."""
+CYCLE = "warren.cycle"
+"""The extension of a scope that knows whether the client is still there."""
 _TELLING = RELAYING | {b"host", b"origin"}
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 
 def peer_of(scope: Scope) -> str:
-    """The address of the peer itself; no field has a say."""
+    """The address of the peer, or of whom a listed proxy names (`Clients`)."""
     client = scope.get("client")
     return "" if client is None else str(client[0])
 
 
 def counted_by(scope: Scope, near: bool) -> str:
-    """By which address failed logins are counted: those of a proxy and of other people's pages
-    apart from those of the programs on the same machine, whom they must not lock out."""
+    """By which address failed logins are counted: what comes to this machine by a proxy on it, and
+    from other people's pages, apart from its own programs, whom that must not lock out."""
     peer = peer_of(scope)
-    elsewhere = is_relayed(scope["headers"]) or (is_loopback(peer) and not near)
-    return behind(peer) if elsewhere else peer
+    return behind(peer) if is_loopback(peer) and not near else peer
+
+
+def is_gone(scope: Scope) -> bool:
+    """Whether the client has hung up, as far as that can be seen."""
+    found = scope.get("extensions", {}).get(CYCLE)
+    return found is not None and bool(found["cycle"].disconnected)
 
 
 def is_relayed(headers: Headers) -> bool:

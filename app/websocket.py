@@ -16,7 +16,8 @@ from typing import NamedTuple
 from ..core.server.listener import Listener
 from ..core.server.websocket import WebSocket
 from ..core.wire.proxy import Relayed
-from .nearness import Hosts, is_relayed
+from .clients import Clients
+from .nearness import Hosts, is_loopback, is_relayed
 from .origins import Origins
 from .problems import Problem
 
@@ -39,13 +40,23 @@ class Taken(NamedTuple):
 class Upgrades:
     """Takes connections of the HTTP listener over for AMQP."""
 
-    def __init__(self, listener: Listener, origins: Origins, hosts: Hosts) -> None:
+    def __init__(
+        self,
+        listener: Listener,
+        origins: Origins,
+        hosts: Hosts,
+        clients: Clients | None = None,
+    ) -> None:
+        self._clients = clients
         self._listener = listener
         self._origins = origins
         self._hosts = hosts
 
-    def take(self, headers: Headers) -> Taken:
-        """Raises `Problem`: 400, 403 for a page of somebody else's, 426 for another version."""
+    def take(self, headers: Headers, peer: str) -> Taken:
+        """`peer` is the address of who sends them.
+
+        Raises `Problem`: 400, 403 for a page of somebody else's, 426 for another version.
+        """
         version = _only(headers, b"sec-websocket-version")
         if version != VERSION:
             raise Problem(
@@ -69,10 +80,19 @@ class Upgrades:
         ]
         if _subprotocol(headers):
             lines.append(b"Sec-WebSocket-Protocol: " + SUBPROTOCOL.encode())
-        # Who is behind a proxy may be anybody, not somebody of this machine.
-        elsewhere = is_relayed(headers) or not self._hosts.include(host.encode("latin-1"))
-        protocol = WebSocket(self._listener, Relayed() if elsewhere else None)
+        protocol = WebSocket(self._listener, self._relayed(headers, host, peer))
         return Taken(b"\r\n".join(lines) + b"\r\n\r\n", protocol)
+
+    def _relayed(self, headers: Headers, host: str, peer: str) -> Relayed | None:
+        """Whom a proxy passes on. Who is behind one on this machine that is not listed may be
+        anybody; elsewhere its address is all that is known."""
+        if self._clients is not None and self._clients.trusts(peer):
+            address = self._clients.behind(headers)
+            if address is None or is_loopback(address):
+                return Relayed()
+            return Relayed((address, 0))
+        elsewhere = is_relayed(headers) or not self._hosts.include(host.encode("latin-1"))
+        return Relayed() if elsewhere and is_loopback(peer) else None
 
 
 def is_offer(method: bytes, http_version: str, headers: Headers) -> bool:

@@ -24,6 +24,9 @@ MAX_PAIRS = 25_000
 """Four checks at once, of 10 ms each on a fast machine, don't make more of them a minute; some 350
 bytes each, and as many again for those that are trusted."""
 TRUSTED_FOR_S = 86_400.0
+NOT_RECALLED = 50
+"""Passwords a minute that may be held against those that were right lately, after five that were
+wrong: so many others at one's address try before one is no longer known there at once."""
 WRONG_REMEMBERED = 4
 """Programs with an old password try it again and again; few of them share an address."""
 
@@ -45,6 +48,8 @@ class Throttle:
         self._clock = clock
         self._failures: dict[bytes, tuple[float, ...]] = {}
         self._trusted: dict[bytes, _Trust] = {}
+        self._not_recalled: dict[bytes, tuple[float, set[bytes]]] = {}
+        """By pair: until when, and digests of what was not a password that was right lately."""
         self._until = 0.0
         self._key = secrets.token_bytes(16)
 
@@ -93,6 +98,25 @@ class Throttle:
         self._failures[pair] = (*times, now)[-FAILURES:]
         self._until = now + WINDOW_S
         self._forget(now)
+
+    def not_recalled(self, user: str, address: str, digest: bytes) -> None:
+        """Counts a password that is not remembered, while failures hold the pair back."""
+        pair = self._pair(user, address)
+        until, digests = self._not_recalled.pop(pair, (0.0, set()))
+        now = self._clock()
+        if until <= now:
+            until, digests = now + WINDOW_S, set()
+        if len(digests) <= NOT_RECALLED:
+            digests.add(digest)
+        self._not_recalled[pair] = (until, digests)
+        if len(self._not_recalled) > MAX_PAIRS // 10:
+            del self._not_recalled[next(iter(self._not_recalled))]
+        self._until = max(self._until, until)
+
+    def may_recall(self, user: str, address: str) -> bool:
+        """Whether a login may be answered from memory."""
+        until, digests = self._not_recalled.get(self._pair(user, address), (0.0, ()))
+        return len(digests) <= NOT_RECALLED or until <= self._clock()
 
     def _spares(self, address: str) -> bool:
         return not self.enabled or (self.spares_loopback and _is_loopback(address))

@@ -114,6 +114,8 @@ class Logins:
         users, throttle = self._users, self._users.throttle
         who = attempt.name, attempt.address
         async with self._alone(attempt):
+            if attempt.is_gone():
+                raise HungUp
             wait_s = throttle.wait_s(*who)
             if wait_s and not throttle.trusts(*who):
                 raise TooManyFailures(wait_s)

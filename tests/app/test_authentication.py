@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import threading
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from tests.app.conftest import World
@@ -16,10 +19,12 @@ from tests.app.support import problem
 from tests.support.users import GUEST_HASH, guest_users
 from warrenmq.app import authentication
 from warrenmq.app.authentication import Authenticator
+from warrenmq.app.nearness import CYCLE
 from warrenmq.app.problems import Problem
 from warrenmq.core.auth import VERIFIED_FOR_S, User, Users
+from warrenmq.core.auth.throttle import FAILURES, NOT_RECALLED
 from warrenmq.core.server import waiting_room
-from warrenmq.core.server.logins import Logins
+from warrenmq.core.server.logins import AT_ONCE, Logins
 
 PATH = "/endpoint/x/amq.topic"
 HERE = "127.0.0.1"
@@ -116,6 +121,13 @@ class Clock:
         return self.now
 
 
+def note(pauses: list[float]) -> Callable[[float], Awaitable[None]]:
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    return pause
+
+
 class Counting:
     """Counts what would have been argon2 runs, and can hold them."""
 
@@ -181,6 +193,29 @@ class TestCost:
         assert (await second).name == "tony"
         assert counting.runs == 1
 
+    async def test_nobody_waits_for_clients_that_have_hung_up(
+        self, world: World, counting: Counting
+    ) -> None:
+        """600 abandoned guesses kept the next user waiting for a minute and a half."""
+        counting.go.clear()
+        authenticator = world.context.authenticator
+        connections = [SimpleNamespace(disconnected=False) for _ in range(600)]
+        scopes = [
+            {**REQUEST, "extensions": {CYCLE: {"cycle": connection}}} for connection in connections
+        ]
+        guesses = [
+            asyncio.ensure_future(authenticator.user(basic(f"user{number}", "x"), scope))
+            for number, scope in enumerate(scopes)
+        ]
+        while not counting.runs:
+            await asyncio.sleep(0)
+        for connection in connections:
+            connection.disconnected = True
+        counting.go.set()
+        ended = await asyncio.gather(*guesses, return_exceptions=True)
+        assert sum(isinstance(one, ClientDisconnect) for one in ended) == 600 - counting.runs
+        assert counting.runs <= 2 * AT_ONCE
+
     async def test_a_change_while_verifying_is_not_remembered(
         self, world: World, counting: Counting
     ) -> None:
@@ -240,23 +275,50 @@ class TestThrottle:
         async with world.client(auth=("tony", "secret"), peer="10.0.0.1") as http:
             assert (await http.get(PATH)).status_code == 200
 
-    async def test_who_was_known_is_no_way_round_it(self) -> None:
-        """Or a guess could be compared with what is remembered, as often as one likes."""
+    async def test_who_was_right_goes_on_whatever_others_try(self) -> None:
+        """At once: wrong passwords are slowed, in a line of their own."""
         pauses: list[float] = []
-
-        async def pause(seconds: float) -> None:
-            pauses.append(seconds)
-
-        users = guest_users()
-        authenticator = Authenticator(users, logins=Logins(users, pause))
+        authenticator = Authenticator(guest_users(), logins=Logins(guest_users(), note(pauses)))
         right = basic("guest", "guest")
         for number in range(8):
             assert await authenticator.user(right, REQUEST)
             with pytest.raises(Problem, match="wrong user or password"):
                 await authenticator.user(basic("guest", f"wrong{number}"), REQUEST)
         assert len(pauses) == 3
-        assert authenticator.remembered(right, REQUEST) is None
+        assert authenticator.remembered(right, REQUEST)
         authenticator.close()
+
+    async def test_memory_does_not_tell_who_guesses_when_it_is_right(self) -> None:
+        """Or a guess could be compared with what is remembered, as often as one likes."""
+        users = guest_users()
+        authenticator = Authenticator(users, logins=Logins(users, note([])))
+        right = basic("guest", "guest")
+        assert await authenticator.user(right, REQUEST)
+        for number in range(FAILURES + NOT_RECALLED + 1):
+            assert authenticator.remembered(right, REQUEST)
+            with pytest.raises(Problem, match="wrong user or password"):
+                await authenticator.user(basic("guest", f"wrong{number}"), REQUEST)
+        assert authenticator.remembered(right, REQUEST) is None
+        # It is refused to nobody, but stands in line with the guesses.
+        assert await authenticator.user(right, REQUEST)
+        authenticator.close()
+
+    async def test_the_same_wrong_password_is_one_guess(self) -> None:
+        users = guest_users()
+        authenticator = Authenticator(users, logins=Logins(users, note([])))
+        assert await authenticator.user(basic("guest", "guest"), REQUEST)
+        for _ in range(FAILURES + NOT_RECALLED + 1):
+            with pytest.raises(Problem):
+                await authenticator.user(basic("guest", "old"), REQUEST)
+        assert authenticator.remembered(basic("guest", "guest"), REQUEST)
+        authenticator.close()
+
+    @pytest.mark.parametrize("field", ["Via", "Forwarded", "X-Forwarded-For"])
+    async def test_a_claimed_proxy_is_no_second_address(self, world: World, field: str) -> None:
+        async with world.client(auth=("tony", "wrong"), peer="203.0.113.5") as http:
+            for _ in range(5):
+                problem(await http.get(PATH), 401)
+            problem(await http.get(PATH, headers={field: "192.0.2.1"}), 429)
 
     async def test_each_address_is_trusted_by_itself(self) -> None:
         users = guest_users()

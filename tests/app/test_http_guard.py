@@ -13,6 +13,7 @@ from warrenmq.app import http_guard
 from warrenmq.app.body import read_body
 from warrenmq.app.http_server import HttpServer
 from warrenmq.app.listen import listen, port_of
+from warrenmq.app.nearness import is_gone
 from warrenmq.core.unfinished import Unfinished
 
 LIMIT = 100_000
@@ -31,6 +32,11 @@ class Echo:
     async def __call__(self, scope, receive, send) -> None:  # type: ignore[no-untyped-def]
         if scope["path"] == "/early":
             await self._answer(send, b"early")
+            return
+        if scope["path"] == "/hang-up":
+            while not is_gone(scope):
+                await asyncio.sleep(0)
+            self.bodies.append(b"gone")
             return
         body = await read_body(receive, 10**9, Unfinished(), "anybody")
         await self.go.wait()
@@ -405,3 +411,13 @@ class TestOthers:
             assert b"200" in await reader.readuntil(b"/a %d" % size)
         assert echo.bodies == [b"abc", b"def", b"abc", b""]
         writer.close()
+
+
+async def test_a_request_can_ask_whether_its_client_has_hung_up(echo: Echo) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", echo.port)
+    writer.write(b"GET /hang-up HTTP/1.1\r\n" + HOST + b"\r\n")
+    await writer.drain()
+    await asyncio.sleep(0)
+    assert echo.bodies == []
+    writer.close()
+    await until(lambda: echo.bodies == [b"gone"])

@@ -93,7 +93,7 @@ def test_the_page_that_asks(nearness: Nearness, origin: str, near: bool) -> None
         (request(), True, "127.0.0.1"),
         (request(Host="evil.example"), False, "behind 127.0.0.1"),
         (request("10.0.0.1"), False, "10.0.0.1"),
-        (request("10.0.0.1", Via="1.1 proxy"), False, "behind 10.0.0.1"),
+        (request("10.0.0.1", Via="1.1 proxy"), False, "10.0.0.1"),
     ],
 )
 def test_by_which_address_failures_are_counted(scope: Scope, near: bool, counted: str) -> None:
