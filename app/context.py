@@ -41,7 +41,7 @@ class Context:
         """Raises `Problem` 401, 429 or 503, and 403 for what a page of another site sends."""
         scope = request.scope
         user = await self.authenticator.user(authorization_of(scope), scope)
-        refuse_other_sites(scope)
+        refuse_other_sites(scope, self.public_url)
         return user
 
     async def user_in(self, request: Request, vhost: str) -> User:

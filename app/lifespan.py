@@ -218,6 +218,7 @@ class Warren:
             correlation_id_header=settings.set_correlation_id,
             message_id_header=settings.set_message_id,
             max_hops=settings.max_hops,
+            public_url=settings.public_url,
         )
         return Application(
             context,

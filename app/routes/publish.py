@@ -87,6 +87,7 @@ class Publisher:
         correlation_id_header: str = "",
         message_id_header: str = "",
         max_hops: int = MAX_HOPS,
+        public_url: str = "",
     ) -> None:
         self._engine = engine
         self._authenticator = authenticator
@@ -97,6 +98,7 @@ class Publisher:
         self._correlation_id_header = correlation_id_header.lower().encode()
         self._message_id_header = message_id_header.lower().encode()
         self._max_hops = max_hops
+        self._public_url = public_url
         self._mapped = frozenset(
             {*PLAIN_HEADERS, RABBITHUB_HEADERS, HOPS_HEADER, *SIGNS, self._correlation_id_header}
         )
@@ -184,7 +186,7 @@ class Publisher:
         key = (user, scope["raw_path"], scope["query_string"], tuple(mapped))
         plan = self._plans.get(key)
         if plan is None or plan.version != user.version:
-            refuse_other_sites(scope)
+            refuse_other_sites(scope, self._public_url)
             plan = self._make(user, target, scope["query_string"], mapped)
             self._keep(key, plan)
         return plan

@@ -15,7 +15,7 @@ FORM = {"hub.mode": "subscribe", "hub.topic": "a", "hub.callback": "http://a.exa
 def is_refused(fields: dict[str, str], method: str = "POST") -> bool:
     headers = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
     try:
-        refuse_other_sites({"method": method, "headers": headers})
+        refuse_other_sites({"method": method, "headers": headers}, "https://public.example/hub")
     except Problem:
         return True
     return False
@@ -33,23 +33,32 @@ def is_refused(fields: dict[str, str], method: str = "POST") -> bool:
         ({"Host": "hub", "Origin": "null"}, True),
         ({"Origin": "http://hub"}, True),
         ({"Host": "inner", "X-Forwarded-Host": "hub", "Origin": "https://hub"}, False),
-        ({"Host": "inner", "Origin": "https://hub", "Sec-Fetch-Site": "same-origin"}, False),
+        ({"Host": "inner", "Origin": "https://public.example"}, False),
+        ({"Host": "hub", "Origin": "http://hub", "Sec-Fetch-Site": "same-origin"}, False),
+        ({"Host": "inner", "Origin": "https://hub", "Sec-Fetch-Site": "same-origin"}, True),
+        ({"Host": "hub", "Origin": "https://evil", "Sec-Fetch-Site": "none"}, True),
+        ({"Host": "hub", "Origin": "https://other.hub", "Sec-Fetch-Site": "same-site"}, True),
+        ({"Host": "hub", "Origin": "http://hub", "Sec-Fetch-Site": "same-site"}, True),
+        ({"Host": "hub", "Sec-Fetch-Site": "same-site"}, True),
+        ({"Host": "hub", "Sec-Fetch-Site": "of tomorrow"}, True),
+        ({"Host": "hub", "Origin": ""}, False),
         ({"Host": "hub", "Origin": "https://evil", "Sec-Fetch-Site": "cross-site"}, True),
         ({"Host": "hub", "Sec-Fetch-Site": "cross-site"}, True),
         ({"Host": "hub", "Sec-Fetch-Site": "none"}, False),
     ],
 )
 def test_pages(fields: dict[str, str], refused: bool) -> None:
-    assert is_refused(fields) is refused
-    assert not is_refused(fields, "PUT")
+    assert is_refused(fields) is is_refused(fields, "PUT") is refused
+    assert not is_refused(fields, "GET")
 
 
 @pytest.mark.parametrize(
     "path", ["/subscribe/x/news", "/endpoint/x/news", "/subscriptions", "/api/hub/subscriptions"]
 )
-async def test_none_is_heard(world: World, path: str) -> None:
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_none_is_heard(world: World, path: str, site: str) -> None:
     await world.exchange("news")
-    foreign = {"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.example"}
+    foreign = {"Sec-Fetch-Site": site, "Origin": "http://evil.example"}
     async with world.client(auth=GUEST) as http:
         for _ in range(2):  # also where the user, and the plan of a publish, are known
             before = await http.post(path, content=b"{}", headers={"Content-Type": ""})
