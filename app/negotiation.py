@@ -16,6 +16,12 @@ def choose(accept: str, offered: Sequence[str]) -> str | None:
     return best if qualities[best] > 0 else None
 
 
+def names(accept: str, kind: str) -> bool:
+    """Whether the type itself is accepted, and not only what covers it, as `*/*`."""
+    ranges = [_range(part) for part in accept.split(",")]
+    return any(found == kind and quality > 0 for found, quality in ranges)
+
+
 def _range(part: str) -> tuple[str, float]:
     kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
     for parameter in parameters:

@@ -6,6 +6,7 @@ in one event loop, in tasks that the hub owns and `stop` ends.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -130,6 +131,20 @@ class Hub:
     def reachable(self) -> None:
         """To be called once, when HTTP requests are answered: other hubs are asked from now on."""
         self.upstreams.begin()
+        self._tasks.own(self._prepare())
+
+    async def _prepare(self) -> None:
+        """Imports and opens what the first subscribe needs, which it would wait for otherwise.
+
+        A moment later, so that a server which is stopped soon has not made a database.
+        """
+        await asyncio.sleep(self._settings.prepare_after_s)
+        try:
+            await self._storage.repository()
+            await self._verifier.get()
+            await self._sender.get()
+        except WarrenError as error:
+            log.warning("subscribing is not prepared: %s", error)
 
     async def stop(self) -> None:
         """Ends consuming and lets deliveries in flight finish, up to `drain_s`."""

@@ -110,6 +110,8 @@ class HubSettings:
     """How long another hub may take to ask back; those that queue the question need minutes."""
     upstream_again_s: float = 5.0
     """Wait before the second try at another hub; it doubles up to an hour."""
+    prepare_after_s: float = 1.0
+    """Between the start and the imports, some 0.7 s of one processor, that subscribing needs."""
     source_poll_s: float = 2.0
     """How often a subscription whose source is gone looks whether it is back."""
     drain_s: float = 10.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -22,6 +23,10 @@ from warrenmq.app import config
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 EXAMPLES: list[str] = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+SHOWN: dict[str, str] = dict(
+    re.findall(r"^```sh\n([^`]*?)^```\n[^`]*?^```json\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+)
+"""What an example prints, where a block of JSON is the next."""
 TIMEOUT_S = 30.0
 
 
@@ -49,6 +54,13 @@ class Terminals:
             timeout=TIMEOUT_S,
         )
         assert done.returncode == 0, f"{example}\n{done.stdout}{done.stderr}"
+        if example in SHOWN:
+            assert self._as_in_readme(done.stdout) == SHOWN[example]
+
+    def _as_in_readme(self, output: str) -> str:
+        for port, name in ((self.server.http_port, "15672"), (self.callback_port, "9000")):
+            output = output.replace(f":{port}/", f":{name}/")
+        return output
 
     def start(self, example: str) -> Path:
         """Leaves the example running until `close`; gives the file that it prints to."""
@@ -106,7 +118,7 @@ def terminals(tmp_path: Path, warren: WarrenServer) -> Iterator[Terminals]:
 def test_examples_do_what_they_say(terminals: Terminals) -> None:
     evan = terminals.start(example("callback.py"))
     wait_until(lambda: accepts(terminals.callback_port), TIMEOUT_S, "the callback's start")
-    terminals.run(example("/evan"))
+    terminals.run(example("exchange_type=direct"))
     anders = terminals.start(example("anders.py"))
     wait_until(lambda: consumers(terminals.server, "anders") == 1, TIMEOUT_S, "Anders' consumer")
 
@@ -124,6 +136,11 @@ def test_examples_do_what_they_say(terminals: Terminals) -> None:
     terminals.run(example("wash the dishes"))
     shows(evan, "b'wash the dishes'")
     shows(evan, "b'feed the rabbits'")
+
+    terminals.run(example("hub.mode=unsubscribe"))
+    terminals.run(example("openapi.json"))
+    assert "paths" in json.loads((terminals.directory / "openapi.json").read_text())
+    assert len(SHOWN) == 3
 
 
 def test_table_of_settings_is_the_one_in_force() -> None:

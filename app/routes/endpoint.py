@@ -19,6 +19,7 @@ from ..access import require_vhost
 from ..context import Context
 from ..describe import describe
 from ..error_pages import to_root
+from ..outcomes import declared
 from ..parameters import refuse_unknown, unknown_parameter
 from ..paths import Target
 from ..problems import Problem, conflict
@@ -100,7 +101,7 @@ async def _put(
         made = await _declare_queue(context, user, target, query)
     if made is None:
         return Response(status_code=204)
-    return Response(status_code=201, headers={"Location": context.location(request, made)})
+    return declared(made, context.location(request, made))
 
 
 async def _declare_exchange(

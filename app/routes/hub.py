@@ -30,6 +30,7 @@ from ..facets import HUB_NAMES
 from ..forms import FORM, Form, first, first_values, parse_form
 from ..nearness import peer_of
 from ..negotiation import choose
+from ..outcomes import subscribed
 from ..parameters import refuse_misspelt
 from ..problems import MEDIA_TYPE, Problem, problem_of, unauthenticated
 from .ping import URL_FIELDS, publish
@@ -152,13 +153,14 @@ async def _subscribe(context: Context, request: Request, form: Form, mode: Mode)
         require_vhost(user, topic.source.vhost, context.vhosts)
     if mode == "unsubscribe":
         # Its key is of no matter, and its source may be gone.
-        await context.hub.subscriptions.unsubscribe(replace(wish, topic=topic.key or ""))
+        wish = replace(wish, topic=topic.key or "")
+        result = await context.hub.subscriptions.unsubscribe(wish)
     else:
         if topic.is_own and user is not None:
             wish = await _permitted(context, user, topic, wish)
-        await context.hub.subscriptions.subscribe(wish)
-    # Also for clients of PubSubHubbub 0.3 that ask for hub.verify=sync (WebSub 5.1.2).
-    return Response(status_code=202)
+        result = await context.hub.subscriptions.subscribe(wish)
+    # Pending also for clients of PubSubHubbub 0.3 that ask for hub.verify=sync (WebSub 5.1.2).
+    return subscribed(mode, wish, replace(result, verified=False), "")
 
 
 async def _permitted(

@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Awaitable, Callable, Container, Iterable
 from dataclasses import dataclass, replace
 
-import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
@@ -27,11 +26,16 @@ from ..body import read_body
 from ..cloud_event import ID as EVENT_ID
 from ..cross_site import SIGNS, refuse_other_sites
 from ..error_pages import answer_problem
+from ..forms import FORM
+from ..outcomes import encoded, wants_json
 from ..paths import Target
 from ..problems import Problem, busy, low_on_disk, low_on_memory, problem_of
 from ..properties import HOPS_HEADER, PLAIN_HEADERS, PREFIXES, RABBITHUB_HEADERS, read
 from .batch import publish_batch, read_batch
 
+ACCEPT = b"accept"
+CURL_TYPE = (b"content-type", FORM.encode())
+_NO_BODY = ((b"content-length", b"0"),)
 MAX_HOPS = 20
 MAX_PLANS = 4096
 MAX_KEY_BYTES = 2048
@@ -61,6 +65,8 @@ class Plan:
     is_batch: bool
     has_key: bool
     """Whether the routing key was given: the messages of a batch may bring their own."""
+    wants_json: bool
+    """Whether the 202 has a body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,14 @@ class Publisher:
         self._max_hops = max_hops
         self._public_url = public_url
         self._mapped = frozenset(
-            {*PLAIN_HEADERS, RABBITHUB_HEADERS, HOPS_HEADER, *SIGNS, self._correlation_id_header}
+            {
+                *PLAIN_HEADERS,
+                RABBITHUB_HEADERS,
+                HOPS_HEADER,
+                *SIGNS,
+                ACCEPT,
+                self._correlation_id_header,
+            }
         )
         self._plans: dict[Key, Plan] = {}
 
@@ -143,7 +156,7 @@ class Publisher:
         body = await self._read_body(receive, None if first is None else first.user)
         found = await permit(body)
         if found is None:
-            return [(b"content-length", b"0")], b""
+            return [*_NO_BODY], b""
         return await self._publish(await self._permitted_as(found), body)
 
     async def _read_body(self, receive: Receive, user: User | None) -> bytes:
@@ -187,7 +200,7 @@ class Publisher:
         plan = self._plans.get(key)
         if plan is None or plan.version != user.version:
             refuse_other_sites(scope, self._public_url)
-            plan = self._make(user, target, scope["query_string"], mapped)
+            plan = self._make(user, target, scope["query_string"], _typed(mapped))
             self._keep(key, plan)
         return plan
 
@@ -213,6 +226,9 @@ class Publisher:
             or has_topic(user, "write", target.vhost, target.name, wish.routing_key),
             is_batch=wish.is_batch,
             has_key=wish.has_topic,
+            wants_json=any(
+                name == ACCEPT and wants_json(value.decode("latin-1")) for name, value in headers
+            ),
         )
 
     def _keep(self, key: Key, plan: Plan) -> None:
@@ -229,9 +245,11 @@ class Publisher:
         """Headers and body of the 202, which is sent only after the engine's confirm."""
         if plan.is_batch:
             return await self._publish_batch(plan, body)
-        return await self._publish_one(plan, body), b""
+        return await self._publish_one(plan, body)
 
-    async def _publish_one(self, plan: Plan, body: bytes) -> list[tuple[bytes, bytes]]:
+    async def _publish_one(
+        self, plan: Plan, body: bytes
+    ) -> tuple[list[tuple[bytes, bytes]], bytes]:
         self._admit()  # again: the body may have taken its time
         properties = plan.properties
         if self._message_id_header and properties.message_id is None:
@@ -249,7 +267,11 @@ class Publisher:
             raise busy("a queue that the message was routed to is full")
         if outcome is Outcome.UNROUTED and plan.mandatory:
             raise Problem(404, "no queue wants the message", title="No route")
-        return self._answer_headers(properties)
+        more = self._answer_headers(properties)
+        if not plan.wants_json:
+            return [*_NO_BODY, *more], b""
+        headers, answer = _told(1, int(outcome is Outcome.UNROUTED))
+        return [*headers, *more], answer
 
     async def _publish_batch(
         self, plan: Plan, body: bytes
@@ -271,9 +293,7 @@ class Publisher:
         if outcome.unrouted and plan.mandatory:
             detail = f"no queue wants {outcome.unrouted} of the {count} messages"
             raise Problem(404, detail, title="No route")
-        answer = msgspec.json.encode({"published": count, "unrouted": outcome.unrouted})
-        length = str(len(answer)).encode()
-        return [(b"content-type", b"application/json"), (b"content-length", length)], answer
+        return _told(count, outcome.unrouted)
 
     def _admit(self) -> None:
         """Raises `Problem` 503 or 507 while publishers have to wait."""
@@ -283,12 +303,24 @@ class Publisher:
             raise busy(f"{self._waiting} publishes wait for their confirm, {MAX_WAITING} may")
 
     def _answer_headers(self, properties: Properties) -> list[tuple[bytes, bytes]]:
-        headers = [(b"content-length", b"0")]
+        headers: list[tuple[bytes, bytes]] = []
         if self._message_id_header and properties.message_id:
             headers.append((self._message_id_header, properties.message_id.encode()))
         if self._correlation_id_header and properties.correlation_id:
             headers.append((self._correlation_id_header, properties.correlation_id.encode()))
         return headers
+
+
+def _told(count: int, unrouted: int) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """Headers and body of a 202 that tells how many messages it stands for."""
+    answer = encoded({"published": count, "unrouted": unrouted})
+    length = str(len(answer)).encode()
+    return [(b"content-type", b"application/json"), (b"content-length", length)], answer
+
+
+def _typed(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Without the type that curl gives to every body; a form says so with `amqp.content_type`."""
+    return [field for field in headers if field != CURL_TYPE]
 
 
 def _size(field: tuple[bytes, bytes]) -> int:

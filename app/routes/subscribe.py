@@ -14,6 +14,7 @@ from ..context import Context
 from ..facets import SUBSCRIBE_NAMES
 from ..forms import Form, first, first_values, parse_form, read_form
 from ..listed import NODE
+from ..outcomes import subscribed
 from ..parameters import refuse_unknown
 from ..paths import Target
 from ..problems import Problem
@@ -40,7 +41,8 @@ async def _post(context: Context, request: Request, target: Target, query: Form)
     user = await context.user_in(request, target.vhost)
     refuse_unknown(form, SUBSCRIBE_NAMES)
     wish = _request(context, request, target, user, form)
-    match first(form, "hub.mode"):
+    mode = first(form, "hub.mode")
+    match mode:
         case "subscribe":
             await require_source(context, user, wish)
             require_sink(context, user, wish, "subscribe")
@@ -50,9 +52,9 @@ async def _post(context: Context, request: Request, target: Target, query: Form)
             result = await context.hub.subscriptions.unsubscribe(wish)
         case None:
             raise Problem(400, "hub.mode is required")
-        case mode:
+        case _:
             raise Problem(400, f"hub.mode '{mode[:80]}' is neither subscribe nor unsubscribe")
-    return Response(status_code=204 if result.verified else 202)
+    return subscribed(mode, wish, result, request.headers.get("accept", ""))
 
 
 async def _delete(context: Context, request: Request, target: Target, query: Form) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warrenmq.app.negotiation import choose
+from warrenmq.app.negotiation import choose, names
 
 OFFERED = ("text/xml", "application/json", "text/html")
 
@@ -31,3 +31,19 @@ OFFERED = ("text/xml", "application/json", "text/html")
 )
 def test_choice(accept: str, chosen: str | None) -> None:
     assert choose(accept, OFFERED) == chosen
+
+
+@pytest.mark.parametrize(
+    ("accept", "is_named"),
+    [
+        ("application/json", True),
+        ("application/json, text/plain, */*", True),
+        ("text/html, Application/JSON;q=0.1", True),
+        ("*/*", False),
+        ("application/*", False),
+        ("application/json;q=0", False),
+        ("", False),
+    ],
+)
+def test_a_type_that_is_named(accept: str, is_named: bool) -> None:
+    assert names(accept, "application/json") is is_named

@@ -7,6 +7,7 @@ import re
 import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer, warren_command
 from warrenmq.app.file_limit import ROOM
+from warrenmq.hub.storage.schema import DATABASE_NAME, HEAD
 
 FIELDS = "Host: localhost\r\nAuthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n"
 
@@ -220,6 +222,22 @@ def test_there_is_room_for_open_files_before_they_come() -> None:
     [room] = re.findall(r"^FDSize:\s*(\d+)", status, re.MULTILINE)
     assert int(room) >= min(limit, ROOM)
     assert highest < 256
+
+
+def test_subscribing_is_prepared_behind_ready() -> None:
+    """The first subscribe would wait for imports and migrations otherwise."""
+    with WarrenServer() as server:
+        assert "ready" in server.output()
+        path = server.data / DATABASE_NAME
+
+        def is_prepared() -> bool:
+            with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+                try:
+                    return database.execute("SELECT * FROM alembic_version").fetchall() == [(HEAD,)]
+                except sqlite3.OperationalError:  # not there yet
+                    return False
+
+        wait_until(lambda: path.exists() and is_prepared(), 20, "the hub's tables")
 
 
 def test_nothing_heavy_is_imported_to_start() -> None:
