@@ -90,6 +90,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_attempts: Annotated[int, Meta(ge=1, le=1000)] = 12
     attempt_retention_s: Annotated[int, Meta(ge=1)] = 7 * 86_400
     max_attempt_rows: Annotated[int, Meta(ge=1)] = 1_000_000
+    attempt_body_bytes: Annotated[int, Meta(ge=0, le=65_536)] = 2_048
     in_flight_per_subscription: Annotated[int, Meta(ge=1, le=1000)] = 1
     max_in_flight: Annotated[int, Meta(ge=1, le=100_000)] = 2_000
     max_rate: Annotated[int, Meta(ge=0)] = 0
@@ -99,6 +100,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_hops: Annotated[int, Meta(ge=1, le=1000)] = 20
     drain_s: Seconds = 10.0
 
+    access_log: bool = False
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
 
     def __post_init__(self) -> None:
@@ -206,6 +208,7 @@ DESCRIPTIONS = {
     "max_attempts": "Deliveries of one message before it is a dead letter.",
     "attempt_retention_s": "How long attempts to deliver are kept in the database.",
     "max_attempt_rows": "How many attempts are kept at most; the oldest go first.",
+    "attempt_body_bytes": "Bytes of the body of each callback's answer, kept with its attempt.",
     "in_flight_per_subscription": "Deliveries under way for one subscription; 1 keeps the order.",
     "max_in_flight": "Deliveries under way in all.",
     "max_rate": "Deliveries a second in all; 0 for no limit.",
@@ -214,6 +217,7 @@ DESCRIPTIONS = {
     "fetch_gap_s": "At least so long between two fetches of a topic; pings meanwhile are one.",
     "max_hops": "Hubs and relays that a message may pass; more is taken for a loop (508).",
     "drain_s": "Time that a stop leaves to what is under way.",
+    "access_log": "Log each HTTP request, without query and secrets.",
     "log_level": "debug, info, warning or error.",
 }
 TOPICS = {

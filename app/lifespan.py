@@ -24,6 +24,7 @@ from ..hub.engine.own import is_own
 from ..hub.engine.port import Engine
 from ..hub.service import Hub
 from ..hub.settings import HubSettings
+from .access_log import AccessLog
 from .asgi import Application
 from .authentication import Authenticator
 from .clients import Clients
@@ -142,8 +143,9 @@ class Warren:
         await hub.start()
         broker.on_vhost_deleted = hub.forget_vhost
         self._stops.append(hub.stop)
+        application = self._application(engine, hub, authenticator, broker)
         server = HttpServer(
-            self._application(engine, hub, authenticator, broker),
+            AccessLog(application) if settings.access_log else application,
             max_body_bytes=settings.max_message_bytes,
             drain_s=settings.drain_s,
             upgrades=Upgrades(
@@ -257,6 +259,7 @@ class Warren:
             max_attempts=settings.max_attempts,
             attempt_retention_s=settings.attempt_retention_s,
             max_attempt_rows=settings.max_attempt_rows,
+            attempt_body_bytes=settings.attempt_body_bytes,
             fetch_gap_s=settings.fetch_gap_s,
             max_hops=settings.max_hops,
             drain_s=settings.drain_s * HUB_DRAIN_SHARE,

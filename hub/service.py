@@ -195,7 +195,8 @@ class Hub:
             await recall_failures(self.attempts, self._book.by_id)
 
     async def _on_gone(self, live: Live) -> None:
-        log.info("the callback of subscription %s is gone (410)", live.subscription.id)
+        found = live.subscription
+        log.warning("subscription %s ends: its callback at %s is gone (410)", found.id, found.host)
         await self._book.end(live)
 
     async def _on_spent(self, live: Live, reason: str) -> None:

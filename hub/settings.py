@@ -101,7 +101,10 @@ class HubSettings:
     attempt_retention_s: int = 7 * DAY_S
     """How long attempts are told of: the four days of retries, and a weekend to notice."""
     max_attempt_rows: int = 1_000_000
-    """About 250 MB; an older attempt goes before the retention is over."""
+    """About 300 MB, and what the answers' bodies take; an older attempt goes before the retention
+    is over."""
+    attempt_body_bytes: int = 2_048
+    """Of each answer's body, kept with the attempt."""
     signature_method: str = "sha256"
     max_hops: int = 20
     """Hubs, and relays from queues, that a message may pass before it counts as looping: more

@@ -22,7 +22,8 @@ class Attempt:
     """`at` is wall time in seconds, `number` 1 for the first attempt of the message.
 
     `status` is None where no answer came; `response` is then the reason, else the head of the
-    answer, cut to `RESPONSE_CHARACTERS`.
+    answer, cut to `RESPONSE_CHARACTERS`, and `body` the beginning of what followed it. `callback`
+    is the URL at the time.
     """
 
     subscription_id: str
@@ -33,6 +34,8 @@ class Attempt:
     status: int | None
     outcome: Outcome
     response: str
+    callback: str = ""
+    body: str = ""
 
 
 RESPONSE_CHARACTERS = 512

@@ -94,7 +94,7 @@ class AttemptLog:
         database = await self._storage.database()
         from .table import AttemptTable
 
-        return AttemptTable(database)
+        return AttemptTable(database, self._storage.sealer)
 
     def _begin(self) -> None:
         if self._writer is None and not self._is_stopping:

@@ -73,9 +73,9 @@ class Ledger:
         self, job: Job, envelope: Envelope, answer: Answer | SendError, outcome: Outcome
     ) -> Attempt:
         if isinstance(answer, Answer):
-            status, response = answer.status, answer.head
+            status, response, body = answer.status, answer.head, answer.body
         else:
-            status, response = None, str(answer)[:RESPONSE_CHARACTERS]
+            status, response, body = None, str(answer)[:RESPONSE_CHARACTERS], b""
         return Attempt(
             job.live.subscription.id,
             envelope.message_id,
@@ -85,4 +85,6 @@ class Ledger:
             status,
             outcome,
             response,
+            job.live.subscription.callback,
+            body.decode(errors="replace"),
         )

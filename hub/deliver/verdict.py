@@ -17,7 +17,9 @@ from ..sender.port import Answer, SendError, TimedOut
 from ..settings import HubSettings
 from ..subscriptions.live import Live
 from ..tasks import Tasks
+from .breaker import State
 from .envelope import Envelope
+from .events import DeliveryEvents
 from .holds import Holds
 from .lanes import Job
 from .ledger import Ledger
@@ -57,6 +59,7 @@ class Verdicts:
         self._on_gone = on_gone
         self._on_spent = on_spent
         self._tasks = Tasks()
+        self._events = DeliveryEvents(clock)
 
     async def give(
         self, job: Job, message: Message, envelope: Envelope, answer: Answer | SendError
@@ -84,6 +87,8 @@ class Verdicts:
     def _succeed(self, job: Job, envelope: Envelope, answer: Answer | SendError) -> None:
         live, delivery = job.live, job.delivery
         was_probed = live.is_probed
+        if live.breaker_state is not State.CLOSED:
+            self._events.breaker_closed(live)
         live.succeeded(self._clock.wall_s())
         if was_probed and (live.is_suspended or self.is_parallel(live)):
             self._holds.end_now(live)
@@ -119,6 +124,7 @@ class Verdicts:
         else:
             wait_s = self._wait_s(failed.failures, answer)
             await self._parking.park(*home(live), message, failed, wait_s, job.delivery)
+            self._events.retried(live, failed, trouble.last_error, wait_s)
             outcome = Outcome.RETRIED
         if not is_loop and not live.subscription.options.strict_order:
             await self._tell_breaker(live, trouble, answer)
@@ -138,6 +144,7 @@ class Verdicts:
         reason = _describe(answer)
         blocking = Blocking(failed.message_id, failed.failures, due_at, reason, due_ms)
         await self._order.block(live, blocking)
+        self._events.retried(live, failed, reason, wait_s)
 
         def give_back() -> None:
             delivery.nack(requeue=True)
@@ -166,11 +173,13 @@ class Verdicts:
         live = job.live
         vhost, _ = home(live)
         await self._parking.bury(vhost, message, failed, live.subscription.id, reason)
+        self._events.died(live, failed, reason)
         await self._order.clear(live)
 
     async def _tell_breaker(self, live: Live, trouble: Trouble, answer: Answer | SendError) -> None:
         cool_down_s = trouble.breaker.failed(self._clock.now_ms() / 1000)
         if cool_down_s:
+            self._events.breaker_opened(live, cool_down_s, trouble.last_error)
             await self._holds.begin(live)
             self._holds.end_in(live, cool_down_s)
         elif isinstance(answer, TimedOut) and self.is_parallel(live) and not live.is_probed:

@@ -29,10 +29,12 @@ _FRAMING = frozenset((b"content-length", b"transfer-encoding"))
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """With `keeps_body` the body of a 2xx is waited for; of other answers, what comes at once."""
+    """With `keeps_body` the body of a 2xx is waited for; of other answers, what comes at once.
+    Without, the first `kept_bytes` of a body are kept."""
 
     max_body_bytes: int
     keeps_body: bool = False
+    kept_bytes: int = 0
 
     @property
     def max_bytes(self) -> int:
@@ -175,9 +177,14 @@ class Connection(asyncio.Protocol):
         self._is_final = self._status >= 200 or self._status == 101
 
     def on_body(self, piece: bytes) -> None:
+        limits = self._limits
+        room = limits.kept_bytes - self._body_bytes
         self._body_bytes += len(piece)
-        if self._limits.keeps_body and self._body_bytes <= self._limits.max_body_bytes:
-            self._body.append(piece)
+        if limits.keeps_body:
+            if self._body_bytes <= limits.max_body_bytes:
+                self._body.append(piece)
+        elif room > 0:
+            self._body.append(piece[:room])
 
     def on_message_begin(self) -> None:
         if self._is_complete:

@@ -21,16 +21,15 @@ class HttpSender:
     def __init__(self, settings: HubSettings, guard: Guard) -> None:
         self._timeout_s = settings.total_timeout_s
         dialler = Dialler(guard, settings.connect_timeout_s, Purpose.DELIVER)
-        self._client = HttpClient(
-            guard, dialler, Limits(settings.max_response_bytes), keep_s=KEEP_S
-        )
+        limits = Limits(settings.max_response_bytes, kept_bytes=settings.attempt_body_bytes)
+        self._client = HttpClient(guard, dialler, limits, keep_s=KEEP_S)
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         try:
             response = await self._client.ask("POST", url, headers, body, self._timeout_s)
         except CallbackRefused as error:
             raise SendError(str(error)) from error
-        return Answer(response.status, _retry_after(response), _head(response))
+        return Answer(response.status, _retry_after(response), _head(response), response.body)
 
     async def close(self) -> None:
         self._client.close()

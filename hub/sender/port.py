@@ -12,14 +12,16 @@ from ...core.errors import WarrenError
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A callback's answer. Its status line decides: the body is dropped, whole or not (WebSub 7).
+    """A callback's answer. Its status line decides, whatever the body is (WebSub 7).
 
-    `head` is the status line and the headers, cut to `RESPONSE_CHARACTERS` of the log of attempts.
+    `head` is the status line and the headers, cut to `RESPONSE_CHARACTERS` of the log of attempts,
+    and `body` the first bytes behind them.
     """
 
     status: int
     retry_after: str | None = None
     head: str = ""
+    body: bytes = b""
 
 
 class SendError(WarrenError):

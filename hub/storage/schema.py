@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...core.errors import ConfigError
 
-HEAD = "0007"
+HEAD = "0008"
 """The newest revision in `migrations/versions`; a test compares."""
 
 DATABASE_NAME = "hub.sqlite3"

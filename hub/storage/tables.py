@@ -77,6 +77,9 @@ class AttemptRow(Base):
     status: Mapped[int | None] = mapped_column(Integer)
     outcome: Mapped[str] = mapped_column(String(16))
     response: Mapped[str] = mapped_column(Text)
+    callback: Mapped[str] = mapped_column(Text, server_default="")
+    body: Mapped[str] = mapped_column(Text, server_default="")
+    """The beginning of the answer's."""
 
 
 class BlockedRow(Base):

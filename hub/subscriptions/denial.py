@@ -147,16 +147,18 @@ class Denials:
     async def _has_heard(self, denial: Denial) -> bool:
         """Any answer will do but those that ask for another time; a refused one gets none."""
         subscription = denial.subscription
+        about = subscription.id, subscription.host
         try:
             verifier = await self._verifier()
             auth = subscription.keys.basic_auth
             status = await verifier.tell(subscription.callback, notice(subscription), auth)
         except CallbackRefused as error:
-            log.info("subscription %s is not told of its end: %s", subscription.id, error)
+            log.info("subscription %s: %s is not told of its end: %s", *about, error)
             return True
         except WarrenError as error:
-            log.info("subscription %s can't be told of its end: %s", subscription.id, error)
+            log.info("subscription %s: %s can't be told of its end: %s", *about, error)
             return False
+        log.info("subscription %s: %s is told of its end and answers %d", *about, status)
         return status < 500 and status != TOO_MANY_REQUESTS
 
 

@@ -71,7 +71,7 @@ class Endings:
 
     async def _end(self, live: Live, reason: str) -> bool:
         subscription_id = live.subscription.id
-        log.info("subscription %s ends: %s", subscription_id, reason)
+        log.info("subscription %s for %s ends: %s", subscription_id, live.subscription.host, reason)
         try:
             await self._book.end(live, reason, announce=True)
         except WarrenError as error:

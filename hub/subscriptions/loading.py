@@ -46,7 +46,12 @@ class Loading:
                 if reason is None:
                     await self._go_on(subscription)
                 else:
-                    log.info("subscription %s ends: %s", subscription.id, reason)
+                    log.info(
+                        "subscription %s for %s ends: %s",
+                        subscription.id,
+                        subscription.host,
+                        reason,
+                    )
                     over.append(ending(subscription, reason))
             else:
                 over.append(subscription)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from ..engine.port import BindingSpec
 from ..requests import Resource, SubscribeRequest
@@ -53,6 +54,11 @@ class Subscription:
     base_url: str = ""
     options: Options = DEFAULTS
     reason: str = ""
+
+    @property
+    def host(self) -> str:
+        """Host and port of the callback, without what the URL may hold of credentials."""
+        return urlsplit(self.callback).netloc.rpartition("@")[2]
 
     @property
     def is_websub(self) -> bool:

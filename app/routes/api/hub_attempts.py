@@ -49,6 +49,8 @@ def described(kept: Kept) -> dict[str, Any]:
         "status": attempt.status,
         "outcome": attempt.outcome.value,
         "response": attempt.response,
+        "callback": attempt.callback,
+        "response_body": attempt.body,
     }
 
 

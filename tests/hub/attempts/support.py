@@ -17,5 +17,7 @@ def attempt(**changed: Any) -> Attempt:
         "status": 200,
         "outcome": Outcome.DELIVERED,
         "response": "HTTP/1.1 200 OK",
+        "callback": "http://a.b/",
+        "body": "ok",
     }
     return Attempt(**{**given, **changed})

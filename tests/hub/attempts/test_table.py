@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from warrenmq.hub.attempts.attempt import RESPONSE_CHARACTERS, Kept, Outcome, Wanted
 from warrenmq.hub.attempts.table import WEBHOOK_ID_CHARACTERS, AttemptTable
 from warrenmq.hub.keys.seal import Sealer
 from warrenmq.hub.storage.storage import Storage
+from warrenmq.hub.storage.tables import AttemptRow
 
 from .support import attempt
 
@@ -21,7 +23,7 @@ async def table(
     tmp_path: Path, either_database: str | None, sealer: Sealer
 ) -> AsyncIterator[AttemptTable]:
     storage = Storage(tmp_path, either_database, sealer)
-    yield AttemptTable(await storage.database())
+    yield AttemptTable(await storage.database(), sealer)
     await storage.close()
 
 
@@ -46,6 +48,17 @@ async def test_nothing_that_others_choose_is_refused(table: AttemptTable) -> Non
     assert kept.attempt.number == 2**31 - 1
     assert kept.attempt.response.startswith("\ufffd?ü")
     assert len(kept.attempt.response) == RESPONSE_CHARACTERS
+
+
+async def test_urls_are_sealed(table: AttemptTable) -> None:
+    urls = ["http://a.b/hook?token=secret", "", "http://a.b/hook?token=secret\ud800"]
+    await table.add(attempt(callback=url, body="no\0\udfff") for url in urls)
+    found = [kept.attempt for kept in await table.find(Wanted())]
+    assert [one.callback for one in reversed(found)] == [urls[0], "", f"{urls[0]}?"]
+    assert {one.body for one in found} == {"no\ufffd?"}
+    async with table._database.begin() as session:  # what a copy of the database would show
+        rows = (await session.execute(select(AttemptRow.callback))).scalars().all()
+    assert not any("secret" in row for row in rows)
 
 
 async def test_finding(table: AttemptTable) -> None:

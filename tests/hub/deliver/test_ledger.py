@@ -17,7 +17,7 @@ from warrenmq.hub.deliver.ledger import Ledger
 from warrenmq.hub.sender.port import Answer, SendError
 
 ENVELOPE = Envelope("msg_1", "news", "eu.fr", failures=2)
-ANSWER = Answer(200, None, "HTTP/1.1 200 OK")
+ANSWER = Answer(200, None, "HTTP/1.1 200 OK", body=b"ok")
 
 
 class Log:
@@ -58,11 +58,13 @@ def test_what_is_recorded() -> None:
     rig = Rig()
     assert rig.record().is_settled
     at = rig.clock.wall_s()
-    expected = Attempt("1", "msg_1", 3, at, 250, 200, Outcome.DELIVERED, "HTTP/1.1 200 OK")
+    expected = Attempt(
+        "1", "msg_1", 3, at, 250, 200, Outcome.DELIVERED, "HTTP/1.1 200 OK", "http://a.b/", "ok"
+    )
     assert rig.log.attempts == [expected]
     rig.record(SendError("no answer in time" + "!" * 1_000))
     response = ("no answer in time" + "!" * 1_000)[:512]
-    failed = replace(expected, at=rig.clock.wall_s(), status=None, response=response)
+    failed = replace(expected, at=rig.clock.wall_s(), status=None, response=response, body="")
     assert rig.log.attempts[1] == failed
 
 

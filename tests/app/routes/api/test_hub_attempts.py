@@ -54,8 +54,8 @@ async def test_what_is_told(http: httpx.AsyncClient, own: list[str]) -> None:
             {
                 "id": 1, "subscription": own[0], "webhook_id": "msg_0", "number": 1,
                 "at": "2027-01-15T08:00:00.250Z", "latency_ms": 12, "status": 200,
-                "outcome": "delivered",
-                "response": "HTTP/1.1 200 OK",
+                "outcome": "delivered", "response": "HTTP/1.1 200 OK",
+                "callback": "http://a.b/", "response_body": "ok",
             }
         ],
         "next_before": 1,

@@ -1,0 +1,59 @@
+"""A log line for each HTTP request, if the setting `access_log` asks for it.
+
+The query is left out, and what a path has behind `/in/` and `/hub/callback/`: both may hold what
+lets somebody publish, subscribe or confirm.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .nearness import peer_of
+from .paths import SECRET_PLACES
+
+log = logging.getLogger(__name__)
+_HIDDEN = b"..."
+
+
+class AccessLog:
+    """Passes requests on, and logs what they were answered with."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+        log.setLevel(logging.INFO)  # whatever `log_level` says: it was asked for
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began_s = time.perf_counter()
+        status = sent_bytes = 0
+
+        async def send_on(message: Message) -> None:
+            nonlocal status, sent_bytes
+            status = message.get("status", status)
+            sent_bytes += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._application(scope, receive, send_on)
+        finally:
+            took_ms = (time.perf_counter() - began_s) * 1000
+            log.info(
+                '%s "%s %s HTTP/%s" %s %d bytes %.1f ms',
+                peer_of(scope) or "-",
+                scope["method"],
+                _shown(scope["raw_path"]),
+                scope["http_version"],
+                status or "unanswered",
+                sent_bytes,
+                took_ms,
+            )
+
+
+def _shown(raw_path: bytes) -> str:
+    for place in SECRET_PLACES:
+        before, found, _ = raw_path.partition(place)
+        if found:
+            return (before + found + _HIDDEN).decode("latin-1")
+    return raw_path.decode("latin-1")
