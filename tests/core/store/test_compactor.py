@@ -11,6 +11,7 @@ import pytest
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import method, publish
 from warrenmq.core.block import Cold
+from warrenmq.core.store.part import Stretch
 from warrenmq.core.store.record import COLD, FILE_HEADER_BYTES, read_file_header
 
 SEGMENT_BYTES = 3_000
@@ -440,3 +441,43 @@ def test_cold_stretches_stay_whole(life: Life) -> None:
     assert all(isinstance(part, Cold) for part in parts)
     assert sum(part.count for part in parts) == 8
     assert life.bodies("kept") == numbered(8)
+
+
+@pytest.mark.parametrize("end", ["Queue.Purge", "Queue.Delete"])
+def test_the_end_of_a_stretch_settles_nothing_that_was_moved_into_it(life: Life, end: str) -> None:
+    """A message that is unacknowledged stands between two that are cold, since the second move."""
+    life.declare("ranked", arguments={"x-max-priority": 5})
+    for name in ("pad", "large", "other"):
+        life.declare(name)
+    compactor = life.store._keeper._compactor
+    compactor.begin = lambda before: None  # type: ignore[method-assign]
+    for number in range(8):
+        life.publish(b"%d" % number, "ranked" if number in (0, 7) else "pad")
+        life.publish(b"padding", "pad")
+        churn(life, 30, size=40)
+        if number == 0:
+            life.publish(b"taken", "ranked", {"delivery_mode": 2, "priority": 5})
+            life.publish(b"other", "other")
+            for large in numbered(10, size=200):
+                life.publish(large, "large")
+            churn(life, 20)
+    compactor.__dict__.pop("begin")
+    taken = life.get("ranked", ack=False)
+    assert taken is not None and taken.body == b"taken"
+    churn(life, 60)
+    life.page_out("ranked")
+    (cold,) = [held for held in life.queue("ranked").backlog if isinstance(held, Cold)]
+    compactor.begin = lambda before: None  # type: ignore[method-assign]
+    for name in ("pad", "large"):
+        life.bodies(name)
+    compactor.__dict__.pop("begin")
+    churn(life, 60)
+    stretch = cold.place
+    assert isinstance(stretch, Stretch)
+    assert (cold.count, stretch.high - stretch.low, len(stretch.part.runs)) == (2, 3, 1)
+    life.client.call(end, queue="ranked")
+    life.write()
+    life.crash()
+    assert life.bodies("other") == [b"other"]
+    if end == "Queue.Purge":
+        assert life.drain("ranked") == [(b"taken", True)]
