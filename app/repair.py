@@ -22,7 +22,7 @@ from ..core.block import Span
 from ..core.broker import Broker
 from ..core.definitions.kinds import QueueDefinition
 from ..core.errors import ChannelError, ConfigError
-from ..core.local import message_of
+from ..core.local import MessageReader
 from ..core.model import Message, Properties
 from ..core.store.memory import MemoryStore
 from ..core.store.offline import OfflineLog
@@ -57,7 +57,7 @@ def lines(log: OfflineLog) -> Iterator[str]:
     """What is kept and can't be served, a line for each."""
     found = Found(log)
     for queue_id, count in sorted(found.quarantine.items()):
-        first = next((message_of(span) for span in _singles(log, queue_id)), None)
+        first = next((MessageReader().read(span) for span in _singles(log, queue_id)), None)
         origin = "none of them can be read" if first is None else _origin(first)
         yield f"queue id {queue_id}: {count} messages in quarantine, {origin}"
     yield from found.set_aside.values()
@@ -91,8 +91,9 @@ def export(data: str, queue_id: int, file: str) -> None:
         _check(Found(log), queue_id)
         try:
             with _target(file) as target:
+                reader = MessageReader()
                 for span in _singles(log, queue_id):
-                    target.write(json.dumps(_described(message_of(span))).encode() + b"\n")
+                    target.write(json.dumps(_described(reader.read(span))).encode() + b"\n")
         except OSError as error:
             raise ConfigError(f"file {file}: {error.strerror}") from error
 

@@ -7,7 +7,7 @@ to look at it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -89,13 +89,14 @@ class LocalDelivery:
 
     __slots__ = ("_consumer", "_released", "_session", "_span", "message")
 
-    def __init__(self, session: LocalSession, consumer: Consumer, span: Span, shown: Span) -> None:
+    def __init__(
+        self, session: LocalSession, consumer: Consumer, span: Span, message: Message
+    ) -> None:
         self._session = session
         self._consumer = consumer
         self._span = span
         self._released = False
-        # Made at once: the block may leave memory before the application looks.
-        self.message = message_of(shown)
+        self.message = message
 
     @property
     def sequence(self) -> int:
@@ -113,9 +114,14 @@ class LocalDelivery:
         return (run.deadline_ms - run.block.arrived_ms) / 1000
 
     def ack(self) -> None:
-        if self._session.settled(self):
-            self._consumer.queue.settle(self._span)
-            self.release()
+        ack_all((self,))
+
+    def taken(self) -> tuple[Queue, Span] | None:
+        """What there is to settle, once; None if it was settled before, or given back."""
+        if not self._session.settled(self):
+            return None
+        self.release()
+        return self._consumer.queue, self._span
 
     def nack(self, *, requeue: bool) -> None:
         if self._session.settled(self):
@@ -141,11 +147,53 @@ class LocalDelivery:
         self._consumer.queue.requeue(self._span)
 
 
-def message_of(span: Span) -> Message:
-    block, index = span.run.block, span.run.index(span.low)
-    exchange, key = split_envelope(block.envelope(index))
-    properties = wire.decode(block.properties(index))
-    return Message(exchange, key, properties, block.body(index), span.redelivered)
+def ack_all(deliveries: Iterable[LocalDelivery]) -> None:
+    """Acknowledges many; neighbours in a queue are settled as one span."""
+    by_queue: dict[Queue, list[Span]] = {}
+    for delivery in deliveries:
+        taken = delivery.taken()
+        if taken is not None:
+            by_queue.setdefault(taken[0], []).append(taken[1])
+    for queue, spans in by_queue.items():
+        for span in _joined(spans):
+            queue.settle(span)
+
+
+def _joined(spans: list[Span]) -> Iterator[Span]:
+    if len(spans) > 1:
+        spans.sort(key=lambda span: span.sequence)
+    current, *rest = spans
+    for span in rest:
+        if span.run is current.run and span.low == current.high:
+            current = Span(span.run, current.low, span.high, current.redelivered)
+        else:
+            yield current
+            current = span
+    yield current
+
+
+class MessageReader:
+    """Makes messages. Neighbours with equal properties share one `Properties`, those with the same
+    exchange and key these: most of a queue's messages differ in little else than their bodies."""
+
+    __slots__ = ("_envelope", "_place", "_properties", "_raw")
+
+    def __init__(self) -> None:
+        self._envelope = self._raw = b""
+        self._place = ("", "")
+        self._properties = Properties()
+
+    def read(self, span: Span) -> Message:
+        block, index = span.run.block, span.run.index(span.low)
+        given, raw = block.envelope(index), block.properties(index)
+        if given != self._envelope:
+            self._place = split_envelope(given)
+            self._envelope = given
+        if raw != self._raw:
+            self._properties = wire.decode(raw)
+            self._raw = raw
+        exchange, key = self._place
+        return Message(exchange, key, self._properties, block.body(index), span.redelivered)
 
 
 def _block(message: Message, span: Span) -> WholeBlock:
@@ -180,6 +228,7 @@ class LocalSession:
         self._on_delivery = on_delivery
         self._on_cancel = on_cancel
         self._outstanding: dict[LocalDelivery, None] = {}
+        self._reader = MessageReader()
         self.writable = True
         """False once it takes no more."""
         self.consumer = Consumer(
@@ -209,7 +258,8 @@ class LocalSession:
             piece = Span(span.run, position, position + 1, span.redelivered)
             at = seen.low + position - span.low
             shape = Span(seen.run, at, at + 1, span.redelivered)
-            delivery = LocalDelivery(self, consumer, piece, shape)
+            # Read at once: the block may leave memory before the application looks.
+            delivery = LocalDelivery(self, consumer, piece, self._reader.read(shape))
             self._outstanding[delivery] = None
             consumer.unacked_count += 1
             self._broker.counters.delivered += 1

@@ -74,7 +74,10 @@ PROPERTY_NAMES: tuple[str, ...] = tuple(field.name for field in fields(Propertie
 
 @dataclass(slots=True)
 class Message:
-    """One message as an application sees it; the hot path never makes one."""
+    """One message as an application sees it; the hot path never makes one.
+
+    Several messages may share their `properties`: whoever wants others makes a copy.
+    """
 
     exchange: str
     routing_key: str

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
 from weakref import WeakValueDictionary
 
 from ...core.auth import User
 from ...core.broker import Broker
 from ...core.errors import ChannelError, precondition_failed
-from ...core.local import LocalDelivery, LocalPublish, LocalSession
+from ...core.local import LocalDelivery, LocalPublish, LocalSession, ack_all
 from ...core.local_batch import LocalBatch
 from ...core.model import Properties, Table
 from ...core.queue.queue import Queue
@@ -280,6 +281,9 @@ class EmbeddedEngine:
             arguments=arguments,
         )
         return LocalConsumption(session)
+
+    def ack(self, deliveries: Sequence[Delivery]) -> None:
+        ack_all(cast(Sequence[LocalDelivery], deliveries))
 
     async def scan(
         self,

@@ -215,6 +215,9 @@ class Engine(Protocol):
     ) -> Consumption:
         """`on_delivery` must not block; `on_cancel` is called when the queue goes away."""
 
+    def ack(self, deliveries: Sequence[Delivery]) -> None:
+        """As `ack` of each, and cheaper: to be preferred for many."""
+
     async def scan(
         self,
         vhost: str,

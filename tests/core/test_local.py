@@ -9,9 +9,11 @@ import pytest
 from tests.support.amqp import Client, make_broker, take_turns
 from tests.support.amqp import publish as amqp_publish
 from warrenmq.core.auth import User
+from warrenmq.core.block import Span
 from warrenmq.core.broker import Broker
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.local import LocalDelivery, LocalPublish, LocalSession
+from warrenmq.core.local import LocalDelivery, LocalPublish, LocalSession, ack_all
+from warrenmq.core.local_batch import LocalBatch
 from warrenmq.core.model import Message, Properties, Table
 from warrenmq.core.queue.queue import Queue
 from warrenmq.core.store.memory import LateStore
@@ -315,3 +317,36 @@ def test_the_last_one_takes_an_auto_delete_queue_along(broker: Broker) -> None:
     application = Application(vhost.declare_queue("gone", auto_delete=True))
     application.session.cancel()
     assert "gone" not in vhost.queues
+
+
+def test_many_acks_at_once_settle_neighbours_together(
+    broker: Broker, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    application = Application(queue)
+    bodies = [b"%d" % number for number in range(6)]
+    for part in (bodies[:4], bodies[4:]):
+        LocalBatch(broker, broker.vhosts["/"], User("app")).run_all("", "q", Properties(), part)
+    take_turns(broker)
+    settled: list[int] = []
+    settle = queue.settle
+
+    def counted(span: Span) -> None:
+        settled.append(span.count)
+        settle(span)
+
+    monkeypatch.setattr(Queue, "settle", lambda _, span: counted(span))
+    zero, one, two, three, four, five = application.deliveries
+    one.ack()
+    ack_all([five, two, four, one, three])
+    assert settled == [1, 2, 2] and queue.unacked_count == 1
+    ack_all([two, zero])
+    assert settled == [1, 2, 2, 1] and queue.unacked_count == 0
+
+
+def test_neighbours_share_what_is_equal(broker: Broker, queue: Queue) -> None:
+    application = Application(queue)
+    for type_ in ("a", "a", "b"):
+        publish(broker, type=type_, headers={"h": 1})
+    first, second, third = [one.message.properties for one in application.deliveries]
+    assert first is second and first.headers == third.headers == {"h": 1}
+    assert [first.type, third.type] == ["a", "b"]
