@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import Row, Select, delete, exists, func, insert, or_, select
@@ -17,6 +19,9 @@ from .sealed_urls import SealedUrls
 WEBHOOK_ID_CHARACTERS = 255
 BODY_CHARACTERS = 65_536
 _INTEGER_MAX = 2**31 - 1
+ROWS_AT_ONCE = (64, 8, 1)
+"""The driver lets go of the interpreter at each statement, and gets it back from a busy loop after
+some 0.3 ms: with a row in each, a batch of 400 took 0.12 s beside deliveries, now 0.03."""
 _COLUMNS = [name for name in AttemptRow.__table__.columns.keys() if name != "id"]  # noqa: SIM118
 
 
@@ -26,16 +31,26 @@ class AttemptTable:
     def __init__(self, database: Database, sealer: Sealer) -> None:
         self._database = database
         self._urls = SealedUrls(sealer)
-        # Compiled once and given to the driver with tuples: 2.5 us a row against 5.6.
-        statement = insert(AttemptRow).compile(
-            dialect=database.engine.dialect, column_keys=_COLUMNS
-        )
-        self._insert = str(statement)
+        self._inserts: dict[int, str] = {}
+        """By the number of rows; given to the driver with tuples: 2.5 us a row against 5.6."""
 
     async def add(self, attempts: Iterable[Attempt]) -> None:
         rows = [self._to_row(attempt) for attempt in attempts]
         async with self._database.begin() as session:
-            await (await session.connection()).exec_driver_sql(self._insert, rows)
+            connection = await session.connection()
+            at = 0
+            for count in ROWS_AT_ONCE:
+                while len(rows) - at >= count:
+                    values = tuple(chain.from_iterable(rows[at : at + count]))
+                    await connection.exec_driver_sql(await self._insert(count), values)
+                    at += count
+
+    async def _insert(self, count: int) -> str:
+        statement = self._inserts.get(count)
+        if statement is None:  # compiled aside from the loop: 64 rows take 15 ms
+            statement = await asyncio.to_thread(_compile_insert, self._database, count)
+            self._inserts[count] = statement
+        return statement
 
     async def find(self, wanted: Wanted) -> list[Kept]:
         """The newest first."""
@@ -99,6 +114,11 @@ class AttemptTable:
             body=row.body,
         )
         return Kept(row.id, attempt)
+
+
+def _compile_insert(database: Database, count: int) -> str:
+    rows = [dict.fromkeys(_COLUMNS)] * count
+    return str(insert(AttemptRow).values(rows).compile(dialect=database.engine.dialect))
 
 
 def _selection(wanted: Wanted) -> Select[Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import event, select
 
 from warrenmq.hub.attempts.attempt import RESPONSE_CHARACTERS, Kept, Outcome, Wanted
 from warrenmq.hub.attempts.table import WEBHOOK_ID_CHARACTERS, AttemptTable
@@ -19,12 +19,17 @@ from .support import attempt
 
 
 @pytest.fixture
-async def table(
+async def storage(
     tmp_path: Path, either_database: str | None, sealer: Sealer
-) -> AsyncIterator[AttemptTable]:
+) -> AsyncIterator[Storage]:
     storage = Storage(tmp_path, either_database, sealer)
-    yield AttemptTable(await storage.database(), sealer)
+    yield storage
     await storage.close()
+
+
+@pytest.fixture
+async def table(storage: Storage, sealer: Sealer) -> AttemptTable:
+    return AttemptTable(await storage.database(), sealer)
 
 
 async def ids(table: AttemptTable, **wanted: Any) -> list[int]:
@@ -37,6 +42,23 @@ async def test_what_is_added_comes_back(table: AttemptTable) -> None:
     failed = attempt(number=2, status=None, outcome=Outcome.RETRIED, response=reason)
     await table.add([delivered, failed])
     assert await table.find(Wanted()) == [Kept(2, failed), Kept(1, delivered)]
+
+
+async def test_a_batch_is_few_statements(storage: Storage, sealer: Sealer) -> None:
+    """The driver waits for the interpreter at each."""
+    database = await storage.database()
+    statements: list[str] = []
+    event.listen(
+        database.engine.sync_engine,
+        "before_cursor_execute",
+        lambda _connection, _cursor, statement, *_: statements.append(statement),
+    )
+    table = AttemptTable(database, sealer)
+    batch = [attempt(number=number) for number in range(1, 203)]
+    await table.add(batch)
+    assert sum(one.startswith("INSERT") for one in statements) == 3 + 1 + 2
+    found = await table.find(Wanted(limit=1_000))
+    assert [kept.attempt for kept in reversed(found)] == batch
 
 
 async def test_nothing_that_others_choose_is_refused(table: AttemptTable) -> None:
