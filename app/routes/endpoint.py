@@ -50,7 +50,10 @@ async def endpoint(context: Context, request: Request, target: Target) -> Respon
 
 
 async def describe_resource(context: Context, request: Request, target: Target) -> Response:
-    await _reader(context, request, target.vhost)
+    """For users with any right to it, as a passive declare over AMQP. Raises `ChannelError` 403,
+    whether it is there or not."""
+    user = await _reader(context, request, target.vhost)
+    user.require_any(target.vhost, target.kind, target.name)
     found = await find(context, target)
     response = describe(
         target, found, request.headers.get("accept", ""), to_root(request.scope) + STYLESHEET

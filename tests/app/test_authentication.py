@@ -31,6 +31,11 @@ HERE = "127.0.0.1"
 REQUEST: Scope = {"client": (HERE, 1234), "headers": []}
 
 
+@pytest.fixture(autouse=True)
+def _tony_may_look(world: World) -> None:
+    world.users.set_permissions("tony", "/", "^tony", "^tony", "^tony|^amq.topic$")
+
+
 def basic(name: str, password: str) -> bytes:
     return b"Basic " + base64.b64encode(f"{name}:{password}".encode())
 
@@ -65,7 +70,7 @@ class TestAnswers:
 
     async def test_colon_and_umlaut_in_the_password(self, world: World) -> None:
         world.users.add("evan", "a:b:ü")
-        world.users.set_permissions("evan", "/", "", "", "")
+        world.users.set_permissions("evan", "/", "", "", ".*")
         async with world.client(auth=None) as http:
             headers = {b"Authorization": basic("evan", "a:b:ü").replace(b"Basic", b"bASIC")}
             assert (await http.get(PATH, headers=headers)).status_code == 200

@@ -274,10 +274,20 @@ class TestDescription:
         await world.queue("in")
         problem(await http.get("/endpoint/q/in", headers={"Accept": "image/png"}), 406)
 
-    async def test_needs_no_permission_on_the_resource(self, world: World) -> None:
+    @pytest.mark.parametrize("path", ["endpoint/q/in", "subscribe/q/in", "endpoint/x/news"])
+    async def test_any_right_to_the_resource_is_needed(self, world: World, path: str) -> None:
+        """Counts, arguments and names are nobody else's business, as with a passive declare."""
         await world.queue("in")
+        await world.exchange("news")
+        place, _, name = path.rpartition("/")
         async with world.client(auth=("tony", "secret")) as http:
-            assert (await http.get("/endpoint/q/in")).status_code == 200
+            for rights in (("", "", ""), ("^tony", "^tony", "^tony")):
+                world.users.set_permissions("tony", "/", *rights)
+                for found in (path, f"{place}/none"):
+                    assert "refused for user 'tony'" in problem(await http.get(f"/{found}"), 403)
+            for rights in ((name, "", ""), ("", name, ""), ("", "", name)):
+                world.users.set_permissions("tony", "/", *rights)
+                assert (await http.get(f"/{path}")).status_code == 200
 
     @pytest.mark.parametrize("path", ["endpoint/x/none", "endpoint/q/none", "subscribe/q/none"])
     async def test_unknown(self, http: httpx.AsyncClient, path: str) -> None:
@@ -386,10 +396,12 @@ async def test_a_resource_names_its_hub_and_itself(http: httpx.AsyncClient, worl
 
 async def test_who_may_subscribe_without_credentials_may_look(world: World) -> None:
     """The setting hub_user stands in, with that user's rights."""
+    await world.exchange("tony.news")
     await world.exchange("news")
     world.hub.settings = HubSettings(hub_user="tony")
     async with world.client(auth=None) as http:
-        assert (await http.get("/endpoint/x/news")).status_code == 200
+        assert (await http.get("/endpoint/x/tony.news")).status_code == 200
+        problem(await http.get("/endpoint/x/news"), 403)
         problem(await http.get("/other%2Fone/endpoint/x/news"), 403)
         problem(await http.put("/endpoint/x/tony.new"), 401)
         world.users.remove("tony")

@@ -253,3 +253,4 @@ async def test_who_hung_up_while_it_was_not_read_is_ended(
     await until(lambda: len(listener.peers) == 1)
     await there.close()
     await listener.stop()
+    await until(lambda: not listener.peers)
