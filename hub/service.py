@@ -84,8 +84,8 @@ class Hub:
             lambda live: self._attacher.suspend(live), lambda live: self._attacher.resume(live)
         )
         self._courier = Courier(
-            self._sender.get, self.attempts, parking, self._order, self._holds, settings, clock,
-            self._on_gone, self._on_spent,
+            self._sender, self.attempts, engine.ack, parking, self._order, self._holds, settings,
+            clock, self._on_gone, self._on_spent,
         )  # fmt: skip
         self._relay = Relay(engine, parking, settings, rights)
         attacher = Attacher(engine, settings, self._courier.offer, self._relay.offer)

@@ -17,7 +17,7 @@ class Outcome(StrEnum):
     """The target answered 410, which ended the subscription."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each delivery, and that would cost 1 us
 class Attempt:
     """`at` is wall time in seconds, `number` 1 for the first attempt of the message.
 

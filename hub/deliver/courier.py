@@ -1,24 +1,29 @@
 """Carries messages from subscriptions' queues to their callbacks.
 
-A consumer calls `offer`; the message waits for its pace and for a slot, a task posts it, and
-`verdict.py` says by the answer what becomes of it. A message is acked only when its outcome is
-durable, and when it has failed only after the broker has confirmed the parked copy, so a crash
-in between repeats it, under the same `webhook-id`, and never loses it.
+A consumer calls `offer`; the message waits for its pace and for a slot, is posted, and
+`verdict.py` says by the answer what becomes of it. Most are posted and done with in the callbacks
+of broker and sender; what has to wait for something else has a task meanwhile. A message is acked
+only when its outcome is durable, and when it has failed only after the broker has confirmed the
+parked copy, so a crash in between repeats it, under the same `webhook-id`, and never loses it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from ...core.clock import Clock
 from ...core.model import Message
 from ..attempts.log import AttemptLog
 from ..engine.port import Delivery
+from ..lazy import Lazy
 from ..sender.port import Answer, Sender, SendError
 from ..settings import HubSettings
 from ..subscriptions.live import Live
+from ..tasks import Tasks
 from .envelope import Envelope, read_envelope
 from .holds import Holds
 from .lanes import Job, Lanes
@@ -27,7 +32,7 @@ from .lifetime import first_arrival_s
 from .order import StrictOrder
 from .pace import Pace
 from .parking import Parking
-from .post import Plan
+from .post import Plan, Post
 from .surplus import Surplus
 from .verdict import OnGone, OnSpent, Verdicts, home
 
@@ -44,8 +49,9 @@ class Courier:
 
     def __init__(
         self,
-        sender: Callable[[], Awaitable[Sender]],
+        sender: Lazy[Sender],
         attempts: AttemptLog,
+        ack: Callable[[Sequence[Delivery]], None],
         parking: Parking,
         order: StrictOrder,
         holds: Holds,
@@ -60,7 +66,9 @@ class Courier:
         self._holds = holds
         self._settings = settings
         self._clock = clock
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._running: dict[Job, None] = {}
+        self._tasks = Tasks()
+        self._ended = asyncio.Event()
         self._sweep: asyncio.TimerHandle | None = None
         self._waiting = 0
         self._surplus = Surplus(holds)
@@ -75,7 +83,7 @@ class Courier:
             lambda action: asyncio.get_running_loop().call_soon(action),
         )
         self._pace = Pace(settings, self._enter)
-        ledger = Ledger(attempts, clock, self._lanes.hold, self._lanes.go_on)
+        ledger = Ledger(attempts, clock, ack, self._lanes.hold, self._lanes.go_on)
         self._verdicts = Verdicts(parking, order, holds, ledger, settings, clock, on_gone, on_spent)
 
     def offer(self, live: Live, delivery: Delivery) -> None:
@@ -89,15 +97,22 @@ class Courier:
         """Gives back what has not started, waits for the rest, then gives that back too."""
         for delivery in self._take_waiting():
             delivery.nack(requeue=True)
-        if self._tasks:
-            await asyncio.wait(list(self._tasks), timeout=within_s)
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._all_ended(within_s)
+        await self._tasks.stop()
+        for job in list(self._running):
+            self._give_back(job)
+            self._leave(job)
         await self._surplus.stop()
         await self._verdicts.stop()
         if self._sweep is not None:
             self._sweep.cancel()
+
+    async def _all_ended(self, within_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self._running:
+                    self._ended.clear()
+                    await self._ended.wait()
 
     def _take_waiting(self) -> list[Delivery]:
         paced = [delivery for _, delivery in self._pace.take_waiting()]
@@ -123,11 +138,28 @@ class Courier:
 
     def _start(self, job: Job) -> None:
         self._waiting -= 1
-        task = asyncio.create_task(self._run(job))
-        self._tasks[task] = None
-        task.add_done_callback(self._tasks.pop)
+        self._running[job] = None
         if self._sweep is None:
             self._arm_sweep()
+        try:
+            self._begin(job)
+        except Exception as error:
+            self._tasks.own(self._fail(job, error))
+
+    def _begin(self, job: Job) -> None:
+        live, delivery = job.live, job.delivery
+        job.envelope = read_envelope(delivery.message, delivery.sequence)
+        sender = self._sender.made
+        if (
+            sender is None
+            or job.envelope.not_before
+            or live.subscription.options.strict_order
+            or len(delivery.message.body) >= LARGE_BYTES
+            or not live.takes()
+        ):
+            self._tasks.own(self._run(job, self._prepare))
+        else:
+            self._post(job, sender, self._plan(live).post(*self._to_post(job)))
 
     def _arm_sweep(self) -> None:
         loop = asyncio.get_running_loop()
@@ -139,20 +171,33 @@ class Courier:
         if self._lanes.has_young and self._sweep is None:
             self._arm_sweep()
 
-    async def _run(self, job: Job) -> None:
+    async def _run(self, job: Job, work: Callable[[Job], Awaitable[bool]]) -> None:
+        """`work` tells whether the job is over, or goes on when its post is answered."""
+        is_over = True
         try:
-            await self._deliver(job)
+            is_over = await work(job)
         except asyncio.CancelledError:
             self._give_back(job)
         except Exception as error:
-            name = job.live.subscription.id
-            log.warning("subscription %s holds a message back: %r", name, error)
-            await self._hold_back(job)
+            await self._hold_back(job, error)
         finally:
-            self._order.done(job.live, job.delivery)
-            self._lanes.leave(job)
+            if is_over:
+                self._leave(job)
 
-    async def _hold_back(self, job: Job) -> None:
+    async def _fail(self, job: Job, error: Exception) -> None:
+        try:
+            await self._hold_back(job, error)
+        finally:
+            self._leave(job)
+
+    def _leave(self, job: Job) -> None:
+        del self._running[job]
+        self._ended.set()
+        self._order.done(job.live, job.delivery)
+        self._lanes.leave(job)
+
+    async def _hold_back(self, job: Job, error: Exception) -> None:
+        log.warning("subscription %s holds a message back: %r", job.live.subscription.id, error)
         try:
             await asyncio.sleep(HOLD_BACK_S)
         finally:
@@ -164,20 +209,24 @@ class Courier:
             job.is_settled = True
             job.delivery.nack(requeue=True)
 
-    async def _deliver(self, job: Job) -> None:
-        live, delivery = job.live, job.delivery
+    async def _prepare(self, job: Job) -> bool:
+        """Posts what can't be posted at once; whether it is over instead."""
+        live, delivery, envelope = job.live, job.delivery, job.envelope
         if not live.takes():
             self._give_back(job)
-            return
-        message = delivery.message
-        envelope = read_envelope(message, delivery.sequence)
+            return True
         if envelope.not_before and await self._parking.settles(*home(live), delivery, envelope):
             job.is_settled = True
-            return
+            return True
         if live.subscription.options.strict_order and await self._must_wait(job, envelope):
-            return
-        answer = await self._attempt(job, message, envelope)
-        await self._verdicts.give(job, message, envelope, answer)
+            return True
+        sender, make = await self._sender.get(), self._plan(live).post
+        if len(delivery.message.body) < LARGE_BYTES:
+            post = make(*self._to_post(job))
+        else:
+            post = await asyncio.to_thread(make, *self._to_post(job))
+        self._post(job, sender, post)
+        return False
 
     async def _must_wait(self, job: Job, envelope: Envelope) -> bool:
         """Whether a strict order waits with this message, as after a restart."""
@@ -190,23 +239,36 @@ class Courier:
         self._holds.end_in(job.live, wait_s)
         return True
 
-    async def _attempt(self, job: Job, message: Message, envelope: Envelope) -> Answer | SendError:
-        live = job.live
+    def _plan(self, live: Live) -> Plan:
         plan = live.plan
         if plan is None or plan.subscription is not live.subscription:
             plan = live.plan = Plan(live.subscription, self._settings.signature_method)
-        sender = await self._sender()
-        arrived_at = first_arrival_s(envelope, job.delivery, self._clock)
-        parts = (envelope, message, self._clock.wall_s(), arrived_at)
-        if len(message.body) < LARGE_BYTES:
-            post = plan.post(*parts)
-        else:
-            post = await asyncio.to_thread(plan.post, *parts)
-        answer: Answer | SendError
-        try:
-            answer = await sender.post(post.url, post.headers, post.body)
-        except SendError as error:
-            answer = error
+        return plan
+
+    def _to_post(self, job: Job) -> tuple[Envelope, Message, float, float]:
+        arrived_at = first_arrival_s(job.envelope, job.delivery, self._clock)
+        return job.envelope, job.delivery.message, self._clock.wall_s(), arrived_at
+
+    def _post(self, job: Job, sender: Sender, post: Post) -> None:
+        sender.post(post.url, post.headers, post.body, partial(self._answered, job))
+
+    def _answered(self, job: Job, answer: Answer | Exception) -> None:
+        if job not in self._running:
+            return  # it was given back when the hub stopped
         took_ms = self._clock.now_ms() - job.started_ms
-        live.is_slow = took_ms >= self._slow_after_ms
-        return answer
+        job.live.is_slow = took_ms >= self._slow_after_ms
+        try:
+            is_over = self._verdicts.gives_at_once(job, answer)
+        except Exception as error:
+            self._tasks.own(self._fail(job, error))
+        else:
+            if is_over:
+                self._leave(job)
+            elif isinstance(answer, Answer | SendError):
+                self._tasks.own(self._run(job, partial(self._judge, answer)))
+            else:
+                self._tasks.own(self._fail(job, answer))
+
+    async def _judge(self, answer: Answer | SendError, job: Job) -> bool:
+        await self._verdicts.give(job, job.delivery.message, job.envelope, answer)
+        return True

@@ -6,12 +6,13 @@ waits is bounded here: in number, and in bytes of the messages that it keeps in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ...core.clock import Clock
 from ..attempts.attempt import RESPONSE_CHARACTERS, Attempt, Outcome
 from ..attempts.log import AttemptLog
+from ..engine.port import Delivery
 from ..sender.port import Answer, SendError
 from .envelope import Envelope
 from .lanes import Job
@@ -22,17 +23,20 @@ MAX_WAITING_BYTES = 64 * 1024 * 1024
 
 
 class Ledger:
-    """`on_full` is called when nothing new may begin, `on_room` when it may again."""
+    """`ack` acks many messages; `on_full` is called when nothing new may begin, `on_room` when it
+    may again."""
 
     def __init__(
         self,
         log: AttemptLog,
         clock: Clock,
+        ack: Callable[[Sequence[Delivery]], None],
         on_full: Callable[[], None],
         on_room: Callable[[], None],
     ) -> None:
         self._log = log
         self._clock = clock
+        self._ack = ack
         self._on_full = on_full
         self._on_room = on_room
         self._waiting = 0
@@ -45,26 +49,37 @@ class Ledger:
         envelope: Envelope,
         answer: Answer | SendError,
         outcome: Outcome,
-        settle: Callable[[], None],
+        settle: Callable[[], None] | None = None,
     ) -> None:
-        """`settle` is called once the outcome is durable. From here on the job is done with."""
+        """Once the outcome is durable the message is acked, or `settle` is called instead. From
+        here on the job is done with."""
         job.is_settled = True
         size = len(job.delivery.message.body)
         self._waiting += 1
         self._waiting_bytes += size
         attempt = self._attempt(job, envelope, answer, outcome)
-        self._log.record(attempt, partial(self._settle, size, settle))
+        if settle is None:
+            self._log.record(attempt, self._ack_all, job.delivery)
+        else:
+            self._log.record(attempt, partial(self._settle, settle), job.delivery)
         if not self._is_full and self._exceeds():
             self._is_full = True
             self._on_full()
 
-    def _settle(self, size: int, settle: Callable[[], None]) -> None:
-        self._waiting -= 1
-        self._waiting_bytes -= size
+    def _ack_all(self, deliveries: Sequence[Delivery]) -> None:
+        self._leave(deliveries)
+        self._ack(deliveries)
+
+    def _settle(self, settle: Callable[[], None], deliveries: Sequence[Delivery]) -> None:
+        self._leave(deliveries)
+        settle()
+
+    def _leave(self, deliveries: Sequence[Delivery]) -> None:
+        self._waiting -= len(deliveries)
+        self._waiting_bytes -= sum([len(one.message.body) for one in deliveries])
         if self._is_full and not self._exceeds():
             self._is_full = False
             self._on_room()
-        settle()
 
     def _exceeds(self) -> bool:
         return self._waiting >= MAX_WAITING or self._waiting_bytes >= MAX_WAITING_BYTES

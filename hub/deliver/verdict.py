@@ -61,10 +61,19 @@ class Verdicts:
         self._tasks = Tasks()
         self._events = DeliveryEvents(clock)
 
+    def gives_at_once(self, job: Job, answer: Answer | Exception) -> bool:
+        """Settles the job of a success that nothing has to wait for, as most; `give` all others."""
+        if not isinstance(answer, Answer) or not 200 <= answer.status < 300:
+            return False
+        if job.live.blocking is not None:
+            return False
+        self._succeed(job, job.envelope, answer)
+        return True
+
     async def give(
         self, job: Job, message: Message, envelope: Envelope, answer: Answer | SendError
     ) -> None:
-        """Settles the job, at once or when its outcome is durable."""
+        """Settles the job when its outcome is durable."""
         status = answer.status if isinstance(answer, Answer) else 0
         if 200 <= status < 300:
             if job.live.blocking is not None:
@@ -93,7 +102,7 @@ class Verdicts:
         if was_probed and (live.is_suspended or self.is_parallel(live)):
             self._holds.end_now(live)
         delivery.release()  # the target has answered; only the ack waits for the log
-        self._ledger.record(job, envelope, answer, Outcome.DELIVERED, delivery.ack)
+        self._ledger.record(job, envelope, answer, Outcome.DELIVERED)
 
     async def _end(self, job: Job, envelope: Envelope, answer: Answer | SendError) -> None:
         await self._on_gone(job.live)
@@ -129,7 +138,7 @@ class Verdicts:
         if not is_loop and not live.subscription.options.strict_order:
             await self._tell_breaker(live, trouble, answer)
         job.delivery.release()
-        self._ledger.record(job, envelope, answer, outcome, job.delivery.ack)
+        self._ledger.record(job, envelope, answer, outcome)
 
     async def _block(
         self, job: Job, envelope: Envelope, failed: Envelope, answer: Answer | SendError

@@ -10,14 +10,18 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from ..guard.dialler import Dialler
 from ..guard.guard import Guard
 from ..guard.own import DEFAULT_PORTS
+from ..tasks import Tasks
 from .connection import Connection, Limits, Response, Unanswered
 from .pool import Pool
 from .port import SendError, TimedOut
+
+Answered = Callable[[Response | Exception], None]
 
 USER_AGENT = "Warren"
 _DEFAULTS = {"User-Agent": USER_AGENT, "Accept": "*/*", "Accept-Encoding": "identity"}
@@ -37,6 +41,26 @@ class Origin:
         self.is_tls = scheme == "https"
         shown = f"[{host}]" if ":" in host else host
         self.host_field = shown if port == DEFAULT_PORTS[scheme] else f"{shown}:{port}"
+
+
+class Sent:
+    """A request under way: over `connection`, or on its way to one in `task`."""
+
+    __slots__ = (
+        "answered", "body", "connection", "deadline_s", "head", "is_over_kept", "origin", "task",
+    )  # fmt: skip
+
+    def __init__(
+        self, origin: Origin, head: bytes, body: bytes, deadline_s: float, answered: Answered
+    ) -> None:
+        self.origin = origin
+        self.head = head
+        self.body = body
+        self.deadline_s = deadline_s
+        self.answered = answered
+        self.connection: Connection | None = None
+        self.is_over_kept = False
+        self.task: asyncio.Task[None] | None = None
 
 
 class HttpClient:
@@ -64,6 +88,8 @@ class HttpClient:
         self._pool: Pool[Origin] = Pool(keep_s)
         self._closing = "" if keep_s else "Connection: close\r\n"
         self._origins: dict[str, Origin] = {}
+        self._under_way: set[Sent] = set()
+        self._tasks = Tasks()
 
     async def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, within_s: float
@@ -72,23 +98,48 @@ class HttpClient:
 
         Raises `CallbackRefused`, `SendError`, and `TimedOut` where no status came in time.
         """
-        deadline_s = asyncio.get_running_loop().time() + within_s
+        done: asyncio.Future[Response | Exception] = asyncio.get_running_loop().create_future()
+
+        def answered(answer: Response | Exception) -> None:
+            if not done.done():
+                done.set_result(answer)
+
+        sent = self.send(method, url, headers, body, within_s, answered)
+        try:
+            answer = await done
+        except asyncio.CancelledError:
+            self._abort(sent)
+            raise
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        within_s: float,
+        answered: Answered,
+    ) -> Sent:
+        """As `ask`, and without a task where a connection is kept: `answered` is called later with
+        the response, or what `ask` would raise. What can't be sent at all is raised at once."""
         origin, path = self._split(url)
         fields = self._closing + _fields({**_DEFAULTS, **headers})
         if body or method == "POST":
             fields += f"Content-Length: {len(body)}\r\n"
         text = f"{method} {path} HTTP/1.1\r\nHost: {origin.host_field}\r\n{fields}\r\n"
-        head = self._encoded(text)
+        deadline_s = asyncio.get_running_loop().time() + within_s
+        sent = Sent(origin, self._encoded(text), body, deadline_s, answered)
+        self._under_way.add(sent)
         kept = self._pool.take(origin)
-        if kept is not None:
-            try:
-                return await self._exchange(origin, kept, head, body, deadline_s)
-            except Unanswered:
-                # The peer has closed it meanwhile, a habit of many after a number of requests,
-                # and no failure of the target. What a fresh one does is.
-                pass
-        connection = await self._open(origin, deadline_s)
-        return await self._exchange(origin, connection, head, body, deadline_s)
+        if kept is None:
+            sent.task = self._tasks.own(self._send_anew(sent))
+        else:
+            sent.is_over_kept = True
+            self._send_over(kept, sent)
+        return sent
 
     def _encoded(self, head: str) -> bytes:
         try:
@@ -97,8 +148,19 @@ class HttpClient:
             raise SendError(f"a header field can't be sent as {self._encoding}") from error
 
     def close(self) -> None:
-        """Closes the connections that are kept."""
+        """Ends what is under way with `SendError`, and closes what is kept."""
+        for sent in list(self._under_way):
+            self._abort(sent)
+            sent.answered(SendError("the client was closed"))
         self._pool.close()
+
+    def _abort(self, sent: Sent) -> None:
+        if sent in self._under_way:  # else its connection may serve another request already
+            self._under_way.discard(sent)
+            if sent.task is not None:
+                sent.task.cancel()
+            if sent.connection is not None:
+                sent.connection.abort()
 
     def _split(self, url: str) -> tuple[Origin, str]:
         """The guard is asked about scheme, host and port, once; where a path is from strangers, who
@@ -142,17 +204,35 @@ class HttpClient:
             raise
         return connection
 
-    async def _exchange(
-        self, origin: Origin, connection: Connection, head: bytes, body: bytes, deadline_s: float
-    ) -> Response:
+    async def _send_anew(self, sent: Sent) -> None:
         try:
-            response = await connection.ask(head, body, deadline_s)
-        except asyncio.CancelledError:
-            connection.abort()
-            raise
+            connection = await self._open(sent.origin, sent.deadline_s)
+        except Exception as error:  # also what nobody has foreseen is for who has asked
+            self._end(sent, error)
+        else:
+            self._send_over(connection, sent)
+
+    def _send_over(self, connection: Connection, sent: Sent) -> None:
+        sent.connection = connection
+        connection.ask(sent.head, sent.body, sent.deadline_s, partial(self._take_answer, sent))
+
+    def _take_answer(self, sent: Sent, answer: Response | SendError) -> None:
+        connection = sent.connection
+        assert connection is not None
         if connection.is_reusable:
-            self._pool.put(origin, connection)
-        return response
+            self._pool.put(sent.origin, connection)
+        elif sent.is_over_kept and isinstance(answer, Unanswered) and sent in self._under_way:
+            # The peer has closed it meanwhile, a habit of many after a number of requests, and no
+            # failure of the target. What a fresh one does is.
+            sent.is_over_kept = False
+            sent.task = self._tasks.own(self._send_anew(sent))
+            return
+        self._end(sent, answer)
+
+    def _end(self, sent: Sent, answer: Response | Exception) -> None:
+        if sent in self._under_way:
+            self._under_way.discard(sent)
+            sent.answered(answer)
 
 
 def _fields(headers: Mapping[str, str]) -> str:

@@ -16,6 +16,8 @@ import httptools
 
 from .port import SendError, TimedOut
 
+Answered = Callable[["Response | SendError"], None]
+
 HEAD_BYTES = 16 * 1024
 """Of an answer: for its heads and chunk sizes, beside the body."""
 MAX_FIELDS = 200
@@ -59,15 +61,20 @@ class Unanswered(SendError):
 
 class Connection(asyncio.Protocol):
     """`closed` is called when it has ended. `is_reusable` tells whether another request may
-    follow the last one."""
+    follow the last one.
+
+    Parser and timer stay from one request to the next: to make them anew cost a tenth of a post.
+    """
 
     def __init__(self, limits: Limits, closed: Callable[[Connection], None]) -> None:
         self._limits = limits
         self._closed = closed
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
-        self._answer: asyncio.Future[Response] | None = None
+        self._answered: Answered | None = None
+        self._parser = httptools.HttpResponseParser(self)
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_s = self._deadline_s = 0.0
         self._unsent = memoryview(b"")
         self._is_full = False
         self._reason = b""
@@ -75,12 +82,10 @@ class Connection(asyncio.Protocol):
         self._is_framed = False
         self.is_reusable = False
 
-    def ask(self, head: bytes, body: bytes, deadline_s: float) -> asyncio.Future[Response]:
-        """Sends a request. The future fails with `SendError`; `deadline_s` is time of the loop."""
-        self._answer = self._loop.create_future()
-        self._parser = httptools.HttpResponseParser(self)
-        self._timer = self._loop.call_at(deadline_s, self._expire)
-        self._deadline_s = deadline_s
+    def ask(self, head: bytes, body: bytes, deadline_s: float, answered: Answered) -> None:
+        """Sends a request and calls `answered` once, later; `deadline_s` is time of the loop."""
+        self._answered = answered
+        self._set_deadline(deadline_s)
         self._received = self._field_count = self._interim_count = 0
         self._begin_message()
         self._body: list[bytes] = []
@@ -93,7 +98,6 @@ class Connection(asyncio.Protocol):
             self._transport.write(head)
             self._unsent = memoryview(body)
             self._write_on()
-        return self._answer
 
     @property
     def is_open(self) -> bool:
@@ -110,9 +114,11 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_reusable = False
-        if self._answer is not None:
+        if self._answered is not None:
             is_end_of_body = error is None and self._is_final and not self._is_framed
             self._finish("" if is_end_of_body else f"the connection was closed{_why(error)}")
+        if self._timer is not None:
+            self._timer.cancel()
         self._closed(self)
 
     def pause_writing(self) -> None:
@@ -131,7 +137,7 @@ class Connection(asyncio.Protocol):
                 self._loop.call_soon(self._write_on)
 
     def data_received(self, data: bytes) -> None:
-        if self._answer is None:
+        if self._answered is None:
             self.abort()  # nobody has asked for anything
             return
         room = self._limits.max_bytes - self._received
@@ -141,6 +147,7 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             self._finish("the answer changes the protocol")
         except httptools.HttpParserError as error:
+            self._is_kept = False  # what follows a whole answer can't be told from the next one
             self._finish("" if self._is_complete else f"the answer breaks HTTP/1.1: {_of(error)}")
         else:
             self._look(is_beyond=len(data) > room)
@@ -156,7 +163,7 @@ class Connection(asyncio.Protocol):
         elif self._is_final and not self._is_hurried:
             self._is_hurried = True
             if not (limits.keeps_body and 200 <= self._status < 300):
-                self._expire_in(BODY_WITHIN_S)
+                self._set_deadline(min(self._deadline_s, self._loop.time() + BODY_WITHIN_S))
 
     # The parser
 
@@ -209,32 +216,42 @@ class Connection(asyncio.Protocol):
 
     # The end
 
-    def _expire_in(self, seconds: float) -> None:
+    def _set_deadline(self, at_s: float) -> None:
+        """A timer that goes off too early looks again, so most requests leave it as it is."""
+        self._deadline_s = at_s
         if self._timer is not None:
+            if self._timer_at_s <= at_s:
+                return
             self._timer.cancel()
-        at_s = min(self._deadline_s, self._loop.time() + seconds)
+        self._timer_at_s = at_s
         self._timer = self._loop.call_at(at_s, self._expire)
 
     def _expire(self) -> None:
-        self._finish("no answer in time", TimedOut)
+        self._timer = None
+        if self._answered is None:
+            return
+        if self._loop.time() < self._deadline_s:
+            self._set_deadline(self._deadline_s)
+        else:
+            self._finish("no answer in time", TimedOut)
 
     def _finish(self, broken: str, kind: type[SendError] = SendError) -> None:
         """Ends the request: with the answer where its status line has come."""
-        answer, self._answer = self._answer, None
-        assert answer is not None and self._timer is not None
-        self._timer.cancel()
+        answered, self._answered = self._answered, None
+        assert answered is not None
         is_sent, self._unsent = not self._unsent, memoryview(b"")
         self.is_reusable = not broken and self._is_kept and is_sent
-        if not answer.done():  # whoever waited may have been cancelled
-            if self._status >= 200 or self._is_final:
-                body = b"".join(self._body)
-                answer.set_result(Response(self._status, self._reason, self._fields, body, broken))
-            elif self._received or kind is TimedOut:
-                answer.set_exception(kind(broken))
-            else:
-                answer.set_exception(Unanswered(broken))
+        answer: Response | SendError
+        if self._status >= 200 or self._is_final:
+            body = b"".join(self._body)
+            answer = Response(self._status, self._reason, self._fields, body, broken)
+        elif self._received or kind is TimedOut:
+            answer = kind(broken)
+        else:
+            answer = Unanswered(broken)
         if not self.is_reusable:
             self._transport.abort()
+        answered(answer)
 
 
 def _why(error: Exception | None) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from functools import partial
 
 from ..attempts.attempt import RESPONSE_CHARACTERS
 from ..errors import CallbackRefused
@@ -12,7 +14,7 @@ from ..guard.lookups import Purpose
 from ..settings import HubSettings
 from .client import HttpClient
 from .connection import Limits, Response
-from .port import Answer, SendError
+from .port import Answer, Answered, SendError
 
 KEEP_S = 15.0
 
@@ -24,15 +26,25 @@ class HttpSender:
         limits = Limits(settings.max_response_bytes, kept_bytes=settings.attempt_body_bytes)
         self._client = HttpClient(guard, dialler, limits, keep_s=KEEP_S)
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, answered: Answered) -> None:
+        done = partial(_answer, answered)
         try:
-            response = await self._client.ask("POST", url, headers, body, self._timeout_s)
-        except CallbackRefused as error:
-            raise SendError(str(error)) from error
-        return Answer(response.status, _retry_after(response), _head(response), response.body)
+            self._client.send("POST", url, headers, body, self._timeout_s, done)
+        except (CallbackRefused, SendError) as error:
+            asyncio.get_running_loop().call_soon(done, error)
 
     async def close(self) -> None:
         self._client.close()
+
+
+def _answer(answered: Answered, response: Response | Exception) -> None:
+    if isinstance(response, Response):
+        head = _head(response)
+        answered(Answer(response.status, _retry_after(response), head, response.body))
+    elif isinstance(response, CallbackRefused):
+        answered(SendError(str(response)))
+    else:
+        answered(response)
 
 
 def _retry_after(response: Response) -> str | None:

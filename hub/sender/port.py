@@ -3,7 +3,7 @@ measurement."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,11 +32,16 @@ class TimedOut(SendError):
     """The target took the message, or not even the connection, and said nothing in time."""
 
 
+Answered = Callable[["Answer | Exception"], None]
+"""Gets the answer, a `SendError`, or an error that nobody has foreseen."""
+
+
 class Sender(Protocol):
     """Dials vetted addresses only, follows no redirect, keeps no cookie, asks no proxy."""
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Raises `SendError`; a kept connection found closed is replaced without notice."""
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, answered: Answered) -> None:
+        """Calls `answered` once, and never before this returns; a kept connection found closed is
+        replaced without notice."""
 
     async def close(self) -> None:
-        """Closes kept connections."""
+        """Closes all connections; what is under way ends with `SendError`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from warrenmq.hub.engine.port import Delivery, Engine, Outcome
 from warrenmq.hub.keys.seal import Sealer
 from warrenmq.hub.requests import Resource, SubscribeRequest
 from warrenmq.hub.rights import Rights
+from warrenmq.hub.sender.port import Answer, Sender
 from warrenmq.hub.service import KEY_NAME, Hub
 from warrenmq.hub.settings import HubSettings
 
@@ -119,6 +120,22 @@ async def until(
     while not await _value(condition()):
         assert asyncio.get_running_loop().time() < deadline, f"no {what} in {timeout_s} s"
         await asyncio.sleep(0.01)
+
+
+class Posting:
+    """Waits for the answers of a sender."""
+
+    def __init__(self, sender: Sender) -> None:
+        self.sender = sender
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        answer: asyncio.Future[Answer | Exception] = asyncio.get_running_loop().create_future()
+        self.sender.post(url, headers, body, answer.set_result)
+        assert not answer.done()
+        got = await answer
+        if isinstance(got, Exception):
+            raise got
+        return got
 
 
 @contextlib.asynccontextmanager

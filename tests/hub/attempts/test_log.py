@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class Office:
 
     def record(self, **changed: Any) -> Attempt:
         one = attempt(**changed)
-        self.log.record(one, lambda: self.settled.append(one))
+        self.log.record(one, self.settled.extend, one)
         return one
 
     async def settle(self, count: int) -> None:
@@ -86,7 +87,29 @@ async def test_more_than_a_batch(office: Office, monkeypatch: pytest.MonkeyPatch
     assert await office.written() == recorded
 
 
+async def test_a_batch_is_settled_in_pieces(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have their turn between two, however many were written together."""
+    monkeypatch.setattr(log_module, "SETTLED_AT_ONCE", 20)
+    loop, rounds, pieces = asyncio.get_running_loop(), 0, list[tuple[int, int]]()
+
+    def next_round() -> None:
+        nonlocal rounds
+        rounds += 1
+
+    def settle(numbers: Sequence[int]) -> None:
+        pieces.append((rounds, len(numbers)))
+        loop.call_soon(next_round)
+
+    for number in range(50):
+        office.log.record(attempt(), settle, number)
+    await until(lambda: sum(count for _, count in pieces) == 50, "all")
+    assert pieces == [(0, 20), (1, 20), (2, 10)]
+
+
 async def test_stopping_writes_what_is_left(storage: Storage, tmp_path: Path) -> None:
+    await storage.database()  # to open it may take longer than a stop
     office = Office(storage)
     await office.log.start()
     recorded = [office.record(number=number) for number in range(1, 4)]
@@ -97,13 +120,13 @@ async def test_stopping_writes_what_is_left(storage: Storage, tmp_path: Path) ->
 async def test_one_that_can_not_be_settled_holds_up_no_other(
     office: Office, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail() -> None:
+    def fail(whats: object) -> None:
         raise RuntimeError("no such delivery")
 
-    office.log.record(attempt(), fail)
+    office.log.record(attempt(), fail, None)
     office.record()
     await office.settle(1)
-    assert "a message could not be settled" in caplog.text
+    assert "1 messages could not be settled" in caplog.text
 
 
 async def test_a_failing_database_loses_nothing_and_settles_nothing(

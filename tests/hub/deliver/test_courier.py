@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import threading
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tests.hub.support import BASE_URL, INBOX, NEWS, House, deliveries, request, until
 from tests.support.http import Answer, Callback, Request
 from warrenmq.hub.attempts.attempt import Attempt, Outcome, Wanted
+from warrenmq.hub.attempts.log import Settle
 from warrenmq.hub.deliver.breaker import State
 from warrenmq.hub.deliver.courier import LARGE_BYTES
 from warrenmq.hub.deliver.retry import DELAYS_S
 from warrenmq.hub.deliver.signature import sign
+from warrenmq.hub.deliver.verdict import Verdicts
 from warrenmq.hub.engine.embedded import EmbeddedEngine
 from warrenmq.hub.engine.port import QueueSpec
+from warrenmq.hub.sender.http_sender import HttpSender
 from warrenmq.hub.subscriptions.live import Live
 from warrenmq.hub.subscriptions.subscription import Status
 
@@ -81,6 +85,65 @@ async def test_a_large_message_is_signed_aside_from_the_loop(
     assert got[1].body == large
     assert got[1].headers["X-Hub-Signature"] == sign("sha256", "s3cret", large)
     assert threads == [True, False]
+
+
+async def test_a_plain_delivery_needs_no_task(house: House, callback: Callback) -> None:
+    await house.hub.subscriptions.subscribe(request(INBOX, callback.url))
+    await house.post("in", "k", b"first")
+    await deliveries(callback, 1)
+    await until(lambda: unacked(house, "in") == 0, "ack of the first")
+    tasks: list[str] = []
+
+    def make_task(loop: Any, work: Any, **given: Any) -> Any:
+        tasks.append(getattr(work, "__qualname__", ""))
+        return asyncio.Task(work, loop=loop, **given)
+
+    asyncio.get_running_loop().set_task_factory(make_task)
+    for number in range(10):
+        await house.post("in", "k", b"%d" % number)
+    await until(lambda: len(callback.deliveries) == 11, "deliveries")
+    await until(lambda: unacked(house, "in") == 0, "acks")
+    assert not [name for name in tasks if name.startswith(("Courier.", "HttpClient."))]
+
+
+async def test_an_error_that_nobody_foresaw_costs_no_message(
+    house: House,
+    callback: Callback,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("warrenmq.hub.deliver.courier.HOLD_BACK_S", 0.01)
+    await house.hub.subscriptions.subscribe(request(INBOX, callback.url))
+    for what in ("sending", "answering", "judging"):
+        with monkeypatch.context() as patch:
+            errors = Errors(patch, what)
+            await house.post("in", "k", what.encode())
+            await until(lambda: errors.count > 0, what)  # noqa: B023
+        await until(lambda: unacked(house, "in") == 0, f"ack after {what}")
+    bodies = [one.body for one in callback.deliveries]
+    assert set(bodies) == {b"sending", b"answering", b"judging"}
+    assert "holds a message back: RuntimeError('unforeseen')" in caplog.text
+    assert await house.depth("in") == 0
+
+
+class Errors:
+    """Makes a step of every delivery fail."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, what: str) -> None:
+        self.count = 0
+        self._what = what
+        if what == "judging":
+            patch.setattr(Verdicts, "gives_at_once", self._fail)
+        else:
+            patch.setattr(HttpSender, "post", self._fail)
+
+    def _fail(self, *given: Any) -> bool:
+        self.count += 1
+        error = RuntimeError("unforeseen")
+        if self._what != "answering":
+            raise error
+        asyncio.get_running_loop().call_soon(given[-1], error)
+        return False
 
 
 async def test_later_messages_overtake_a_parked_one(house: House, callback: Callback) -> None:
@@ -401,18 +464,18 @@ class HeldLog:
     """The log of attempts, when its database takes its time."""
 
     def __init__(self, house: House) -> None:
-        self.waiting: list[Callable[[], None]] = []
+        self.waiting: list[tuple[Settle, object]] = []
         self._log = house.hub.attempts
         self._record = self._log.record
         self._log.record = self._hold  # type: ignore[method-assign]
 
     def let_go(self) -> None:
         self._log.record = self._record  # type: ignore[method-assign]
-        for settled in self.waiting:
-            settled()
+        for settle, what in self.waiting:
+            settle([what])
 
-    def _hold(self, attempt: Attempt, settled: Callable[[], None]) -> None:
-        self.waiting.append(settled)
+    def _hold(self, attempt: Attempt, settle: Settle, what: object) -> None:
+        self.waiting.append((settle, what))
 
 
 async def test_a_half_open_breaker_tries_one_message_at_a_time(

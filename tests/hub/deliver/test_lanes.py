@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.model import Message, Properties
 from warrenmq.hub.deliver.lanes import STARTS_A_ROUND, Job, Lanes
@@ -69,6 +71,15 @@ def test_each_kind_waits_for_slots_of_its_own() -> None:
     assert len(rig.started) == 2
     rig.enter(3, "quick")
     assert len(rig.started) == 4
+
+
+def test_so_many_quick_ones_start_in_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warrenmq.hub.deliver.lanes.QUICK_STARTS_A_ROUND", 3)
+    rig = Rig(10, 1, 1, 20)
+    rig.enter(8)
+    for started in (3, 6, 8):
+        assert len(rig.started) == started
+        rig.next_round()
 
 
 def test_what_has_just_failed_counts_as_new() -> None:

@@ -10,7 +10,7 @@ from tests.hub.deliver.test_lanes import Handed, live
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.model import Message, Properties
 from warrenmq.hub.attempts.attempt import Attempt, Outcome
-from warrenmq.hub.attempts.log import AttemptLog
+from warrenmq.hub.attempts.log import AttemptLog, Settle
 from warrenmq.hub.deliver.envelope import Envelope
 from warrenmq.hub.deliver.lanes import Job, Lane
 from warrenmq.hub.deliver.ledger import Ledger
@@ -23,11 +23,16 @@ ANSWER = Answer(200, None, "HTTP/1.1 200 OK", body=b"ok")
 class Log:
     def __init__(self) -> None:
         self.attempts: list[Attempt] = []
-        self.settled: list[Callable[[], None]] = []
+        self.waiting: list[tuple[Settle, object]] = []
 
-    def record(self, attempt: Attempt, settled: Callable[[], None]) -> None:
+    def record(self, attempt: Attempt, settle: Settle, what: object) -> None:
         self.attempts.append(attempt)
-        self.settled.append(settled)
+        self.waiting.append((settle, what))
+
+    def written(self, *numbers: int) -> None:
+        """The attempts with these numbers are durable."""
+        [settle] = {self.waiting[number][0] for number in numbers}
+        settle([self.waiting[number][1] for number in numbers])
 
 
 class Rig:
@@ -38,19 +43,23 @@ class Rig:
         self.ledger = Ledger(
             cast(AttemptLog, self.log),
             self.clock,
+            lambda deliveries: self.events.append(f"{len(deliveries)} acked"),
             lambda: self.events.append("full"),
             lambda: self.events.append("room"),
         )
 
-    def record(self, answer: Answer | SendError = ANSWER, body: bytes = b"x") -> Job:
+    def record(
+        self,
+        answer: Answer | SendError = ANSWER,
+        body: bytes = b"x",
+        settle: Callable[[], None] | None = None,
+    ) -> Job:
         handed = Handed()
         handed.message = Message("", "", Properties(), body)
         job = Job(live(), handed, Lane(1))
         job.started_ms = self.clock.now_ms()
         self.clock.advance(250)
-        self.ledger.record(
-            job, ENVELOPE, answer, Outcome.DELIVERED, lambda: self.events.append("settled")
-        )
+        self.ledger.record(job, ENVELOPE, answer, Outcome.DELIVERED, settle)
         return job
 
 
@@ -70,10 +79,13 @@ def test_what_is_recorded() -> None:
 
 def test_nothing_is_settled_before_the_log_says_so() -> None:
     rig = Rig()
-    rig.record()
+    for _ in range(3):
+        rig.record()
+    rig.record(settle=lambda: rig.events.append("settled"))
     assert rig.events == []
-    rig.log.settled[0]()
-    assert rig.events == ["settled"]
+    rig.log.written(0, 1, 2)
+    rig.log.written(3)
+    assert rig.events == ["3 acked", "settled"]
 
 
 def test_so_many_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,11 +94,12 @@ def test_so_many_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(4):
         rig.record()
     assert rig.events == ["full"]
-    rig.log.settled[0]()
-    assert rig.events == ["full", "settled"]
-    rig.log.settled[1]()
-    assert rig.events == ["full", "settled", "room", "settled"]
-    rig.record()
+    rig.log.written(0)
+    assert rig.events == ["full", "1 acked"]
+    rig.log.written(1, 2)
+    assert rig.events == ["full", "1 acked", "room", "2 acked"]
+    for _ in range(2):
+        rig.record()
     assert rig.events[-1] == "full"
 
 
@@ -97,5 +110,5 @@ def test_so_many_bytes_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rig.events == []
     rig.record()
     assert rig.events == ["full"]
-    rig.log.settled[0]()
-    assert rig.events == ["full", "room", "settled"]
+    rig.log.written(0)
+    assert rig.events == ["full", "room", "1 acked"]

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -30,7 +30,7 @@ from warrenmq.hub.engine.port import Delivery, ExchangeSpec, Outcome, QueueSpec
 from warrenmq.hub.errors import StorageFailed
 from warrenmq.hub.guard.guard import Guard
 from warrenmq.hub.requests import Resource
-from warrenmq.hub.sender.port import Answer, Sender, SendError, TimedOut
+from warrenmq.hub.sender.port import Answer, Answered, Sender, SendError, TimedOut
 from warrenmq.hub.service import Hub
 from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.storage.database import Database
@@ -80,8 +80,11 @@ class Once:
         return self._delivery.time_to_live_s
 
     def ack(self) -> None:
+        self.settled().ack()
+
+    def settled(self) -> Delivery:
         self._settle()
-        self._delivery.ack()
+        return self._delivery
 
     def expire(self, original: Message) -> None:
         self._settle()
@@ -145,6 +148,9 @@ class Engine(EmbeddedEngine):
         self._consumptions.append(consumption)
         return consumption
 
+    def ack(self, deliveries: Sequence[Delivery]) -> None:
+        super().ack([cast(Once, one).settled() for one in deliveries])
+
     async def lose_consumers(self) -> None:
         """As at the end of a process: what it has not settled comes again."""
         for consumption in self._consumptions:
@@ -156,7 +162,7 @@ class Engine(EmbeddedEngine):
 class Asked:
     name: str
     body: bytes
-    answer: asyncio.Future[Answer | SendError]
+    answered: Answered
 
 
 class Targets:
@@ -167,28 +173,21 @@ class Targets:
         self.asked: list[Asked] = []
         self.taken: dict[str, list[bytes]] = {name: [] for name in SUBSCRIPTIONS}
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, answered: Answered) -> None:
         name = url.split("?")[0].rpartition("/")[2]
-        asked = Asked(name, body, asyncio.get_running_loop().create_future())
+        asked = Asked(name, body, answered)
         self.asked.append(asked)
         if self.are_well:
             self.give(asked, Answer(200))
-        try:
-            answer = await asked.answer
-        finally:
-            if asked in self.asked:  # nobody waits for it any more
-                self.asked.remove(asked)
-        if isinstance(answer, SendError):
-            raise answer
-        return answer
 
     def give(self, asked: Asked, answer: Answer | SendError) -> None:
         self.asked.remove(asked)
         if isinstance(answer, Answer) and answer.status == 200:
             self.taken[asked.name].append(asked.body)
-        asked.answer.set_result(answer)
+        asyncio.get_running_loop().call_soon(asked.answered, answer)
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        self.asked.clear()
 
 
 class Town(House):

@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from tests.hub.support import serving
+from tests.hub.support import Posting, serving
 from tests.support.http import Callback
 from warrenmq.hub.errors import CallbackRefused
 from warrenmq.hub.fetch.fetcher import Fetcher
@@ -75,7 +75,7 @@ async def test_every_request_gets_to_the_address_that_lives(is_silent: bool) -> 
             await reader.read()
 
         async with serving(answer, port):
-            assert (await sender.post(url, {}, b"x")).status == 200
+            assert (await Posting(sender).post(url, {}, b"x")).status == 200
             assert await verifier.tell(url, url) == 200
             assert (await fetcher.get(url, {})).body == b"ok"
             await sender.close()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.hub.support import until
+from tests.hub.support import Posting, until
 from tests.support.dns import Name, Zone, dns
 from tests.support.http import Callback
 from warrenmq.hub.errors import CallbackRefused
@@ -303,7 +303,7 @@ async def test_53_a_name_that_changes_its_mind_is_vetted_for_each_dial(callback:
         with pytest.raises(CallbackRefused, match="127.0.0.1"):
             await verifier.tell(url, url)
         with pytest.raises(SendError, match="127.0.0.1"):
-            await sender.post(url, {}, b"x")
+            await Posting(sender).post(url, {}, b"x")
         await verifier.close()
         await sender.close()
     assert callback.requests == []

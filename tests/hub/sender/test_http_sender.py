@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 import trustme
 
-from tests.hub.support import serving, until
+from tests.hub.support import Posting, serving, until
 from tests.support.http import Answer as Scripted
 from tests.support.http import Callback
+from warrenmq.hub.guard.dialler import Dialler
 from warrenmq.hub.guard.guard import Guard
+from warrenmq.hub.sender.client import HttpClient
+from warrenmq.hub.sender.connection import Limits
 from warrenmq.hub.sender.http_sender import HttpSender
 from warrenmq.hub.sender.port import SendError, TimedOut
 from warrenmq.hub.settings import HubSettings
@@ -25,11 +28,11 @@ NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
 @contextlib.asynccontextmanager
-async def sending(**given: Any) -> AsyncIterator[HttpSender]:
+async def sending(**given: Any) -> AsyncIterator[Posting]:
     settings = HubSettings(**{"allow_loopback": True, **given})
     sender = HttpSender(settings, Guard(settings))
     try:
-        yield sender
+        yield Posting(sender)
     finally:
         await sender.close()
 
@@ -140,6 +143,91 @@ async def test_connections_are_kept_and_a_closed_one_replaced_at_once() -> None:
         for _ in range(5):
             assert (await sender.post(url, {}, b"x")).status == 204
     assert connections == 3
+
+
+async def test_answers_of_every_form_follow_each_other_on_a_connection() -> None:
+    forms = {
+        b"HTTP/1.1 503 Busy\r\nX-A: 1\r\nContent-Length: 2\r\n\r\nab": "Busy\nX-A: 1",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n": "200",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n": "OK",
+        NO_CONTENT: "204 No Content",
+    }
+    connections = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        for form in [*forms] * 2:
+            await read_request(reader)
+            for octet in form:
+                writer.write(bytes([octet]))
+                await writer.drain()
+
+    async with serving(answer) as url, sending() as sender:
+        for form in [*forms.values()] * 2:
+            assert form in (await sender.post(url, {}, b"x")).head
+    assert connections == 1
+
+
+async def test_a_connection_with_more_than_the_answer_is_not_used_again() -> None:
+    connections = 0
+
+    async def answer_twice(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await read_request(reader)
+        writer.write(NO_CONTENT + b"HTTP/1.1 500 Not asked for\r\n\r\n")
+        await reader.read()
+
+    async with serving(answer_twice) as url, sending() as sender:
+        for _ in range(3):
+            assert (await sender.post(url, {}, b"x")).status == 204
+    assert connections == 3
+
+
+async def test_each_request_has_its_own_time() -> None:
+    settings = HubSettings(allow_loopback=True)
+    guard, may_answer = Guard(settings), asyncio.Event()
+    client = HttpClient(guard, Dialler(guard, 1.0), Limits(1_000), keep_s=60)
+    loop = asyncio.get_running_loop()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(2):
+            await read_request(reader)
+            writer.write(NO_CONTENT)
+            await may_answer.wait()
+
+    async with serving(answer) as url:
+        first_until_s = loop.time() + 1.0
+        await client.ask("POST", url, {}, b"x", 1.0)
+        second = asyncio.create_task(client.ask("POST", url, {}, b"x", 30.0))
+        await until(lambda: loop.time() > first_until_s + 0.1, "end of the first one's time")
+        may_answer.set()
+        assert (await second).status == 204
+        with pytest.raises(TimedOut, match="no answer in time"):
+            async with serving(_hang) as silent:
+                await client.ask("POST", silent, {}, b"x", 0.05)
+    client.close()
+
+
+async def _hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+
+
+async def test_what_is_under_way_when_the_client_is_closed_is_told() -> None:
+    came = asyncio.Event()
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        came.set()
+        await reader.read()
+
+    async with serving(take) as url, sending() as sender:
+        posting = asyncio.create_task(sender.post(url, {}, b"x"))
+        await came.wait()
+        await sender.sender.close()
+        with pytest.raises(SendError, match="closed"):
+            await posting
 
 
 async def test_a_fresh_connection_that_is_closed_without_an_answer_is_a_failure() -> None:
