@@ -313,7 +313,7 @@ def requeue(life: Life) -> None:
 
 
 def purge(life: Life) -> None:
-    life.client.call("Queue.Purge", queue="kept")
+    life.client.send("Queue.Purge", queue="kept")
 
 
 ACTIONS: dict[str, tuple[list[Step], list[int]]] = {
@@ -475,7 +475,7 @@ def test_the_end_of_a_stretch_settles_nothing_that_was_moved_into_it(life: Life,
     stretch = cold.place
     assert isinstance(stretch, Stretch)
     assert (cold.count, stretch.high - stretch.low, len(stretch.part.runs)) == (2, 3, 1)
-    life.client.call(end, queue="ranked")
+    life.client.send(end, queue="ranked")
     life.write()
     life.crash()
     assert life.bodies("other") == [b"other"]

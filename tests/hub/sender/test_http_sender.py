@@ -18,6 +18,7 @@ from tests.support.http import Answer as Scripted
 from tests.support.http import Callback
 from warrenmq.hub.guard.dialler import Dialler
 from warrenmq.hub.guard.guard import Guard
+from warrenmq.hub.guard.lookups import Purpose
 from warrenmq.hub.sender.client import HttpClient
 from warrenmq.hub.sender.connection import Limits
 from warrenmq.hub.sender.http_sender import HttpSender
@@ -188,7 +189,7 @@ async def test_a_connection_with_more_than_the_answer_is_not_used_again() -> Non
 async def test_each_request_has_its_own_time() -> None:
     settings = HubSettings(allow_loopback=True)
     guard, may_answer = Guard(settings), asyncio.Event()
-    client = HttpClient(guard, Dialler(guard, 1.0), Limits(1_000), keep_s=60)
+    client = HttpClient(guard, Dialler(guard, 1.0, Purpose.DELIVER), Limits(1_000), keep_s=60)
     loop = asyncio.get_running_loop()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
