@@ -367,14 +367,16 @@ class Cold:
     """Messages of a queue of which memory holds nothing but their number.
 
     They follow each other in the queue; `place` is where the store finds them. `lost` is how many
-    could not be read since the queue looked last.
+    could not be read since the queue looked last. `is_timed` if there may be some with an
+    expiration of their own among them, so that the queue must look at each.
     """
 
-    __slots__ = ("count", "lost", "place")
+    __slots__ = ("count", "is_timed", "lost", "place")
 
-    def __init__(self, count: int, place: object) -> None:
+    def __init__(self, count: int, place: object, *, is_timed: bool = False) -> None:
         self.count = count
         self.place = place
+        self.is_timed = is_timed
         self.lost = 0
 
 

@@ -172,13 +172,18 @@ class Queue(Watched):
     def _weigh(self) -> None:
         self.ready_bytes = sum(held.body_bytes() for held in self.backlog if isinstance(held, Span))
 
-    def _look_at_cold(self) -> None:
-        """Reads a cold stretch if rules have come up that must know each message; what consumers
-        wait for is read first."""
-        if self._looks_at_each and self._backlog is not None and not self.arrivals.is_reading:
-            cold = self._backlog.first_cold()
-            if cold is not None:
-                self.arrivals.read(cold, is_urgent=False)
+    def _look_at_cold(self, last: Cold | None = None) -> None:
+        """Reads a cold stretch if each message must be known, because of the rules or because some
+        have a time of their own; what consumers wait for is read first. `last` is the stretch whose
+        front was just read."""
+        backlog = self._backlog
+        if backlog is None or not backlog.cold_stretches:
+            return
+        cold = last
+        if cold is None or not cold.count:
+            cold = backlog.first_cold(timed=not self._looks_at_each)
+        if cold is not None and not self.arrivals.is_reading:
+            self.arrivals.read(cold, is_urgent=False)
 
     # -- what is in it
 
@@ -786,10 +791,10 @@ class Queue(Watched):
         """The front of a stretch is in memory again."""
         if (spans or cold.lost) and self._backlog is not None:
             self._backlog.thawed(cold, spans)
-        if self._looks_at_each:
-            self._recount(spans)
+        if self._looks_at_each or cold.is_timed:
+            self._recount(cold, spans)
 
-    def _recount(self, spans: Sequence[Span]) -> None:
+    def _recount(self, cold: Cold, spans: Sequence[Span]) -> None:
         """Messages that were cold when rules came up that must know each one, or at a start. They
         leave memory again if nobody reads them just now, but for those that are over."""
         keeps = self.is_read or self.waiting
@@ -800,5 +805,5 @@ class Queue(Watched):
             is_over = deadline_ms is not None and deadline_ms <= self._broker.now_ms
             if not (keeps or is_over):
                 self._broker.store.evict(span.run.block)
-        self._look_at_cold()
+        self._look_at_cold(cold if spans else None)
         self._broker.wake(self)

@@ -157,14 +157,15 @@ class Backlog:
             if held.low < held.high:
                 yield held
 
-    def first_cold(self) -> Cold | None:
-        """The first cold stretch, wherever it stands."""
+    def first_cold(self, *, timed: bool = False) -> Cold | None:
+        """The first cold stretch, wherever it stands; or the first that is `timed`."""
         if not self.cold_stretches:
             return None
-        return next(
-            (held for level in self.levels() for held in level._ready if isinstance(held, Cold)),
-            None,
-        )
+        for level in self.levels():
+            for held in level._ready:
+                if isinstance(held, Cold) and (held.is_timed or not timed):
+                    return held
+        return None
 
     def cold_within(self, messages: int) -> Cold | None:
         """The first cold stretch, if it begins among so many messages of the front."""

@@ -153,8 +153,8 @@ class Pages:
             return True
         return self._writer.has_written(part.segment.number, part.index[high - 1].offset)
 
-    def _cold(self, part: Part, low: int, high: int, count: int) -> Cold:
-        cold = Cold(count, Stretch(part, low, high))
+    def _cold(self, part: Part, low: int, high: int, count: int, *, is_timed: bool = False) -> Cold:
+        cold = Cold(count, Stretch(part, low, high), is_timed=is_timed)
         part.colds.append(cold)
         return cold
 
@@ -190,8 +190,10 @@ class Pages:
     def recovered(
         self, parts: list[Part], *, ranks: bool = False, in_order: bool = False
     ) -> list[Cold | Span]:
-        """The queue's messages in order; `ranks` if it orders by priority."""
-        known = 0 if in_order else TIMED | RANKED * ranks
+        """The queue's messages in order; `ranks` if it orders by priority. What has one is known
+        message by message."""
+        known = 0 if in_order else RANKED * ranks
+        timed = 0 if in_order else TIMED
         parts = sorted((part for part in parts if part.left), key=lambda part: part.first)
         found: list[tuple[int, _Records | Span]] = []
         for part, apart in zip(parts, _apart(parts), strict=True):
@@ -203,7 +205,9 @@ class Pages:
                 found += self._each_record(part)
         found.sort(key=lambda held: held[0])
         return [
-            held if isinstance(held, Span) else self._cold(*held)
+            held
+            if isinstance(held, Span)
+            else self._cold(*held, is_timed=bool(held.part.special & timed))
             for held in _joined(held for _, held in found)
         ]
 
@@ -229,8 +233,8 @@ class Pages:
         return left
 
     def _all_spans(self, part: Part) -> list[tuple[int, _Records | Span]]:
-        """Messages with a time of their own can be due anywhere, and those with a priority go
-        before others: they are all in memory, though not their bytes."""
+        """Messages with a priority go before others: they are all in memory, though not their
+        bytes."""
         ordinals = [at for at in range(part.front, part.records) if not part.is_dead(at)]
         spans = self._spans(part, ordinals)
         for span in spans:

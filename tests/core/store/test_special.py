@@ -11,7 +11,11 @@ import pytest
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.core.queue.support import spans
 from tests.core.store.test_compactor import churn, unmoved
+from tests.core.store.test_pages import count
+from tests.support.amqp import make_broker, take_turns
 from warrenmq.core.block import Cold, Span
+from warrenmq.core.store import codec, pages
+from warrenmq.core.store.log import DurableStore
 from warrenmq.core.wire import properties as wire
 from warrenmq.core.wire.properties import intern_traits
 
@@ -108,6 +112,27 @@ def test_they_are_known_one_by_one_after_a_restart(
     assert [span.run.block.resident for span in special] == [False]
     assert special[0].body_bytes() == 6
     assert life.bodies("kept") == in_order(properties, 4, 60)
+
+
+def test_a_start_reads_no_message_that_expires(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are looked at when the server has begun to serve, a chunk at a time, or when somebody
+    asks for them."""
+    monkeypatch.setattr(pages, "CHUNK_RECORDS", 7)
+    fill(life, TIMED, 30, 60)
+    decoded = count(monkeypatch, codec, "_read_block")
+    life.stop()
+    life.clock.restart()
+    store = DurableStore(life.disk, clock=life.clock, segment_bytes=life.segment_bytes)
+    broker = make_broker(store, life.clock)
+    broker.restore()
+    queue = broker.vhosts["/"].queues["kept"]
+    assert not decoded and queue.cold_count == queue.ready_count == 60
+    take_turns(broker)
+    assert 0 < len(decoded) < 60
+    life.clock.advance(600_001)
+    take_turns(broker)
+    assert queue.ready_count == 59
+    store.stop()
 
 
 @SPECIAL
