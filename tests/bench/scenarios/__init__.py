@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..scenario import Scenario
 from . import (
     backlog,
+    cold_queues,
     confirm,
     consistent_hash,
     disk_size,
@@ -44,5 +45,6 @@ ALL: tuple[Scenario, ...] = (
     *stored_once.SCENARIOS,
     *disk_size.SCENARIOS,
     *restart.SCENARIOS,
+    *cold_queues.SCENARIOS,
     *scale.SCENARIOS,
 )

@@ -1,0 +1,114 @@
+"""A start with very many queues that have a few messages each, and then all of them are drained."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from .. import frames
+from ..brokers import Broker
+from ..client import BASIC, QUEUE, READ_BYTES, BenchError, Client, declare_arguments, names
+from ..figures import Figures
+from ..frames import PERSISTENT, PRIORITIES, Message
+from ..pipeline import pipeline
+from ..scenario import Scenario, Settings
+from ..spent import Spent
+from .throughput import SMALL
+
+QUEUE_COUNT, EACH = 100_000, 3
+TTL = b"\x0dx-message-ttll" + struct.pack(">q", 86_400_000)
+EXPIRING = b"\x11\x00\x02" + frames.short("86400000")
+DECLARE_S = 120.0
+PUBLISHED_AT_ONCE, CONSUMED_AT_ONCE = 2_000, 1_000
+DELIVER, CONSUME_OK = b"\x00\x3c\x00\x3c", b"\x00\x3c\x00\x15"
+KINDS = {
+    "plain": ((b"", PERSISTENT),),
+    "ttl": ((TTL, PERSISTENT),),
+    "mixed": ((b"", PERSISTENT), (TTL, PERSISTENT), (PRIORITIES, PERSISTENT), (b"", EXPIRING)),
+}
+"""What the queues have for arguments and their messages for properties, in turn."""
+
+
+def _fill(client: Client, queues: Sequence[str], kinds: Sequence[tuple[bytes, bytes]]) -> int:
+    """Declares queues and publishes to one after the other, again and again; gives how many of
+    them there are when the time is up."""
+    declared = [
+        declare_arguments(name, durable=True, arguments=kinds[at % len(kinds)][0])
+        for at, name in enumerate(queues)
+    ]
+    requests = [frames.method(1, QUEUE, 10, arguments) for arguments in declared]
+    answer = len(frames.method(1, QUEUE, 11, frames.short(queues[0]) + bytes(8)))
+    count = pipeline(client, requests, answer, DECLARE_S)
+    client.select_transactions()
+    published = [
+        Message("", name, SMALL, kinds[at % len(kinds)][1]).published()
+        for at, name in enumerate(queues[:count])
+    ]
+    for _ in range(EACH):
+        for at in range(0, count, PUBLISHED_AT_ONCE):
+            client.socket.sendall(b"".join(published[at : at + PUBLISHED_AT_ONCE]))
+            client.call(90, 20)
+    return count
+
+
+def _consume(name: str) -> bytes:
+    arguments = b"\x00\x00" + frames.short(name) + frames.short(name) + b"\x02" + frames.long(b"")
+    return frames.method(1, BASIC, 20, arguments)
+
+
+def _drain(client: Client, queues: Sequence[str], messages: int) -> None:
+    """Consumes from all, without acks; returns when that many messages have come."""
+    sent = answered = delivered = 0
+    rest = b""
+    while answered < len(queues) or delivered < messages:
+        if sent < len(queues) and sent - answered <= CONSUMED_AT_ONCE:
+            some = queues[sent : sent + CONSUMED_AT_ONCE]
+            client.socket.sendall(b"".join(map(_consume, some)))
+            sent += len(some)
+        data = client.socket.recv(READ_BYTES)
+        if not data:
+            raise BenchError(f"closed after {delivered:,} of {messages:,} messages")
+        data = rest + data
+        answered += data.count(CONSUME_OK)
+        delivered += data.count(DELIVER)
+        rest = data[1 - len(DELIVER) :]
+
+
+def cold_queues(broker: Broker, settings: Settings, *, kind: str) -> Figures:
+    """Seconds: from the process's start to its word that it serves. Out: messages a second when
+    all queues are consumed then, `CPU` per message with its part of the consume; what a consume of
+    an empty queue takes is in the note.
+    """
+    assert broker.restart is not None
+    queues = names("bench-cold-", min(QUEUE_COUNT, settings.messages // EACH))
+    client = Client(broker.address)
+    count = _fill(client, queues, KINDS[kind])
+    client.close()
+    line = Figures(seconds=broker.restart(False), job=count * EACH)
+    assert broker.meter is not None
+    start_cpu_s = broker.meter.read().cpu_s
+    client = Client(broker.address)
+    spent, start = Spent(broker), time.monotonic()
+    _drain(client, queues[:count], count * EACH)
+    line.out_rate = count * EACH / (time.monotonic() - start)
+    line.cpu_us, line.rss_mb = spent.cpu_us(count * EACH), spent.peak_mb()
+    client.close_channel()
+    client.close()
+    client = Client(broker.address)
+    spent = Spent(broker)
+    _drain(client, queues[:count], 0)
+    line.note = f"{count:,} queues: {start_cpu_s:.1f} s of CPU until it serves; "
+    line.note += f"a consume of an empty queue {spent.cpu_us(count):.0f} us"
+    client.close_channel()
+    client.close()
+    return line
+
+
+SCENARIOS = tuple(
+    Scenario(
+        f"cold-queues-{kind}", partial(cold_queues, kind=kind), fresh=True, restarts=True, long=True
+    )
+    for kind in KINDS
+)
