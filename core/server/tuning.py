@@ -3,8 +3,9 @@
 A pass of the collector stops the broker for 0.2 us an object, and a backlog has three or four
 objects for each message that came alone. None of them is part of a cycle, so most passes over them
 are for nothing. What is young is looked at each 2,000 objects (more came to 80 ms where a thousand
-connections were dialled) and once again each 22,000, which takes 4 ms; with one pass over all each
-five million objects a backlog of a million messages stopped the broker for 890 ms.
+connections were dialled) and once again each 10,000, which takes 3 ms for messages and up to 8 for
+queues; with one pass over all each five million objects a backlog of a million messages stopped the
+broker for 890 ms.
 
 Long-lived objects of the broker are freed without the collector when they end. For cycles that
 others leave (a connection of the HTTP server) `collect_old` is called each second: it looks at all
@@ -29,7 +30,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _NEVER = 2**31 - 1
-GC_THRESHOLDS = (2_000, 10, _NEVER)
+GC_THRESHOLDS = (2_000, 4, _NEVER)
 FEW_BLOCKS = 100_000
 """Of memory, allocated since the last freeze: a half or third of them are objects that can be part
 of a cycle, and looking at these takes up to 10 ms."""

@@ -184,7 +184,7 @@ def test_copies_of_an_address_that_is_given_a_new_key_each_time(client: Client) 
     client.call("Queue.Bind", queue="other", exchange="amq.topic", routing_key="b.#")
     keys = (publish(1, b"", exchange="amq.topic", routing_key=f"a.{n}") for n in range(1100))
     client.feed(b"".join(keys))
-    client.call("Queue.Purge", queue="q")
+    client.send("Queue.Purge", queue="q")
     client.publish(b"x", {"user_id": "guest"}, exchange="amq.topic", routing_key="b.new")
     assert counts(client) == [0, 1, 0]
 
