@@ -11,17 +11,21 @@ from __future__ import annotations
 import logging
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ..errors import ConfigError
 from .codec import numbers, octets
 from .disk import FULL, Disk
 from .part import Part, Segment, Snapshot, segment_name
-from .record import FILE_HEADER_BYTES, DamagedHeader, FileHeader, read_file_header
+from .record import FILE_HEADER_BYTES, DamagedHeader, FileHeader, Piece, read_file_header
 from .salvage import salvage
 
 logger = logging.getLogger(__name__)
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 KIND = b"state"
 SUFFIX = ".state"
@@ -34,6 +38,7 @@ _UNCLEAN, _FENCED = 1, 2
 _PART = struct.Struct("<QIQIQQBQII")
 _PARTIAL = struct.Struct("<II")
 _TAIL = struct.Struct("<QI")
+ITEMS_AT_ONCE = 500
 RECORDS_AT_ONCE = 256
 """What one slice takes down of a part: a record takes up to 20 us."""
 
@@ -75,15 +80,8 @@ def encode(
     consumers may have got comes back redelivered.
     """
     yield _TOP.pack(number, sequence, clean)
-    items = list(definitions.items())
-    yield _COUNT.pack(len(items))
-    for first in range(0, len(items), 2_000):
-        some = items[first : first + 2_000]
-        yield b"".join([_KEY.pack(len(key), len(value)) + key + value for key, value in some])
-    yield _COUNT.pack(len(marks))
-    pairs = list(marks.items())
-    for first in range(0, len(pairs), 2_000):
-        yield b"".join([_MARK.pack(*mark) for mark in pairs[first : first + 2_000]])
+    yield from _encode_mapping(definitions, _encode_definition)
+    yield from _encode_mapping(marks, _MARK.pack)
     for segment in list(segments.values()):
         if segment.number < number and not segment.is_dead:
             listed.add(segment.number)
@@ -92,12 +90,39 @@ def encode(
     yield _SEGMENT.pack(0, 0, 0, 0, 0)
 
 
+def _encode_mapping(
+    mapping: Mapping[_Key, _Value], encode_item: Callable[[_Key, _Value], bytes]
+) -> Iterator[bytes]:
+    """What is in it all the time, behind how many items that are. What comes or goes meanwhile is
+    said by the log as well."""
+    keys, at, count = list(mapping), 0, 0
+    pieces: list[bytes] = []
+    while at < len(keys):
+        some = [key for key in keys[at : at + ITEMS_AT_ONCE] if key in mapping]
+        pieces.append(b"".join([encode_item(key, mapping[key]) for key in some]))
+        count += len(some)
+        at += ITEMS_AT_ONCE
+        yield b""
+    yield _COUNT.pack(count)
+    yield from pieces
+
+
+def _encode_definition(key: bytes, value: bytes) -> bytes:
+    return _KEY.pack(len(key), len(value)) + key + value
+
+
 def _encode_segment(segment: Segment, *, unclean: bool) -> Iterator[bytes]:
-    parts = [part for part in segment.parts.values() if part.left]
+    count = 0
+    pieces: list[bytes] = []
+    for part in list(segment.parts.values()):
+        if part.left:
+            count += 1
+            for piece in _encode_part(part):
+                pieces.append(piece)
+                yield b""
     flags = _UNCLEAN * unclean | _FENCED * segment.is_fenced
-    yield _SEGMENT.pack(segment.number, segment.end, segment.total, flags, len(parts))
-    for part in parts:
-        yield from _encode_part(part)
+    yield _SEGMENT.pack(segment.number, segment.end, segment.total, flags, count)
+    yield from pieces
 
 
 def _encode_part(part: Part) -> Iterator[bytes]:
@@ -124,17 +149,19 @@ def _encode_partial(records: list[tuple[int, bytes]]) -> bytes:
     return b"".join([_PARTIAL.pack(ordinal, len(bits)) + bits for ordinal, bits in records])
 
 
-def write(disk: Disk, store_id: bytes, number: int, pieces: list[bytes]) -> int:
+def write(disk: Disk, store_id: bytes, number: int, pieces: Sequence[Piece]) -> int:
     """Gives its size in bytes. Raises `OSError`."""
     name = checkpoint_name(number)
     temporary = name + ".new"
     if temporary in disk.names():
         disk.remove(temporary)
-    body = b"".join(pieces)
-    size = len(body)
+    size = sum(map(len, pieces))
+    crc = 0
+    for piece in pieces:
+        crc = zlib.crc32(piece, crc)
     header = FileHeader(KIND, store_id, number).encode()
     try:
-        _write(disk, temporary, [header, body, _TAIL.pack(size, zlib.crc32(body))])
+        _write(disk, temporary, [header, *pieces, _TAIL.pack(size, crc)])
     except OSError as error:
         if error.errno in FULL and temporary in disk.names():
             disk.remove(temporary)
@@ -144,7 +171,7 @@ def write(disk: Disk, store_id: bytes, number: int, pieces: list[bytes]) -> int:
     return FILE_HEADER_BYTES + size + _TAIL.size
 
 
-def _write(disk: Disk, name: str, pieces: list[bytes]) -> None:
+def _write(disk: Disk, name: str, pieces: Sequence[Piece]) -> None:
     file = disk.create(name)
     try:
         file.write(0, pieces)

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+PIECE_BYTES = 262_144
+"""A checkpoint is gathered in pieces of about so much: 100,000 small ones would be freed at once.
+"""
+
+
 class Keeper:
     """Takes checkpoints of a store. `since` is the segment that its last one begins with."""
 
@@ -42,7 +47,7 @@ class Keeper:
         self._listed = set(store.segments)
         self._due = False
         self._slices: Iterator[None] | None = None
-        self._pieces: list[bytes] = []
+        self._pieces: list[bytearray] = []
         self._now_listed: set[int] = set()
         self._number = 0
         self._barrier: int | None = None
@@ -80,12 +85,14 @@ class Keeper:
         store = self._store
         self._number = number
         self._now_listed = set()
-        self._pieces = []
+        self._pieces = [bytearray()]
         for piece in checkpoint.encode(
-            number, store.sequence_ceiling, store.definitions, dict(store.marks), store.segments,
+            number, store.sequence_ceiling, store.definitions, store.marks, store.segments,
             self._now_listed, born=store.born, clean=clean,
         ):  # fmt: skip
-            self._pieces.append(piece)
+            if len(self._pieces[-1]) > PIECE_BYTES:
+                self._pieces.append(bytearray())
+            self._pieces[-1] += piece
             yield
 
     def _write(self) -> None:

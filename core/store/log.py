@@ -15,9 +15,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from typing import NamedTuple
 
 from ..block import Block, Cold, Ledger, Run, Span
 from ..clock import Clock, SystemClock
+from ..slices import run_slice
 from . import entries
 from .codec import encode_messages
 from .compactor import Compactor
@@ -32,7 +34,7 @@ from .recovery import KIND, Recovery, closing
 from .reserve import Reserve
 from .settling import Settling
 from .work import Worker
-from .writer import Append, Batch, Roll, Writer
+from .writer import Append, Batch, Footer, Roll, Writer
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +105,7 @@ class DurableStore:
         self._settling = Settling()
         self._new_marks: dict[int, int] = {}
         self._mark_commit = 0
-        self._closing: deque[Segment] = deque()
+        self._closing: deque[_Closing] = deque()
         self._batch = Batch(1, False)
         self._wanted = False
         self._failed = False
@@ -118,7 +120,7 @@ class DurableStore:
         self._unsynced_bytes = 0
         self._segment_bytes = min(FIRST_SEGMENT_BYTES, segment_bytes)
         self._last_number = self.born = state.segment
-        self._open = self._begin(state.segment, end=0)
+        self._open = self._begin(state.segment)
         self._raise_ceiling()
         self.request()
         self._hand_over()
@@ -145,11 +147,13 @@ class DurableStore:
         self.request()
         self._hand_over()
         self._close_segment()
-        self._batch.work.append(Roll(self._open.end))
+        self._batch.work.append(Roll())
         self.request()
         self._hand_over()
         self._writer.stop()
         self._worker.stop()
+        for segment, footer, _ in self._closing:
+            segment.end = max(segment.end, footer.end)
         if self._writer.error is not None:
             self.fail(self._writer.error)
         if not self._failed and not self._writer.is_stuck:
@@ -311,8 +315,7 @@ class DurableStore:
         if self._stopped:
             return None
         self._worker.deliver()
-        if self._closing:
-            self._drop_indexes()
+        more = self._drop_indexes()
         now_ms = self._clock.now_ms()
         waits = bool(self._batch.work or self._settling or self._new_marks)
         if self._wanted:
@@ -325,6 +328,8 @@ class DurableStore:
         wishes = [self._look_for_dead(now_ms), self._keeper.work()]
         if waits:
             wishes.append(HAND_OVER_MS)
+        if more:
+            wishes.append(1)
         if self._unsynced_bytes and not self._wanted:
             left_ms = self._synced_ms + SYNC_MS - now_ms
             if left_ms <= 0:
@@ -417,9 +422,9 @@ class DurableStore:
         return self._open
 
     def _roll(self) -> None:
-        end = self._close_segment()
+        self._close_segment()
         self._segment_bytes = self._next_segment_bytes()
-        self._open = self._begin(self.take_number(), end)
+        self._open = self._begin(self.take_number())
         self._keeper.begin()
 
     def take_number(self) -> int:
@@ -444,25 +449,28 @@ class DurableStore:
             size = max(FIRST_SEGMENT_BYTES, size // 2)
         return max(min(size, self._segment_max), 4 * self._keeper.checkpoint_bytes)
 
-    def _close_segment(self) -> int:
-        """Completes the open segment; gives its length."""
+    def _close_segment(self) -> None:
+        """Completes the open segment; the writer encodes its index."""
         segment = self._open
         self._write_settled(segment)
-        end = segment.end
-        for kind, pieces in closing(segment, end):
-            self._append_to(segment, kind, pieces)
+        parts = list(segment.parts.values())
+        footer = Footer(lambda at: closing(parts, at))
+        self._batch.work.append(footer)
         segment.sealed = True
-        for part in list(segment.parts.values()):
-            if not part.left:
-                del segment.parts[part.queue_id]
-        self._closing.append(segment)
-        return segment.end
+        self._closing.append(_Closing(segment, footer, _let_go(segment, parts)))
 
-    def _drop_indexes(self) -> None:
-        """Of segments that are written to their end: their files have them."""
-        while self._closing and self._writer.has_written(self._closing[0].number + 1, 0):
-            for part in self._closing.popleft().parts.values():
-                part.index = None
+    def _drop_indexes(self) -> bool:
+        """Of a segment that is written to its end: its file has them. A slice; True if there are
+        more."""
+        if not self._closing:
+            return False
+        segment, footer, steps = self._closing[0]
+        if not footer.end or not self._writer.has_written(segment.number + 1, 0):
+            return False
+        segment.end = footer.end
+        if not run_slice(steps):
+            self._closing.popleft()
+        return bool(self._closing)
 
     def _append_to(self, segment: Segment, kind: Kind, pieces: list[Piece]) -> None:
         size = HEAD_BYTES + sum(map(len, pieces))
@@ -471,11 +479,11 @@ class DurableStore:
         self.behind_bytes += size
         segment.end += size
 
-    def _begin(self, number: int, end: int) -> Segment:
+    def _begin(self, number: int) -> Segment:
         segment = self.segments[number] = Segment(number)
         segment.end = FILE_HEADER_BYTES
         header = FileHeader(KIND, self.store_id, number).encode()
-        self._batch.work.append(Roll(end, number, segment.name, header, self._segment_bytes))
+        self._batch.work.append(Roll(number, segment.name, header, self._segment_bytes))
         return segment
 
     @property
@@ -541,6 +549,24 @@ class DurableStore:
         self.refused = sys.maxsize
         self._callback()
         self._on_failure(error)
+
+
+class _Closing(NamedTuple):
+    """A segment that is complete, and what is left to do when its last records are written."""
+
+    segment: Segment
+    footer: Footer
+    steps: Iterator[None]
+
+
+def _let_go(segment: Segment, parts: list[Part]) -> Iterator[None]:
+    """Frees the indexes of a segment, and the parts of which nothing is left."""
+    while parts:
+        part = parts.pop()
+        part.index = None
+        if not part.left:
+            segment.parts.pop(part.queue_id, None)
+        yield
 
 
 def parts_by_queue(segments: Iterable[Segment]) -> dict[int, list[Part]]:

@@ -8,7 +8,7 @@ are as if they had never been written.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from uuid import uuid4
 
 from ..block import Run
@@ -358,7 +358,7 @@ class Recovery:
                 segment.end = footer.offset
                 file.truncate(segment.end)
             if segment.end > FILE_HEADER_BYTES and not is_right:
-                for kind, pieces in closing(segment, segment.end):
+                for kind, pieces in closing(segment.parts.values(), segment.end):
                     sealed = seal(segment.number, segment.end, kind, Flags.NONE, 0, pieces)
                     file.write(segment.end, sealed)
                     segment.end += sum(map(len, sealed))
@@ -387,16 +387,14 @@ def _is_index_of(segment: Segment, footer: Record) -> bool:
     )
 
 
-def closing(segment: Segment, at: int) -> list[tuple[Kind, list[Piece]]]:
+def closing(parts: Iterable[Part], at: int) -> list[tuple[int, list[Piece]]]:
     """The records that complete a segment which ends at `at`: its index, and where that begins.
 
     Of a queue that has nothing left there no index is needed; that it has nothing left must
     stand in the log already.
     """
     indexes = [
-        (part.queue_id, part.index)
-        for part in segment.parts.values()
-        if part.left and part.index is not None
+        (part.queue_id, part.index) for part in parts if part.left and part.index is not None
     ]
     return [
         (Kind.INDEX, list(entries.encode_indexes(indexes))),

@@ -38,10 +38,19 @@ class Append:
 
 
 @dataclass(slots=True)
-class Roll:
-    """The open segment is complete (`end` bytes); another one begins, unless it has no name."""
+class Footer:
+    """The last records of the open segment. They are encoded when they are written, for they may
+    be about 100,000 queues; `end` is the segment's length then."""
 
-    end: int
+    encode: Callable[[int], list[tuple[int, list[Piece]]]]
+    """Kinds and bodies, when they begin at this offset."""
+    end: int = 0
+
+
+@dataclass(slots=True)
+class Roll:
+    """The open segment is complete; another one begins, unless it has no name."""
+
     number: int = 0
     name: str = ""
     header: bytes = b""
@@ -55,7 +64,7 @@ class Batch:
     number: int
     synced: bool
     size: int = 0
-    work: list[Append | Roll] = field(default_factory=list)
+    work: list[Append | Footer | Roll] = field(default_factory=list)
 
 
 class Writer:
@@ -74,7 +83,7 @@ class Writer:
         self._failed = failed
         self._make_room = make_room
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
-        self._work: deque[Append | Roll] = deque()
+        self._work: deque[Append | Footer | Roll] = deque()
         self._number = 0
         self._synced = False
         self._size = 0
@@ -200,14 +209,17 @@ class Writer:
         line = self._work
         while line:
             first = line[0]
-            if isinstance(first, Roll):
-                self._roll(first)
+            if not isinstance(first, Append):
+                if isinstance(first, Roll):
+                    self._roll(first)
+                else:
+                    self._complete(first)
                 line.popleft()
                 continue
             pieces: list[Piece] = []
             end, count = self._end, 0
             for work in line:
-                if isinstance(work, Roll) or end - self._end > WRITE_BYTES:
+                if not isinstance(work, Append) or end - self._end > WRITE_BYTES:
                     break
                 assert work.offset == end
                 sealed = seal(self._segment, end, work.kind, work.flags, work.sequence, work.pieces)
@@ -217,6 +229,17 @@ class Writer:
             self._append(end, pieces)
             for _ in range(count):
                 line.popleft()
+
+    def _complete(self, footer: Footer) -> None:
+        """Writes the last records together: an attempt that a full disk cuts short leaves none."""
+        pieces: list[Piece] = []
+        end = self._end
+        for kind, body in footer.encode(end):
+            sealed = seal(self._segment, end, kind, 0, 0, body)
+            end += sum(map(len, sealed))
+            pieces += sealed
+        self._append(end, pieces)
+        footer.end = end
 
     def _append(self, end: int, pieces: list[Piece]) -> None:
         assert self._file is not None
@@ -231,7 +254,7 @@ class Writer:
 
     def _roll(self, roll: Roll) -> None:
         if self._file is not None:
-            self._file.truncate(roll.end)
+            self._file.truncate(self._end)
             self._sync(self._file)
             self._file.close()
             self._file = None

@@ -134,20 +134,20 @@ class Written:
         return number
 
 
-def roll(end: int, number: int) -> Roll:
-    return Roll(end, number, f"{number}.log", b"header", 100)
+def roll(number: int) -> Roll:
+    return Roll(number, f"{number}.log", b"header", 100)
 
 
 def test_batches_without_a_sync_are_covered_by_the_next_one() -> None:
     written = Written()
-    written.put(roll(0, 1), synced=False)
+    written.put(roll(1), synced=False)
     last = written.put()
     assert written.reports == [(0, 0, 1), (last, 0, 1)]
 
 
 def test_a_write_that_did_not_fit_leaves_nothing_behind() -> None:
     written = Written()
-    written.put(roll(0, 1))
+    written.put(roll(1))
     written.disk.capacity = written.disk.used_bytes() + 10
     number = written.put(Append(6, 1, 0, 0, [bytes(200)]))
     assert written.reports[-1] == (0, number, 0)
@@ -159,7 +159,7 @@ def test_a_write_that_did_not_fit_leaves_nothing_behind() -> None:
 
 def test_a_reserve_that_cannot_be_given_up_ends_the_writer() -> None:
     written = Written()
-    written.put(roll(0, 1))
+    written.put(roll(1))
     written.disk.capacity = written.disk.used_bytes()
     written.room_error = fault(errno.EIO)
     written.put(Append(6, 1, 0, 0, [bytes(200)]))
@@ -169,9 +169,9 @@ def test_a_reserve_that_cannot_be_given_up_ends_the_writer() -> None:
 
 def test_a_new_segment_that_did_not_fit_is_made_again() -> None:
     written = Written()
-    written.put(roll(0, 1))
+    written.put(roll(1))
     written.disk.capacity = 9
-    number = written.put(roll(6, 2))
+    number = written.put(roll(2))
     assert written.reports[-1] == (0, number, 0)
     written.disk.capacity = 10_000
     written.writer.retry()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from threading import current_thread
 
 import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import method, publish
 from warrenmq.core import slices
+from warrenmq.core.store import entries
+from warrenmq.core.store.part import Segment
 
 SEGMENT_BYTES = 3_000
 KIB = 1024
@@ -180,4 +184,56 @@ def test_acks_alone_do_not_grow_the_disk(tmp_path: Path) -> None:
     life.crash()
     odd = [number for number in range(1_000) if not number % 2 or number == 999]
     assert life.bodies() == [b"%06d" % number for number in odd]
+    life.abandon()
+
+
+def many_queues(life: Life) -> Segment:
+    """A segment that holds a message of each of forty queues, of which half are settled."""
+    for number in range(40):
+        life.declare(f"q{number}")
+        life.publish(b"m", f"q{number}")
+    for number in range(20):
+        assert life.get(f"q{number}") is not None
+    segment = life.store.segments[life.store.open_number]
+    assert len(segment.parts) == 40
+    return segment
+
+
+def test_the_index_of_a_segment_is_encoded_by_the_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = Life(tmp_path / "log")
+    segment = many_queues(life)
+    encode, threads = entries.encode_indexes, set()
+
+    def noted(*given: object) -> list[bytes]:
+        threads.add(current_thread().name)
+        return encode(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(entries, "encode_indexes", noted)
+    life.start()
+    life.store.roll()
+    life.wait(lambda: len(segment.parts) == 20)
+    assert threads == {"log-writer"}
+    assert segment.end == (life.directory / segment.name).stat().st_size
+    life.abandon()
+    life.open()
+    assert [life.bodies(f"q{number}") for number in range(40)] == [[]] * 20 + [[b"m"]] * 20
+    life.abandon()
+
+
+def test_indexes_are_freed_in_slices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = Life(tmp_path / "log")
+    segment = many_queues(life)
+    life.write()
+    monkeypatch.setattr(slices, "SLICE_S", -1)
+    life.store.roll()
+    life.store.request()
+    left = [40]
+    while left[-1]:
+        life.store.turned()
+        left.append(sum(part.index is not None for part in segment.parts.values()))
+    assert max(before - after for before, after in pairwise(left)) <= 2
     life.abandon()
