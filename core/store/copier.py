@@ -126,11 +126,13 @@ def _permuted(numbers: array[int], order: list[int], width: int = 1) -> array[in
 
 @dataclass(slots=True)
 class Copy:
-    """The new file: `segment` with a part for each queue, of which nothing counts yet. Of its
+    """The new file: `segment` with a part for each queue, of which nothing counts yet; `victims`
+    are the segments of which something was copied. Of its
     records in the order of writing: the index in the old record of the first message, offset and
     size."""
 
     segment: Segment
+    victims: set[int] = field(default_factory=set)
     queues: dict[int, QueueCopy] = field(default_factory=dict)
     firsts: array[int] = field(default_factory=lambda: array("I"))
     offsets: array[int] = field(default_factory=lambda: array("Q"))
@@ -224,6 +226,7 @@ class Copier:
 
     def _copy_all(self, survivors: list[Survivors]) -> None:
         self._survivors = {(left.segment, left.queue_id): left for left in survivors}
+        self._copy.victims = {left.segment for left in survivors}
         for left in sorted(survivors, key=lambda left: (left.queue_id, left.segment)):
             index = self._index(left)
             for ordinal in left.ordinals:

@@ -11,7 +11,7 @@ import logging
 from bisect import bisect_right
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from threading import Lock
 from typing import NamedTuple
@@ -154,8 +154,8 @@ class Pages:
         return self._writer.has_written(part.segment.number, part.index[high - 1].offset)
 
     def _cold(self, part: Part, low: int, high: int, count: int, *, is_timed: bool = False) -> Cold:
-        cold = Cold(count, Stretch(part, low, high), is_timed=is_timed)
-        part.colds.append(cold)
+        cold = Cold(count, None, is_timed=is_timed)
+        part.keep_cold(cold, low, high)
         return cold
 
     def discard(self, cold: Cold) -> Iterator[list[int]]:
@@ -163,7 +163,7 @@ class Pages:
         records and gives pairs of first and last number that cover them."""
         stretch = cold.place
         assert isinstance(stretch, Stretch)
-        cold.place = Stretch(stretch.part, stretch.low, stretch.high)
+        cold.place = replace(stretch)
         return self._discard(cold)
 
     def _discard(self, cold: Cold) -> Iterator[list[int]]:
@@ -172,6 +172,8 @@ class Pages:
         while cold.count:
             stretch = cold.place
             assert isinstance(stretch, Stretch)
+            if not stretch.part.keeps_cold(cold):
+                return  # The queue has ended meanwhile.
             if stretch.part is not part:  # The first step, or it has been compacted meanwhile.
                 part = stretch.part
                 index = self._index(part)
@@ -182,8 +184,8 @@ class Pages:
                 cold.count = 0
             else:
                 yield _discard_some(cold, stretch, index)
-            if not cold.count and cold in part.colds:
-                part.colds.remove(cold)
+            if not cold.count and part.keeps_cold(cold):
+                part.forget_cold(cold)
 
     # -- what an earlier process left
 
@@ -249,7 +251,7 @@ class Pages:
         part = stretch.part
         ordinals = [at for at in range(stretch.low, stretch.high) if not part.is_dead(at)]
         spans = self._spans(part, ordinals)
-        part.colds.remove(cold)
+        part.forget_cold(cold)
         for span in spans:
             span.body_bytes()  # Asked by limits, and then it is not there any more.
             self.evict(span.run.block)
@@ -367,7 +369,7 @@ class Pages:
     def _thawed(self, found: _Thawed) -> None:
         asked, part, high, _, _ = found.thaw
         cold, stretch, ready = asked
-        if not asked.is_there or stretch.part is not part:
+        if not asked.is_there or not part.keeps_cold(cold):
             ready(())  # discarded or moved meanwhile
             return
         if found.missing is not None:
@@ -399,7 +401,7 @@ class Pages:
                 return None  # All of it was moved or dropped long before its turn came.
 
         def done(looked: _Looked | None) -> None:
-            if not cold.count or cold.place is not stretch or stretch.part is not part:
+            if not cold.count or cold.place is not stretch or not part.keeps_cold(cold):
                 ready(None)
             elif looked is None or not looked.entries:
                 logger.error("%s: an index and what it leads to are damaged", part.segment.name)
@@ -456,7 +458,7 @@ class Pages:
         if stretch.low >= stretch.high:
             cold.lost += cold.count
             cold.count = 0
-            part.colds.remove(cold)
+            part.forget_cold(cold)
 
     def _index(self, part: Part) -> Index:
         return part.index or self.reader.index(part.segment.number, part.queue_id)

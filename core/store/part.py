@@ -182,6 +182,31 @@ class Part:
         if self.pieces is not None:
             self.pieces.pop(ordinal, None)
 
+    def keep_cold(self, cold: Cold, low: int, high: int) -> None:
+        """The records at these ordinals are not in memory; the stretch says where they are."""
+        cold.place = Stretch(self, low, high, len(self.colds))
+        self.colds.append(cold)
+
+    def forget_cold(self, cold: Cold) -> None:
+        """A stretch has ended, or goes elsewhere. The last one takes its place."""
+        stretch, last = cold.place, self.colds.pop()
+        assert isinstance(stretch, Stretch)
+        if last is not cold:
+            moved = last.place
+            assert isinstance(moved, Stretch)
+            self.colds[stretch.at] = last
+            moved.at = stretch.at
+
+    def keeps_cold(self, cold: Cold) -> bool:
+        """Whether a stretch is still one of this part's: it may have been discarded or moved."""
+        stretch = cold.place
+        return (
+            isinstance(stretch, Stretch)
+            and stretch.part is self
+            and stretch.at < len(self.colds)
+            and self.colds[stretch.at] is cold
+        )
+
     @property
     def died_count(self) -> int:
         """Of how many records nothing is left."""
@@ -246,10 +271,8 @@ class Part:
         """Nothing of it is to be kept, from now on; the steps free what it took in memory."""
         self.snapshot = None
         runs, partial, dead, pieces = self.runs, self.partial, self.dead, self.pieces
+        colds, self.colds = self.colds, []
         self.runs, self.partial, self.dead, self.pieces = {}, {}, set(), None
-        for cold in self.colds:
-            cold.count = 0
-        self.colds.clear()
         self.front = self.records
         if self.left:
             self.settled(self.left)
@@ -257,17 +280,20 @@ class Part:
             release(runs, runs.popitem),
             release(partial, partial.popitem),
             release(dead, dead.pop),
+            release(colds, colds.pop),
             () if pieces is None else release(pieces, pieces.popitem),
         )
 
 
 @dataclass(slots=True)
 class Stretch:
-    """Where a cold stretch is: ordinals `low` to `high - 1` of a part."""
+    """Where a cold stretch is: ordinals `low` to `high - 1` of a part, and its place among the
+    stretches of that."""
 
     part: Part
     low: int
     high: int
+    at: int
 
 
 class Kept:

@@ -29,9 +29,8 @@ def relocate(copy: Copy, segments: dict[int, Segment]) -> Iterator[None]:
     for copied in copy.queues.values():
         target.parts[copied.part.queue_id] = copied.part
         yield from _QueueRelocation(copy, copied, segments, touched).steps()
-    left = {number for copied in copy.queues.values() for number in copied.sources}
     for block in touched:
-        places_of(block).forget(left)
+        places_of(block).forget(copy.victims)
         yield
     target.sealed = True
     for part in list(target.parts.values()):
@@ -136,15 +135,16 @@ class _QueueRelocation:
             self._touched[block] = None
 
     def _take_cold(self, old: Part, source: Source) -> None:
-        cold = old.colds.pop()
+        cold = old.colds[-1]
         stretch = cold.place
         assert isinstance(stretch, Stretch)
+        old.forget_cold(cold)
         low, high = source.at(stretch.low), source.at(stretch.high)
         if old.died_count != source.died:
             # Others' records that lie in it, and were settled, must not be read with it.
             for at in range(low, high):
                 self._bury_dead(source, at, old)
-        stretch.part = self._part
+        stretch.part, stretch.at = self._part, len(self._part.colds)
         stretch.low, stretch.high = (
             (source.starts[low], source.stops[high - 1]) if low < high else (0, 0)
         )

@@ -290,6 +290,19 @@ def test_messages_that_came_alone_are_counted_as_they_weigh(life: Life, held: st
     assert life.broker.memory.resident_bytes - counted == pytest.approx(weighed, rel=0.15)
 
 
+def test_a_queue_that_ends_while_what_it_had_is_discarded(life: Life) -> None:
+    fill(life, 40, batch=1)
+    life.page_out()
+    queue = life.queue("q")
+    cold = queue.backlog.first_cold()
+    assert cold is not None
+    steps = life.store.discard(queue, cold)
+    next(steps)
+    life.client.call("Queue.Delete", queue="q")
+    assert not list(steps)
+    assert all(segment.left == 0 for segment in life.store.segments.values())
+
+
 def test_a_message_for_a_durable_and_a_transient_queue(tmp_path: Path) -> None:
     """The durable queue is done with it, and its place on disk is gone."""
     life = Life(tmp_path / "log", segment_bytes=3_000)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.messages import block
-from warrenmq.core.block import Run
+from warrenmq.core.block import Cold, Run
 from warrenmq.core.store import part as module
 from warrenmq.core.store.part import Index, Kept, Part, Segment, packed, positions, unpacked
 from warrenmq.core.wire.properties import RANKED, TIMED
@@ -152,3 +152,16 @@ def test_a_cleared_part_holds_nothing() -> None:
     part.clear()
     assert (part.left, part.segment.left, part.segment.total) == (0, 0, 5)
     assert part.is_dead(0)
+
+
+@given(st.lists(st.integers(0, 30), max_size=30))
+def test_stretches_come_and_go_in_any_order(places: list[int]) -> None:
+    part = Segment(1).part(7)
+    colds = [Cold(1, None) for _ in range(10)]
+    for at, cold in enumerate(colds):
+        part.keep_cold(cold, at, at + 1)
+    left = list(colds)
+    for place in places[: len(left)]:
+        part.forget_cold(left.pop(place % len(left)))
+    assert set(part.colds) == set(left)
+    assert [cold for cold in colds if part.keeps_cold(cold)] == left
