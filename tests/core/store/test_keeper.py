@@ -222,9 +222,7 @@ def test_the_index_of_a_segment_is_encoded_by_the_writer(
     life.abandon()
 
 
-def test_indexes_are_freed_in_slices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_indexes_are_freed_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     life = Life(tmp_path / "log")
     segment = many_queues(life)
     life.write()
