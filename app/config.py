@@ -81,6 +81,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hub_default_lease_s: Annotated[int, Meta(ge=1)] = 10 * 86_400
     hub_max_lease_s: Annotated[int, Meta(ge=1)] = 90 * 86_400
     hub_user: Annotated[str, Meta(max_length=255)] = ""
+    hub_foreign_topics: bool = False
+    hub_anonymous: bool = False
+    hub_anonymous_subscriptions: Annotated[int, Meta(ge=1)] = 1_000
+    hub_anonymous_content: str | int = 64 * 1024 * 1024
     hub_check_topics: bool = False
     hub_moved_to: Url = ""
     hub_publisher_secret: str = ""
@@ -114,6 +118,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         self.networks_of_callbacks()
         self.ports_of_callbacks()
         self.name_servers()
+        self.content_of_strangers()
         texts.origins(self.websocket_origins)
         if self.database:
             read_url(self.database)
@@ -148,6 +153,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def name_servers(self) -> tuple[str, ...]:
         """`ADDRESS:PORT` each; none for the system's."""
         return tuple(texts.name_servers(self.dns_servers))
+
+    def content_of_strangers(self) -> int:
+        """In bytes an hour."""
+        return texts.size(self.hub_anonymous_content)
 
     def port_of_amqps(self) -> int | None:
         """None for no AMQPS."""
@@ -199,6 +208,10 @@ DESCRIPTIONS = {
     "hub_default_lease_s": "Lease of a subscription at /hub that asks for none.",
     "hub_max_lease_s": "Longest lease granted at /hub.",
     "hub_user": "User whose rights requests without credentials have at /hub; empty for none.",
+    "hub_foreign_topics": "Take subscriptions at /hub to topics that are not this hub's own.",
+    "hub_anonymous": "Take those without credentials too; `dev` has both of these on.",
+    "hub_anonymous_subscriptions": "Of these, for one client, callback domain or topic domain.",
+    "hub_anonymous_content": "Content published for them in an hour, on the same terms.",
     "hub_check_topics": "Deny subscriptions at /hub to URLs that can't be fetched.",
     "hub_moved_to": "URL of another hub, to which /hub sends everybody (308).",
     "hub_publisher_secret": "Secret of publishers that send content with their pings to /hub.",

@@ -34,11 +34,19 @@ class HostFiles(Struct, frozen=True, forbid_unknown_fields=True):
 
 def segment_size(value: str | int) -> int:
     """In bytes: a plain number, or a size with its unit as `16MiB`."""
+    found = size(value)
+    if not SEGMENT_MIN_BYTES <= found <= SEGMENT_MAX_BYTES:
+        raise ValueError(f"'{value}' is not between 64KiB and 2GiB")
+    return found
+
+
+def size(value: str | int) -> int:
+    """In bytes and at least one: a plain number, or a size with its unit as `16MiB`."""
     text = str(value)
-    size = int(text) if text.isdecimal() else _size(text)
-    if not SEGMENT_MIN_BYTES <= size <= SEGMENT_MAX_BYTES:
-        raise ValueError(f"'{text}' is not between 64KiB and 2GiB")
-    return size
+    found = int(text) if text.isdecimal() else _size(text)
+    if found < 1:
+        raise ValueError(f"'{text}' is no size")
+    return found
 
 
 def _size(text: str) -> int:

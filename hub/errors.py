@@ -89,6 +89,13 @@ class TooManyPending(HubError):
     retry_after_s = 5
 
 
+class TooManySubscriptions(HubError):
+    """There are as many of those who have no credentials as this hub takes."""
+
+    status = 429
+    title = "Too many subscriptions"
+
+
 class NotResolved(HubError):
     """A host could not be looked up, for reasons that are this hub's: says nothing about it."""
 

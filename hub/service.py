@@ -92,14 +92,16 @@ class Hub:
         self._attacher = attacher
         self._clock, self._rights = clock, rights
         self._denials = Denials(self._verifier.get, self._tasks)
-        self._book = Book(self._storage, attacher, self._denials, clock, rights)
+        self._book = Book(
+            self._storage, attacher, self._denials, clock, rights, settings.max_per_stranger
+        )
         self._endings = Endings(self._book, rights)
         self.shortcuts = Shortcuts(
             Tokens(key_file, settings.token_lifetime_s, clock), settings.base_urls
         )
         self.topics = Topics(
             self._storage, engine, guard, settings, clock, make_fetcher, self._workers,
-            self._recipient,
+            self._recipient, self._book.shelf.strangers.of,
         )  # fmt: skip
         self.subscriptions = Subscriptions(
             self._book, self._endings, attacher, self.shortcuts, guard, self._verifier.get,

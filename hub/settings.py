@@ -36,6 +36,17 @@ class HubSettings:
     """A subscriber that is gone for good is forgotten in a season."""
     hub_user: str = ""
     """Who asks for this hub's own topics at `/hub` without credentials; empty for nobody."""
+    hub_foreign_topics: bool = False
+    """Whether topics of others can be subscribed: their content comes from anywhere."""
+    hub_anonymous: bool = False
+    """Whether they can be without credentials."""
+    hub_anonymous_max_lease_s: int = 10 * DAY_S
+    """Of who came without credentials: nobody else would end what was forgotten."""
+    max_per_stranger: int = 1_000
+    """Subscriptions without credentials for one client, one callback domain or one topic domain;
+    ten times as many in all."""
+    strangers_bytes_per_hour: int = 64 * 1024 * 1024
+    """Of content that is published for them alone, on the same terms; four times as much in all."""
     hub_check_topics: bool = False
     """Whether subscriptions to topics of others are refused that can't be fetched, or that
     name another URL as their own (WebSub 5.2)."""

@@ -33,7 +33,7 @@ from ..negotiation import choose
 from ..outcomes import subscribed
 from ..parameters import refuse_misspelt
 from ..problems import MEDIA_TYPE, Problem, problem_of, unauthenticated
-from .ping import URL_FIELDS, publish
+from .ping import NO_FOREIGN_TOPICS, URL_FIELDS, publish
 from .subscribe import require_source
 
 MAX_BODY_BYTES = 1024 * 1024
@@ -133,6 +133,8 @@ async def _subscribe(context: Context, request: Request, form: Form, mode: Mode)
     bases = (*context.hub.settings.base_urls, base_url)
     topic = read_topic(given.get("hub.topic"), bases, given.get("hub.content"))
     known = await _user(context, request)
+    if not topic.is_own:
+        _require_taken(context, known, mode)
     user = _stand_in(context) if known is None and topic.is_own else known
     wish = SubscribeRequest(
         source=topic.source,
@@ -172,6 +174,18 @@ async def _permitted(
         wish = replace(wish, topic=await key_of(context.engine, topic))
         await require_source(context, user, wish)
     return wish
+
+
+def _require_taken(context: Context, user: User | None, mode: Mode) -> None:
+    """Raises `Problem` for topics of others where these are off; who is a user may always leave."""
+    settings = context.hub.settings
+    if user is None and not (settings.hub_foreign_topics and settings.hub_anonymous):
+        raise unauthenticated(
+            "a topic of others needs credentials (HTTP Basic) and the setting hub_foreign_topics, "
+            "or without credentials hub_anonymous too"
+        )
+    if not settings.hub_foreign_topics and mode == "subscribe":
+        raise Problem(403, NO_FOREIGN_TOPICS)
 
 
 def client_of(scope: Scope) -> str:

@@ -22,6 +22,7 @@ from ..properties import CONTROL
 URL_FIELDS = ("hub.url", "hub.url[]", "hub.topic", "hub.topic[]")
 """PubSubHubbub 0.3 has the first, Superfeedr the second, websub.rocks sends the third."""
 MAX_URLS = 1_000
+NO_FOREIGN_TOPICS = "topics of others are not taken here: the setting hub_foreign_topics is off"
 _COMMA = re.compile(r",\s*(?=https?://)", re.IGNORECASE)  # a URL may have commas of its own
 
 
@@ -32,6 +33,8 @@ async def publish(context: Context, request: Request, form: Form) -> Response:
     urls = [normal_url(url) for url in _urls(form) if not is_own(url, bases)]
     content = first(form, "hub.content")
     if content is None:
+        if urls and not context.hub.settings.hub_foreign_topics:
+            raise Problem(403, NO_FOREIGN_TOPICS)
         await context.hub.topics.ping(urls)
         return Response(status_code=204)
     await _require_publisher(context, request, form, content.encode())

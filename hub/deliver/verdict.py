@@ -124,7 +124,7 @@ class Verdicts:
         if is_loop:
             await self._bury(job, message, failed, "status 508: it goes round in a circle")
             outcome = Outcome.DEAD
-        elif failed.failures >= self._settings.max_attempts:
+        elif self._is_spent(live, failed, trouble):
             await self._spend(job, message, failed, trouble)
             outcome = Outcome.DEAD
         elif live.subscription.options.strict_order:
@@ -167,6 +167,9 @@ class Verdicts:
         live = job.live
         reason = f"{failed.failures} attempts, the last: {trouble.last_error}"
         await self._bury(job, message, failed, reason)
+        if live.subscription.is_strangers:
+            self._tasks.own(self._tell_spent(live, f"it has failed {trouble.error_count} times"))
+            return
         if live.subscription.is_websub or live.subscription.options.strict_order:
             # WebSub drops the update and tries the next (rule 22). A strict order could never
             # have had a success meanwhile: it goes on behind the message that held it up.
@@ -175,13 +178,19 @@ class Verdicts:
         if trouble.error_count and trouble.first_error_at <= failed.failed_at + _SAME_TIME_S:
             self._tasks.own(self._tell_spent(live, reason))
 
+    def _is_spent(self, live: Live, failed: Envelope, trouble: Trouble) -> bool:
+        """A stranger's messages don't live long enough to fail so often: all of them count."""
+        failures = trouble.error_count if live.subscription.is_strangers else failed.failures
+        return failures >= self._settings.max_attempts
+
     async def _tell_spent(self, live: Live, reason: str) -> None:
         await self._on_spent(live, reason)
 
     async def _bury(self, job: Job, message: Message, failed: Envelope, reason: str) -> None:
         live = job.live
         vhost, _ = home(live)
-        await self._parking.bury(vhost, message, failed, live.subscription.id, reason)
+        if not live.subscription.is_strangers:  # nobody would look for it
+            await self._parking.bury(vhost, message, failed, live.subscription.id, reason)
         self._events.died(live, failed, reason)
         await self._order.clear(live)
 

@@ -59,6 +59,9 @@ class EmbeddedEngine:
             raise ChannelError(404, f"no vhost '{name}'")
         return vhost
 
+    def shortage(self) -> str:
+        return self._broker.alarms.reason
+
     # -- exchanges
 
     async def exchange(self, vhost: str, name: str) -> ExchangeSpec | None:

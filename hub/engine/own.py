@@ -10,7 +10,7 @@ import re
 from ...core.definitions.kinds import ExchangeDefinition, QueueDefinition
 from ...core.model import Table
 from ..deliver.envelope import DELAY_PREFIX
-from ..subscriptions.subscription import OWN_QUEUE_PREFIX
+from ..subscriptions.subscription import OWN_QUEUE_PREFIX, STRANGERS_LIMITS
 from ..topics.names import CONTENT, ENTRIES
 from .port import BindingSpec, ExchangeSpec, QueueSpec
 
@@ -46,7 +46,9 @@ def is_own(found: ExchangeDefinition | QueueDefinition) -> bool:
         return exchange in TOPICS or exchange == _delayed(found.name, 0)
     queue = QueueSpec(found.name, True, found.auto_delete, False, found.arguments)
     if _SUBSCRIPTION_NAME.fullmatch(found.name):
-        return queue == QueueSpec(found.name)
+        return queue.arguments in ({}, STRANGERS_LIMITS) and queue == QueueSpec(
+            found.name, arguments=queue.arguments
+        )
     return queue == DEAD_QUEUE or queue == _delayed(found.name, 1)
 
 

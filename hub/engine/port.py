@@ -157,6 +157,9 @@ class Engine(Protocol):
     async def route_count(self, vhost: str, exchange: str, routing_key: str) -> int:
         """How many queues a message with this key and no headers would go to."""
 
+    def shortage(self) -> str:
+        """Why publishers have to wait, memory or disk being low; empty where they need not."""
+
     def watch_deleted(self, deleted: Callable[[str, Kind, str], None]) -> None:
         """Calls `deleted(vhost, kind, name)` soon after an exchange (x) or queue (q) has gone,
         with its bindings; an engine that is not told of it looks now and then."""

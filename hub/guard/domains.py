@@ -20,8 +20,9 @@ _PREFIX_V6 = 64
 
 
 async def load() -> None:
-    """Reads the list of public suffixes; it takes some 100 ms, for a thread."""
-    await asyncio.to_thread(_suffixes)
+    """Reads the list of public suffixes, once; it takes some 100 ms, for a thread."""
+    if not _suffixes.cache_info().currsize:
+        await asyncio.to_thread(_suffixes)
 
 
 @lru_cache(10_000)

@@ -10,9 +10,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ...core.clock import Clock
 from ...core.errors import ChannelError, access_refused
-from ..errors import NotOwner, NotSubscribed, TopicDenied
+from ..errors import NotOwner, NotSubscribed, TooManySubscriptions, TopicDenied
 from ..requests import Mode, Resource, SubscribeRequest
 from ..rights import Rights, refusal
 from ..settings import HubSettings
@@ -23,7 +25,8 @@ from .book import Book
 from .denial import Denials
 from .intent import Intent, read_intent
 from .live import Live
-from .options import NO_KEYS, Keys
+from .options import NO_KEYS, Keys, Options, Stranger
+from .strangers import stranger_of
 from .subscription import Status, Subscription, identity_of_request
 from .websub import is_external, normal_url, other_exchange
 
@@ -65,7 +68,6 @@ class Agreements:
         if not is_external(request):
             await self._subscribe_told(request, intent)
             return
-        await self._validate(request, intent)
         await self._topics.declare()
         await self._subscribe_told(request, intent)
         await self._leave_other(request)
@@ -97,6 +99,9 @@ class Agreements:
         except ChannelError as error:
             self._deny(request, intent, error.explanation)
             raise
+        except TooManySubscriptions as error:
+            self._deny(request, intent, error.reason)
+            raise
 
     def _deny(self, request: SubscribeRequest, intent: Intent, reason: str) -> None:
         """Tells the callback (WebSub 5.2), unless it is subscribed, and stays so."""
@@ -110,7 +115,11 @@ class Agreements:
         asked_at = self._clock.wall_s()
         if sink is None:
             asked_at = await self._verify("subscribe", request, intent)
+        if is_external(request):
+            # Not before the callback has agreed: strangers could have anything fetched.
+            await self._validate(request, intent)
         self.require_owner(request)  # somebody may have been faster, and rights may be gone
+        self.require_room(request)
         wanted = self.made_of(request, intent, sink, asked_at)
         reason = refusal(self._rights, wanted)
         if reason is not None:
@@ -146,6 +155,12 @@ class Agreements:
             reason = "this subscription is another user's; its owner or an administrator changes it"
             raise NotOwner(reason, field="hub.callback", value=request.callback)
 
+    def require_room(self, request: SubscribeRequest) -> None:
+        """Raises `TooManySubscriptions` for a stranger who wants one more."""
+        stranger = stranger_of(request)
+        if stranger is not None and self._book.find(identity_of_request(request)) is None:
+            self._book.shelf.strangers.require_room(stranger)
+
     async def _verify(self, mode: Mode, request: SubscribeRequest, intent: Intent) -> float:
         """When the callback was asked that has agreed."""
         verifier = await self._verifier()
@@ -164,6 +179,7 @@ class Agreements:
         where nobody is asked from now."""
         begin = self._clock.wall_s() if asked_at is None else asked_at
         live = self._book.find(identity_of_request(request))
+        stranger = stranger_of(request) if live is None else live.subscription.options.stranger
         return Subscription(
             id=uuid.uuid4().hex,
             source=request.source,
@@ -177,7 +193,7 @@ class Agreements:
             sink=sink,
             topic_url=request.topic_url,
             base_url=request.base_url,
-            options=intent.options,
+            options=intent.options if stranger is None else limited(intent.options, stranger),
         )
 
     def _keys(self, live: Live | None, intent: Intent) -> Keys:
@@ -197,6 +213,12 @@ class Agreements:
 def not_subscribed(source: Resource, callback: str) -> NotSubscribed:
     reason = f"no subscription to {source} with this topic and callback"
     return NotSubscribed(reason, field="hub.callback", value=callback)
+
+
+def limited(options: Options, stranger: Stranger) -> Options:
+    """In strict order a message that has failed goes back to its queue, which is bounded, and is
+    not copied."""
+    return msgspec.structs.replace(options, strict_order=True, stranger=stranger)
 
 
 async def _nothing(_: Subscription) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 
 from ...core.errors import ChannelError
 from ..deliver.relay import PREFETCH
-from ..engine.port import BindingSpec, Delivery, Engine, QueueSpec
+from ..engine.port import BindingSpec, Delivery, Engine
 from ..requests import Resource
 from ..settings import HubSettings
 from .live import Live
@@ -40,7 +40,7 @@ class Attacher:
     async def prepare(self, subscription: Subscription) -> None:
         """Declares and binds what messages gather in; no message is lost from here on."""
         if subscription.owns_queue:
-            spec = QueueSpec(subscription.queue)
+            spec = subscription.queue_spec
             await self._engine.declare_queue(subscription.source.vhost, spec)
         await self._bind(subscription)
 
@@ -113,7 +113,7 @@ class Attacher:
         if subscription.status is Status.UNVERIFIED:
             return
         if subscription.owns_queue:
-            spec = QueueSpec(subscription.queue)
+            spec = subscription.queue_spec
             await self._engine.declare_queue(subscription.source.vhost, spec)
         if not subscription.is_binding:
             await self._consume(live)

@@ -27,13 +27,19 @@ class Book:
     """Each change of one subscription waits for the one before it."""
 
     def __init__(
-        self, storage: Storage, attacher: Attacher, denials: Denials, clock: Clock, rights: Rights
+        self,
+        storage: Storage,
+        attacher: Attacher,
+        denials: Denials,
+        clock: Clock,
+        rights: Rights,
+        max_of_strangers: int,
     ) -> None:
         self._storage = storage
         self._attacher = attacher
         self._denials = denials
         self._clock = clock
-        self.shelf = Shelf(clock, rights)
+        self.shelf = Shelf(clock, rights, max_of_strangers)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def find(self, identity: str) -> Live | None:

@@ -66,14 +66,16 @@ def grant_lease(asked: str | None, settings: HubSettings) -> int:
     return min(int(text), settings.max_lease_s)
 
 
-def read_lease(asked: str | None, settings: HubSettings) -> int:
+def read_lease(asked: str | None, settings: HubSettings, *, is_stranger: bool = False) -> int:
     """The rule of `/hub`: the default for none, and `BadRequest` for what is out of bounds."""
-    text = (asked or "").strip()
+    text, longest_s = (asked or "").strip(), settings.hub_max_lease_s
+    if is_stranger:
+        longest_s = min(longest_s, settings.hub_anonymous_max_lease_s)
     if not text:
-        return settings.hub_default_lease_s
+        return min(settings.hub_default_lease_s, longest_s)
     is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_LEASE_DIGITS
-    if not is_number or not 1 <= int(text) <= settings.hub_max_lease_s:
-        reason, limit = "is out of bounds", f"1 to {settings.hub_max_lease_s} seconds"
+    if not is_number or not 1 <= int(text) <= longest_s:
+        reason, limit = "is out of bounds", f"1 to {longest_s} seconds"
         raise BadRequest(reason, field="hub.lease_seconds", value=text, limit=limit)
     return int(text)
 
@@ -91,7 +93,7 @@ def _lease_s(mode: Mode, request: SubscribeRequest, settings: HubSettings) -> in
         return grant_lease(request.lease_seconds, settings)
     if mode == "unsubscribe":  # which ignores a lease (WebSub 5.1)
         return settings.hub_default_lease_s
-    return read_lease(request.lease_seconds, settings)
+    return read_lease(request.lease_seconds, settings, is_stranger=bool(request.client))
 
 
 def _read_verify(values: tuple[str, ...]) -> str:

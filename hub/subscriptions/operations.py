@@ -46,8 +46,12 @@ class Operations:
     async def renew(self, live: Live, lease_seconds: str | int) -> int:
         """Gives the seconds that were granted, from now on, by the rule of the place where it was
         subscribed: `/hub` raises `BadRequest` for what is out of its bounds."""
-        grant = read_lease if live.subscription.is_websub else grant_lease
-        granted = grant(str(lease_seconds), self._settings)
+        asked, subscription = str(lease_seconds), live.subscription
+        if subscription.is_websub:
+            is_stranger = subscription.is_strangers
+            granted = read_lease(asked, self._settings, is_stranger=is_stranger)
+        else:
+            granted = grant_lease(asked, self._settings)
         await self._carry(self._book.renew(live, granted))
         return granted
 

@@ -34,6 +34,14 @@ class Contact(msgspec.Struct, frozen=True, omit_defaults=True):
     description: str = ""
 
 
+class Stranger(msgspec.Struct, frozen=True):
+    """Whom a subscription counts for that was made without credentials: networks or domains."""
+
+    client: str
+    callback_domain: str
+    topic_domain: str
+
+
 class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     """`in_flight` 0 stands for the hub's setting, `max_tps` 0 for no limit."""
 
@@ -46,6 +54,8 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     ha_mode: str = ""
     """Kept and shown; one node has nothing to do for it."""
     contact: Contact | None = None
+    stranger: Stranger | None = None
+    """Set by the hub, for who came without credentials."""
 
 
 DEFAULTS = Options()

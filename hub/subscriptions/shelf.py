@@ -10,14 +10,16 @@ from ..rights import Rights
 from .leases import Leases
 from .live import Live
 from .owned import Owned
+from .strangers import Strangers
 from .subscription import Subscription
 
 
 class Shelf:
-    def __init__(self, clock: Clock, rights: Rights) -> None:
+    def __init__(self, clock: Clock, rights: Rights, max_of_strangers: int) -> None:
         self.leases = Leases(clock)
         self.lease_taken = asyncio.Event()
         self.owned = Owned(rights)
+        self.strangers = Strangers(max_of_strangers)
         self._by_identity: dict[str, Live] = {}
         self._by_id: dict[str, Live] = {}
 
@@ -34,11 +36,14 @@ class Shelf:
         self._by_identity[live.subscription.identity] = live
         self._by_id[live.subscription.id] = live
         self.owned.add(live)
+        self.strangers.add(live.subscription)
         self._hold_lease(live.subscription)
 
     def change(self, live: Live, changed: Subscription) -> None:
         """Another lease, owner or status of the same identity and id."""
         before, live.subscription = live.subscription, changed
+        self.strangers.remove(before)
+        self.strangers.add(changed)
         if changed.owner != before.owner:
             self.owned.remove(live, before.owner)
             self.owned.add(live)
@@ -49,6 +54,7 @@ class Shelf:
         del self._by_identity[live.subscription.identity]
         del self._by_id[live.subscription.id]
         self.owned.remove(live, live.subscription.owner)
+        self.strangers.remove(live.subscription)
         self.leases.drop(live.subscription.id)
 
     def _hold_lease(self, subscription: Subscription) -> None:

@@ -7,12 +7,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from ..engine.port import BindingSpec
+from ...core.model import Table
+from ..engine.port import BindingSpec, QueueSpec
 from ..requests import Resource, SubscribeRequest
 from .options import DEFAULTS, NO_KEYS, Keys, Options
 from .websub import normal_url
 
 OWN_QUEUE_PREFIX = "hub.sub."
+STRANGERS_LIMITS: Table = {
+    "x-max-length": 1_000,
+    "x-max-length-bytes": 64 * 1024 * 1024,
+    "x-message-ttl": 86_400_000,
+}
+"""Of the queue of who came without credentials: it takes up no more, however its callback fails.
+A queue keeps the arguments that it was made with: these don't change."""
 
 
 class Status(StrEnum):
@@ -97,6 +105,16 @@ class Subscription:
         if self.is_binding and self.sink is not None:
             return BindingSpec(self.source.name, self.sink.name, self.sink.kind == "q", self.topic)
         return BindingSpec(self.source.name, self.queue, True, self.topic)
+
+    @property
+    def is_strangers(self) -> bool:
+        """Whether it was made without credentials."""
+        return self.options.stranger is not None
+
+    @property
+    def queue_spec(self) -> QueueSpec:
+        """Of one that owns its queue."""
+        return QueueSpec(self.queue, arguments=STRANGERS_LIMITS if self.is_strangers else {})
 
     @property
     def queue(self) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.clock import Clock
 from ...core.errors import access_refused
 from ..errors import BadRequest, CallbackRefused, SourceMissing
+from ..guard import domains
 from ..guard.guard import Guard
 from ..guard.own import is_own
 from ..keys.shortcuts import Shortcuts
@@ -88,6 +89,9 @@ class Subscriptions(Operations):
         else:
             self._check_callback(request, intent)
         self._require_owner(request)
+        if request.client:
+            await domains.load()
+            self._agreements.require_room(request)
         if self._is_awaited(intent, sink):
             return await self._finish(self._agreements.subscribe(request, intent, sink), intent)
         return await self._accept("subscribe", request, intent)

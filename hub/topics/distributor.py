@@ -9,12 +9,15 @@ from ...core.errors import ChannelError
 from ..engine.own import TOPICS
 from ..engine.port import Engine, Outcome, Properties
 from ..errors import NotDistributed
+from .allowance import Allowance
 from .document import Document
 from .names import CONTENT, ENTRIES, VHOST
 from .topic import Topic
 
 URL_HEADER = "x-hub-topic-url"
 _PERSISTENT = 2
+SHORTAGE_AGAIN_S = 10.0
+"""How soon to look again whether memory or disk is still low."""
 _NOT_FOUND = 404
 
 
@@ -29,8 +32,16 @@ class Recipient:
 class Distributor:
     """A message is confirmed when a method returns: in each queue that is bound, durably."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, allowance: Allowance) -> None:
         self._engine = engine
+        self._allowance = allowance
+
+    async def wait_s(self, key: str) -> float:
+        """How long a topic is not to be fetched, as its content could not be published; 0 if it
+        could."""
+        if self._engine.shortage():
+            return SHORTAGE_AGAIN_S
+        return self._allowance.wait_s(key, await self.count(key))
 
     async def declare(self) -> None:
         for exchange in TOPICS:
@@ -45,6 +56,8 @@ class Distributor:
 
         Raises `NotDistributed`, and `ChannelError` where the engine refuses.
         """
+        queues = await self.count(topic.key)
+        self._allowance.charge(topic.key, queues, len(document.body))
         if await self._count(CONTENT, topic.key):
             await self._publish(CONTENT, topic, document.content_type, document.body)
         if document.news is not None and await self._count(ENTRIES, topic.key):
@@ -54,6 +67,9 @@ class Distributor:
         """The whole content, to these alone, as one message. Raises as `publish`."""
         queues = [one.queue for one in recipients]
         if queues:
+            self._require_room(topic)
+            size, bound = len(document.body), await self.count(topic.key)
+            self._allowance.charge(topic.key, bound, size)
             properties = _properties(topic, document.content_type)
             _check(
                 topic,
@@ -69,8 +85,16 @@ class Distributor:
             return 0
 
     async def _publish(self, exchange: str, topic: Topic, content_type: str, body: bytes) -> None:
+        self._require_room(topic)
         properties = _properties(topic, content_type)
         _check(topic, await self._engine.publish(VHOST, exchange, topic.key, properties, body))
+
+    def _require_room(self, topic: Topic) -> None:
+        """Nobody who would have to wait has asked for it. Raises `NotDistributed`."""
+        shortage = self._engine.shortage()
+        if shortage:
+            reason = f"its content is not taken: {shortage}"
+            raise NotDistributed(reason, field="hub.topic", value=topic.url)
 
 
 def _properties(topic: Topic, content_type: str) -> Properties:

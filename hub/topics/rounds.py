@@ -159,6 +159,13 @@ class Rounds:
         async with held.turn:
             if not held.is_due:
                 return
+            wait_s = await self._distributor.wait_s(held.key)
+            if wait_s:
+                log.info(
+                    "topic '%s' waits %.0f s: its content can't be published", held.url, wait_s
+                )
+                self._agenda.plan(held.key, wait_s)
+                return
             held.is_running, held.again = True, False
             held.started_s = self._agenda.now_s()
             try:

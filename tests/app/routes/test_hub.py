@@ -21,6 +21,7 @@ from warrenmq.core.server.listener import Listener
 from warrenmq.hub.requests import Resource
 from warrenmq.hub.service import Hub
 from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.subscriptions.subscription import STRANGERS_LIMITS
 from warrenmq.hub.topics.names import CONTENT, ENTRIES
 
 NEWS_URL = "http://hub/endpoint/x/news?hub.topic=eu.%23"
@@ -56,7 +57,8 @@ async def open_front(world: World, directory: Path, **changed: Any) -> AsyncIter
     await listener.start([])
     await world.exchange("news")
     await world.queue("in")
-    settings = HubSettings(allow_loopback=True, base_urls=("http://hub",), **changed)
+    given = {"hub_foreign_topics": True, "hub_anonymous": True, **changed}
+    settings = HubSettings(allow_loopback=True, base_urls=("http://hub",), **given)
     hub = Hub(world.engine, settings, directory)
     world.context = replace(world.context, hub=hub)
     await hub.start()
@@ -193,7 +195,7 @@ class TestRefusals:
             ({"callback": "http://10.0.0.1/"}, 422, "not public"),
             ({"callback": "http://hub/endpoint/q/in"}, 422, "own address"),
             ({"secret": "s" * 200}, 400, "hub.secret: is 200 bytes long (right: 199 bytes)"),
-            ({"lease_seconds": "0"}, 400, "given: 0; right: 1 to 7776000 seconds"),
+            ({"lease_seconds": "0"}, 400, "given: 0; right: 1 to 864000 seconds"),
             ({"lease_seconds": "-1"}, 400, "hub.lease_seconds: is out of bounds"),
             ({"lease_seconds": "soon"}, 400, "hub.lease_seconds: is out of bounds"),
             ({"lease_seconds": "1000000000000"}, 400, "hub.lease_seconds: is out of bounds"),
@@ -265,6 +267,55 @@ class TestRefusals:
 
 
 class TestWho:
+    async def test_topics_of_others_are_off_by_default(
+        self, world: World, tmp_path: Path, callback: Callback
+    ) -> None:
+        asked = {"topic": FEED, "callback": callback.url}
+        async with open_front(
+            world, tmp_path, hub_foreign_topics=False, hub_anonymous=False
+        ) as front:
+            for mode in ("subscribe", "unsubscribe"):
+                answer = await front.post(mode, **asked)
+                assert "hub_foreign_topics" in reason(answer, 401)
+                assert answer.headers["www-authenticate"].startswith("Basic")
+            answer = await front.post("subscribe", **asked, auth=GUEST)
+            assert "hub_foreign_topics" in reason(answer, 403)
+            assert "hub_foreign_topics" in reason(await front.post("publish", url=FEED), 403)
+            assert (await front.post("unsubscribe", **asked, auth=GUEST)).status_code == 202
+        assert callback.requests == []
+
+    async def test_topics_of_others_may_be_for_users_alone(
+        self, world: World, tmp_path: Path, callback: Callback
+    ) -> None:
+        asked = {"topic": FEED, "callback": callback.url}
+        async with open_front(world, tmp_path, hub_anonymous=False) as front:
+            assert "hub_anonymous" in reason(await front.post("subscribe", **asked), 401)
+            assert (await front.post("subscribe", **asked, auth=GUEST)).status_code == 202
+            await front.subscribed()
+            [subscription] = front.hub.subscriptions.all()
+            assert not subscription.is_strangers and subscription.queue_spec.arguments == {}
+            assert (await front.post("publish", url=FEED)).status_code == 204
+
+    async def test_who_comes_without_credentials_is_limited(
+        self, world: World, tmp_path: Path, callback: Callback
+    ) -> None:
+        async with open_front(world, tmp_path, max_per_stranger=1, hub_user="guest") as front:
+            for topic in (FEED, NEWS_URL):
+                asked = {"topic": topic, "callback": callback.url}
+                answer = await front.post("subscribe", **asked, lease_seconds="864001")
+                assert "1 to 864000 seconds" in reason(answer, 400)
+            assert (await front.post("subscribe", **asked)).status_code == 202
+            await front.subscribed()
+            [subscription] = front.hub.subscriptions.all()
+            assert subscription.options.strict_order
+            info = await world.engine.queue("/", subscription.queue)
+            assert info is not None and info.spec.arguments == STRANGERS_LIMITS
+            assert (await front.post("subscribe", **asked)).status_code == 202  # a renewal
+            answer = await front.post("subscribe", topic=FEED, callback=callback.url)
+            assert "1 for one client" in reason(answer, 429)
+            answer = await front.post("subscribe", topic=FEED, callback=callback.url, auth=GUEST)
+            assert answer.status_code == 202
+
     async def test_nobody_is_let_in_by_default(self, world: World, tmp_path: Path) -> None:
         async with open_front(world, tmp_path) as front:
             for mode in ("subscribe", "unsubscribe"):

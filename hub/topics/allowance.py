@@ -1,0 +1,75 @@
+"""How much content of topics is published for strangers alone, in bytes an hour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from itertools import islice
+
+from ...core.clock import Clock
+from ..subscriptions.options import Stranger
+from ..subscriptions.strangers import counted
+
+HOUR_S = 3_600.0
+TOTAL_FACTOR = 4
+"""So many times what one client, callback domain or topic domain may have are for all."""
+MAX_ACCOUNTS = 10_000
+MAX_LOOKED_AT = 1_000
+"""Of a topic's strangers, on one of whose accounts its content goes."""
+
+
+class Allowance:
+    """`strangers` gives those whose subscriptions are bound with a key. What a user, or an AMQP
+    client, is bound to as well costs them nothing."""
+
+    def __init__(
+        self,
+        strangers: Callable[[str], Collection[Stranger]],
+        bytes_per_hour: int,
+        clock: Clock,
+    ) -> None:
+        self._strangers = strangers
+        self._bytes_per_hour = bytes_per_hour
+        self._clock = clock
+        self._spent: dict[tuple[str, str], tuple[float, float]] = {}
+        """How much of each account was spent, and when that was; an hour gives all of it back."""
+
+    def wait_s(self, key: str, queues: int) -> float:
+        """How long a topic that is bound to so many queues has to wait, 0 if it need not."""
+        stranger = self._payer(key, queues)
+        return 0.0 if stranger is None else self._wait_s(stranger)
+
+    def charge(self, key: str, queues: int, size: int) -> None:
+        """So many bytes are published for the topic."""
+        stranger = self._payer(key, queues)
+        if stranger is None:
+            return
+        for account in counted(stranger):
+            spent = self._spent_now(account) + size
+            self._spent.pop(account, None)
+            if len(self._spent) >= MAX_ACCOUNTS:
+                del self._spent[next(iter(self._spent))]
+            self._spent[account] = (spent, self._now_s())
+
+    def _payer(self, key: str, queues: int) -> Stranger | None:
+        """Who has to wait for the shortest time, None where it is not for strangers alone."""
+        strangers = self._strangers(key)
+        if len(strangers) < queues or not strangers:
+            return None
+        return min(islice(strangers, MAX_LOOKED_AT), key=self._wait_s)
+
+    def _wait_s(self, stranger: Stranger) -> float:
+        return max(self._account_wait_s(account) for account in counted(stranger))
+
+    def _account_wait_s(self, account: tuple[str, str]) -> float:
+        limit = self._limit(account)
+        return max(0.0, (self._spent_now(account) - limit) / limit * HOUR_S)
+
+    def _spent_now(self, account: tuple[str, str]) -> float:
+        spent, at_s = self._spent.get(account, (0.0, 0.0))
+        return max(0.0, spent - (self._now_s() - at_s) / HOUR_S * self._limit(account))
+
+    def _limit(self, account: tuple[str, str]) -> int:
+        return self._bytes_per_hour * (1 if account[1] else TOTAL_FACTOR)
+
+    def _now_s(self) -> float:
+        return self._clock.now_ms() / 1000

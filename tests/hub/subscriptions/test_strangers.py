@@ -1,0 +1,141 @@
+"""What a subscription without credentials may take up, and what becomes of it when it is dead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.hub.support import NEWS, House, deliveries, request, until
+from tests.support.http import Answer, Callback
+from warrenmq.core.alarms import Bounds, Reading
+from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
+from warrenmq.hub.deliver.retry import DELAYS_S
+from warrenmq.hub.errors import TooManySubscriptions
+from warrenmq.hub.requests import Resource, SubscribeRequest
+from warrenmq.hub.subscriptions.options import Options, Stranger
+from warrenmq.hub.subscriptions.strangers import Strangers
+from warrenmq.hub.subscriptions.subscription import Status, Subscription
+from warrenmq.hub.topics.distributor import SHORTAGE_AGAIN_S
+from warrenmq.hub.topics.names import CONTENT, VHOST
+
+CLIENT = "192.0.2.1"
+
+
+@pytest.fixture
+def publisher() -> Iterator[Callback]:
+    """Somebody else's topic."""
+    with Callback() as publisher:
+        publisher.default = text("one")
+        yield publisher
+
+
+def text(body: str) -> Answer:
+    return Answer(headers={"Content-Type": "text/plain"}, body=body.encode())
+
+
+def to(publisher: Callback, callback: Callback, **given: Any) -> SubscribeRequest:
+    source, url = Resource(VHOST, "x", CONTENT), publisher.url
+    asked = request(source, callback.url, url, topic_url=url, client=CLIENT, **given)
+    return replace(asked, user="")
+
+
+def of(house: House) -> Subscription:
+    [subscription] = house.hub.subscriptions.all()
+    return subscription
+
+
+def test_they_are_counted_by_client_callback_and_topic() -> None:
+    def made(number: int, *who: str) -> Subscription:
+        options = Options(stranger=Stranger(*who))
+        return Subscription(str(number), NEWS, "k", "http://a.b/", 1, 0.0, "", options=options)
+
+    strangers = Strangers(limit=2)
+    first = made(1, "c1", "d1", "t1")
+    for one in (first, made(2, "c1", "d2", "t2"), made(3, "c2", "d1", "t2"), made(4, *["x"] * 3)):
+        strangers.add(one)
+    for who, limit in {
+        ("c1", "d9", "t9"): "2 for one client",
+        ("c9", "d1", "t9"): "2 for one domain of callbacks",
+        ("c9", "d9", "t2"): "2 for one domain of topics",
+    }.items():
+        with pytest.raises(TooManySubscriptions) as caught:
+            strangers.require_room(Stranger(*who))
+        assert caught.value.limit == limit
+    strangers.remove(first)
+    strangers.require_room(Stranger("c1", "d1", "t9"))
+    assert len(strangers.of("k")) == 3
+    for number in range(10, 27):
+        strangers.add(made(number, *[str(number)] * 3))
+    with pytest.raises(TooManySubscriptions, match="without credentials") as caught:
+        strangers.require_room(Stranger("new", "new", "new"))
+    assert caught.value.limit == "20 in all"
+
+
+async def test_they_outlive_a_restart(
+    house: House, callback: Callback, publisher: Callback
+) -> None:
+    await house.hub.subscriptions.subscribe(to(publisher, callback))
+    await until(lambda: len(callback.deliveries) == 1, "content")
+    await house.restart(max_per_stranger=1)
+    assert of(house).is_strangers
+    other = replace(to(publisher, callback), callback=f"{callback.url}/other")
+    with pytest.raises(TooManySubscriptions):
+        await house.hub.subscriptions.subscribe(other)
+
+
+async def test_nothing_is_fetched_before_the_callback_has_agreed(
+    house: House, callback: Callback, publisher: Callback
+) -> None:
+    await house.restart(hub_check_topics=True)
+    callback.refusal = Answer(404)
+    await house.hub.subscriptions.subscribe(to(publisher, callback))
+    await until(lambda: len(callback.verifications) == 1, "question")
+    asked = to(publisher, callback)
+    await until(lambda: not house.hub.subscriptions._verifications.concern(asked), "refusal")
+    assert publisher.requests == []
+
+
+async def test_nothing_is_fetched_while_disk_or_memory_is_low(
+    house: House, broker: Broker, callback: Callback, publisher: Callback
+) -> None:
+    house.clock = ManualClock()
+    await house.restart(fetch_gap_s=0.0)
+    broker.alarms.bounds = Bounds(disk_free=1_000)
+    broker.alarms.measure(Reading(disk_free_bytes=1))
+    await house.hub.subscriptions.subscribe(to(publisher, callback))
+    planned = house.hub.topics._rounds._agenda
+    await until(lambda: planned._next_s() == SHORTAGE_AGAIN_S, "second look that is planned")
+    assert publisher.requests == []
+    broker.alarms.measure(Reading(disk_free_bytes=2_000))
+    house.clock.advance(int(SHORTAGE_AGAIN_S * 1_000))
+    house.hub.topics._rounds.begin_due()
+    assert [one.body for one in await deliveries(callback, 1)] == [b"one"]
+
+
+async def test_a_dead_callback_is_paused_and_leaves_nothing_behind(
+    house: House,
+    broker: Broker,
+    callback: Callback,
+    publisher: Callback,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its messages are copied neither to a delay queue nor to the dead letters."""
+    monkeypatch.setattr("warrenmq.hub.deliver.retry.DELAYS_S", (0.01,) * len(DELAYS_S))
+    await house.restart(max_attempts=3)
+    callback.default = Answer(500)
+    await house.hub.subscriptions.subscribe(to(publisher, callback))
+    await until(lambda: bool(house.hub.subscriptions.all()), "subscription")
+    await until(lambda: of(house).status is Status.PAUSED, "pause")
+    assert "failed 3 times" in of(house).reason
+    assert len(callback.deliveries) == 3
+    assert await house.depth(of(house).queue) == 0
+    names = broker.vhosts["/"].queues
+    assert not [name for name in names if "delay" in name] and not await house.depth("hub.dead")
+    callback.default = Answer()
+    publisher.default = text("two")
+    await house.hub.subscriptions.subscribe(to(publisher, callback))
+    await until(lambda: of(house).status is Status.ACTIVE, "renewal")
