@@ -1,13 +1,22 @@
-"""What a user may do over HTTP: enter a virtual host, use a routing key."""
+"""What a user may do over HTTP: enter a virtual host, use a routing key, vouch for a callback."""
 
 from __future__ import annotations
 
 from collections.abc import Container
 
-from ..core.auth import TopicAccess, User
+from ..core.auth import ADMINISTRATOR, TopicAccess, User
 from ..core.errors import access_refused, not_found
 from ..core.rights import at_topics
 from ..hub.engine.port import Engine
+
+TRUSTED = "hub-trusted"
+"""The tag of users who may say that a callback is not asked (`hub.verify=none`)."""
+
+
+def is_trusted(user: User) -> bool:
+    """Whether the user may subscribe callbacks that can't repeat a challenge, such as those of
+    chats."""
+    return not user.tags.isdisjoint((ADMINISTRATOR, TRUSTED))
 
 
 def require_vhost(user: User, vhost: str, vhosts: Container[str]) -> None:

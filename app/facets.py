@@ -115,7 +115,7 @@ _IDENTITY = (
     Parameter("hub.topic", "Binding key; for a queue only a label.", "body"),
 )
 _VERIFY = (
-    Parameter("hub.verify", "sync or async, or a list of both.", "body", "sync"),
+    Parameter("hub.verify", "sync, async, a list of both; none if trusted.", "body", "sync"),
     Parameter("hub.verify_token", "Echoed to the callback.", "body", ""),
 )
 _DELIVERY = (

@@ -13,6 +13,7 @@ import msgspec.structs
 
 from ..hub.deliver.trouble import Blocking, Trouble
 from ..hub.requests import Resource
+from ..hub.subscriptions.intent import VERIFY_NONE
 from ..hub.subscriptions.live import Live
 from ..hub.subscriptions.options import as_parameters
 from ..hub.subscriptions.subscription import Subscription
@@ -69,6 +70,7 @@ def _own(live: Live) -> Document:
         "owner": subscription.owner,
         "expires_at": rfc3339(subscription.expires_at),
         "dialect": "websub" if subscription.is_websub else "rabbithub",
+        "verification": _verification(subscription),
         "topic_url": subscription.topic_url or None,
         "sink": subscription.sink and resource(subscription.sink),
         "secret": REDACTED if subscription.keys.secret else None,
@@ -80,6 +82,13 @@ def _own(live: Live) -> Document:
         "errors": live.trouble and _errors(live.trouble),
         "last_success_at": rfc3339(live.last_success_at),
     }
+
+
+def _verification(subscription: Subscription) -> str:
+    """Who has agreed to it: the callback, whoever made a token, or nobody."""
+    if subscription.sink is not None:
+        return "token"
+    return "callback" if subscription.options.is_verified else VERIFY_NONE
 
 
 def _blocked(blocking: Blocking) -> Document:

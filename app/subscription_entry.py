@@ -13,7 +13,9 @@ from typing import Any
 from ..core.auth import ADMINISTRATOR, User
 from ..hub.errors import BadRequest
 from ..hub.requests import Kind, Resource, SubscribeRequest
+from ..hub.subscriptions.intent import VERIFY_NONE
 from ..hub.subscriptions.options import DEFAULTS, Contact, Keys, as_parameters
+from .access import is_trusted
 from .listed import BASIC_AUTH, REDACTED
 
 TOLD = frozenset(
@@ -23,8 +25,9 @@ TOLD = frozenset(
 READ = frozenset(
     {"vhost", "resource_type", "resource_name", "topic", "callback", "lease_seconds", "ha_mode",
      "status", "max_tps", "outbound_auth", "contact", "owner", "topic_url", "sink", "secret",
-     "options"}
+     "options", "verification"}
 )  # fmt: skip
+_VERIFICATIONS = ("callback", "token", VERIFY_NONE)
 UNDEFINED = "undefined"
 """What RabbitHub writes where one of these is not there."""
 _MAYBE_UNDEFINED = frozenset({"ha_mode", "outbound_auth", "contact", *Contact.__struct_fields__})
@@ -71,12 +74,22 @@ def _request(entry: Mapping[str, Any], user: User, base_url: str) -> SubscribeRe
         topic=_text(entry, "topic"),
         user=user.name,
         base_url=base_url,
-        verify=("async",),
+        verify=(_verify(entry),),
         lease_seconds=_optional(entry, "lease_seconds"),
         topic_url=_optional(entry, "topic_url") or "",
         given=_given(entry),
         is_administrator=ADMINISTRATOR in user.tags,
+        is_trusted=is_trusted(user),
     )
+
+
+def _verify(entry: Mapping[str, Any]) -> str:
+    """Whoever was not asked before is not asked now, if the user may say so."""
+    found = entry.get("verification", "callback")
+    if found not in _VERIFICATIONS:
+        limit = ", ".join(_VERIFICATIONS)
+        raise BadRequest("is unknown", field="verification", value=str(found)[:80], limit=limit)
+    return VERIFY_NONE if found == VERIFY_NONE else "async"
 
 
 def _given(entry: Mapping[str, Any]) -> dict[str, str]:

@@ -57,7 +57,8 @@ class Importer:
         except Exception as error:
             return {**named, **_failed(problem_of(error))}
         expiry = int((time.time() + lease_seconds) * MICROSECONDS)
-        status = "pending" if entry.is_active and entry.sink is None else "ok"
+        is_asked = entry.is_active and entry.sink is None and entry.request.verify == ("async",)
+        status = "pending" if is_asked else "ok"
         return {**named, "lease_expiry_time_microsec": expiry, **_status(status)}
 
     async def subscribe(self, entry: Entry) -> int:

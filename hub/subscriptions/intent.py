@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
+import msgspec
+
+from ...core.errors import access_refused
 from ..deliver.signature import check_secret
 from ..errors import BadRequest
 from ..requests import Mode, SubscribeRequest
@@ -14,6 +17,7 @@ from .options import Options, read_basic_auth, read_options
 MAX_SECRET_BYTES = 199  # WebSub 5.1: less than 200 bytes
 MAX_TOPIC_BYTES = 255  # an AMQP short string
 MAX_VERIFY_TOKEN_BYTES = 1_024  # it is sent in a URL, which has its own limits
+VERIFY_NONE = "none"
 _VERIFY_MODES = ("sync", "async")
 _MAX_LEASE_DIGITS = 18
 _HAS_NUL = "must not contain NUL"  # PostgreSQL stores none in a text
@@ -30,6 +34,8 @@ class Intent:
     """What the callback knows the topic as: the URL at `/hub`, else the key."""
     lease_seconds: int
     is_sync: bool
+    is_verified: bool
+    """Whether the callback is asked: not if a trusted user says `hub.verify=none`."""
     verify_token: str | None
     secret: str | None
     basic_auth: str | None
@@ -42,16 +48,21 @@ def read_intent(mode: Mode, request: SubscribeRequest, settings: HubSettings) ->
     What has come to `/hub` is verified after the answer, whatever `hub.verify` says (WebSub 5.1.2).
     """
     topic = _limited("hub.topic", _required("hub.topic", request.topic), MAX_TOPIC_BYTES)
+    verify = "async" if request.topic_url else _read_verify(request)
+    options = read_options(request.given)
+    if verify == VERIFY_NONE:
+        options = msgspec.structs.replace(options, is_verified=False)
     return Intent(
         callback=_required("hub.callback", request.callback),
         topic=topic,
         shown_topic=request.topic_url or topic,
         lease_seconds=_lease_s(mode, request, settings),
-        is_sync=not request.topic_url and _read_verify(request.verify) == "sync",
+        is_sync=verify != "async",
+        is_verified=verify != VERIFY_NONE,
         verify_token=_read_verify_token(request.verify_token),
         secret=_read_secret(request.secret),
         basic_auth=read_basic_auth(request.given),
-        options=read_options(request.given),
+        options=options,
     )
 
 
@@ -96,14 +107,24 @@ def _lease_s(mode: Mode, request: SubscribeRequest, settings: HubSettings) -> in
     return read_lease(request.lease_seconds, settings, is_stranger=bool(request.client))
 
 
-def _read_verify(values: tuple[str, ...]) -> str:
-    """The first supported of a list that may be repeated, comma separated, or both."""
+def _read_verify(request: SubscribeRequest) -> str:
+    """Returns the first supported of a list that may be repeated, comma separated, or both.
+
+    Raises `ChannelError` 403 where only `none` is offered, by a user who is not trusted.
+    """
+    values = request.verify
     offered = [word.strip() for value in values for word in value.split(",") if word.strip()]
     if not offered:
         return "sync"
+    modes = (*_VERIFY_MODES, VERIFY_NONE) if request.is_trusted else _VERIFY_MODES
     for word in offered:
-        if word in _VERIFY_MODES:
+        if word in modes:
             return word
+    if VERIFY_NONE in offered:
+        raise access_refused(
+            f"hub.verify=none for user '{request.user}': it needs the tag administrator or "
+            "hub-trusted"
+        )
     raise BadRequest(
         "names no way of verification that is known",
         field="hub.verify",

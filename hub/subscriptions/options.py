@@ -56,6 +56,8 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     contact: Contact | None = None
     stranger: Stranger | None = None
     """Set by the hub, for who came without credentials."""
+    is_verified: bool = True
+    """Whether the callback was asked; no parameter says so, but `hub.verify=none`."""
 
 
 DEFAULTS = Options()

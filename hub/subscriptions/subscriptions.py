@@ -14,6 +14,7 @@ from ...core.errors import access_refused
 from ..errors import BadRequest, CallbackRefused, SourceMissing
 from ..guard import domains
 from ..guard.guard import Guard
+from ..guard.lookups import Purpose
 from ..guard.own import is_own
 from ..keys.shortcuts import Shortcuts
 from ..requests import Mode, Resource, SubscribeRequest, SubscribeResult
@@ -92,6 +93,10 @@ class Subscriptions(Operations):
         if request.client:
             await domains.load()
             self._agreements.require_room(request)
+        if sink is None and not intent.is_verified:
+            # Else the first to look at its addresses would be a delivery, which nobody waits for.
+            endpoint = self._guard.check(intent.callback)
+            await self._guard.resolve(endpoint.host, endpoint.port, Purpose.VERIFY)
         if self._is_awaited(intent, sink):
             return await self._finish(self._agreements.subscribe(request, intent, sink), intent)
         return await self._accept("subscribe", request, intent)

@@ -137,7 +137,8 @@ async def end_named(call: Call) -> Response:
 async def _subscribe(call: Call, raw: dict[str, Any]) -> Response:
     importer = Importer(call.context, call.user, call.context.base_url(call.request))
     entry = importer.read(raw)
-    entry = replace(entry, request=replace(entry.request, verify=("sync",)))
+    if entry.request.verify == ("async",):
+        entry = replace(entry, request=replace(entry.request, verify=("sync",)))
     before = importer.find(entry.request)
     await importer.subscribe(entry)
     live = importer.find(entry.request)

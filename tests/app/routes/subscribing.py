@@ -14,8 +14,9 @@ PASSWORD = b64encode(b"user:never-seen-either").decode()
 KEYS = (
     "vhost", "resource_type", "resource_name", "topic", "callback", "lease_expiry_time_microsec",
     "lease_seconds", "ha_mode", "status", "max_tps", "pseudo_queue", "outbound_auth", "contact",
-    "id", "owner", "expires_at", "dialect", "topic_url", "sink", "secret", "options",
-    "paused_reason", "suspended_reason", "breaker", "blocked", "errors", "last_success_at",
+    "id", "owner", "expires_at", "dialect", "verification", "topic_url", "sink", "secret",
+    "options", "paused_reason", "suspended_reason", "breaker", "blocked", "errors",
+    "last_success_at",
 )  # fmt: skip
 """Of a subscription in a listing: RabbitHub's, then ours."""
 

@@ -38,6 +38,7 @@ def expected(**changes: Any) -> SubscribeRequest:
         "lease_seconds": "600",
         "secret": "sé",
         "is_administrator": True,
+        "is_trusted": True,
     }
     return SubscribeRequest(**{**values, **changes})
 
