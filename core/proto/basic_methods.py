@@ -143,7 +143,7 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
     channel.broker.settle(queue)
     waiting = _Get(channel, queue, method.no_ack)
     queue.get(waiting.run)
-    channel.connection.awaits_get = not waiting.is_over
+    channel.connection.awaits_answer = not waiting.is_over
 
 
 class _Get:
@@ -171,7 +171,7 @@ class _Get:
                 # Also if what it waited for has expired meanwhile.
                 channel.send(60, 72, b"\x00")
         self.is_over = True
-        channel.connection.get_answered()
+        channel.connection.answered()
 
 
 def _send_get_ok(channel: Channel, queue: Queue, span: Span, no_ack: bool) -> None:

@@ -18,7 +18,7 @@ from ..slices import for_each
 from ..wire.deliver import DeliverFramer, content_frames
 from ..wire.frames import method_frame, short_string
 from . import settling
-from .commit import acknowledge, fail, give_back, reject
+from .commit import Settlement, acknowledge, fail, give_back, reject
 from .confirms import Confirms
 from .content import Content
 from .replies import Replies
@@ -206,9 +206,12 @@ class Channel:
 
     def acknowledge(self, first: int, last: int, multiple: bool) -> None:
         """Acks tags `first` to `last`, or all up to `last`."""
-        if multiple and self.unacked.is_long and self.transaction is None:
+        if self._are_many(multiple, acknowledge):
             many = self._detach(last)
-            self.broker.slices.start(settling.settle(self, many, acknowledge))
+            if self.transaction is not None:
+                self.transaction.settle_unseen(acknowledge, many)
+            else:
+                self.broker.slices.start(settling.settle(self, many, acknowledge))
             return
         pieces = self.take(first, last, multiple)
         if self.transaction is not None:
@@ -218,11 +221,20 @@ class Channel:
             piece.queue.settle(piece.span)
         self.credit_back(pieces)
 
+    def _are_many(self, multiple: bool, settlement: Settlement) -> bool:
+        """Whether to look at deliveries in slices."""
+        if not (multiple and self.unacked.is_long):
+            return False
+        return self.transaction is None or self.transaction.takes_unseen(settlement)
+
     def refuse(self, tag: int, multiple: bool, requeue: bool, *, failed: bool = False) -> None:
         """Nack and reject (`failed`): back to their place, or dead letters."""
         settlement = (fail if failed else give_back) if requeue else reject
-        if multiple and self.unacked.is_long and self.transaction is None:
+        if self._are_many(multiple, settlement):
             many = self._detach(tag)
+            if self.transaction is not None:
+                self.transaction.settle_unseen(settlement, many)
+                return
             work = (
                 settling.give_back(self, many, failed=failed)
                 if requeue
@@ -240,23 +252,24 @@ class Channel:
 
     def recover(self, requeue: bool) -> None:
         """Requeues all unacked, or sends them again to whom they were sent (1.8.3.16)."""
+        everything = self.unacked.detach_all()
         if requeue:
-            everything = self.unacked.detach_all()
-            self.broker.slices.start(settling.give_back(self, everything, failed=False))
-            return
-        pieces = self.unacked.take_all()
-        self._uncount(pieces)
-        for piece in pieces:
-            consumer = piece.consumer
-            gone = consumer is None or consumer.tag not in self.consumers
-            here = piece.span.run.block.resident
-            if gone or not here or not self.writable:
-                piece.queue.requeue(piece.span, failed=False)
-            else:
-                assert consumer is not None
-                span = Span(piece.span.run, piece.span.low, piece.span.high, True)
-                self.deliver(consumer, span, piece.queue.shown(span))
-        self.reopen_consumers()
+            work = settling.give_back(self, everything, failed=False)
+        else:
+            work = settling.send_again(self, everything)
+        self.broker.slices.start(work)
+
+    def redeliver(self, piece: Piece) -> bool:
+        """Delivers once more to the same consumer; False if that can't be."""
+        self._uncount([piece])
+        consumer, span = piece.consumer, piece.span
+        if consumer is None or consumer.tag not in self.consumers:
+            return False
+        if not span.run.block.resident or not self.writable:
+            return False
+        again = Span(span.run, span.low, span.high, True)
+        self.deliver(consumer, again, piece.queue.shown(again))
+        return True
 
     def credit_back(self, pieces: list[Piece]) -> None:
         self._uncount(pieces)
@@ -305,25 +318,30 @@ class Channel:
     def release(self) -> None:
         """Cancels the consumers, gives back what was not acknowledged, rolls back."""
         self.open = False
-        if self.transaction is not None:
-            self.transaction.end()
+        transaction, self.transaction = self.transaction, None
         if self.replies is not None:
             self.replies.end()
-        self.transaction = self.replies = None
+            self.replies = None
         self.end_content()
         consumers, self.consumers = self.consumers, {}
         # All are taken off before anything is requeued: a message must not go to a consumer of
         # the channel that is closing.
         for consumer in consumers.values():
             consumer.queue.take_off(consumer)
+        if transaction is not None:
+            transaction.end()
         if self.unacked.count:
-            pieces = self.unacked.detach_all()
-            self.broker.slices.start(settling.give_back(self, pieces, failed=True))
+            self.give_back_all()
         leave = for_each(consumers.values(), lambda consumer: consumer.queue.left_by(consumer))
         self.broker.slices.start(leave)
         if self.reply_queue is not None:
             self.vhost.drop_reply_queue(self.reply_queue)
             self.reply_queue = None
+
+    def give_back_all(self) -> None:
+        """What was not acknowledged, as far as it is known by its tag."""
+        pieces = self.unacked.detach_all()
+        self.broker.slices.start(settling.give_back(self, pieces, failed=True))
 
     def add_consumer(self, consumer: ChannelConsumer) -> None:
         consumer.framer = DeliverFramer(self.number, consumer.tag, self.connection.frame_max)

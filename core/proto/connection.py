@@ -8,6 +8,7 @@ takes the cold path for everything, and both give the same answers.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,8 @@ _PRE_TUNE_FRAME_MAX = 8_192
 _JOINED_BYTES = 4_096
 _READ_MS = 5
 """A read can hold 14,000 small methods, half a second of work: others have their turn before."""
+_ROW_MAX = 1_000
+"""Single acks that are taken together: 10 us each where all messages came alone."""
 _OUT_MAX_BYTES = 524_288
 """Answers that a client may have waiting before it is heard again."""
 
@@ -119,9 +122,9 @@ class Connection(Output):
         """Answers that stand behind commits which wait for the disk."""
         self.blocked = False
         """It stopped at a publish because of an alarm, and is not to be read."""
-        self.awaits_get = False
-        """A basic.get waits for the disk. What follows it is not read: it could take the message
-        away, or an answer or a delivery tag could come before the get's."""
+        self.awaits_answer = False
+        """A basic.get waits for the disk, or sliced work for its last step. What follows is not
+        read: it could take the message away, or an answer or a delivery tag could come first."""
         self.awaits_room = False
         """A message has to wait until other unfinished ones of its user are complete."""
         self.unfinished = False
@@ -218,7 +221,7 @@ class Connection(Output):
             if at == 0:
                 return 0
         while self.state is not State.CLOSED:
-            if self.awaits_get or self.awaits_room:
+            if self.awaits_answer or self.awaits_room:
                 return at
             if self.handshake is not None:
                 if self.handshake.paused:
@@ -259,6 +262,8 @@ class Connection(Output):
                 and data[at + 1 : at + 3] != b"\0\0"
             ):
                 at = self._acks(data, at, size)
+                if self.broker.clock.now_ms() - self.broker.now_ms >= _READ_MS:
+                    return at
                 continue
             if kind != HEARTBEAT and self.must_rest:
                 return at
@@ -276,7 +281,8 @@ class Connection(Output):
         at += ACK_FRAME_BYTES
         if not multiple:
             while (
-                at + ACK_FRAME_BYTES <= size
+                last - first < _ROW_MAX
+                and at + ACK_FRAME_BYTES <= size
                 and data.startswith(head, at)
                 and int.from_bytes(data[at + 11 : at + 19], "big") == last + 1
                 and data[at + 19] == 0
@@ -427,15 +433,29 @@ class Connection(Output):
     @property
     def is_stopped(self) -> bool:
         """It is not read on until `transport.unblocked` is called."""
-        return self.blocked or self.awaits_get or self.awaits_room
+        return self.blocked or self.awaits_answer or self.awaits_room
 
-    def get_answered(self) -> None:
-        """What follows a get that had to wait is taken now."""
-        if self.awaits_get:
+    def wait_for(self, steps: Iterator[None]) -> None:
+        """Does sliced work, before whose last step nothing more of the client is taken."""
+        ended: list[bool] = []
+
+        def work() -> Iterator[None]:
+            try:
+                yield from steps
+            finally:
+                ended.append(True)
+                self.answered()
+
+        self.broker.slices.start(work())
+        self.awaits_answer = not ended
+
+    def answered(self) -> None:
+        """What follows a method that had to wait is taken now."""
+        if self.awaits_answer:
             self._go_on()
 
     def _go_on(self) -> None:
-        self.blocked = self.awaits_get = self.awaits_room = False
+        self.blocked = self.awaits_answer = self.awaits_room = False
         self.unfinished = bool(self._tail)
         self.transport.unblocked()
 

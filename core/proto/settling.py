@@ -8,18 +8,19 @@ hands out nothing until all are back, so that none is overtaken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ..slices import for_each
-from .commit import Settlement
 
 if TYPE_CHECKING:
     from ..block import Span
     from ..queue.queue import Queue
     from ..queue.unacked import Piece
+    from ..store.port import ManySettled
     from .channel import Channel
+    from .commit import Settlement
 
 
 def settle(channel: Channel, pieces: Iterable[Piece], settlement: Settlement) -> Iterator[None]:
@@ -32,6 +33,21 @@ def settle(channel: Channel, pieces: Iterable[Piece], settlement: Settlement) ->
             channel.credit_back([piece])
 
     return for_each(pieces, settle_one)
+
+
+def count(channel: Channel, pieces: Iterable[Piece], many: ManySettled) -> Iterator[None]:
+    """What a commit has logged as settled."""
+
+    def count_one(piece: Piece) -> None:
+        try:
+            piece.queue.count_settled(piece.span, many)
+        finally:
+            channel.credit_back([piece])
+
+    try:
+        yield from for_each(pieces, count_one)
+    finally:
+        many.end()
 
 
 def give_back(channel: Channel, pieces: Iterable[Piece], *, failed: bool) -> Iterator[None]:
@@ -49,11 +65,32 @@ def give_back(channel: Channel, pieces: Iterable[Piece], *, failed: bool) -> Ite
         finally:
             channel.credit_back([piece])
 
+    with _returning(channel):
+        yield from for_each(pieces, take_back)
+        yield from for_each(iter(partial(_pop, back), None), _put_back)
+
+
+def send_again(channel: Channel, pieces: Iterable[Piece]) -> Iterator[None]:
+    """Delivers again to whom it was delivered, and requeues what has no such consumer any more."""
+    back: list[tuple[Queue, Span]] = []
+
+    def send_one(piece: Piece) -> None:
+        if not channel.redeliver(piece):
+            spans = piece.queue.come_back(piece.span, failed=False)
+            back.extend((piece.queue, part) for part in spans)
+
+    with _returning(channel):
+        yield from for_each(pieces, send_one)
+        yield from for_each(iter(partial(_pop, back), None), _put_back)
+    channel.reopen_consumers()
+
+
+@contextmanager
+def _returning(channel: Channel) -> Iterator[None]:
     with ExitStack() as returns:
         for queue in channel.sources:
             returns.enter_context(queue.returning())
-        yield from for_each(pieces, take_back)
-        yield from for_each(iter(partial(_pop, back), None), _put_back)
+        yield
 
 
 def _pop(back: list[tuple[Queue, Span]]) -> tuple[Queue, Span] | None:

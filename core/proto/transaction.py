@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..errors import ConnectionFault, precondition_failed
-from ..queue.unacked import Piece
-from .commit import Commit, Settlement, letter_bytes
+from ..queue.unacked import LONG_RANGES, Detached, Piece
+from .commit import Commit, Settlement, letter_bytes, makes_letters
 from .held import HeldBatch, HeldOne, held_bytes, is_plain
 from .replies import CommitReply, Replies
 
@@ -33,6 +35,10 @@ can leave memory before the commit, and the commit is one piece of work that eve
 for."""
 
 
+LONG_PIECES = LONG_RANGES
+"""A commit that settles so many is prepared in slices."""
+
+
 class Transaction:
     """The open transaction of a channel; another begins with each commit and rollback.
 
@@ -40,13 +46,15 @@ class Transaction:
     """
 
     __slots__ = (
-        "_bytes", "_channel", "_commits", "_publishes", "_settlements", "replies", "settled",
+        "_bytes", "_channel", "_commits", "_pieces", "_publishes", "_settlements", "replies",
+        "settled",
     )  # fmt: skip
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._publishes: list[HeldBatch | HeldOne] = []
-        self._settlements: list[tuple[Settlement, list[Piece]]] = []
+        self._settlements: list[tuple[Settlement, Iterable[Piece]]] = []
+        self._pieces = 0
         self._commits: deque[tuple[Commit, CommitReply]] = deque()
         """Those that wait for dead letters, their own or those of an earlier one."""
         self._bytes = 0
@@ -73,8 +81,18 @@ class Transaction:
         """
         if pieces:
             self._settlements.append((settlement, pieces))
+            self._pieces += len(pieces)
             self.settled += sum(piece.span.count for piece in pieces)
             self._take(sum(letter_bytes(settlement, piece) for piece in pieces))
+
+    def takes_unseen(self, settlement: Settlement) -> bool:
+        """Whether deliveries need not be looked at before the commit."""
+        return not any(makes_letters(settlement, queue) for queue in self._channel.sources)
+
+    def settle_unseen(self, settlement: Settlement, many: Detached) -> None:
+        """As `settle`, for very many that it `takes_unseen`; they count as unacknowledged."""
+        self._settlements.append((settlement, many))
+        self._pieces += LONG_PIECES
 
     def _take(self, size: int) -> None:
         if self._bytes + size > TRANSACTION_MAX_BYTES:
@@ -87,16 +105,29 @@ class Transaction:
 
     def commit(self) -> None:
         """Makes everything true; commit-ok, or the channel's end, follows when it is decided."""
-        commit = Commit(self._channel, self._publishes, self._settlements, self._bytes, self._apply)
+        commit = Commit(
+            self._channel, self._publishes, self._settlements, self._bytes, self._apply,
+            is_long=self._pieces >= LONG_PIECES,
+        )  # fmt: skip
         self._begin()
+        if commit.is_long:
+            self._commits.append((commit, self.replies.expect()))
+            self._channel.broker.slices.start(self._prepare(commit))
+            return
+        for _ in commit.prepare():
+            pass
         if commit.is_ready and not self._commits:
             self.replies.commit(*commit.apply())
             self._charge(-commit.held_bytes)
             return
         self._commits.append((commit, self.replies.expect()))
 
+    def _prepare(self, commit: Commit) -> Iterator[None]:
+        yield from commit.prepare()
+        self._apply()
+
     def _apply(self) -> None:
-        """The dead letters of a commit are made."""
+        """A commit has become ready."""
         while self._commits and self._commits[0][0].is_ready:
             commit, reply = self._commits.popleft()
             self._charge(-commit.held_bytes)
@@ -112,20 +143,26 @@ class Transaction:
 
     def rollback(self) -> None:
         """Forgets the publishes; what was settled is outstanding again, under its tags."""
-        settlements, size = self._settlements, self._bytes
-        self._begin()
-        self._charge(-size)
-        if settlements:
-            self._channel.unacked.put_back([piece for _, pieces in settlements for piece in pieces])
+        self._channel.connection.wait_for(self._roll_back())
 
     def end(self) -> None:
         """The channel has closed."""
-        self.rollback()
+        self._channel.broker.slices.start(self._roll_back())
         self.replies.end()
+
+    def _roll_back(self) -> Iterator[None]:
+        channel, settlements, size = self._channel, self._settlements, self._bytes
+        self._begin()
+        self._charge(-size)
+        if settlements:
+            pieces = chain.from_iterable(pieces for _, pieces in settlements)
+            yield from channel.unacked.put_back(pieces)
+            if not channel.open:
+                channel.give_back_all()
 
     def _begin(self) -> None:
         self._publishes, self._settlements = [], []
-        self.settled = self._bytes = 0
+        self.settled = self._bytes = self._pieces = 0
 
     def _count(self, size: int) -> None:
         self._bytes += size

@@ -31,6 +31,7 @@ from .single_active import SingleActiveRing
 
 if TYPE_CHECKING:
     from ..route.exchange import Exchange
+    from ..store.port import ManySettled
     from .surroundings import Surroundings
 
 LEFT: Final = object()
@@ -556,6 +557,21 @@ class Queue(Watched):
             self._broker.store.settle(self, span)
         if self._returns is not None and not self.deleted:
             self._returns.gone(span)
+
+    @property
+    def counts_returns(self) -> bool:
+        """Whether it keeps how often messages came back."""
+        return self._returns is not None
+
+    def note_settled(self, span: Span, many: ManySettled) -> None:
+        """`settle` in three steps, with `count_settled`; not for a queue that `counts_returns`."""
+        if self.durable:
+            many.note(self.id, span)
+
+    def count_settled(self, span: Span, many: ManySettled) -> None:
+        self.unacked_count -= span.high - span.low
+        if self.durable and not self.deleted:
+            many.count(span)
 
     def done_with(self, span: Span) -> None:
         """Dead letters have been moved, or go nowhere."""

@@ -8,6 +8,7 @@ credit and nothing else; reject and requeue too. What a consumer gets carries it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ..block import Cold, Run, Span
 from ..clock import wall_ms
@@ -23,6 +24,9 @@ from .rules import PLAIN, Rules
 from .showing import Showing, receipt
 from .stream_log import StreamLog
 from .stream_spec import Ago, Filter, Since, read_filter, read_start
+
+if TYPE_CHECKING:
+    from ..store.port import ManySettled
 
 OFFSET_HEADER = b"x-stream-offset"
 
@@ -190,6 +194,12 @@ class StreamQueue(Queue):
 
     def settle(self, span: Span) -> None:
         self.unacked_count -= span.high - span.low
+
+    def note_settled(self, span: Span, many: ManySettled) -> None:
+        """Nothing of it goes."""
+
+    def count_settled(self, span: Span, many: ManySettled) -> None:
+        self.settle(span)
 
     def come_back(self, span: Span, *, failed: bool = True) -> list[Span]:
         self.unacked_count -= span.high - span.low

@@ -10,10 +10,13 @@ settles a million behind it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
+from heapq import merge
 from typing import NamedTuple
 
 from ..block import Span
+from ..slices import drain
 from .consumer import Consumer
 from .queue import Queue
 
@@ -204,11 +207,22 @@ class Unacked:
         self.count = 0
         return pieces
 
-    def put_back(self, pieces: list[Piece]) -> None:
-        """What was taken is outstanding again, under its tags."""
-        held = sorted([*self.take_all(), *pieces], key=_tag)
-        for piece in _joined(held):
-            self.add(piece.tag, piece.consumer, piece.queue, piece.span)
+    def put_back(self, pieces: Iterable[Piece]) -> Iterator[None]:
+        """What was taken is outstanding again, under its tags, when the last step is done. Until
+        then nothing may be settled; what is delivered meanwhile comes behind it."""
+        taken: list[Piece] = []
+        for piece in pieces:
+            taken.append(piece)
+            yield
+        taken.sort(key=_tag)
+        ranges: list[_Range] = []
+        settled, taken = drain(deque(taken)), []
+        for piece in _joined(merge(self.detach_all(), settled, key=_tag)):
+            ranges.append(_Range(piece.tag, piece.consumer, piece.queue, piece.span))
+            self.count += piece.span.count
+            yield
+        self._ranges = ranges + self._ranges[self._first :]
+        self._first = 0
 
     def _find(self, tag: int) -> _Range | None:
         ranges = self._ranges
@@ -266,15 +280,18 @@ def _tag(held: _Range | Piece) -> int:
     return held.tag
 
 
-def _joined(pieces: list[Piece]) -> list[Piece]:
+def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Neighbours become one again, or each time they come back there would be more of them."""
-    joined: list[Piece] = []
+    last: Piece | None = None
     for piece in pieces:
-        if joined and _goes_on(joined[-1], piece):
-            joined[-1].span.high = piece.span.high
-        else:
-            joined.append(piece)
-    return joined
+        if last is not None and _goes_on(last, piece):
+            last.span.high = piece.span.high
+            continue
+        if last is not None:
+            yield last
+        last = piece
+    if last is not None:
+        yield last
 
 
 def _goes_on(first: Piece, then: Piece) -> bool:

@@ -32,7 +32,7 @@ from .quarantine import set_aside_files
 from .record import FILE_HEADER_BYTES, HEAD_BYTES, FileHeader, Flags, Kind, Piece
 from .recovery import KIND, Recovery, closing
 from .reserve import Reserve
-from .settling import Settling
+from .settling import ManySettled, Settling
 from .work import Worker
 from .writer import Append, Batch, Footer, Roll, Writer
 
@@ -103,6 +103,8 @@ class DurableStore:
         self._unclaimed: set[int] = set()
         self._parts: dict[int, list[Part]] | None = None
         self._settling = Settling()
+        self.uncounted: set[ManySettled] = set()
+        """What is settled in the log and still counted as kept in memory."""
         self._new_marks: dict[int, int] = {}
         self._mark_commit = 0
         self._closing: deque[_Closing] = deque()
@@ -196,6 +198,14 @@ class DurableStore:
     def settle(self, queue: QueueIdentity, span: Span) -> None:
         self._unlooked = True
         self._settling.settle(queue.id, span)
+
+    def many_settled(self) -> ManySettled:
+        return ManySettled(self)
+
+    def settle_many(self, many: ManySettled) -> None:
+        self._unlooked = True
+        self.uncounted.add(many)
+        self._settling.join(many.ranges)
 
     def discard(self, queue: QueueIdentity, cold: Cold) -> Iterator[None]:
         self._unlooked = True

@@ -8,7 +8,17 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 
 from ..block import Block, Cold, Ledger, Run, Span
-from .port import BEHIND_BYTES, Browsed, QueueIdentity, Split
+from .port import BEHIND_BYTES, Browsed, ManySettled, QueueIdentity, Split
+
+
+class _NoneSettled:
+    """Nothing was written, so there is nothing to take back."""
+
+    def note(self, queue_id: int, span: Span) -> None: ...
+    def forget(self, queue_id: int) -> None: ...
+    def log(self) -> None: ...
+    def count(self, span: Span) -> None: ...
+    def end(self) -> None: ...
 
 
 class MemoryStore:
@@ -46,6 +56,9 @@ class MemoryStore:
 
     def settle(self, queue: QueueIdentity, span: Span) -> None:
         """Nothing was written, so there is nothing to take back."""
+
+    def many_settled(self) -> ManySettled:
+        return _NoneSettled()
 
     def discard(self, queue: QueueIdentity, cold: Cold) -> Iterator[None]:
         raise AssertionError("nothing in memory is cold")

@@ -45,6 +45,22 @@ class QueueIdentity(Protocol):
         """Whether it has consumers, so that what comes in may be delivered at once."""
 
 
+class ManySettled(Protocol):
+    """Messages that are done with together. First all of them are noted, then they are logged,
+    in one record, then each is counted, unless its queue has ended."""
+
+    def note(self, queue_id: int, span: Span) -> None: ...
+    def forget(self, queue_id: int) -> None:
+        """The queue has ended before `log`."""
+
+    def log(self) -> None:
+        """As part of a group, if one is open."""
+
+    def count(self, span: Span) -> None: ...
+    def end(self) -> None:
+        """All are counted: a checkpoint may be made."""
+
+
 class Store(Protocol):
     memory: Ledger
     """What is made resident is counted here; the broker says where."""
@@ -70,6 +86,9 @@ class Store(Protocol):
 
     def settle(self, queue: QueueIdentity, span: Span) -> None:
         """These messages of a durable queue are done with."""
+
+    def many_settled(self) -> ManySettled:
+        """For very many messages that are settled as a whole, though naming them takes long."""
 
     def discard(self, queue: QueueIdentity, cold: Cold) -> Iterator[None]:
         """As `settle` for messages that are not in memory, in steps; what is just being read of

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ..block import Span
 from . import entries
 from .part import Kept
+
+if TYPE_CHECKING:
+    from .log import DurableStore
 
 
 class _Ranges:
@@ -36,11 +40,15 @@ class Settling:
 
     def settle(self, queue_id: int, span: Span) -> None:
         """These messages are done with; nothing happens if they were never kept."""
+        self.note(queue_id, span)
+        mark(span)
+
+    def note(self, queue_id: int, span: Span) -> None:
+        """As `settle`, but for `mark`."""
         run = span.run
         kept = run.kept
         if not isinstance(kept, Kept):
             return
-        kept.settle(run, span.low, span.high)
         ranges = self._of(queue_id)
         last = run.sequence(span.high - 1)
         if ranges.kept is not None and _follows(ranges, kept, span.low):
@@ -56,6 +64,11 @@ class Settling:
         ranges.kept = None
         ranges.numbers.extend(numbers)
 
+    def join(self, other: Settling) -> None:
+        """All that the other was told."""
+        for queue_id, ranges in other._queues.items():
+            self.add(queue_id, ranges.numbers)
+
     def forget(self, queue_id: int) -> None:
         """The queue has ended."""
         self._queues.pop(queue_id, None)
@@ -70,6 +83,36 @@ class Settling:
         if ranges is None:
             ranges = self._queues[queue_id] = _Ranges()
         return ranges
+
+
+def mark(span: Span) -> None:
+    """Counts messages that are settled where they are kept."""
+    kept = span.run.kept
+    if isinstance(kept, Kept):
+        kept.settle(span.run, span.low, span.high)
+
+
+class ManySettled:
+    """Implements `port.ManySettled`: ranges are collected, then logged, then counted."""
+
+    def __init__(self, store: DurableStore) -> None:
+        self._store = store
+        self.ranges = Settling()
+
+    def note(self, queue_id: int, span: Span) -> None:
+        self.ranges.note(queue_id, span)
+
+    def forget(self, queue_id: int) -> None:
+        self.ranges.forget(queue_id)
+
+    def log(self) -> None:
+        self._store.settle_many(self)
+
+    def count(self, span: Span) -> None:
+        mark(span)
+
+    def end(self) -> None:
+        self._store.uncounted.discard(self)
 
 
 def _follows(ranges: _Ranges, kept: Kept, low: int) -> bool:

@@ -103,7 +103,8 @@ class Model(RuleBasedStateMachine):
             part, held = self.taken.pop(which % len(self.taken))
             pieces += part
             self.model.update(held)
-        self.unacked.put_back(pieces)
+        for _ in self.unacked.put_back(pieces):
+            pass
 
     def agree(self, pieces: list[Piece] | None, tags: Any) -> None:
         if any(tag not in self.model for tag in tags):
@@ -253,7 +254,8 @@ def test_what_comes_back_is_put_together_again(queue: Queue) -> None:
     for _ in range(3):
         pieces = [piece for tag in (2, 21, 3, 20) for piece in unacked.take(tag, tag) or ()]
         assert unacked.take(3, 3) is None
-        unacked.put_back(pieces)
+        for _ in unacked.put_back(pieces):
+            pass
         assert unacked.count == 21
         assert len(unacked._ranges) == 2
     assert taken(unacked.take_up_to(21)) == [list(range(1, 21)), [21]]
