@@ -76,6 +76,10 @@ class Index:
         self.numbers.extend((first, offset << 32 | size, third))
 
     def __getitem__(self, ordinal: int) -> Entry:
+        """Beyond the end: one that is lost, of no messages. An index that was made anew, since the
+        file was cut short, has fewer records than its part."""
+        if ordinal >= len(self):
+            return Entry(0, 0, 0)
         return Entry(*self.numbers[ordinal * ENTRY : (ordinal + 1) * ENTRY])
 
     def at(self, sequence: int) -> int:

@@ -343,7 +343,9 @@ class Recovery:
                 part.index = None
                 if not part.left:
                     del segment.parts[part.queue_id]
-        self.state.segment = max([*numbers, self.state.segment - 1], default=0) + 1
+        # A stop in order has left a checkpoint of a number without a segment: the next one must
+        # not take its place, for then there would be one of them only.
+        self.state.segment = max([*numbers, self.state.checkpoint]) + 1
 
     def _seal(self, segment: Segment) -> None:
         """Cuts off what is no record, and writes the index, if there is space for it. One that
