@@ -196,7 +196,15 @@ class Pages:
         message by message."""
         known = 0 if in_order else RANKED * ranks
         timed = 0 if in_order else TIMED
-        parts = sorted((part for part in parts if part.left), key=lambda part: part.first)
+        parts = [part for part in parts if part.left]
+        parts.sort(key=_first)
+        if _follow_each_other(parts) and not any(part.special & known for part in parts):
+            return [
+                self._cold(
+                    part, part.front, part.records, part.left, is_timed=bool(part.special & timed)
+                )
+                for part in parts
+            ]
         found: list[tuple[int, _Records | Span]] = []
         for part, apart in zip(parts, _apart(parts), strict=True):
             if part.special & known:
@@ -274,14 +282,19 @@ class Pages:
             self._to_thaw.append(asked)
         else:
             self._to_look[cold] = asked
-        if self._thawing < THAWS_AT_ONCE and not self._is_gathering:
-            self._is_gathering = True
-            self._worker.post(self._thaw_next)
+        self._gather()
 
     def hurry(self, cold: Cold) -> None:
         asked = self._to_look.pop(cold, None)
         if asked is not None:
             self._to_thaw.append(asked)
+            self._gather()
+
+    def _gather(self) -> None:
+        """Reads behind this turn, which may ask for more."""
+        if self._thawing < THAWS_AT_ONCE and not self._is_gathering:
+            self._is_gathering = True
+            self._worker.post(self._thaw_next)
 
     def _thaw_next(self) -> None:
         """What this turn has asked for, with one job: queues with a few messages each lie among
@@ -656,6 +669,20 @@ def _share(
         return None
     selection, was_read = found
     return selection, messages.redelivered or (was_read and part.segment.unclean)
+
+
+def _first(part: Part) -> int:
+    return part.first
+
+
+def _follow_each_other(parts: list[Part]) -> bool:
+    """Whether none of them lies among another, as nearly always: only moved ones can."""
+    last = -1
+    for part in parts:
+        if part.first <= last:
+            return False
+        last = part.last
+    return True
 
 
 def _apart(parts: list[Part]) -> list[bool]:

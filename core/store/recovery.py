@@ -72,13 +72,11 @@ class Recovery:
         if missing:
             raise ConfigError(f"{segment_name(missing[0])} is missing; nothing was changed")
         cold = {number for number in numbers if self._kind(number) == COLD}
-        for segment in self.state.segments.values():
-            for part in segment.parts.values():
-                self._parts.setdefault(part.queue_id, []).append(part)
-        for parts in self._parts.values():
-            parts.sort(key=lambda part: part.first)
+        behind = {number for number in numbers if number >= self.state.segment} - cold
+        if behind:
+            self._note_parts()
         for number in numbers:
-            if number >= self.state.segment and number not in cold:
+            if number in behind:
                 self._replay(number)
                 self.state.clean = False
             elif number not in self.state.segments:
@@ -124,6 +122,15 @@ class Recovery:
         return COLD if any(moved) else KIND
 
     # -- the log behind the checkpoint
+
+    def _note_parts(self) -> None:
+        """Those of the checkpoint, by queue and in order: records of the log settle what they
+        hold."""
+        for segment in self.state.segments.values():
+            for part in segment.parts.values():
+                self._parts.setdefault(part.queue_id, []).append(part)
+        for parts in self._parts.values():
+            parts.sort(key=lambda part: part.first)
 
     def _replay(self, number: int) -> None:
         segment = self.state.segments[number] = Segment(number)
@@ -375,6 +382,8 @@ class Recovery:
 
 
 def _forget_runs(part: Part) -> None:
+    if not part.runs:
+        return
     for ordinal, bits in list(part.settled_bits()):
         part.partial[ordinal] = bits
     part.runs.clear()
