@@ -69,7 +69,7 @@ class Broker:
 @contextlib.contextmanager
 def warren() -> Iterator[Broker]:
     begun = time.monotonic()
-    with WarrenServer(dev=True) as server:
+    with WarrenServer(dev=True, timeout_s=RESTART_TIMEOUT_S) as server:
         start_s = time.monotonic() - begun
         address = Address(server.host, server.amqp_port)
         http = Address(server.host, server.http_port)

@@ -27,7 +27,8 @@ class WarrenServer:
     """Starts the server on entry and stops it on exit; its data directory goes with it.
 
     `env` and `args` are added to the environment and the command line. With `data` the
-    directory is the caller's and stays. `command` replaces the installed `warren`.
+    directory is the caller's and stays. `command` replaces the installed `warren`. A start and a
+    stop may take `timeout_s` each, or 20 seconds.
     """
 
     host = "127.0.0.1"
@@ -40,6 +41,7 @@ class WarrenServer:
         args: Sequence[str] = (),
         data: Path | None = None,
         command: Sequence[str] | None = None,
+        timeout_s: float | None = None,
     ) -> None:
         self.amqp_port = free_port()
         self.http_port = free_port()
@@ -52,6 +54,7 @@ class WarrenServer:
         }
         self._env = {**clean, "PYTHONUNBUFFERED": "1", **(env or {})}
         self._process: subprocess.Popen[bytes] | None = None
+        self._timeout_s = timeout_s
 
     def _flags(self, dev: bool) -> list[str]:
         ports = ["--amqp-port", str(self.amqp_port), "--http-port", str(self.http_port)]
@@ -96,7 +99,7 @@ class WarrenServer:
                 start_new_session=True,
             )
         try:
-            wait_until(self._ready_or_gone, READY_TIMEOUT_S, "the line 'ready'")
+            wait_until(self._ready_or_gone, self._timeout_s or READY_TIMEOUT_S, "the line 'ready'")
         except TimeoutError:
             self.kill()
         if not self.running:
@@ -108,7 +111,7 @@ class WarrenServer:
 
     def stop(self) -> int:
         """Sends SIGTERM, waits and gives the exit code; of a stopped one the code it had."""
-        return terminate(self.process, STOP_TIMEOUT_S)
+        return terminate(self.process, self._timeout_s or STOP_TIMEOUT_S)
 
     def kill(self) -> None:
         """Sends SIGKILL: what was not on disk is lost, as in a crash."""
