@@ -173,7 +173,8 @@ class Pages:
             stretch = cold.place
             assert isinstance(stretch, Stretch)
             if not stretch.part.keeps_cold(cold):
-                return  # The queue has ended meanwhile.
+                cold.count = 0  # The queue has ended meanwhile.
+                return
             if stretch.part is not part:  # The first step, or it has been compacted meanwhile.
                 part = stretch.part
                 index = self._index(part)
