@@ -34,6 +34,7 @@ from .rights import EverybodyMay, Rights
 from .sender.port import Sender
 from .settings import HubSettings
 from .storage.storage import Storage
+from .subscriptions.allowance import Allowance
 from .subscriptions.attach import Attacher
 from .subscriptions.book import Book
 from .subscriptions.denial import Denials
@@ -83,9 +84,12 @@ class Hub:
         self._holds = Holds(
             lambda live: self._attacher.suspend(live), lambda live: self._attacher.resume(live)
         )
+        allowance = Allowance(
+            lambda key: self._book.shelf.strangers.of(key), settings.strangers_bytes_per_hour, clock
+        )
         self._courier = Courier(
             self._sender, self.attempts, engine.ack, parking, self._order, self._holds, settings,
-            clock, self._on_gone, self._on_spent,
+            clock, allowance, self._on_gone, self._on_spent,
         )  # fmt: skip
         self._relay = Relay(engine, parking, settings, rights)
         attacher = Attacher(engine, settings, self._courier.offer, self._relay.offer)
@@ -101,7 +105,7 @@ class Hub:
         )
         self.topics = Topics(
             self._storage, engine, guard, settings, clock, make_fetcher, self._workers,
-            self._recipient, self._book.shelf.strangers.of,
+            self._recipient, allowance,
         )  # fmt: skip
         self.subscriptions = Subscriptions(
             self._book, self._endings, attacher, self.shortcuts, guard, self._verifier.get,

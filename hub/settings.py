@@ -45,8 +45,11 @@ class HubSettings:
     max_per_stranger: int = 1_000
     """Subscriptions without credentials for one client, one callback domain or one topic domain;
     ten times as many in all."""
+    strangers_dead_after_s: float = DAY_S
+    """How long a callback of theirs may fail, without a success between, until it is paused."""
     strangers_bytes_per_hour: int = 64 * 1024 * 1024
-    """Of content that is published for them alone, on the same terms; four times as much in all."""
+    """Of content that is published for them alone, or copied for another attempt, on the same
+    terms; four times as much in all."""
     hub_check_topics: bool = False
     """Whether subscriptions to topics of others are refused that can't be fetched, or that
     name another URL as their own (WebSub 5.2)."""

@@ -22,6 +22,7 @@ from ..engine.port import Delivery
 from ..lazy import Lazy
 from ..sender.port import Answer, Sender, SendError
 from ..settings import HubSettings
+from ..subscriptions.allowance import Allowance
 from ..subscriptions.live import Live
 from ..tasks import Tasks
 from .envelope import Envelope, read_envelope
@@ -57,6 +58,7 @@ class Courier:
         holds: Holds,
         settings: HubSettings,
         clock: Clock,
+        allowance: Allowance,
         on_gone: OnGone,
         on_spent: OnSpent,
     ) -> None:
@@ -84,7 +86,9 @@ class Courier:
         )
         self._pace = Pace(settings, self._enter)
         ledger = Ledger(attempts, clock, ack, self._lanes.hold, self._lanes.go_on)
-        self._verdicts = Verdicts(parking, order, holds, ledger, settings, clock, on_gone, on_spent)
+        self._verdicts = Verdicts(
+            parking, order, holds, ledger, settings, clock, allowance, on_gone, on_spent
+        )
 
     def offer(self, live: Live, delivery: Delivery) -> None:
         if self._has_room_for(live, delivery):

@@ -15,6 +15,7 @@ from ...core.model import Message
 from ..attempts.attempt import Outcome
 from ..sender.port import Answer, SendError, TimedOut
 from ..settings import HubSettings
+from ..subscriptions.allowance import Allowance
 from ..subscriptions.live import Live
 from ..tasks import Tasks
 from .breaker import State
@@ -47,6 +48,7 @@ class Verdicts:
         ledger: Ledger,
         settings: HubSettings,
         clock: Clock,
+        allowance: Allowance,
         on_gone: OnGone,
         on_spent: OnSpent,
     ) -> None:
@@ -56,6 +58,7 @@ class Verdicts:
         self._ledger = ledger
         self._settings = settings
         self._clock = clock
+        self._allowance = allowance
         self._on_gone = on_gone
         self._on_spent = on_spent
         self._tasks = Tasks()
@@ -121,14 +124,20 @@ class Verdicts:
         live, at = job.live, self._clock.wall_s()
         failed = envelope.failed(at)
         trouble = live.failed(_describe(answer), at)
+        if self._is_dead(live, trouble, at):
+            reason = f"{trouble.error_count} failures, the last: {trouble.last_error}"
+            self._tasks.own(self._tell_spent(live, reason))
         if is_loop:
             await self._bury(job, message, failed, "status 508: it goes round in a circle")
             outcome = Outcome.DEAD
-        elif self._is_spent(live, failed, trouble):
+        elif failed.failures >= self._settings.max_attempts:
             await self._spend(job, message, failed, trouble)
             outcome = Outcome.DEAD
         elif live.subscription.options.strict_order:
             await self._block(job, envelope, failed, answer)
+            return
+        elif not self._may_copy(live, message):
+            await self._hold(job, envelope, failed, answer, trouble)
             return
         else:
             wait_s = self._wait_s(failed.failures, answer)
@@ -167,9 +176,6 @@ class Verdicts:
         live = job.live
         reason = f"{failed.failures} attempts, the last: {trouble.last_error}"
         await self._bury(job, message, failed, reason)
-        if live.subscription.is_strangers:
-            self._tasks.own(self._tell_spent(live, f"it has failed {trouble.error_count} times"))
-            return
         if live.subscription.is_websub or live.subscription.options.strict_order:
             # WebSub drops the update and tries the next (rule 22). A strict order could never
             # have had a success meanwhile: it goes on behind the message that held it up.
@@ -178,10 +184,37 @@ class Verdicts:
         if trouble.error_count and trouble.first_error_at <= failed.failed_at + _SAME_TIME_S:
             self._tasks.own(self._tell_spent(live, reason))
 
-    def _is_spent(self, live: Live, failed: Envelope, trouble: Trouble) -> bool:
-        """A stranger's messages don't live long enough to fail so often: all of them count."""
-        failures = trouble.error_count if live.subscription.is_strangers else failed.failures
-        return failures >= self._settings.max_attempts
+    def _may_copy(self, live: Live, message: Message) -> bool:
+        """Whether a message may be parked: beside its own queue, a stranger has so much an hour."""
+        stranger = live.subscription.options.stranger
+        return stranger is None or self._allowance.take(stranger, len(message.body))
+
+    async def _hold(
+        self,
+        job: Job,
+        envelope: Envelope,
+        failed: Envelope,
+        answer: Answer | SendError,
+        trouble: Trouble,
+    ) -> None:
+        """The message goes back to its queue, from which nothing is taken for a while."""
+        live, delivery = job.live, job.delivery
+        wait_s = self._wait_s(trouble.error_count, answer)
+        await self._holds.begin(live)
+        self._events.retried(live, failed, trouble.last_error, wait_s)
+
+        def give_back() -> None:
+            delivery.nack(requeue=True)
+            self._holds.end_in(live, self._parking.within_life_s(envelope, delivery, wait_s))
+
+        self._ledger.record(job, envelope, answer, Outcome.RETRIED, give_back)
+
+    def _is_dead(self, live: Live, trouble: Trouble, at: float) -> bool:
+        """A stranger's callback that fails on and on: nobody else would notice."""
+        settings, failing_s = self._settings, at - trouble.first_error_at
+        often = trouble.error_count >= settings.max_attempts
+        is_strangers = live.subscription.is_strangers and live.takes()
+        return is_strangers and often and failing_s >= settings.strangers_dead_after_s
 
     async def _tell_spent(self, live: Live, reason: str) -> None:
         await self._on_spent(live, reason)

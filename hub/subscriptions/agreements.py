@@ -25,7 +25,7 @@ from .book import Book
 from .denial import Denials
 from .intent import Intent, read_intent
 from .live import Live
-from .options import NO_KEYS, Keys, Options, Stranger
+from .options import NO_KEYS, Keys
 from .strangers import stranger_of
 from .subscription import Status, Subscription, identity_of_request
 from .websub import is_external, normal_url, other_exchange
@@ -180,6 +180,9 @@ class Agreements:
         begin = self._clock.wall_s() if asked_at is None else asked_at
         live = self._book.find(identity_of_request(request))
         stranger = stranger_of(request) if live is None else live.subscription.options.stranger
+        options = intent.options
+        if stranger is not None:
+            options = msgspec.structs.replace(options, stranger=stranger)
         return Subscription(
             id=uuid.uuid4().hex,
             source=request.source,
@@ -193,7 +196,7 @@ class Agreements:
             sink=sink,
             topic_url=request.topic_url,
             base_url=request.base_url,
-            options=intent.options if stranger is None else limited(intent.options, stranger),
+            options=options,
         )
 
     def _keys(self, live: Live | None, intent: Intent) -> Keys:
@@ -213,12 +216,6 @@ class Agreements:
 def not_subscribed(source: Resource, callback: str) -> NotSubscribed:
     reason = f"no subscription to {source} with this topic and callback"
     return NotSubscribed(reason, field="hub.callback", value=callback)
-
-
-def limited(options: Options, stranger: Stranger) -> Options:
-    """In strict order a message that has failed goes back to its queue, which is bounded, and is
-    not copied."""
-    return msgspec.structs.replace(options, strict_order=True, stranger=stranger)
 
 
 async def _nothing(_: Subscription) -> None:

@@ -9,7 +9,7 @@ from ...core.errors import ChannelError
 from ..engine.own import TOPICS
 from ..engine.port import Engine, Outcome, Properties
 from ..errors import NotDistributed
-from .allowance import Allowance
+from ..subscriptions.allowance import Allowance
 from .document import Document
 from .names import CONTENT, ENTRIES, VHOST
 from .topic import Topic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,10 @@ from ..guard.own import is_own
 from ..lazy import Lazy
 from ..settings import HubSettings
 from ..storage.storage import Storage
-from ..subscriptions.options import Stranger
+from ..subscriptions.allowance import Allowance
 from ..subscriptions.websub import normal_url
 from ..tasks import Tasks
 from ..workers.pool import Workers
-from .allowance import Allowance
 from .distributor import Distributor, Recipient
 from .names import topic_key
 from .rounds import Rounds
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 
 class Topics:
     """`make_fetcher` builds the client at the first fetch; `recipient` gives the queue of the
-    subscription with an identity, None where there is none; `strangers` those whose subscriptions
-    are bound with a key."""
+    subscription with an identity, None where there is none; `allowance` is what strangers have
+    left."""
 
     def __init__(
         self,
@@ -48,14 +47,13 @@ class Topics:
         make_fetcher: Callable[[HubSettings, Guard], Awaitable[Fetcher]],
         workers: Workers,
         recipient: Callable[[str], Recipient | None],
-        strangers: Callable[[str], Collection[Stranger]],
+        allowance: Allowance,
     ) -> None:
         self._storage = storage
         self._settings = settings
         self._tasks = Tasks()
         self._rows: Lazy[TopicRows] = Lazy(self._open)
         self._fetcher = Lazy(lambda: make_fetcher(settings, guard))
-        allowance = Allowance(strangers, settings.strangers_bytes_per_hour, clock)
         self._distributor = Distributor(engine, allowance)
         self._source = Source(self._fetcher.get, workers, settings, clock)
         updating = Updating(self._source, self._distributor, clock)

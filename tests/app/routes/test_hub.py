@@ -307,7 +307,6 @@ class TestWho:
             assert (await front.post("subscribe", **asked)).status_code == 202
             await front.subscribed()
             [subscription] = front.hub.subscriptions.all()
-            assert subscription.options.strict_order
             info = await world.engine.queue("/", subscription.queue)
             assert info is not None and info.spec.arguments == STRANGERS_LIMITS
             assert (await front.post("subscribe", **asked)).status_code == 202  # a renewal

@@ -123,19 +123,41 @@ async def test_a_dead_callback_is_paused_and_leaves_nothing_behind(
     publisher: Callback,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its messages are copied neither to a delay queue nor to the dead letters."""
+    """When its content is spent, a message is tried again without a copy in a delay queue; none
+    becomes a dead letter."""
     monkeypatch.setattr("warrenmq.hub.deliver.retry.DELAYS_S", (0.01,) * len(DELAYS_S))
-    await house.restart(max_attempts=3)
+    content = len(publisher.default.body)
+    few = {"max_attempts": 3, "strangers_dead_after_s": 0.0, "strangers_bytes_per_hour": content}
+    await house.restart(**few)
     callback.default = Answer(500)
     await house.hub.subscriptions.subscribe(to(publisher, callback))
     await until(lambda: bool(house.hub.subscriptions.all()), "subscription")
     await until(lambda: of(house).status is Status.PAUSED, "pause")
-    assert "failed 3 times" in of(house).reason
+    assert "3 failures, the last: status 500" in of(house).reason
     assert len(callback.deliveries) == 3
-    assert await house.depth(of(house).queue) == 0
-    names = broker.vhosts["/"].queues
-    assert not [name for name in names if "delay" in name] and not await house.depth("hub.dead")
+    assert not [name for name in broker.vhosts["/"].queues if "delay" in name]
+    assert not await house.depth("hub.dead")
+
+    async def is_back() -> bool:
+        return await house.depth(of(house).queue) == 1
+
+    await until(is_back, "message in its queue")
     callback.default = Answer()
-    publisher.default = text("two")
     await house.hub.subscriptions.subscribe(to(publisher, callback))
     await until(lambda: of(house).status is Status.ACTIVE, "renewal")
+    assert (await deliveries(callback, 4))[-1].body == b"one"
+
+
+async def test_a_message_that_fails_for_good_is_no_dead_letter(
+    house: House, callback: Callback, publisher: Callback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warrenmq.hub.deliver.retry.DELAYS_S", (0.01,) * len(DELAYS_S))
+    await house.restart(max_attempts=2, fetch_gap_s=0.0)
+    callback.default = Answer(500)
+    await house.hub.subscriptions.subscribe(to(publisher, callback))
+    await deliveries(callback, 2)
+    callback.default = Answer()
+    publisher.default = text("two")
+    await house.hub.topics.ping([publisher.url])
+    assert (await deliveries(callback, 3))[-1].body == b"two"
+    assert not await house.depth("hub.dead") and of(house).status is Status.ACTIVE

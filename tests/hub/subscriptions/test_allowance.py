@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from warrenmq.core.clock import ManualClock
+from warrenmq.hub.subscriptions.allowance import MAX_ACCOUNTS, TOTAL_FACTOR, Allowance
 from warrenmq.hub.subscriptions.options import Stranger
-from warrenmq.hub.topics.allowance import MAX_ACCOUNTS, TOTAL_FACTOR, Allowance
 
 LIMIT = 3_600
 ALICE = Stranger("192.0.2.1", "alice.example", "feed.example")
@@ -46,6 +46,13 @@ def test_what_a_user_gets_too_costs_strangers_nothing() -> None:
     assert allowance.wait_s("one", 1) == 0
     allowance.charge("one", 1, 10 * LIMIT)
     assert allowance.wait_s("one", 2) == 0 < allowance.wait_s("one", 1)
+
+
+def test_copies_are_made_on_the_account_while_there_is_room() -> None:
+    allowance = Accounts(one=[ALICE]).allowance
+    allowance.charge("one", 1, LIMIT - 100)
+    assert [allowance.take(ALICE, 60), allowance.take(ALICE, 60)] == [True, False]
+    assert allowance.take(ALICE, 40) and allowance.wait_s("one", 1) == 0
 
 
 def test_all_together_have_a_limit_too() -> None:

@@ -1,4 +1,4 @@
-"""How much content of topics is published for strangers alone, in bytes an hour."""
+"""How much content is published for strangers alone, and copied for them, in bytes an hour."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from itertools import islice
 
 from ...core.clock import Clock
-from ..subscriptions.options import Stranger
-from ..subscriptions.strangers import counted
+from .options import Stranger
+from .strangers import counted
 
 HOUR_S = 3_600.0
 TOTAL_FACTOR = 4
@@ -41,8 +41,18 @@ class Allowance:
     def charge(self, key: str, queues: int, size: int) -> None:
         """So many bytes are published for the topic."""
         stranger = self._payer(key, queues)
-        if stranger is None:
-            return
+        if stranger is not None:
+            self._charge(stranger, size)
+
+    def take(self, stranger: Stranger, size: int) -> bool:
+        """Whether so many bytes may be copied for the stranger, who is charged then."""
+        accounts = counted(stranger)
+        if any(self._spent_now(account) + size > self._limit(account) for account in accounts):
+            return False
+        self._charge(stranger, size)
+        return True
+
+    def _charge(self, stranger: Stranger, size: int) -> None:
         for account in counted(stranger):
             spent = self._spent_now(account) + size
             self._spent.pop(account, None)
