@@ -19,6 +19,7 @@ from .capabilities.capabilities import Capabilities
 from .dead.letters import DeadLetters
 from .deliver.courier import Courier
 from .deliver.holds import Holds
+from .deliver.notes import Notes
 from .deliver.order import StrictOrder
 from .deliver.parking import Parking
 from .deliver.relay import Relay
@@ -79,7 +80,8 @@ class Hub:
         self._verifier = Lazy(lambda: make_verifier(settings, guard))
         self._workers = Workers(settings.workers)
         self.attempts = AttemptLog(self._storage, settings, clock)
-        parking = Parking(engine, clock)
+        self.notes = Notes(key_file)
+        parking = Parking(engine, clock, self.notes)
         self._order = StrictOrder(self._storage, clock)
         self._holds = Holds(
             lambda live: self._attacher.suspend(live), lambda live: self._attacher.resume(live)
@@ -112,7 +114,7 @@ class Hub:
             settings, clock, self._tasks, storage=self._storage, topics=self.topics,
             denials=self._denials, rights=rights,
         )  # fmt: skip
-        self.dead_letters = DeadLetters(engine, self._book.by_id)
+        self.dead_letters = DeadLetters(engine, self._book.by_id, self.notes)
         self.upstreams = Upstreams(self._storage, guard, self._workers, rights, settings, clock)
         self.capabilities = Capabilities(self._storage, clock, self._tasks, rights)
 

@@ -6,28 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...core.model import Message, Properties
-from ..deliver.envelope import (
-    ARRIVED_AT_MS,
-    EXCHANGE,
-    EXPIRATION,
-    FAILED_AT_MS,
-    FAILURES,
-    HOPS,
-    ID,
-    NOT_BEFORE_MS,
-    TOPIC,
-    Envelope,
-    read_envelope,
-)
-from ..deliver.parking import DEAD_AT_MS, REASON, SUBSCRIPTION
+from ..deliver.envelope import EXCHANGE, HOPS, ID, NOTED, SEAL, TOPIC, Envelope
+from ..deliver.notes import Notes
 from ..engine.port import Taken
 from ..subscriptions.live import Live
 
-_OF_ITS_DEATH = (
-    SUBSCRIPTION, REASON, DEAD_AT_MS, FAILURES, FAILED_AT_MS, NOT_BEFORE_MS, HOPS, ARRIVED_AT_MS,
-    EXPIRATION,
-)  # fmt: skip
-OWN_HEADERS = frozenset({*_OF_ITS_DEATH, ID, TOPIC, EXCHANGE})
+OWN_HEADERS = NOTED | {HOPS, SEAL}
 """What is told beside the headers that the publisher has set."""
 
 
@@ -59,19 +43,20 @@ class DeadLetter:
         return replace(self, message=replace(self.message, body=b""))
 
 
-def read_letter(vhost: str, delivery: Taken, live_of: Callable[[str], Live | None]) -> DeadLetter:
+async def read_letter(
+    vhost: str, delivery: Taken, live_of: Callable[[str], Live | None], notes: Notes
+) -> DeadLetter:
+    """One that was published there by somebody else belongs to no subscription."""
     message = delivery.message
-    headers = message.properties.headers or {}
-    subscription_id, dead_at_ms = headers.get(SUBSCRIPTION), headers.get(DEAD_AT_MS)
-    subscription_id = subscription_id if isinstance(subscription_id, str) else ""
+    envelope = await notes.read_aside(message, delivery.sequence)
     return DeadLetter(
         id=str(delivery.sequence),
         vhost=vhost,
-        subscription_id=subscription_id,
-        live=live_of(subscription_id),
-        envelope=read_envelope(message, delivery.sequence),
-        reason=str(headers.get(REASON, "")),
-        dead_at=dead_at_ms / 1000 if isinstance(dead_at_ms, int) else None,
+        subscription_id=envelope.subscription_id,
+        live=live_of(envelope.subscription_id),
+        envelope=envelope,
+        reason=envelope.reason,
+        dead_at=envelope.dead_at or None,
         size_bytes=len(message.body),
         message=message,
     )
@@ -82,7 +67,7 @@ def replayed_properties(letter: DeadLetter) -> Properties:
     anew."""
     envelope = letter.envelope
     given = letter.message.properties.headers or {}
-    headers = {name: value for name, value in given.items() if name not in _OF_ITS_DEATH}
+    headers = {name: value for name, value in given.items() if name not in OWN_HEADERS}
     headers[ID] = envelope.message_id
     headers[TOPIC] = envelope.routing_key
     headers[EXCHANGE] = envelope.exchange

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ..deliver.notes import Notes
 from ..engine.own import DEAD_QUEUE
 from ..engine.port import Engine, Taken
 from ..errors import NoSuchLetter, NotReplayed
@@ -51,10 +52,11 @@ class DeadLetters:
     """`live_of` finds a subscription by its id. Every method raises `ChannelError` 404 for a
     virtual host that is not there."""
 
-    def __init__(self, engine: Engine, live_of: Callable[[str], Live | None]) -> None:
+    def __init__(self, engine: Engine, live_of: Callable[[str], Live | None], notes: Notes) -> None:
         self._engine = engine
         self._live_of = live_of
-        self._replays = Replays(engine)
+        self._notes = notes
+        self._replays = Replays(engine, notes)
 
     async def page(self, vhosts: Iterable[str], wanted: Wanted, first: int, size: int) -> Found:
         """`size` letters from number `first` on (from 0), the oldest of each host first."""
@@ -154,7 +156,9 @@ class DeadLetters:
 
         async def read(piece: Sequence[Taken]) -> bool:
             named = (one for one in piece if only is None or str(one.sequence) == only)
-            shown = [(read_letter(vhost, one, self._live_of), one) for one in named]
+            shown = [
+                (await read_letter(vhost, one, self._live_of, self._notes), one) for one in named
+            ]
             return await look([one for one in shown if wanted.is_visible(one[0])])
 
         if await self._engine.queue(vhost, DEAD_QUEUE.name) is None:

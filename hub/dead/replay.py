@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ...core.errors import ChannelError
 from ...core.model import Properties
+from ..deliver.notes import Notes
 from ..engine.port import Engine, Outcome
 from ..subscriptions.live import Live
 from ..subscriptions.subscription import Status
@@ -16,8 +17,9 @@ DEDUPLICATION_HEADER = "x-deduplication-header"
 
 
 class Replays:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, notes: Notes) -> None:
         self._engine = engine
+        self._notes = notes
 
     async def refuse(self, letter: DeadLetter) -> str | None:
         """Publishes a copy; None once that is confirmed, and the letter may go, else why not."""
@@ -26,7 +28,9 @@ class Replays:
         if live is None or reason is not None:
             return reason
         message, queue = letter.message, live.subscription.queue
-        key, properties = letter.envelope.routing_key, await self._properties(letter, queue)
+        properties = await self._properties(letter, queue)
+        properties = await self._notes.sealed(properties, message.body)
+        key = letter.envelope.routing_key
         try:
             outcome = await self._engine.publish(
                 letter.vhost, "", key, properties, message.body, queue=queue

@@ -25,7 +25,7 @@ from ..settings import HubSettings
 from ..subscriptions.allowance import Allowance
 from ..subscriptions.live import Live
 from ..tasks import Tasks
-from .envelope import Envelope, read_envelope
+from .envelope import Envelope
 from .holds import Holds
 from .lanes import Job, Lanes
 from .ledger import Ledger
@@ -152,13 +152,15 @@ class Courier:
 
     def _begin(self, job: Job) -> None:
         live, delivery = job.live, job.delivery
-        job.envelope = read_envelope(delivery.message, delivery.sequence)
         sender = self._sender.made
+        is_large = len(delivery.message.body) >= LARGE_BYTES
+        if not is_large:
+            job.envelope = self._parking.notes.read(delivery.message, delivery.sequence)
         if (
             sender is None
+            or is_large
             or job.envelope.not_before
             or live.subscription.options.strict_order
-            or len(delivery.message.body) >= LARGE_BYTES
             or not live.takes()
         ):
             self._tasks.own(self._run(job, self._prepare))
@@ -215,10 +217,13 @@ class Courier:
 
     async def _prepare(self, job: Job) -> bool:
         """Posts what can't be posted at once; whether it is over instead."""
-        live, delivery, envelope = job.live, job.delivery, job.envelope
+        live, delivery, notes = job.live, job.delivery, self._parking.notes
         if not live.takes():
             self._give_back(job)
             return True
+        if len(delivery.message.body) >= LARGE_BYTES:
+            job.envelope = await notes.read_aside(delivery.message, delivery.sequence)
+        envelope = job.envelope
         if envelope.not_before and await self._parking.settles(*home(live), delivery, envelope):
             job.is_settled = True
             return True

@@ -2,8 +2,7 @@
 
 A parked message is published anew and comes back through the default exchange, so its first
 exchange, key and id, its failures and the time before which it must wait travel in headers.
-Publishers can write those headers too: they count only where a message came over the default
-exchange, and one of a wrong type or size counts as absent.
+Publishers can write those headers too: they count only under the hub's seal (`notes.py`).
 """
 
 from __future__ import annotations
@@ -17,24 +16,29 @@ DELAY_PREFIX = "hub.retry."
 
 ID = "x-hub-id"
 TOPIC = "x-hub-topic"
-"""Also where an engine without direct publishing to a queue puts the key of a post to it."""
 EXCHANGE = "x-hub-exchange"
 FAILURES = "x-hub-failures"
 NOT_BEFORE_MS = "x-hub-not-before"
 FAILED_AT_MS = "x-hub-failed-at"
 ARRIVED_AT_MS = "x-hub-arrived-at"
 EXPIRATION = "x-hub-expiration"
+SUBSCRIPTION = "x-hub-subscription"
+REASON = "x-hub-reason"
+DEAD_AT_MS = "x-hub-dead-at"
+SEAL = "x-hub-seal"
 HOPS = "x-hub-hops"
+"""Not sealed: other hubs and relays count them too."""
 _DEATHS = ("x-first-death-", "x-last-death-")
 _DEATH_KEYS = ("exchange", "queue", "reason")
-_COPIES = {"CC": "x-hub-cc", "BCC": "x-hub-bcc"}
-_ORIGINALS = {hidden: name for name, hidden in _COPIES.items()}
-_OF_PARKING = frozenset(
-    {ID, TOPIC, EXCHANGE, FAILURES, NOT_BEFORE_MS, FAILED_AT_MS, ARRIVED_AT_MS, EXPIRATION}
-)
-# Standard Webhooks signs id.timestamp.body, so an id with a "." could stand for another one.
+COPIES = {"CC": "x-hub-cc", "BCC": "x-hub-bcc"}
+_ORIGINALS = {hidden: name for name, hidden in COPIES.items()}
+NOTED = frozenset(
+    {
+        ID, TOPIC, EXCHANGE, FAILURES, NOT_BEFORE_MS, FAILED_AT_MS, ARRIVED_AT_MS, EXPIRATION,
+        SUBSCRIPTION, REASON, DEAD_AT_MS,
+    }
+)  # fmt: skip
 _EXPIRATION_TEXT = re.compile("[0-9]{1,10}")
-_ID_TEXT = re.compile(r"[A-Za-z0-9_-]{1,255}")
 _MAX_COUNT = 2**48
 """Of milliseconds, the year 10889. What is above it could not be counted on and stored again."""
 
@@ -44,7 +48,8 @@ class Envelope:
     """`message_id` stays the same over retries; `not_before` and `failed_at`, the time of the
     first failure, are wall time in seconds. `hops` are the hubs that it has passed. `arrived_at` is
     when a parked message first came to its queue, in seconds of steady time, and `expiration` the
-    one that its publisher gave it, in milliseconds."""
+    one that its publisher gave it, in milliseconds. A dead letter knows its subscription, the
+    reason, and when that was. `is_sealed` says that all that comes from notes of the hub."""
 
     message_id: str
     exchange: str
@@ -55,23 +60,26 @@ class Envelope:
     hops: int = 0
     arrived_at: float = 0.0
     expiration: str = ""
+    subscription_id: str = ""
+    reason: str = ""
+    dead_at: float = 0.0
+    is_sealed: bool = False
 
     def failed(self, at: float) -> Envelope:
         """The same after one failure more."""
         return replace(self, failures=self.failures + 1, failed_at=self.failed_at or at)
 
 
-def read_envelope(message: Message, sequence: int) -> Envelope:
-    headers = message.properties.headers
-    fresh_id = f"msg_{sequence}"
-    if message.exchange or not headers:
-        # All that is parked, replayed or posted to a queue comes over the default exchange. Else
-        # who may publish one key could show any, and take the id of a message that is to come.
-        hops = hops_of(message)
-        return Envelope(fresh_id, message.exchange, message.routing_key, hops=hops)
-    message_id = _text(headers, ID, fresh_id)
+def fresh(message: Message, message_id: str) -> Envelope:
+    """Of a message as its publisher made it."""
+    return Envelope(message_id, message.exchange, message.routing_key, hops=hops_of(message))
+
+
+def believed(message: Message, message_id: str) -> Envelope:
+    """Of a message whose headers are the hub's own; `message_id` is for one that names none."""
+    headers = message.properties.headers or {}
     return Envelope(
-        message_id if _ID_TEXT.fullmatch(message_id) else fresh_id,
+        _text(headers, ID, message_id),
         _text(headers, EXCHANGE, message.exchange),
         _text(headers, TOPIC, message.routing_key),
         _count(headers, FAILURES),
@@ -80,6 +88,10 @@ def read_envelope(message: Message, sequence: int) -> Envelope:
         _count(headers, HOPS),
         _count(headers, ARRIVED_AT_MS) / 1000,
         _expiration(headers),
+        _text(headers, SUBSCRIPTION, ""),
+        _text(headers, REASON, ""),
+        _count(headers, DEAD_AT_MS) / 1000,
+        is_sealed=True,
     )
 
 
@@ -90,8 +102,11 @@ def parked_properties(message: Message, envelope: Envelope) -> Properties:
     queues: they become headers of ours. Our delay queues leave `x-death`, for a
     broker may take a second visit to the same queue for a cycle and drop the message.
     """
+    given = message.properties.headers or {}
+    # What a publisher wrote there must not get our seal.
+    made_up = NOTED if envelope.is_sealed else NOTED | _ORIGINALS.keys()
     headers: Table = {
-        _COPIES.get(name, name): value for name, value in (message.properties.headers or {}).items()
+        COPIES.get(name, name): value for name, value in given.items() if name not in made_up
     }
     _forget_deaths(headers)
     headers[ID] = envelope.message_id
@@ -114,7 +129,7 @@ def original(message: Message, envelope: Envelope) -> Message:
     headers: Table = {
         _ORIGINALS.get(name, name): value
         for name, value in (message.properties.headers or {}).items()
-        if name not in _OF_PARKING
+        if name not in NOTED and name != SEAL
     }
     _forget_deaths(headers)
     properties = replace(

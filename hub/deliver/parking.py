@@ -21,13 +21,10 @@ from ...core.errors import ChannelError
 from ...core.model import Message, Properties
 from ..engine.own import DEAD_QUEUE, delay
 from ..engine.port import Delivery, Engine, Outcome
-from .envelope import Envelope, original, parked_properties
+from .envelope import DEAD_AT_MS, REASON, SUBSCRIPTION, Envelope, original, parked_properties
 from .lifetime import left_s, with_arrival
+from .notes import Notes
 from .retry import EARLY_S, step_s
-
-SUBSCRIPTION = "x-hub-subscription"
-REASON = "x-hub-reason"
-DEAD_AT_MS = "x-hub-dead-at"
 
 
 class Parking:
@@ -36,9 +33,10 @@ class Parking:
     Raises `ChannelError` or `NotParked` where the engine would not take the message.
     """
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, notes: Notes) -> None:
         self._engine = engine
         self._clock = clock
+        self.notes = notes
         self._declared: set[tuple[str, str]] = set()
 
     async def settles(self, vhost: str, queue: str, delivery: Delivery, envelope: Envelope) -> bool:
@@ -134,6 +132,7 @@ class Parking:
         self, vhost: str, exchange: str, key: str, properties: Properties, body: bytes
     ) -> None:
         name = exchange or key
+        properties = await self.notes.sealed(properties, body)
         try:
             outcome = await self._engine.publish(vhost, exchange, key, properties, body)
         except ChannelError:

@@ -17,7 +17,7 @@ from ..rights import Rights
 from ..settings import HubSettings
 from ..subscriptions.live import Live
 from .courier import HOLD_BACK_S
-from .envelope import HOPS, Envelope, hops_of, read_envelope
+from .envelope import HOPS, Envelope, hops_of
 from .parking import Parking
 
 PREFETCH = 100  # enough to share one sync of the log between publishes
@@ -73,7 +73,7 @@ class Relay:
     async def _forward(self, live: Live, sink: Resource, delivery: Delivery) -> bool:
         """Whether the message is confirmed somewhere, and may be acked."""
         message = delivery.message
-        envelope = read_envelope(message, delivery.sequence)
+        envelope = await self._parking.notes.read_aside(message, delivery.sequence)
         hops = hops_of(message) + 1
         if hops > self._settings.max_hops:
             await self._bury(live, message, envelope, f"{hops} hops: a loop")

@@ -27,5 +27,5 @@ async def bury(
     )
     message = Message(exchange, key, properties, body)
     envelope = Envelope(f"msg_{number}", exchange, key, failures=12, failed_at=1_700_000_000.0)
-    parking = Parking(house.engine, clock or SystemClock())
+    parking = Parking(house.engine, clock or SystemClock(), house.hub.notes)
     await parking.bury(vhost, message, envelope, subscription_id, reason)

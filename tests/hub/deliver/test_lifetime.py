@@ -15,7 +15,7 @@ from warrenmq.core.clock import ManualClock
 from warrenmq.core.definitions.kinds import PolicyDefinition
 from warrenmq.core.model import Message, Properties, Table
 from warrenmq.hub.dead.letter import read_letter, replayed_properties
-from warrenmq.hub.deliver.envelope import Envelope, read_envelope
+from warrenmq.hub.deliver.envelope import Envelope
 from warrenmq.hub.deliver.lifetime import left_s, with_arrival
 from warrenmq.hub.deliver.parking import Parking
 from warrenmq.hub.engine.port import BindingSpec, ExchangeSpec, QueueSpec
@@ -128,7 +128,7 @@ async def test_a_strict_order_waits_no_longer_than_its_message_lives(
 
 
 async def test_a_wait_has_no_step_that_is_longer_than_its_life(house: House) -> None:
-    parking = Parking(house.engine, ManualClock())
+    parking = Parking(house.engine, ManualClock(), house.hub.notes)
     message = Message("news", "k", Properties(expiration="400000"), b"x")
     handed = Handed()
     handed.message, handed.time_to_live_s = message, 400.0
@@ -167,9 +167,11 @@ def test_both_times_count_from_the_first_arrival() -> None:
     assert left_s(Envelope("i", "e", "k"), delivered(1), now_s=120) is None
 
 
-def test_who_makes_up_an_arrival_has_no_more_time_than_the_queue_gives() -> None:
+async def test_who_makes_up_an_arrival_has_no_more_time_than_the_queue_gives(
+    house: House,
+) -> None:
     headers: Table = {"x-hub-arrived-at": 2**47, "x-hub-expiration": "9" * 30}
-    forged = read_envelope(Message("", "q", Properties(headers=headers), b""), 1)
+    forged = house.hub.notes.read(Message("", "q", Properties(headers=headers), b""), 1)
     assert left_s(forged, delivered(1, 25), now_s=120) == 24
 
 
@@ -177,9 +179,15 @@ async def test_a_replay_begins_anew(house: House) -> None:
     """Somebody wants it delivered although it is old."""
     handed = delivered(50, 60, "60000")
     envelope = with_arrival(Envelope("msg_1", "news", "k", failures=12), handed, now_s=100)
-    await Parking(house.engine, ManualClock()).bury("/", handed.message, envelope, "1", "tried")
+    await Parking(house.engine, ManualClock(), house.hub.notes).bury(
+        "/", handed.message, envelope, "1", "tried"
+    )
     [dead] = await house.take("hub.dead", 1)
     assert dead.message.properties.expiration is None
-    again = replayed_properties(read_letter("/", dead, lambda _: None))
+    notes = house.hub.notes
+    again = replayed_properties(await read_letter("/", dead, lambda _: None, notes))
     assert again.expiration == "60000"
-    assert left_s(read_envelope(Message("", "q", again, b""), 1), delivered(0), now_s=500) is None
+    again = await notes.sealed(again, b"")
+    replayed = notes.read(Message("", "q", again, b""), 1)
+    assert replayed.message_id == "msg_1"
+    assert left_s(replayed, delivered(0), now_s=500) is None

@@ -9,7 +9,7 @@ from warrenmq.core.alarms import Reading
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.errors import ChannelError
 from warrenmq.core.model import Message, Properties
-from warrenmq.hub.deliver.envelope import Envelope, read_envelope
+from warrenmq.hub.deliver.envelope import Envelope
 from warrenmq.hub.deliver.parking import Parking
 from warrenmq.hub.engine.embedded import EmbeddedEngine
 
@@ -24,10 +24,10 @@ def at_home(message: Message) -> Message:
 
 async def test_a_wait_is_made_of_steps(house: House) -> None:
     clock = ManualClock()
-    parking = Parking(house.engine, clock)
+    parking = Parking(house.engine, clock, house.hub.notes)
     await parking.park("/", "in", MESSAGE, ENVELOPE, 4_000.0)
     [parked] = await house.take("hub.retry.3600s", 1)
-    back = read_envelope(at_home(parked.message), 1)
+    back = house.hub.notes.read(at_home(parked.message), 1)
     assert parked.message.routing_key == "in" and back.not_before == clock.wall_s() + 4_000
     assert back.message_id == "msg_1" and back.failures == 1
 
@@ -36,7 +36,7 @@ async def test_a_wait_is_made_of_steps(house: House) -> None:
     await parking.park_again("/", "in", parked.message, back)
     [parked] = await house.take("hub.retry.300s", 1)
     clock.advance(400_000)
-    assert not parking.is_early(read_envelope(at_home(parked.message), 2))
+    assert not parking.is_early(house.hub.notes.read(at_home(parked.message), 2))
 
 
 @pytest.mark.parametrize("step_s", [3_600, -3_600])
@@ -44,29 +44,29 @@ async def test_a_step_of_the_wall_clock_parks_nothing_for_longer(
     house: House, step_s: float
 ) -> None:
     clock = ManualClock()
-    parking = Parking(house.engine, clock)
+    parking = Parking(house.engine, clock, house.hub.notes)
     await parking.park("/", "in", MESSAGE, ENVELOPE, 5.0)
     [parked] = await house.take("hub.retry.5s", 1)
     clock.step(step_s)
-    back = read_envelope(at_home(parked.message), 1)
+    back = house.hub.notes.read(at_home(parked.message), 1)
     assert parking.is_early(back)
     clock.advance(5_000)
     assert not parking.is_early(back)
 
 
 async def test_a_parked_message_comes_home(house: House) -> None:
-    parking = Parking(house.engine, ManualClock())
+    parking = Parking(house.engine, ManualClock(), house.hub.notes)
     await parking.park("/", "in", MESSAGE, ENVELOPE, 1.0)
     [home] = await house.take("in", 1)
     assert home.message.body == b"bonjour"
     assert home.message.properties.content_type == "text/plain"
-    envelope = read_envelope(home.message, 99)
+    envelope = house.hub.notes.read(home.message, 99)
     assert (envelope.exchange, envelope.routing_key) == ("news", "eu.fr")
 
 
 @pytest.mark.parametrize("deleted", ["queue", "exchange"])
 async def test_a_delay_queue_that_somebody_deleted(house: House, deleted: str) -> None:
-    parking = Parking(house.engine, ManualClock())
+    parking = Parking(house.engine, ManualClock(), house.hub.notes)
     await parking.park("/", "in", MESSAGE, ENVELOPE, 60.0)
     if deleted == "queue":
         await house.engine.delete_queue("/", "hub.retry.60s")
@@ -80,7 +80,7 @@ async def test_a_delay_queue_that_somebody_deleted(house: House, deleted: str) -
 
 
 async def test_a_copy_header_does_not_bring_the_message_elsewhere(house: House) -> None:
-    parking = Parking(house.engine, ManualClock())
+    parking = Parking(house.engine, ManualClock(), house.hub.notes)
     copied = Message("news", "k", Properties(headers={"CC": ["in"]}), b"x")
     await parking.bury("/", copied, ENVELOPE, "1", "tried enough")
     assert await house.depth("hub.dead") == 1
@@ -91,7 +91,7 @@ async def test_an_alarm_stops_nothing_that_the_hub_moves(house: House) -> None:
     """Or a full disk could not be emptied."""
     assert isinstance(house.engine, EmbeddedEngine)
     house.engine._broker.alarms.measure(Reading(store_is_full=True))
-    parking = Parking(house.engine, ManualClock())
+    parking = Parking(house.engine, ManualClock(), house.hub.notes)
     await parking.park("/", "in", MESSAGE, ENVELOPE, 60.0)
     assert await house.depth("hub.retry.60s") == 1
     await parking.bury("/", MESSAGE, ENVELOPE, "subscription", "tried often")

@@ -53,7 +53,7 @@ async def bury(
         content_type="text/plain", headers={"mine": 1}, delivery_mode=2, message_id="m"
     )
     message, envelope = Message(exchange, key, properties, body), Envelope("msg_1", exchange, key)
-    parking = Parking(world.engine, clock)
+    parking = Parking(world.engine, clock, world.context.hub.notes)
     await parking.bury(vhost, message, replace(envelope, failures=12), subscription_id, reason)
 
 
