@@ -188,6 +188,7 @@ _FILTERS = (
     Parameter("page", "Its number, from 1; without it all come at once.", default=""),
     Parameter("page_size", "Up to 500.", default="100"),
 )
+LISTING_NAMES = tuple(one.name for one in _FILTERS)
 _TOPIC_URL = (
     Parameter("hub.topic", "URL of the topic: a feed, or an endpoint of this hub.", "body"),
     Parameter("hub.callback", "URL that content is posted to.", "body"),

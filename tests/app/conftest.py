@@ -10,6 +10,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from tests.app import openapi_check
 from tests.support.users import guest_users
 from warrenmq.app.asgi import Application
 from warrenmq.app.authentication import Authenticator
@@ -130,7 +131,12 @@ class World:
         transport = httpx.ASGITransport(
             self.application(**options), raise_app_exceptions=True, client=(peer, 1234)
         )
-        return httpx.AsyncClient(transport=transport, base_url="http://hub", auth=credentials)
+        return httpx.AsyncClient(
+            transport=transport,
+            base_url="http://hub",
+            auth=credentials,
+            event_hooks={"response": [openapi_check.check]},
+        )
 
     def application(
         self,

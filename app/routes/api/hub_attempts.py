@@ -23,7 +23,7 @@ from .route import Routes
 LIMIT, MAX_LIMIT = 100, 1000
 MAX_SUBSCRIPTIONS = 1000
 """Of one owner, that are looked through at once."""
-_KEYS = ("subscription", "webhook_id", "outcome", "before", "limit")
+QUERY = ("subscription", "webhook_id", "outcome", "before", "limit")
 
 
 async def list_attempts(call: Call) -> Response:
@@ -55,7 +55,7 @@ def described(kept: Kept) -> dict[str, Any]:
 
 
 def _given(call: Call) -> Given:
-    return Given(parse_query(call.request.scope["query_string"]), _KEYS)
+    return Given(parse_query(call.request.scope["query_string"]), QUERY)
 
 
 async def _listed(call: Call, given: Given, subscription_id: str | None) -> Response:
@@ -92,5 +92,5 @@ def _subscriptions(call: Call, wanted: str | None) -> Collection[str] | None:
 
 ROUTES: Routes = {
     "/hub/attempts": {"GET": (list_attempts, MANAGEMENT)},
-    "/hub/subscriptions/{}/attempts": {"GET": (list_of_subscription, MANAGEMENT)},
+    "/hub/subscriptions/{id}/attempts": {"GET": (list_of_subscription, MANAGEMENT)},
 }

@@ -102,5 +102,5 @@ def read_kind(body: Body, key: str) -> Kind:
 
 ROUTES: Routes = {
     "/hub/capabilities": {"GET": (_list, MANAGEMENT), "POST": (_make, MANAGEMENT)},
-    "/hub/capabilities/{}": {"GET": (_get, MANAGEMENT), "DELETE": (_revoke, MANAGEMENT)},
+    "/hub/capabilities/{id}": {"GET": (_get, MANAGEMENT), "DELETE": (_revoke, MANAGEMENT)},
 }

@@ -30,13 +30,14 @@ from .route import Routes
 
 _TEXTS = ("subscription", "callback", "exchange", "queue", "routing_key", "webhook_id", "reason")
 _FILTERS = (*_TEXTS, "vhost", "min_age_s", "max_age_s")
+QUERY = (*_FILTERS, *PAGING)
 
 
 async def list_letters(call: Call) -> Response:
     """Lists dead letters, the oldest first, as the query filters them."""
     query = parse_query(call.request.scope["query_string"])
     page = read_page(query) or Page(1, PAGE_SIZE)
-    given = Given(query, (*_FILTERS, *PAGING))
+    given = Given(query, QUERY)
     first = (page.number - 1) * page.size
     letters = call.context.hub.dead_letters
     found = await letters.page(_vhosts(call, given), _wanted(call, given), first, page.size)
@@ -159,6 +160,6 @@ ROUTES: Routes = {
     "/hub/dead-letters": {"GET": (list_letters, MANAGEMENT)},
     "/hub/dead-letters/replay": {"POST": (replay_all, MANAGEMENT)},
     "/hub/dead-letters/delete": {"POST": (delete_all, MANAGEMENT)},
-    "/hub/dead-letters/{}/{}": {"GET": (get, MANAGEMENT), "DELETE": (delete, MANAGEMENT)},
-    "/hub/dead-letters/{}/{}/replay": {"POST": (replay, MANAGEMENT)},
+    "/hub/dead-letters/{vhost}/{id}": {"GET": (get, MANAGEMENT), "DELETE": (delete, MANAGEMENT)},
+    "/hub/dead-letters/{vhost}/{id}/replay": {"POST": (replay, MANAGEMENT)},
 }

@@ -173,14 +173,14 @@ def _named(call: Call) -> list[Live]:
     return matching(_visible(call), Resource(vhost, KINDS[kind], name), topic, callback)
 
 
-_ONE = "/hub/subscriptions/{}/{}/{}/{}/{}"
+_ONE = "/hub/subscriptions/{vhost}/{type}/{name}/{topic}/{callback}"
 ROUTES: Routes = {
     "/hub/subscriptions": {"GET": (list_subscriptions, MANAGEMENT), "POST": (make, MANAGEMENT)},
     "/hub/subscriptions/batch": {"POST": (upload, ADMINISTRATOR)},
-    "/hub/subscriptions/{}": {"GET": (get, MANAGEMENT), "DELETE": (end, MANAGEMENT)},
-    "/hub/subscriptions/{}/pause": {"POST": (pause, MANAGEMENT)},
-    "/hub/subscriptions/{}/resume": {"POST": (resume, MANAGEMENT)},
-    "/hub/subscriptions/{}/renew": {"POST": (renew, MANAGEMENT)},
+    "/hub/subscriptions/{id}": {"GET": (get, MANAGEMENT), "DELETE": (end, MANAGEMENT)},
+    "/hub/subscriptions/{id}/pause": {"POST": (pause, MANAGEMENT)},
+    "/hub/subscriptions/{id}/resume": {"POST": (resume, MANAGEMENT)},
+    "/hub/subscriptions/{id}/renew": {"POST": (renew, MANAGEMENT)},
     _ONE: {
         "GET": (get_named, MANAGEMENT),
         "PUT": (put_named, MANAGEMENT),

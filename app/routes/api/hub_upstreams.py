@@ -153,8 +153,8 @@ def _is_visible(call: Call, upstream: Upstream) -> bool:
 
 ROUTES: Routes = {
     "/hub/upstreams": {"GET": (_list_all, MANAGEMENT)},
-    "/hub/upstreams/{}": {"GET": (_list_in_vhost, MANAGEMENT)},
-    "/hub/upstreams/{}/{}": {
+    "/hub/upstreams/{vhost}": {"GET": (_list_in_vhost, MANAGEMENT)},
+    "/hub/upstreams/{vhost}/{name}": {
         "GET": (_get, MANAGEMENT),
         "PUT": (_put, MANAGEMENT),
         "DELETE": (_delete, MANAGEMENT),

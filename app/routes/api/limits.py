@@ -78,14 +78,14 @@ async def delete_user(call: Call) -> Response:
 
 ROUTES: Routes = {
     "/vhost-limits": {"GET": (list_vhosts, MANAGEMENT)},
-    "/vhost-limits/{}": {"GET": (get_vhost, MANAGEMENT)},
-    "/vhost-limits/{}/{}": {
+    "/vhost-limits/{vhost}": {"GET": (get_vhost, MANAGEMENT)},
+    "/vhost-limits/{vhost}/{limit}": {
         "PUT": (put_vhost, ADMINISTRATOR),
         "DELETE": (delete_vhost, ADMINISTRATOR),
     },
     "/user-limits": {"GET": (list_users, MANAGEMENT)},
-    "/user-limits/{}": {"GET": (get_user, MANAGEMENT)},
-    "/user-limits/{}/{}": {
+    "/user-limits/{user}": {"GET": (get_user, MANAGEMENT)},
+    "/user-limits/{user}/{limit}": {
         "PUT": (put_user, ADMINISTRATOR),
         "DELETE": (delete_user, ADMINISTRATOR),
     },

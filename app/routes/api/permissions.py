@@ -118,23 +118,25 @@ async def delete_topic_permissions(call: Call) -> Response:
 
 ROUTES: Routes = {
     "/permissions": {"GET": (_list_all(_permissions), ADMINISTRATOR)},
-    "/permissions/{}/{}": {
+    "/permissions/{vhost}/{user}": {
         "GET": (get_permissions, ADMINISTRATOR),
         "PUT": (put_permissions, ADMINISTRATOR),
         "DELETE": (delete_permissions, ADMINISTRATOR),
     },
     "/topic-permissions": {"GET": (_list_all(_topic_permissions), ADMINISTRATOR)},
-    "/topic-permissions/{}/{}": {
+    "/topic-permissions/{vhost}/{user}": {
         "GET": (get_topic_permissions, ADMINISTRATOR),
         "PUT": (put_topic_permissions, ADMINISTRATOR),
         "DELETE": (delete_topic_permissions, ADMINISTRATOR),
     },
-    "/topic-permissions/{}/{}/{}": {
+    "/topic-permissions/{vhost}/{user}/{exchange}": {
         "GET": (get_topic_permissions, ADMINISTRATOR),
         "DELETE": (delete_topic_permissions, ADMINISTRATOR),
     },
-    "/users/{}/permissions": {"GET": (_list_of_user(_permissions), ADMINISTRATOR)},
-    "/users/{}/topic-permissions": {"GET": (_list_of_user(_topic_permissions), ADMINISTRATOR)},
-    "/vhosts/{}/permissions": {"GET": (_list_in_vhost(_permissions), ADMINISTRATOR)},
-    "/vhosts/{}/topic-permissions": {"GET": (_list_in_vhost(_topic_permissions), ADMINISTRATOR)},
+    "/users/{user}/permissions": {"GET": (_list_of_user(_permissions), ADMINISTRATOR)},
+    "/users/{user}/topic-permissions": {"GET": (_list_of_user(_topic_permissions), ADMINISTRATOR)},
+    "/vhosts/{vhost}/permissions": {"GET": (_list_in_vhost(_permissions), ADMINISTRATOR)},
+    "/vhosts/{vhost}/topic-permissions": {
+        "GET": (_list_in_vhost(_topic_permissions), ADMINISTRATOR)
+    },
 }

@@ -48,8 +48,8 @@ class _Sort:
     def routes(self) -> Routes:
         return {
             self.path: {"GET": (self.list_all, POLICYMAKER)},
-            f"{self.path}/{{}}": {"GET": (self.list_in_vhost, POLICYMAKER)},
-            f"{self.path}/{{}}/{{}}": {
+            f"{self.path}/{{vhost}}": {"GET": (self.list_in_vhost, POLICYMAKER)},
+            f"{self.path}/{{vhost}}/{{policy}}": {
                 "GET": (self.get, POLICYMAKER),
                 "PUT": (self.put, self.changed_by),
                 "DELETE": (self.delete, self.changed_by),

@@ -12,4 +12,4 @@ from .rights import Right
 Handler = Callable[[Call], Awaitable[Response]]
 Methods = Mapping[str, tuple[Handler, Right]]
 Routes = Mapping[str, Methods]
-"""By path below `/api`; a part `{}` is a name."""
+"""By path below `/api`; a part `{vhost}` stands for a name."""

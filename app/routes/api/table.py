@@ -74,7 +74,7 @@ class _Branch:
     def add(self, parts: list[str], methods: Methods) -> None:
         branch = self
         for part in parts:
-            if part == "{}":
+            if part.startswith("{"):
                 branch.name = branch.name or _Branch()
                 branch = branch.name
             else:

@@ -96,7 +96,7 @@ ROUTES: Routes = {
     "/users": {"GET": (list_users, ADMINISTRATOR)},
     "/users/without-permissions": {"GET": (list_without_permissions, ADMINISTRATOR)},
     "/users/bulk-delete": {"POST": (delete_several, ADMINISTRATOR)},
-    "/users/{}": {
+    "/users/{user}": {
         "GET": (get_user, ADMINISTRATOR),
         "PUT": (put, ADMINISTRATOR),
         "DELETE": (delete, ADMINISTRATOR),

@@ -109,12 +109,12 @@ async def _set_protection(call: Call, value: bool) -> Response:
 
 ROUTES: Routes = {
     "/vhosts": {"GET": (list_vhosts, MANAGEMENT)},
-    "/vhosts/{}": {
+    "/vhosts/{vhost}": {
         "GET": (get_vhost, MANAGEMENT),
         "PUT": (put, ADMINISTRATOR),
         "DELETE": (delete, ADMINISTRATOR),
     },
-    "/vhosts/{}/deletion/protection": {
+    "/vhosts/{vhost}/deletion/protection": {
         "POST": (protect, ADMINISTRATOR),
         "DELETE": (unprotect, ADMINISTRATOR),
     },

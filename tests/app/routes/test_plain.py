@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx
 import pytest
 
 from tests.app.conftest import World
 from tests.app.support import problem
+from warrenmq.app.openapi import document
+from warrenmq.app.openapi_answers import ANSWERS, QUERIES
 from warrenmq.app.paths import PLACES, SECRET_PLACES
 from warrenmq.app.routes.api.table import TABLES
+from warrenmq.hub.service import Hub
 from warrenmq.hub.subscriptions.options import PARAMETERS
 
 
@@ -48,11 +53,31 @@ async def test_openapi_has_each_path_of_the_api_with_its_names(http: httpx.Async
     paths = (await http.get("/openapi.json")).json()["paths"]
     for table in TABLES:
         for path, methods in table.items():
-            names = [f"{{name{number}}}" for number in range(1, path.count("{}") + 1)]
-            told = paths["/api" + path.replace("{}", "%s") % tuple(names)]
+            told = paths["/api" + path]
             assert set(told) - {"parameters"} == {method.lower() for method in methods}
-            assert len(told.get("parameters", [])) == path.count("{}")
+            names = [parameter["name"] for parameter in told.get("parameters", [])]
+            assert [f"{{{name}}}" for name in names] == re.findall(r"\{\w+\}", path)
+            assert len(set(names)) == len(names)
             assert all(told[method.lower()]["description"] for method in methods)
+
+
+async def test_openapi_tells_what_each_operation_answers(http: httpx.AsyncClient) -> None:
+    told = (await http.get("/openapi.json")).json()
+    for path, operations in told["paths"].items():
+        for method in operations.keys() - {"parameters"}:
+            responses = operations[method]["responses"]
+            assert any(status[0] in "23" for status in responses), (method, path)
+            assert {"4XX", "5XX"} <= responses.keys()
+            for answer in responses.values():
+                for media_type, content in answer.get("content", {}).items():
+                    assert ("json" in media_type) == ("schema" in content), (method, path)
+
+
+def test_nothing_is_told_of_operations_that_are_not_there() -> None:
+    paths = document("1")["paths"]
+    assert paths.keys() == ANSWERS.keys()
+    for path, answers in ANSWERS.items():
+        assert paths[path].keys() - {"parameters"} == answers.keys()
 
 
 async def test_openapi_tells_every_parameter_of_a_subscribe(http: httpx.AsyncClient) -> None:
@@ -122,3 +147,17 @@ async def test_static_files(world: World, prefix: str) -> None:
 )
 async def test_no_other_files(http: httpx.AsyncClient, path: str) -> None:
     problem(await http.get(path), 404)
+
+
+@pytest.mark.parametrize(("path", "names"), QUERIES.items())
+async def test_openapi_tells_the_query_of_each_listing(
+    hub: Hub, http: httpx.AsyncClient, path: str, names: tuple[str, ...]
+) -> None:
+    told = document("1")["paths"][path]["get"]["parameters"]
+    assert tuple(parameter["name"] for parameter in told) == names
+    for name in names:
+        response = await http.get(path.replace("{id}", "1" * 32), params={name: "1"})
+        assert f"unknown parameter {name}" not in response.text
+        assert f"unknown filter '{name}'" not in response.text
+    response = await http.get(path.replace("{id}", "1" * 32), params={"nmae": "1"})
+    assert response.status_code == 400

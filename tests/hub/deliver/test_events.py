@@ -40,7 +40,7 @@ async def test_attempts_breaker_and_dead_letters(
     callback.script(500, 500, 500)
     for number in range(3):
         await house.publish("eu", str(number).encode())
-    await deliveries(callback, 4)
+    await deliveries(callback, 6)  # each a second time
     await until(lambda: bool(told(caplog, "takes messages again")), "closed breaker")
     [line] = told(caplog, "attempt 1")
     assert line.startswith(f"subscription {name}: attempt 1 at {host} failed: status 500; the next")

@@ -21,6 +21,7 @@ from warrenmq.hub.settings import HubSettings
 from .support import delete, get, put, refused, tagged
 
 PATH = "/hub/subscriptions"
+NAMED = f"{PATH}/{{vhost}}/{{type}}/{{name}}/{{topic}}/{{callback}}"
 TAGS = ("", "management", "policymaker", "monitoring", "administrator")
 
 
@@ -55,14 +56,14 @@ class TestWhoMay:
             (PATH, PATH, "GET", None),
             (PATH, PATH, "POST", {}),
             (f"{PATH}/batch", f"{PATH}/batch", "POST", {"subscriptions": []}),
-            (f"{PATH}/{{}}", by_id, "GET", None),
-            (f"{PATH}/{{}}/pause", f"{by_id}/pause", "POST", None),
-            (f"{PATH}/{{}}/resume", f"{by_id}/resume", "POST", None),
-            (f"{PATH}/{{}}/renew", f"{by_id}/renew", "POST", {"lease_seconds": 60}),
-            (f"{PATH}/{{}}/{{}}/{{}}/{{}}/{{}}", one, "GET", None),
-            (f"{PATH}/{{}}/{{}}/{{}}/{{}}/{{}}", one, "PUT", {"status": "inactive"}),
-            (f"{PATH}/{{}}/{{}}/{{}}/{{}}/{{}}", one, "DELETE", None),
-            (f"{PATH}/{{}}", by_id, "DELETE", None),
+            (f"{PATH}/{{id}}", by_id, "GET", None),
+            (f"{PATH}/{{id}}/pause", f"{by_id}/pause", "POST", None),
+            (f"{PATH}/{{id}}/resume", f"{by_id}/resume", "POST", None),
+            (f"{PATH}/{{id}}/renew", f"{by_id}/renew", "POST", {"lease_seconds": 60}),
+            (NAMED, one, "GET", None),
+            (NAMED, one, "PUT", {"status": "inactive"}),
+            (NAMED, one, "DELETE", None),
+            (f"{PATH}/{{id}}", by_id, "DELETE", None),
             ("/hub/consumers", "/hub/consumers", "GET", None),
             ("/hub/errors", "/hub/errors", "GET", None),
             ("/hub/environment", "/hub/environment", "GET", None),
