@@ -17,7 +17,8 @@ USER warren
 WORKDIR /var/lib/warren
 VOLUME /var/lib/warren
 EXPOSE 5672 15672
-# The user guest is refused from other machines: set WARREN_DEFAULT_USER and WARREN_DEFAULT_PASS.
+# Others can reach the ports: it starts with WARREN_DEFAULT_USER and WARREN_DEFAULT_PASS (12
+# characters or more), and with certificates, or WARREN_ALLOW_PLAINTEXT=1 for a trusted network.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s CMD ["python", "-c", \
     "import urllib.request as r; r.urlopen('http://127.0.0.1:15672/health/ready', timeout=4)"]
 CMD ["warren", "serve", "--host", "0.0.0.0", "--data", "/var/lib/warren"]

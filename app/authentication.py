@@ -21,12 +21,16 @@ from ..core.auth import GUEST, VERIFIED_FOR_S, User, Users
 from ..core.server.logins import GUEST_IS_FAR, HungUp, Logins, TooManyFailures
 from ..core.server.waiting_room import TooManyAttempts
 from .nearness import counted_by, is_gone, is_near, peer_of
-from .problems import busy, too_many_failures, unauthenticated
+from .problems import Problem, busy, too_many_failures, unauthenticated
 
 logger = logging.getLogger(__name__)
 
 MAX_REMEMBERED = 10_000
 _NO_CREDENTIALS = "credentials are needed: HTTP Basic"
+_READABLE = (
+    "passwords are not taken over plain HTTP from other machines: use https, and change this one, "
+    "which travelled readable; an operator may set allow_plaintext"
+)
 _WRONG = "wrong user or password"
 
 
@@ -39,7 +43,7 @@ class _Answer:
 
 class Authenticator:
     """`logins` are those of the AMQP listener where there is one; `near` says whether a request is
-    from this machine."""
+    from this machine, `may_log_in` whether its way is one for passwords."""
 
     def __init__(
         self,
@@ -47,11 +51,13 @@ class Authenticator:
         clock: Callable[[], float] = time.monotonic,
         logins: Logins | None = None,
         near: Callable[[Scope], bool] = is_near,
+        may_log_in: Callable[[Scope], bool] = lambda _: True,
     ) -> None:
         self._users = users
         self._throttle = users.throttle
         self._clock = clock
         self._near = near
+        self._may_log_in = may_log_in
         self._answers: dict[tuple[bytes, str], _Answer] = {}
         self.logins = logins or Logins(users)
 
@@ -65,7 +71,7 @@ class Authenticator:
         have been wrong, nobody is remembered, or this would tell them when they are right.
         """
         answer = self._answers.get((authorization, peer_of(scope)))
-        if answer is None or answer.version != answer.user.version:
+        if answer is None or answer.version != answer.user.version or not self._may_log_in(scope):
             return None
         if self._throttle.counts and not self._may_recall(answer.user.name, scope):
             return None
@@ -76,13 +82,15 @@ class Authenticator:
     async def user(self, authorization: bytes | None, scope: Scope) -> User:
         """Who the header names with the right password.
 
-        Raises `Problem` 401 for any other header, 429 without looking at the password after five
-        wrong ones within a minute for the same user from the same address, if that is not trusted
-        (see `Throttle`), 503 if too many wait for theirs to be looked at, and `ClientDisconnect` if
-        the client hangs up before it is its turn.
+        Raises `Problem` 401 for any other header, 403 where passwords may not be sent, 429 without
+        looking at the password after five wrong ones within a minute for the same user from the
+        same address, if that is not trusted (see `Throttle`), 503 if too many wait for theirs to be
+        looked at, and `ClientDisconnect` if the client hangs up before it is its turn.
         """
         if authorization is None:
             raise unauthenticated(_NO_CREDENTIALS)
+        if not self._may_log_in(scope):
+            raise Problem(403, _READABLE)
         name, password = credentials(authorization)
         user = self.remembered(authorization, scope)
         if user is not None:

@@ -14,6 +14,8 @@ from starlette.types import Scope
 
 from ..core.server.caller import Network, parsed_address
 
+_LISTED = "warren.proxy"
+"""The extension of a scope that a listed proxy has passed on."""
 _FORWARDED = b"forwarded"
 _FORWARDED_FOR = b"x-forwarded-for"
 
@@ -32,6 +34,7 @@ class Clients:
         client = scope.get("client")
         if client is None or not self._trusts(str(client[0])):
             return
+        scope.setdefault("extensions", {})[_LISTED] = {}
         address = self.behind(scope["headers"])
         if address is not None:
             scope["client"] = (address, 0)
@@ -62,6 +65,11 @@ class Clients:
     def _ask(self, address: str) -> bool:
         parsed = parsed_address(address)
         return parsed is not None and any(parsed in network for network in self._proxies)
+
+
+def is_listed(scope: Scope) -> bool:
+    """Whether a listed proxy has passed the request on."""
+    return _LISTED in scope.get("extensions", ())
 
 
 def _forwarded_for(headers: Headers) -> list[str]:

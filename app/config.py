@@ -53,6 +53,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dev: bool = False
     default_user: Annotated[str, Meta(min_length=1, max_length=255)] = "guest"
     default_pass: Annotated[str, Meta(min_length=1)] = "guest"
+    allow_guest: bool = False
+    allow_weak_password: bool = False
+    allow_plaintext: bool = False
 
     allow_networks: str = ""
     callback_ports: str | int = "80,443"
@@ -185,6 +188,9 @@ DESCRIPTIONS = {
     "dev": "Allow callbacks on loopback addresses, and any number of wrong logins from there.",
     "default_user": "Administrator of a new data directory; `guest` may log in from loopback only.",
     "default_pass": "Its password.",
+    "allow_guest": "Start beyond loopback though `guest` has its well-known password.",
+    "allow_weak_password": "Start beyond loopback with a first password that is easily guessed.",
+    "allow_plaintext": "Take passwords without TLS from other machines.",
     "allow_networks": "Private networks that callbacks and topics may be in: 10.1.0.0/16,...",
     "callback_ports": "Ports that callbacks and topics may have, or `any`.",
     "dns_servers": "Name servers to ask instead of the system's: 192.0.2.53, [2001:db8::53]:5353.",

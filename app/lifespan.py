@@ -30,6 +30,7 @@ from .authentication import Authenticator
 from .clients import Clients
 from .config import Settings
 from .context import Context
+from .exposure import Exposure
 from .first_user import warn_of_unused
 from .http_server import HttpServer
 from .listen import Sockets, name_of, port_of
@@ -54,7 +55,9 @@ class Warren:
         directory: Path,
         sockets: Sockets,
         certificates: Certificates | None,
+        exposure: Exposure,
     ) -> None:
+        self._exposure = exposure
         self._settings = settings
         self._directory = directory
         self._sockets = sockets
@@ -112,15 +115,20 @@ class Warren:
         reclaim(store, is_own)
         if broker.restore():
             self._restored = broker.users
+            self._exposure.check_guest(broker.users)
         else:
+            self._exposure.check_first_user()
             broker.set_up(settings.default_user, settings.default_pass)
             store.flush()
         loop = asyncio.get_running_loop()
         store.start(lambda action: _post(loop, action))
         # Pages of others may be let in for WebSocket, where they log in themselves.
         hosts = Hosts(socket.gethostname())
-        nearness = Nearness(Origins(self._base_urls()), hosts)
-        authenticator = Authenticator(broker.users, near=nearness.is_near)
+        has_proxy = bool(settings.http_proxies or settings.public_url) and not settings.dev
+        nearness = Nearness(Origins(self._base_urls()), hosts, has_proxy=has_proxy)
+        authenticator = Authenticator(
+            broker.users, near=nearness.is_near, may_log_in=self._exposure.may_log_in
+        )
         stack.callback(authenticator.close)
         stack.push_async_callback(self._stop)
         listener = Listener(
@@ -128,6 +136,7 @@ class Warren:
             logins=authenticator.logins,
             certificate_name=certificate_name(settings),
             proxies=settings.proxies(),
+            takes_plaintext=self._exposure.takes_plaintext,
         )
         await self._watch_resources(listener)
         await self._serve_amqp(listener)

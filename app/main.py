@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from .config import Settings
 from .data_directory import held
+from .exposure import Exposure
 from .file_limit import make_room, raise_file_limit
 from .listen import listen_on_all
 from .unraisable import log_unraisable_errors
@@ -54,10 +55,12 @@ def serve(settings: Settings) -> None:
     make_room(raise_file_limit())
     with held(settings.data) as directory:
         certificates = _certificates(settings)
+        exposure = Exposure(settings)
+        exposure.check_ports()
         sockets = listen_on_all(settings)
         from .lifespan import Warren
 
-        warren = Warren(settings, directory, sockets, certificates)
+        warren = Warren(settings, directory, sockets, certificates, exposure)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(warren.run(started))
     print("stopped", flush=True)

@@ -81,13 +81,20 @@ class Hosts:
 
 
 class Nearness:
-    """As `is_near`, for no page of somebody else's."""
+    """As `is_near`, for no page of somebody else's, and for nobody where `has_proxy` says that a
+    proxy is expected.
 
-    def __init__(self, origins: Origins, hosts: Hosts) -> None:
+    Nor over HTTP/1.0: proxies speak that by default and add no field, programs of today do not.
+    """
+
+    def __init__(self, origins: Origins, hosts: Hosts, *, has_proxy: bool = False) -> None:
+        self._has_proxy = has_proxy
         self._origins = origins
         self._hosts = hosts
 
     def is_near(self, scope: Scope) -> bool:
+        if self._has_proxy or scope.get("http_version") == "1.0":
+            return False
         if not is_loopback(peer_of(scope)):
             return False
         # Asked at each request of `guest`, so the fields are gone through once.

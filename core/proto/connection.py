@@ -75,7 +75,8 @@ class State(Enum):
 class Connection(Output):
     """State of one client; `peer_is_loopback` decides whether `guest` may log in.
 
-    `certified` is the user's name in a certificate that was verified, if there is one.
+    `certified` is the user's name in a certificate that was verified, if there is one. Without
+    `takes_passwords` there is no other way in.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Connection(Output):
         address: str = "",
         peer_is_loopback: bool = True,
         certified: str | None = None,
+        takes_passwords: bool = True,
         fast: bool = True,
     ) -> None:
         super().__init__(broker, transport)
@@ -94,6 +96,7 @@ class Connection(Output):
         self.address = address
         self.peer_is_loopback = peer_is_loopback
         self.certified = certified
+        self.takes_passwords = takes_passwords
         self.state = State.HANDSHAKE
         self.user: User = User("")
         self.client_properties: Table = {}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 logger = logging.getLogger(__name__)
+READABLE = ": its password came without TLS from another machine; use amqps, or allow_plaintext"
 
 HEADERS = (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09")
 FRAME_MIN_SIZE = 4_096
@@ -131,6 +132,11 @@ class Handshake:
             self._answer(self._certified_user(connection.certified))
             return
         name, password = read_credentials(method.mechanism, method.response)
+        if not connection.takes_passwords:
+            logger.warning("connection %s: login refused for user %.300r%s",
+                           connection.name, name, READABLE)  # fmt: skip
+            self._answer(None)
+            return
         users = connection.broker.users
         if not users.throttle.wait_s(name, connection.address):
             user = users.known(name, password, loopback=connection.peer_is_loopback)

@@ -22,6 +22,8 @@ class Caller(NamedTuple):
     loopback: bool
     certified: str | None = None
     """The user's name in its certificate, if it has one that was verified."""
+    private: bool = True
+    """Nobody on the way reads what it sends: it is here, speaks TLS, or comes by a listed proxy."""
 
 
 def caller_of(
@@ -45,6 +47,9 @@ def caller_of(
         address,
         loopback,
         _certified(transport, certificate_name),
+        relayed is not None
+        or is_loopback(peer)
+        or transport.get_extra_info("ssl_object") is not None,
     )
 
 

@@ -37,7 +37,8 @@ class Listener:
     """Serves a broker on sockets.
 
     `certificate_name` finds the user in a client's certificate. Peers whose address is in
-    `proxies` have to say whose connection they pass on.
+    `proxies` have to say whose connection they pass on. Without `takes_plaintext` nobody logs in
+    with a password that others could read on its way.
     """
 
     def __init__(
@@ -47,10 +48,12 @@ class Listener:
         certificate_name: CertificateName = common_name,
         proxies: Sequence[Network] = (),
         logins: Logins | None = None,
+        takes_plaintext: bool = True,
     ) -> None:
         self.broker = broker
         self.logins = logins or Logins(broker.users)
         self.certificate_name = certificate_name
+        self.takes_plaintext = takes_plaintext
         self._proxies = proxies
         self.peers: set[Peer] = set()
         self.gone_peers: set[Peer] = set()

@@ -82,6 +82,7 @@ class Peer(asyncio.Protocol):
             address=caller.address,
             peer_is_loopback=caller.loopback,
             certified=caller.certified,
+            takes_passwords=caller.private or self._listener.takes_plaintext,
         )
         self._listener.peers.add(self)
 

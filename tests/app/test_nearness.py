@@ -98,3 +98,14 @@ def test_the_page_that_asks(nearness: Nearness, origin: str, near: bool) -> None
 )
 def test_by_which_address_failures_are_counted(scope: Scope, near: bool, counted: str) -> None:
     assert counted_by(scope, near) == counted
+
+
+def test_what_proxies_do_by_default(nearness: Nearness) -> None:
+    """nginx asks the name that it was given, over HTTP/1.0, and adds no field."""
+    assert not nearness.is_near({**request(Host="localhost:15672"), "http_version": "1.0"})
+    assert nearness.is_near({**request(Host="localhost:15672"), "http_version": "1.1"})
+
+
+def test_where_a_proxy_is_expected_nobody_is_near() -> None:
+    behind_one = Nearness(Origins([]), Hosts("burrow"), has_proxy=True)
+    assert not behind_one.is_near(request(Host="localhost:15672"))

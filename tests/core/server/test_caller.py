@@ -47,7 +47,8 @@ def test_loopback(address: str, loopback: bool) -> None:
     ("socket_address", "relayed", "expected"),
     [
         ("127.0.0.1", None, Caller("127.0.0.1:50000 -> 127.0.0.1:5672", "127.0.0.1", True)),
-        ("192.0.2.1", None, Caller("192.0.2.1:50000 -> 127.0.0.1:5672", "192.0.2.1", False)),
+        ("192.0.2.1", None,
+         Caller("192.0.2.1:50000 -> 127.0.0.1:5672", "192.0.2.1", False, private=False)),
         ("127.0.0.1", FAR, Caller("192.0.2.7:4000 -> 198.51.100.1:5672", "192.0.2.7", False)),
         ("127.0.0.1", NEAR, Caller("127.0.0.1:4000 -> 127.0.0.1:5672", "127.0.0.1", True)),
         # The own machine of a proxy elsewhere is not this one.

@@ -1,0 +1,87 @@
+"""What a server that others can reach refuses until somebody says that it is meant.
+
+On an address beyond loopback everybody may try. There a first user with a password that everybody
+knows or guesses, and passwords that travel readable, need a setting each; the complaint names it.
+"""
+
+from __future__ import annotations
+
+from starlette.types import Scope
+
+from ..core.auth import GUEST, Users, hashes
+from ..core.errors import ConfigError
+from ..core.server.caller import is_loopback
+from .clients import is_listed
+from .config import Settings
+from .listen import addresses_of
+from .nearness import peer_of
+
+PASSWORD_MIN_CHARACTERS = 12
+_KINDS_MIN = 4
+"""Different characters in a password."""
+
+
+class Exposure:
+    """Raises `ConfigError` for a host without address."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._beyond = [one for one in addresses_of(settings.host) if not is_loopback(one)]
+        self.takes_plaintext = not self._beyond or settings.allow_plaintext
+
+    def check_ports(self) -> None:
+        """Raises `ConfigError` where nobody elsewhere could log in but readably."""
+        settings = self._settings
+        if self.takes_plaintext or settings.tls_cert:
+            return
+        if not (settings.http_proxies or settings.proxy_protocol_from):
+            raise self._complaint(
+                "passwords would travel readable: set tls_cert and tls_key, or "
+                "WARREN_ALLOW_PLAINTEXT=1 where only trusted machines reach it"
+            )
+
+    def check_first_user(self) -> None:
+        """Raises `ConfigError` for an administrator that anybody could be."""
+        settings = self._settings
+        name, password = settings.default_user, settings.default_pass
+        if not self._beyond:
+            return
+        if name == GUEST and not settings.allow_guest:
+            raise self._complaint(
+                "the first user would be guest: set WARREN_DEFAULT_USER and WARREN_DEFAULT_PASS, "
+                "or WARREN_ALLOW_GUEST=1"
+            )
+        if _is_weak(name, password) and not settings.allow_weak_password:
+            raise self._complaint(
+                f"the first user's password is easily guessed: set one of "
+                f"{PASSWORD_MIN_CHARACTERS} characters or more as WARREN_DEFAULT_PASS, or "
+                f"WARREN_ALLOW_WEAK_PASSWORD=1"
+            )
+
+    def check_guest(self, users: Users) -> None:
+        """Raises `ConfigError` if `guest` is there with its first password; takes as long as a
+        login."""
+        if not self._beyond or self._settings.allow_guest or users.get(GUEST) is None:
+            return
+        if hashes.matches(users.password_hash(GUEST), GUEST):
+            raise self._complaint(
+                "user guest has the password that everybody knows: start with host localhost and "
+                "delete it or give it another, or set WARREN_ALLOW_GUEST=1"
+            )
+
+    def may_log_in(self, scope: Scope) -> bool:
+        """Whether the way of a request is one on which a password may be sent."""
+        return (
+            self.takes_plaintext
+            or scope["scheme"] == "https"
+            or is_listed(scope)
+            or is_loopback(peer_of(scope))
+        )
+
+    def _complaint(self, text: str) -> ConfigError:
+        return ConfigError(f"{self._beyond[0]} can be reached from other machines, and {text}")
+
+
+def _is_weak(name: str, password: str) -> bool:
+    rest = password.lower().replace(name.lower(), "")
+    return len(rest) < PASSWORD_MIN_CHARACTERS or len(set(rest)) < _KINDS_MIN
