@@ -31,26 +31,28 @@ KINDS = {
 """What the queues have for arguments and their messages for properties, in turn."""
 
 
-def _fill(client: Client, queues: Sequence[str], kinds: Sequence[tuple[bytes, bytes]]) -> int:
-    """Declares queues and publishes to one after the other, again and again; gives how many of
-    them there are when the time is up."""
+def _declare(client: Client, queues: Sequence[str], kinds: Sequence[tuple[bytes, bytes]]) -> int:
+    """Gives how many of them there are when the time is up."""
     declared = [
         declare_arguments(name, durable=True, arguments=kinds[at % len(kinds)][0])
         for at, name in enumerate(queues)
     ]
     requests = [frames.method(1, QUEUE, 10, arguments) for arguments in declared]
     answer = len(frames.method(1, QUEUE, 11, frames.short(queues[0]) + bytes(8)))
-    count = pipeline(client, requests, answer, DECLARE_S)
+    return pipeline(client, requests, answer, DECLARE_S)
+
+
+def _fill(client: Client, queues: Sequence[str], kinds: Sequence[tuple[bytes, bytes]]) -> None:
+    """Publishes to one after the other, again and again."""
     client.select_transactions()
     published = [
         Message("", name, SMALL, kinds[at % len(kinds)][1]).published()
-        for at, name in enumerate(queues[:count])
+        for at, name in enumerate(queues)
     ]
     for _ in range(EACH):
-        for at in range(0, count, PUBLISHED_AT_ONCE):
+        for at in range(0, len(queues), PUBLISHED_AT_ONCE):
             client.socket.sendall(b"".join(published[at : at + PUBLISHED_AT_ONCE]))
             client.call(90, 20)
-    return count
 
 
 def _consume(name: str) -> bytes:
@@ -76,33 +78,44 @@ def _drain(client: Client, queues: Sequence[str], messages: int) -> None:
         rest = data[1 - len(DELIVER) :]
 
 
+def _drained_cpu_us(broker: Broker, queues: Sequence[str], messages: int) -> float:
+    """Drains them over a new connection; gives the server's CPU time per queue."""
+    client = Client(broker.address)
+    spent = Spent(broker)
+    _drain(client, queues, messages)
+    cpu_us = spent.cpu_us(len(queues))
+    client.close_channel()
+    client.close()
+    return cpu_us
+
+
 def cold_queues(broker: Broker, settings: Settings, *, kind: str) -> Figures:
     """Seconds: from the process's start to its word that it serves. Out: messages a second when
-    all queues are consumed then, `CPU` per message with its part of the consume; what a consume of
-    an empty queue takes is in the note.
+    all queues are consumed then, `CPU` per message with its part of the consume. What a queue costs
+    so, what it costs if its messages are in memory, and what a consume of an empty queue takes are
+    in the note.
     """
     assert broker.restart is not None
     queues = names("bench-cold-", min(QUEUE_COUNT, settings.messages // EACH))
     client = Client(broker.address)
-    count = _fill(client, queues, KINDS[kind])
+    queues = queues[: _declare(client, queues, KINDS[kind])]
+    _fill(client, queues, KINDS[kind])
     client.close()
-    line = Figures(seconds=broker.restart(False), job=count * EACH)
+    messages = EACH * len(queues)
+    line = Figures(seconds=broker.restart(False), job=messages)
     assert broker.meter is not None
     start_cpu_s = broker.meter.read().cpu_s
-    client = Client(broker.address)
     spent, start = Spent(broker), time.monotonic()
-    _drain(client, queues[:count], count * EACH)
-    line.out_rate = count * EACH / (time.monotonic() - start)
-    line.cpu_us, line.rss_mb = spent.cpu_us(count * EACH), spent.peak_mb()
-    client.close_channel()
-    client.close()
+    cold_us = _drained_cpu_us(broker, queues, messages)
+    line.out_rate = messages / (time.monotonic() - start)
+    line.cpu_us, line.rss_mb = cold_us / EACH, spent.peak_mb()
     client = Client(broker.address)
-    spent = Spent(broker)
-    _drain(client, queues[:count], 0)
-    line.note = f"{count:,} queues: {start_cpu_s:.1f} s of CPU until it serves; "
-    line.note += f"a consume of an empty queue {spent.cpu_us(count):.0f} us"
-    client.close_channel()
+    _fill(client, queues, KINDS[kind])
     client.close()
+    hot_us = _drained_cpu_us(broker, queues, messages)
+    empty_us = _drained_cpu_us(broker, queues, 0)
+    line.note = f"{len(queues):,} queues: {start_cpu_s:.1f} s of CPU until it serves; a queue "
+    line.note += f"{cold_us:.0f} us, in memory {hot_us:.0f}, empty {empty_us:.0f}"
     return line
 
 
