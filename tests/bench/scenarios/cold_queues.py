@@ -84,6 +84,8 @@ def _drained_cpu_us(broker: Broker, queues: Sequence[str], messages: int) -> flo
     spent = Spent(broker)
     _drain(client, queues, messages)
     cpu_us = spent.cpu_us(len(queues))
+    if cpu_us is None:
+        raise BenchError("the server's CPU time can't be read")
     client.close_channel()
     client.close()
     return cpu_us
