@@ -503,7 +503,7 @@ def test_rule_13_a_topic_that_can_not_be_read(asking: Hub, callback: Callback) -
     assert only(query, "hub.mode") == "denied"
     assert only(query, "hub.topic") == others.url
     assert "404" in only(query, "hub.reason")
-    assert callback.verifications == []
+    assert len(callback.verifications) == 1
 
 
 def test_rule_13_any_time(hub: Hub, callback: Callback, topic: Topic) -> None:
