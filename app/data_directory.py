@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,11 @@ from ..core.errors import ConfigError
 from ..core.store.disk import make_directory
 
 LOCK_FILE = "lock"
+MODE = 0o700
+"""Messages, keys and password hashes are in it."""
+_OTHERS = 0o007
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -22,7 +29,8 @@ def held(path: str) -> Iterator[Path]:
     """
     directory = Path(path).resolve()
     try:
-        make_directory(directory)
+        make_directory(directory, MODE)
+        _close_to_others(directory)
         descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise ConfigError(f"data directory {directory}: {error.strerror}") from error
@@ -32,6 +40,17 @@ def held(path: str) -> Iterator[Path]:
         yield directory
     finally:
         os.close(descriptor)
+
+
+def _close_to_others(directory: Path) -> None:
+    """One that was there may be its group's, but not everybody's."""
+    mode = stat.S_IMODE(directory.stat().st_mode)
+    if not mode & _OTHERS:
+        return
+    try:
+        directory.chmod(mode & ~_OTHERS)
+    except PermissionError:  # a volume that belongs to somebody else
+        log.warning("data directory %s is open to all users of this machine", directory)
 
 
 def _lock(descriptor: int, directory: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,17 @@ def test_made_and_given_back(tmp_path: Path) -> None:
         with held(str(path)) as directory:
             assert directory == path
             assert directory.is_dir()
+
+
+def test_nobody_else_may_look(tmp_path: Path) -> None:
+    """One that was there may stay its group's."""
+    made, open_to_all, shared = tmp_path / "made", tmp_path / "open", tmp_path / "shared"
+    for path, mode in ((open_to_all, 0o755), (shared, 0o750)):
+        path.mkdir()
+        path.chmod(mode)
+    for path, mode in ((made, 0o700), (open_to_all, 0o750), (shared, 0o750)):
+        with held(str(path)):
+            assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
 def test_held_by_another(tmp_path: Path) -> None:
