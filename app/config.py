@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from ipaddress import IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_type_hints
 
@@ -27,6 +28,8 @@ ENVIRONMENT_PREFIX = "WARREN_"
 AUTOMATIC: Final = "auto"
 NONE: Final = "none"
 AMQPS_PORT = 5671
+PLATFORM = "168.63.129.16,169.254.169.254,169.254.170.2,100.100.100.200,192.0.0.192,fd00:ec2::254"
+"""Where machines in a cloud ask for their credentials and settings."""
 _SERVICE_LINK = re.compile(r"(.+_)?SERVICE_(HOST|PORT(_.+)?)|(.+_)?PORT(_\d+_(TCP|UDP)(_.+)?)?")
 """What Kubernetes and Docker set by themselves for a service that is called warren."""
 
@@ -58,6 +61,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allow_plaintext: bool = False
 
     allow_networks: str = ""
+    deny_networks: str = PLATFORM
+    nat64_prefixes: str = ""
     callback_ports: str | int = "80,443"
     dns_servers: str = ""
 
@@ -119,6 +124,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         self.proxies()
         self.proxies_of_http()
         self.networks_of_callbacks()
+        self.networks_denied()
+        self.prefixes_of_nat64()
         self.ports_of_callbacks()
         self.name_servers()
         self.content_of_strangers()
@@ -148,6 +155,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def networks_of_callbacks(self) -> tuple[texts.Network, ...]:
         return tuple(texts.callback_networks(self.allow_networks))
+
+    def networks_denied(self) -> tuple[texts.Network, ...]:
+        return tuple(texts.networks(self.deny_networks))
+
+    def prefixes_of_nat64(self) -> tuple[IPv6Network, ...]:
+        return tuple(texts.nat64_prefixes(self.nat64_prefixes))
 
     def ports_of_callbacks(self) -> frozenset[int] | None:
         """None for `any`."""
@@ -192,6 +205,8 @@ DESCRIPTIONS = {
     "allow_weak_password": "Start beyond loopback with a first password that is easily guessed.",
     "allow_plaintext": "Take passwords without TLS from other machines.",
     "allow_networks": "Private networks that callbacks and topics may be in: 10.1.0.0/16,...",
+    "deny_networks": "Networks that they can't be in, whatever else allows them.",
+    "nat64_prefixes": "Prefixes of NAT64 at this site: 2001:db8:64::/96,...",
     "callback_ports": "Ports that callbacks and topics may have, or `any`.",
     "dns_servers": "Name servers to ask instead of the system's: 192.0.2.53, [2001:db8::53]:5353.",
     "base_path": "Serve the HTTP paths below this one too, `/hub` for example.",

@@ -246,6 +246,8 @@ class Warren:
             allow_loopback=settings.dev,
             callback_ports=settings.ports_of_callbacks(),
             allowed_networks=settings.networks_of_callbacks(),
+            denied_networks=settings.networks_denied(),
+            nat64_prefixes=settings.prefixes_of_nat64(),
             dns_servers=settings.name_servers(),
             own_ports=frozenset(port_of(found) for found in self._listening().values()),
             default_lease_s=settings.default_lease_s,

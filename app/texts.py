@@ -17,6 +17,7 @@ Network = IPv4Network | IPv6Network
 
 SEGMENT_MIN_BYTES, SEGMENT_MAX_BYTES = 65_536, 2**31
 MAX_PORT = 65_535
+NAT64_LENGTHS = (32, 40, 48, 56, 64, 96)
 DNS_PORT = 53
 ANY = "any"
 _MAPPED = IPv6Network("::ffff:0:0/96")
@@ -34,7 +35,7 @@ class HostFiles(Struct, frozen=True, forbid_unknown_fields=True):
 
 def segment_size(value: str | int) -> int:
     """In bytes: a plain number, or a size with its unit as `16MiB`."""
-    found = size(value)
+    found = _bytes(value)
     if not SEGMENT_MIN_BYTES <= found <= SEGMENT_MAX_BYTES:
         raise ValueError(f"'{value}' is not between 64KiB and 2GiB")
     return found
@@ -42,11 +43,15 @@ def segment_size(value: str | int) -> int:
 
 def size(value: str | int) -> int:
     """In bytes and at least one: a plain number, or a size with its unit as `16MiB`."""
-    text = str(value)
-    found = int(text) if text.isdecimal() else _size(text)
+    found = _bytes(value)
     if found < 1:
-        raise ValueError(f"'{text}' is no size")
+        raise ValueError(f"'{value}' is not 1 byte or more")
     return found
+
+
+def _bytes(value: str | int) -> int:
+    text = str(value)
+    return int(text) if text.isdecimal() else _size(text)
 
 
 def _size(text: str) -> int:
@@ -83,6 +88,15 @@ def callback_networks(text: str) -> list[Network]:
         if one.is_loopback:
             raise ValueError(f"'{one}' is loopback, which `dev` alone allows")
     return found
+
+
+def nat64_prefixes(text: str) -> list[IPv6Network]:
+    """`2001:db8:64::/96`, of the lengths that RFC 6052 has."""
+    found = networks(text)
+    for one in found:
+        if not isinstance(one, IPv6Network) or one.prefixlen not in NAT64_LENGTHS:
+            raise ValueError(f"'{one}' is no prefix of IPv6 with 32, 40, 48, 56, 64 or 96 bits")
+    return [one for one in found if isinstance(one, IPv6Network)]
 
 
 def ports(text: str) -> frozenset[int] | None:

@@ -25,6 +25,10 @@ class HubSettings:
     allowed_networks: tuple[IPv4Network | IPv6Network, ...] = ()
     """Networks that callbacks may be in although the guard's own list refuses them; loopback
     is not among them, whatever they hold."""
+    denied_networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    """Networks that callbacks can't be in, whatever else allows them."""
+    nat64_prefixes: tuple[IPv6Network, ...] = ()
+    """Through which addresses of IPv4 are reached from here: these are what is looked at."""
     own_ports: frozenset[int] = frozenset()
     """Where this process listens for HTTP, at whichever of the machine's addresses."""
 

@@ -47,6 +47,17 @@ def is_public(address: Address) -> bool:
     return address in _UNICAST_V6 and not any(address in network for network in _REFUSED_V6)
 
 
+def embedded(address: Address, prefixes: Iterable[IPv6Network]) -> IPv4Address | None:
+    """The address that a NAT64 with one of these prefixes would dial instead (RFC 6052 2.2)."""
+    for prefix in prefixes:
+        if isinstance(address, IPv6Address) and address in prefix:
+            digits = address.packed[:8] + address.packed[9:]  # octet 8 is not part of it
+            first = prefix.prefixlen // 8
+            whole = digits[first:] if prefix.prefixlen < 96 else address.packed[12:]
+            return IPv4Address(whole[:4])
+    return None
+
+
 def is_in(address: Address, networks: Iterable[Network]) -> bool:
     return any(address in network for network in networks)
 

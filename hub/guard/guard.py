@@ -7,13 +7,14 @@ one inner address among outer ones, gets nowhere. Verification and delivery shar
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from ..errors import CallbackRefused
 from ..settings import HubSettings
-from .addresses import Address, is_in, is_public, is_this_machine, parse_address
+from .addresses import Address, embedded, is_in, is_public, is_this_machine, parse_address
 from .answers import Answers
 from .failures import NoAddress
 from .lookups import Lookups, Purpose
@@ -26,7 +27,13 @@ _MAX_HOST_LENGTH = 253  # RFC 1035 2.3.4
 _FIELD = "hub.callback"
 _TOKEN = "hub.verify_token from hub.mode=generate_token at that address"
 _PUBLIC = "public addresses, and networks of the setting allow_networks"
+_REACHED = (
+    "public addresses, those in networks of the setting allow_networks, and with the setting dev "
+    "those of this machine"
+)
 _LOOPBACK = "public addresses, and with the setting dev those of this machine"
+_DENIED = "no address in a network of the setting deny_networks"
+NOT_REACHED = "does not resolve to addresses that requests are sent to"
 _NO_USER = "no user or password in a URL; those for a callback go into hub.basic_auth"
 _PRINTABLE = re.compile(r"[!-~]+")
 _BACKSLASH_LIKE = re.compile(r'[\\<>"`{}|^]')
@@ -34,6 +41,9 @@ _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 # A last label that is a number makes a host an IPv4 address in disguise (127.1, 0x7f000001).
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +87,15 @@ class Guard:
         """
         try:
             addresses = await self._lookups[purpose].of(host)
-        except NoAddress as error:
-            raise _refused(host, f"does not resolve: {error}") from error
-        if len(addresses) > MAX_ADDRESSES:
-            reason, limit = f"has {len(addresses)} addresses", f"{MAX_ADDRESSES} addresses"
-            raise _refused(host, reason, limit)
-        self.vet(host, port, addresses)
+            if len(addresses) > MAX_ADDRESSES:
+                reason, limit = f"has {len(addresses)} addresses", f"{MAX_ADDRESSES} addresses"
+                raise _refused(host, reason, limit)
+            self.vet(host, port, addresses)
+        except (NoAddress, CallbackRefused) as error:
+            # The same for all: a stranger must not learn which names there are in here, nor what
+            # they lead to.
+            log.info("no request is sent to %s: %s", host, error)
+            raise _refused(host, NOT_REACHED, _REACHED) from error
         return addresses
 
     async def close(self) -> None:
@@ -91,7 +104,8 @@ class Guard:
             await lookups.close()
 
     def vet(self, host: str, port: int, addresses: list[Address]) -> None:
-        for address in addresses:
+        translated = (embedded(address, self._settings.nat64_prefixes) for address in addresses)
+        for address in [*addresses, *filter(None, translated)]:
             if self._is_free_loopback(address):
                 if port in self._own_ports:
                     raise _refused(host, "is this hub's own address")
@@ -100,6 +114,8 @@ class Guard:
             if not is_public(address) and not self._is_listed(address):
                 reason = f"has the address {address}, which is not public"
                 raise _refused(host, reason, _LOOPBACK if address.is_loopback else _PUBLIC)
+            if is_in(address, self._settings.denied_networks):
+                raise _refused(host, f"has the address {address}", _DENIED)
             if port in self._settings.own_ports and is_this_machine(address):
                 raise _refused(host, "is this hub's own address")
 

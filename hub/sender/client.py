@@ -8,6 +8,7 @@ of CPU; beside it, in the same process, aiohttp took 0.16 and httpx 1.3.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import ssl
 from collections.abc import Callable, Mapping
@@ -188,7 +189,7 @@ class HttpClient:
         except TimeoutError as error:
             raise TimedOut(str(error) or "no connection in time") from error
         except OSError as error:  # errors of TLS too
-            raise SendError(f"{type(error).__name__}: {error}") from error
+            raise SendError(f"{type(error).__name__}: {_told(error)}") from error
 
     async def _connect(self, origin: Origin) -> Connection:
         connected = await self._dialler.connect(origin.host, origin.port)
@@ -233,6 +234,12 @@ class HttpClient:
         if sent in self._under_way:
             self._under_way.discard(sent)
             sent.answered(answer)
+
+
+def _told(error: OSError) -> str:
+    """Without the address, which asyncio adds: who subscribes need not know it."""
+    is_plain = error.errno and not isinstance(error, ssl.SSLError)
+    return os.strerror(error.errno) if is_plain and error.errno else str(error)
 
 
 def _fields(headers: Mapping[str, str]) -> str:

@@ -72,7 +72,7 @@ def test_52_other_schemes(server: WarrenServer, url: str) -> None:
 
 
 def test_53_a_name_of_this_machine(server: WarrenServer) -> None:
-    refused(server, "http://localhost/cb", "which is not public")
+    refused(server, "http://localhost/cb", "addresses that requests are sent to")
 
 
 def test_54_a_redirect_to_loopback_is_a_failed_attempt(callback: Callback) -> None:

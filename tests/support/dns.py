@@ -83,9 +83,9 @@ def dns(names: Mapping[str, list[str] | Name], port: int = 0) -> Iterator[Zone]:
                     self.wfile.write(struct.pack("!H", len(answer)) + answer)
 
     with contextlib.ExitStack() as stack:
-        udp = stack.enter_context(_Udp(("127.0.0.1", port), Datagram))
-        zone.port = udp.server_address[1]
-        tcp = stack.enter_context(_Tcp(("127.0.0.1", zone.port), Stream))
+        tcp = stack.enter_context(_Tcp(("127.0.0.1", port), Stream))
+        zone.port = tcp.server_address[1]
+        udp = stack.enter_context(_Udp(("127.0.0.1", zone.port), Datagram))
         for server in (udp, tcp):
             thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
             thread.start()

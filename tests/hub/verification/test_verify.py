@@ -16,7 +16,7 @@ from tests.support.dns import Name, dns
 from tests.support.http import Answer, Callback
 from warrenmq.hub.errors import CallbackRefused, VerificationFailed
 from warrenmq.hub.guard import domains
-from warrenmq.hub.guard.guard import Guard
+from warrenmq.hub.guard.guard import NOT_REACHED, Guard
 from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.subscriptions.intent import Intent
 from warrenmq.hub.subscriptions.options import DEFAULTS
@@ -25,7 +25,15 @@ from warrenmq.hub.verification.verify import TURNS_PER_TARGET, Verifier, questio
 
 def intent(callback: str, **given: Any) -> Intent:
     values: dict[str, Any] = {"topic": "eu.#", "shown_topic": "eu.#", "lease_seconds": 600}
-    values.update({"is_sync": True, "verify_token": None, "secret": None, "basic_auth": None})
+    values.update(
+        {
+            "is_verified": True,
+            "is_sync": True,
+            "verify_token": None,
+            "secret": None,
+            "basic_auth": None,
+        }
+    )
     return Intent(callback=callback, **{**values, "options": DEFAULTS, **given})
 
 
@@ -188,7 +196,7 @@ async def test_an_inner_address_behind_a_name_is_refused(callback: Callback) -> 
     ports = frozenset({callback.port})
     async with verifying(allow_loopback=False, callback_ports=ports) as verifier:
         url = callback.url.replace("127.0.0.1", "localhost")
-        with pytest.raises(CallbackRefused, match="not public"):
+        with pytest.raises(CallbackRefused, match=NOT_REACHED):
             await verifier.verify("subscribe", intent(url))
     assert callback.requests == []
 
