@@ -16,7 +16,7 @@ from .access import require_vhost
 from .authentication import Authenticator, authorization_of
 from .cross_site import refuse_other_sites
 from .host_field import is_host
-from .paths import Target
+from .paths import ALIAS, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,21 @@ class Context:
         return user
 
     def base_url(self, request: Request) -> str:
-        """The address through which the request came, its path prefix included."""
+        """The address through which the request came, with the base path if that was there."""
         if self.public_url:
             return self.public_url
         host = request.headers.get("host", "")
         own = f"{request.scope['scheme']}://{host}" if is_host(host.encode()) else self.own_url
-        return own + str(request.scope.get("prefix", ""))
+        prefix = str(request.scope.get("prefix", ""))
+        return own if prefix == ALIAS else own + prefix
+
+    def verified_url(self, request: Request) -> str:
+        """As `base_url`, if that is known to lead here: for what is told to others on behalf of
+        somebody without credentials, whose Host field may say anything."""
+        found, known = self.base_url(request), self.hub.settings.base_urls
+        if found in (self.public_url, *known):
+            return found
+        return next((url for url in known if url.startswith(self.own_url)), self.own_url)
 
     def location(self, request: Request, target: Target) -> str:
         return self.base_url(request) + target.path()

@@ -78,20 +78,36 @@ class ApiPath:
 
 
 class Prefixes:
-    """Takes the base path or its alias `/rabbithub` off the front of a path."""
+    """Takes the base path off the front of a path, or `/rabbithub` where RabbitHub had the rest: a
+    proxy's rule for anything else must hold for all of its paths."""
 
     def __init__(self, base_path: str) -> None:
-        prefixes = {prefix.encode() for prefix in (base_path, ALIAS) if prefix}
-        self._prefixes = sorted(prefixes, key=len, reverse=True)
+        self._base = base_path.encode()
 
     def split(self, raw_path: bytes) -> tuple[str, bytes]:
         """The prefix that was there (maybe empty) and the rest, which starts with a slash."""
         if raw_path == HUB_PATH:  # the hub also where the base path is called so
             return "", raw_path
-        for prefix in self._prefixes:
-            if raw_path.startswith(prefix) and raw_path[len(prefix) :][:1] in (b"", b"/"):
-                return prefix.decode(), raw_path[len(prefix) :] or b"/"
+        rest = _below(raw_path, self._base)
+        if rest is not None:
+            return self._base.decode(), rest
+        rest = _below(raw_path, ALIAS.encode())
+        if rest is not None and _is_rabbithubs(rest):
+            return ALIAS, rest
         return "", raw_path
+
+
+def _below(raw_path: bytes, prefix: bytes) -> bytes | None:
+    if prefix and raw_path.startswith(prefix) and raw_path[len(prefix) :][:1] in (b"", b"/"):
+        return raw_path[len(prefix) :] or b"/"
+    return None
+
+
+def _is_rabbithubs(rest: bytes) -> bool:
+    """The root, style sheets, and what has one of RabbitHub's facets, with a virtual host before
+    it or not."""
+    is_file = rest.startswith(b"/static/")
+    return rest == b"/" or is_file or not FACETS.isdisjoint(rest.split(b"/")[1:3])
 
 
 def parse(raw_path: bytes) -> Target | None:

@@ -141,7 +141,7 @@ async def _subscribe(context: Context, request: Request, form: Form, mode: Mode)
         callback=given.get("hub.callback"),
         topic=topic.key,
         user="" if user is None else user.name,
-        base_url=base_url,
+        base_url=base_url if known is not None else context.verified_url(request),
         verify_token=given.get("hub.verify_token"),
         lease_seconds=given.get("hub.lease_seconds"),
         secret=given.get("hub.secret"),

@@ -81,6 +81,11 @@ def test_path_and_back(vhost: str, name: str, path: str) -> None:
         (b"/base/hub/endpoint/x/a", ("/base/hub", b"/endpoint/x/a")),
         (b"/rabbithub/endpoint/x/a", ("/rabbithub", b"/endpoint/x/a")),
         (b"/rabbithub", ("/rabbithub", b"/")),
+        (b"/rabbithub/subscriptions/errors", ("/rabbithub", b"/subscriptions/errors")),
+        (b"/rabbithub/one/subscribe/q/a", ("/rabbithub", b"/one/subscribe/q/a")),
+        (b"/rabbithub/api/users", ("", b"/rabbithub/api/users")),
+        (b"/rabbithub/hub", ("", b"/rabbithub/hub")),
+        (b"/rabbithub/in/secret", ("", b"/rabbithub/in/secret")),
         (b"/base/hubs", ("", b"/base/hubs")),
         (b"/endpoint/x/a", ("", b"/endpoint/x/a")),
     ],
@@ -90,6 +95,10 @@ def test_prefixes(path: bytes, split: tuple[str, bytes]) -> None:
         assert Prefixes("/base").split(path) == split
     else:
         assert Prefixes("/base/hub").split(path) == split
+
+
+def test_the_alias_as_base_path_has_everything() -> None:
+    assert Prefixes("/rabbithub").split(b"/rabbithub/api/users") == ("/rabbithub", b"/api/users")
 
 
 def test_secrets() -> None:

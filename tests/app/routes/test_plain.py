@@ -17,7 +17,7 @@ from warrenmq.hub.service import Hub
 from warrenmq.hub.subscriptions.options import PARAMETERS
 
 
-@pytest.mark.parametrize("prefix", ["", "/rabbithub", "/a/base"])
+@pytest.mark.parametrize("prefix", ["", "/a/base"])
 @pytest.mark.parametrize("path", ["/", "/health/live", "/health/ready", "/openapi.json"])
 async def test_open_to_all(world: World, prefix: str, path: str) -> None:
     async with world.client(auth=None, base_path="/a/base") as http:
@@ -109,6 +109,7 @@ async def test_places_of_the_table_are_in_openapi(http: httpx.AsyncClient) -> No
         "/Endpoint/x/a",
         "//endpoint/x/a/b",
         "/rabbithubendpoint/x/a",
+        "/rabbithub/health/live",
     ],
 )
 async def test_not_found(http: httpx.AsyncClient, path: str) -> None:

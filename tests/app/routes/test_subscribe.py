@@ -193,7 +193,7 @@ class TestAnswers:
         first, second = (request for _, request in world.hub.asked)
         assert first.source == Resource("other/one", "q", "in")
         assert first.base_url == "http://hub/base"
-        assert second.base_url == "http://hub/rabbithub"
+        assert second.base_url == "http://hub"
 
     async def test_public_url(self, world: World) -> None:
         async with world.client(public_url="https://hub.example") as http:
