@@ -83,6 +83,7 @@ def warren() -> Iterator[Broker]:
             return time.monotonic() - start
 
         broker.output, broker.restart, broker.start_s = server.output, restart, start_s
+        server.rest()
         yield broker
 
 

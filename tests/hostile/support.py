@@ -40,6 +40,7 @@ def peak_bytes(server: WarrenServer) -> int:
 
 def forget_peak(server: WarrenServer) -> int:
     """Counts the peak from now on; gives where it begins."""
+    server.rest()
     Path(f"/proc/{server.pid}/clear_refs").write_text("5")
     return peak_bytes(server)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 POLL_S = 0.02
 
@@ -16,6 +18,12 @@ def wait_until(done: Callable[[], bool], timeout_s: float, what: str) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what} did not happen within {timeout_s} s")
         time.sleep(POLL_S)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Returns the CPU time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def terminate(process: subprocess.Popen[bytes], timeout_s: float) -> int:

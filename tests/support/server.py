@@ -6,16 +6,18 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from .ports import free_port
-from .process import kill, terminate, wait_until
+from .process import cpu_seconds, kill, terminate, wait_until
 
 READY_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 20.0
+RESTING_FOR_S, RESTING_CPU_S = 0.5, 0.03
 
 
 def warren_command() -> list[str]:
@@ -108,6 +110,21 @@ class WarrenServer:
     def _ready_or_gone(self) -> bool:
         ready = any(line.startswith("ready") for line in self.output().splitlines())
         return ready or not self.running
+
+    def rest(self) -> None:
+        """Waits until what a start prepares behind `ready` is over: the hub's database, and what is
+        imported for it. It takes 0.7 s of CPU and some 30 MiB, which are nobody else's."""
+        wait_until((self.data / "hub.sqlite3").exists, READY_TIMEOUT_S, "the hub's database")
+        cpu_s, since_s = cpu_seconds(self.pid), time.monotonic()
+
+        def rests() -> bool:
+            nonlocal cpu_s, since_s
+            now_s = cpu_seconds(self.pid)
+            if now_s - cpu_s > RESTING_CPU_S:
+                cpu_s, since_s = now_s, time.monotonic()
+            return time.monotonic() - since_s > RESTING_FOR_S
+
+        wait_until(rests, READY_TIMEOUT_S, "rest")
 
     def stop(self) -> int:
         """Sends SIGTERM, waits and gives the exit code; of a stopped one the code it had."""
