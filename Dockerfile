@@ -1,16 +1,21 @@
 FROM python:3.12-slim AS build
 WORKDIR /source
+COPY build-requirements.lock .
+RUN pip install --no-cache-dir --require-hashes --requirement build-requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY app app
 COPY core core
 COPY hub hub
 COPY migrations migrations
 COPY static static
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels .
 
 FROM python:3.12-slim
+COPY requirements.lock /wheels/
+# What is installed is what was tested: versions and hashes of all packages stand in the lock.
+RUN pip install --no-cache-dir --require-hashes --requirement /wheels/requirements.lock
 COPY --from=build /wheels /wheels
-RUN pip install --no-cache-dir /wheels/*.whl \
+RUN pip install --no-cache-dir --no-deps --no-index /wheels/*.whl \
     && useradd --system --uid 10001 --no-create-home warren \
     && install --directory --owner=warren --mode=700 /var/lib/warren
 USER warren

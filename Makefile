@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
 
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format bench torture soak clean
+.PHONY: help run test lint format bench torture soak lock audit clean
 
 help:
 	@echo "make run     start Warren in development mode (AMQP 5672, HTTP 15672)"
@@ -25,6 +25,8 @@ help:
 	@echo "make bench   measure, beside RabbitMQ when it is installed"
 	@echo "make torture kill a loaded server again and again: make torture KILLS=50 MESSAGES=500000"
 	@echo "make soak    an hour of load, rests and restarts, and what grows: make soak SOAK_S=600"
+	@echo "make lock    write anew what the image is built from: versions with their hashes"
+	@echo "make audit   look for known vulnerabilities in it, where their list can be had"
 	@echo "make clean   remove what these made"
 
 run: $(VENV)/.run
@@ -43,6 +45,22 @@ torture: $(VENV)/.test
 # More for it: make soak SOAK="--seed 7 --rate 5000 --data /tmp/soak"
 soak: $(VENV)/.test
 	@$(BIN)/python -m tests.soak --seconds $(SOAK_S) $(SOAK)
+
+LOCK := $(VENV)/bin/uv pip compile --quiet --no-header --no-annotate --generate-hashes --universal \
+	--python-version 3.12
+
+lock: $(VENV)/pyvenv.cfg
+	@$(INSTALL) uv
+	@$(LOCK) pyproject.toml --output-file requirements.lock
+	@printf 'setuptools>=77\n' | $(LOCK) - --output-file build-requirements.lock
+
+# A failure to get the list leaves no file, and fails nothing: it says so.
+audit: $(VENV)/pyvenv.cfg
+	@$(INSTALL) pip-audit
+	@mkdir -p .cache && rm -f .cache/audit.json
+	@$(BIN)/pip-audit --disable-pip --require-hashes --requirement requirements.lock \
+		--format json --output .cache/audit.json || \
+		{ [ ! -s .cache/audit.json ] && echo "audit: no list of vulnerabilities can be had here"; }
 
 lint: $(VENV)/.dev
 	@$(BIN)/python -m ruff check .

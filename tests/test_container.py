@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PORTS = {"5672", "15672"}
@@ -43,6 +46,33 @@ def test_every_copied_file_exists_and_is_sent_to_the_builder(
     assert sources == sent
     assert {"app", "core", "hub", "migrations", "static", "pyproject.toml"} <= sources
     assert all((ROOT / source).exists() for source in sources)
+
+
+def locked(name: str) -> dict[str, str]:
+    """Versions by name; each has its hashes."""
+    text = (ROOT / name).read_text().replace("\\\n", " ")
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        requirement, *hashes = line.split(" --hash=")
+        assert hashes and all(one.strip().startswith("sha256:") for one in hashes), line
+        parsed = Requirement(requirement)
+        assert str(parsed.specifier).startswith("==")
+        found[canonicalize_name(parsed.name)] = str(parsed.specifier).removeprefix("==")
+    return found
+
+
+def test_the_lock_is_what_the_project_asks_for(instructions: list[tuple[str, str]]) -> None:
+    """`make lock` writes it anew."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    for lock, wanted in (
+        ("requirements.lock", project["project"]["dependencies"]),
+        ("build-requirements.lock", project["build-system"]["requires"]),
+    ):
+        versions = locked(lock)
+        for requirement in map(Requirement, wanted):
+            assert versions[canonicalize_name(requirement.name)] in requirement.specifier
+    installs = [rest for rest in rests(instructions, "RUN") if rest.startswith("pip")]
+    assert all("--require-hashes" in rest or "--no-deps" in rest for rest in installs)
 
 
 def test_image_runs_as_its_own_user_and_names_ports_and_volume(
