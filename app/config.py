@@ -30,6 +30,7 @@ NONE: Final = "none"
 AMQPS_PORT = 5671
 PLATFORM = "168.63.129.16,169.254.169.254,169.254.170.2,100.100.100.200,192.0.0.192,fd00:ec2::254"
 """Where machines in a cloud ask for their credentials and settings."""
+RATE_PER_ORIGIN = 100
 _SERVICE_LINK = re.compile(r"(.+_)?SERVICE_(HOST|PORT(_.+)?)|(.+_)?PORT(_\d+_(TCP|UDP)(_.+)?)?")
 """What Kubernetes and Docker set by themselves for a service that is called warren."""
 
@@ -39,6 +40,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     data: str = "./warren-data"
     database: str = ""
+    hub_key_file: str = ""
     host: Annotated[str, Meta(min_length=1)] = "localhost"
     amqp_port: Port | Literal["none"] = 5672
     http_port: Port = 15672
@@ -106,7 +108,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     in_flight_per_subscription: Annotated[int, Meta(ge=1, le=1000)] = 1
     max_in_flight: Annotated[int, Meta(ge=1, le=100_000)] = 2_000
     max_rate: Annotated[int, Meta(ge=0)] = 0
-    max_rate_per_origin: Annotated[int, Meta(ge=0)] = 0
+    max_rate_per_origin: Annotated[int, Meta(ge=0)] | Literal["auto"] = AUTOMATIC
     signature_method: Literal["sha1", "sha256", "sha384", "sha512"] = "sha256"
     fetch_gap_s: Seconds = 3.0
     max_hops: Annotated[int, Meta(ge=1, le=1000)] = 20
@@ -174,6 +176,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """In bytes an hour."""
         return texts.size(self.hub_anonymous_content)
 
+    def rate_per_origin(self) -> int:
+        """0 for no limit. One that nobody has set bounds what a hub can be made to send to a host
+        that never asked for it."""
+        if self.max_rate_per_origin == AUTOMATIC:
+            return 0 if self.dev else RATE_PER_ORIGIN
+        return int(self.max_rate_per_origin)
+
     def port_of_amqps(self) -> int | None:
         """None for no AMQPS."""
         if self.amqps_port == AUTOMATIC:
@@ -184,6 +193,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 DESCRIPTIONS = {
     "data": "Data directory; made if missing, used by one process at a time.",
     "database": "URL of a PostgreSQL database for subscriptions, instead of SQLite in `data`.",
+    "hub_key_file": "File of the key of stored secrets; `hub.key` in `data` if empty.",
     "host": "Address or name to listen on; `localhost` is 127.0.0.1 and ::1.",
     "amqp_port": "AMQP port; 0 takes a free one, `none` leaves AMQP to AMQPS and WebSocket.",
     "http_port": "HTTP port, AMQP over WebSocket too; 0 takes a free one.",
@@ -246,7 +256,7 @@ DESCRIPTIONS = {
     "in_flight_per_subscription": "Deliveries under way for one subscription; 1 keeps the order.",
     "max_in_flight": "Deliveries under way in all.",
     "max_rate": "Deliveries a second in all; 0 for no limit.",
-    "max_rate_per_origin": "Deliveries a second to one scheme, host and port; 0 for no limit.",
+    "max_rate_per_origin": "Deliveries a second to one host and port; 0 is no limit, `auto` 100.",
     "signature_method": "Of X-Hub-Signature, unless a subscriber says hub.signature_method.",
     "fetch_gap_s": "At least so long between two fetches of a topic; pings meanwhile are one.",
     "max_hops": "Hubs and relays that a message may pass; more is taken for a loop (508).",

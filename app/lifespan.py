@@ -243,6 +243,7 @@ class Warren:
         settings = self._settings
         return HubSettings(
             base_urls=self._base_urls(),
+            key_file=settings.hub_key_file,
             allow_loopback=settings.dev,
             callback_ports=settings.ports_of_callbacks(),
             allowed_networks=settings.networks_of_callbacks(),
@@ -269,7 +270,7 @@ class Warren:
             in_flight_per_subscription=settings.in_flight_per_subscription,
             max_in_flight=settings.max_in_flight,
             max_rate=settings.max_rate,
-            max_rate_per_origin=settings.max_rate_per_origin,
+            max_rate_per_origin=settings.rate_per_origin(),
             signature_method=settings.signature_method,
             max_attempts=settings.max_attempts,
             attempt_retention_s=settings.attempt_retention_s,

@@ -26,6 +26,7 @@ from .deliver.relay import Relay
 from .engine.port import Engine
 from .errors import StorageFailed
 from .guard.guard import Guard
+from .keys.key_file import load_key
 from .keys.seal import Sealer
 from .keys.shortcuts import Shortcuts
 from .keys.tokens import Tokens
@@ -73,7 +74,8 @@ class Hub:
         clock = clock or SystemClock()
         rights = rights or EverybodyMay()
         guard = self._guard = Guard(settings)
-        key_file = data_directory / KEY_NAME
+        key_file = Path(settings.key_file) if settings.key_file else data_directory / KEY_NAME
+        self._key_file = key_file
         self._tasks = Tasks()
         self._storage = Storage(data_directory, database_url, Sealer(key_file))
         self._sender = Lazy(lambda: make_sender(settings, guard))
@@ -148,10 +150,11 @@ class Hub:
         """
         await asyncio.sleep(self._settings.prepare_after_s)
         try:
+            await asyncio.to_thread(load_key, self._key_file)
             await self._storage.repository()
             await self._verifier.get()
             await self._sender.get()
-        except WarrenError as error:
+        except (WarrenError, OSError) as error:
             log.warning("subscribing is not prepared: %s", error)
 
     async def stop(self) -> None:

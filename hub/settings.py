@@ -18,6 +18,9 @@ class HubSettings:
     """Where the hub is reachable, base path included: `http://hub.example/base`. A callback
     there is the hub itself and needs a token."""
 
+    key_file: str = ""
+    """Of the key of secrets at rest, `hub.key` in the data directory if empty: elsewhere, a copy of
+    the data alone opens none."""
     allow_loopback: bool = False
     """Set by `--dev`: callbacks on loopback addresses, at any port."""
     callback_ports: frozenset[int] | None = frozenset({80, 443})
@@ -106,7 +109,7 @@ class HubSettings:
     """Sockets in use at once, slow ones included."""
     max_rate_per_origin: int = 0
     """Deliveries a second to one scheme, host and port, whatever number of subscriptions lead
-    there; 0 for no limit: who subscribes knows what the target can take, and says `max_tps`."""
+    there; 0 for no limit."""
     max_rate: int = 0
     """Deliveries a second in all, 0 for no limit: the slots bound what is under way."""
     part_after_s: float = 0.5

@@ -25,6 +25,7 @@ class SubscriptionRow(Base):
     source_name: Mapped[str] = mapped_column(Text)
     topic: Mapped[str] = mapped_column(Text)
     callback: Mapped[str] = mapped_column(Text)
+    """Sealed; bare in rows of a Warren before 0.2."""
     lease_seconds: Mapped[int] = mapped_column(BigInteger)
     expires_at: Mapped[float] = mapped_column(Float)
     owner: Mapped[str] = mapped_column(Text)

@@ -76,7 +76,7 @@ class Repository:
             "source_name": subscription.source.name,
             "topic": subscription.topic,
             "topic_url": subscription.topic_url,
-            "callback": subscription.callback,
+            "callback": self._sealed_callback(subscription),
         }
         await self._update(subscription.id, values)
 
@@ -153,6 +153,16 @@ class Repository:
         text = msgspec.json.encode(subscription.keys).decode()
         return self._sealer.seal(text, subscription.id)
 
+    def _sealed_callback(self, subscription: Subscription) -> str:
+        """Whole: where a URL has its secret, in path or query, is its owner's business."""
+        return self._sealer.seal(subscription.callback, _url_of(subscription.id))
+
+    def _callback(self, row: SubscriptionRow) -> str:
+        """Rows of a Warren before 0.2 have it bare."""
+        if not is_sealed(row.callback):
+            return row.callback
+        return self._sealer.open(row.callback, _url_of(row.id))
+
     def _keys(self, row: SubscriptionRow) -> Keys:
         if row.secret is None:
             return NO_KEYS
@@ -170,7 +180,7 @@ class Repository:
             source_kind=subscription.source.kind,
             source_name=subscription.source.name,
             topic=subscription.topic,
-            callback=subscription.callback,
+            callback=self._sealed_callback(subscription),
             lease_seconds=subscription.lease_seconds,
             expires_at=subscription.expires_at,
             owner=subscription.owner,
@@ -189,7 +199,7 @@ class Repository:
             id=row.id,
             source=_resource(row.source_vhost, row.source_kind, row.source_name),
             topic=sys.intern(row.topic),
-            callback=row.callback,
+            callback=self._callback(row),
             lease_seconds=row.lease_seconds,
             expires_at=row.expires_at,
             owner=sys.intern(row.owner),
@@ -201,6 +211,11 @@ class Repository:
             options=_read_options(row.options),
             reason=row.reason,
         )
+
+
+def _url_of(row_id: str) -> str:
+    """What binds a URL to its row, apart from the secrets there."""
+    return f"{row_id} callback"
 
 
 def _pieces(ids: Sequence[str]) -> list[Sequence[str]]:

@@ -191,6 +191,15 @@ def test_amounts(tmp_path: Path) -> None:
     assert settings.disk_free_amount() == Amount(2 * 10**9, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("flags", "rate"),
+    [({}, 100), ({"dev": True}, 0), ({"max_rate_per_origin": "0"}, 0),
+     ({"max_rate_per_origin": "7", "dev": True}, 7)],
+)  # fmt: skip
+def test_a_rate_that_nobody_has_set_spares_targets(flags: dict[str, Any], rate: int) -> None:
+    assert load(flags, {}).rate_per_origin() == rate
+
+
 def test_where_callbacks_may_be(tmp_path: Path) -> None:
     assert Settings().networks_of_callbacks() == ()
     assert Settings().ports_of_callbacks() == frozenset({80, 443})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.http import Answer, Callback
@@ -13,6 +15,8 @@ from warrenmq.hub.errors import (
     VerificationFailed,
 )
 from warrenmq.hub.requests import Resource
+from warrenmq.hub.service import KEY_NAME, Hub
+from warrenmq.hub.settings import HubSettings
 
 from .support import INBOX, NEWS, House, deliveries, request, until
 
@@ -187,3 +191,17 @@ async def test_the_hub_itself_is_no_callback(house: House) -> None:
         await house.hub.subscriptions.subscribe(
             request(NEWS, "http://127.0.0.2:15672/endpoint/q/in")
         )
+
+
+async def test_the_key_of_secrets_may_be_elsewhere(house: House, tmp_path: Path) -> None:
+    """A copy of the data directory alone opens none of them."""
+    elsewhere = tmp_path / "keys" / "warren.key"
+    directory = tmp_path / "other"
+    directory.mkdir()
+    settings = HubSettings(key_file=str(elsewhere))
+    hub = Hub(house.engine, settings, directory)
+    hub.notes.message_id(1)
+    assert elsewhere.stat().st_mode & 0o777 == 0o600
+    assert not (directory / KEY_NAME).exists()
+    assert Hub(house.engine, settings, directory).notes.message_id(1) == hub.notes.message_id(1)
+    assert house.hub.notes.message_id(1) != hub.notes.message_id(1)

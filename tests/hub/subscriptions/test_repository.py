@@ -126,7 +126,11 @@ async def test_no_secret_can_be_read_in_the_file(tmp_path: Path, sealer: Sealer)
     repository = await storage.repository()
     keys = Keys(secret="s3cret-one", previous="s3cret-two", basic_auth="czNjcmV0LXRocmVl")
     await repository.add(replace(PLAIN, keys=keys))
-    await repository.renew(replace(PLAIN, keys=msgspec.structs.replace(keys, secret="s3cret-four")))
+    callback = "https://chat.example/hooks/s3cret-five?token=s3cret-six"
+    renewed = replace(PLAIN, callback=callback)
+    await repository.renew(
+        replace(renewed, keys=msgspec.structs.replace(keys, secret="s3cret-four"))
+    )
     held = {path.name: path.read_bytes() for path in tmp_path.glob(f"{DATABASE_NAME}*")}
     assert any(PREFIX.encode() in content for content in held.values())
     for content in held.values():
