@@ -22,18 +22,22 @@ JARS = [
 
 @dataclass(frozen=True)
 class Program:
-    """`build` gives the command that takes a broker's URL."""
+    """`build` gives the command that takes a broker's URL; `packages` are those of Debian and
+    Ubuntu that hold what it needs."""
 
     name: str
     tools: Sequence[str]
     build: Callable[[], list[str]]
+    packages: Sequence[str] = ()
     files: Sequence[Path] = ()
 
     def missing(self) -> str:
-        """Names what is not installed; empty when nothing is missing."""
+        """Names what is not installed, and how it is; empty when nothing is missing."""
         tools = [tool for tool in self.tools if shutil.which(tool) is None]
         absent = tools + [str(file) for file in self.files if not file.exists()]
-        return f"not installed: {', '.join(absent)}" if absent else ""
+        if not absent:
+            return ""
+        return f"not installed: {', '.join(absent)}; apt install {' '.join(self.packages)}"
 
 
 def _java() -> list[str]:
@@ -60,7 +64,13 @@ def _run(folder: str, command: list[str]) -> None:
 
 
 PROGRAMS = (
-    Program("java", ["javac", "java"], _java, JARS),
-    Program("go", ["go"], _go),
-    Program("rust", ["cargo", "rustc", "cc"], _rust),
+    Program(
+        "java",
+        ["javac", "java"],
+        _java,
+        ["default-jdk-headless", "librabbitmq-client-java", "libslf4j-java"],
+        JARS,
+    ),
+    Program("go", ["go"], _go, ["golang-go"]),
+    Program("rust", ["cargo", "rustc", "cc"], _rust, ["cargo", "rustc", "gcc"]),
 )

@@ -45,5 +45,12 @@ def test_every_scenario_ran(report: dict[str, str]) -> None:
 
 
 def test_what_is_missing_is_named() -> None:
-    program = Program("none", ["sh", "go-of-tomorrow"], list, [Path("/nowhere/client.jar")])
-    assert program.missing() == "not installed: go-of-tomorrow, /nowhere/client.jar"
+    jars = [Path("/nowhere/client.jar")]
+    program = Program("none", ["sh", "go-of-tomorrow"], list, ["go", "client-java"], jars)
+    missing = "not installed: go-of-tomorrow, /nowhere/client.jar; apt install go client-java"
+    assert program.missing() == missing
+
+
+def test_the_packages_are_those_that_the_integration_installs() -> None:
+    script = (Path(__file__).parents[2] / ".ci" / "run").read_text()
+    assert all(package in script for program in PROGRAMS for package in program.packages)
