@@ -57,20 +57,27 @@ class Problem(WarrenError):
         self.members = {key: value for key, value in (members or {}).items() if value is not None}
 
     def body(self) -> bytes:
-        return msgspec.json.encode(
-            {
-                "type": self.type,
-                "title": self.title,
-                "status": self.status,
-                "detail": self.detail,
-                **self.members,
-            }
-        )
+        """One line of JSON, with its end: the next prompt of a terminal is on its own."""
+        document = {
+            "type": self.type,
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            **self.members,
+        }
+        return msgspec.json.encode(document) + b"\n"
 
     def response(self) -> Response:
         return Response(
             self.body(), status_code=self.status, headers=self.headers, media_type=MEDIA_TYPE
         )
+
+
+def invalid_operation(method: str, mode: str | None) -> Problem:
+    """400 for a method and `hub.mode` that mean nothing together (RabbitHub)."""
+    told = "without hub.mode" if mode is None else f"with hub.mode={mode[:80]}"
+    detail = f"{method} {told} is no operation here; a GET describes those that are"
+    return Problem(400, detail, title="Invalid operation")
 
 
 def conflict(error: ChannelError) -> WarrenError:

@@ -22,7 +22,7 @@ from ..error_pages import to_root
 from ..outcomes import declared
 from ..parameters import refuse_unknown, unknown_parameter
 from ..paths import Target
-from ..problems import Problem, conflict
+from ..problems import Problem, conflict, invalid_operation
 from ..properties import flag, parse_query, short_string
 
 MAX_INTEGER = 2**63 - 1
@@ -46,7 +46,7 @@ async def endpoint(context: Context, request: Request, target: Target) -> Respon
             return await _generate_token(context, request, target, query)
         case (("GET" | "HEAD"), ("subscribe" | "unsubscribe") as use):
             return await _answer_challenge(context, request, target, query, use)
-    raise Problem(400, f"{request.method} with that hub.mode", title="Invalid operation")
+    raise invalid_operation(request.method, query.get("hub.mode"))
 
 
 async def describe_resource(context: Context, request: Request, target: Target) -> Response:

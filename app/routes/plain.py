@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route, Router
 from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
 from ..context import Context
 from ..error_pages import STATIC
@@ -28,6 +29,7 @@ GET  /subscriptions                              all of them, for administrators
 """
 WARNING = f"some of what is stored can't be read or served; {WHERE}"
 """All that everybody may know."""
+MAX_SHOWN = 200
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
 _ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
 
@@ -52,7 +54,13 @@ def plain_routes(is_ready: Callable[[], bool], has_trouble: Callable[[], bool]) 
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         redirect_slashes=False,
+        default=_nothing,
     )
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    path = scope["raw_path"].decode("latin-1")[:MAX_SHOWN]
+    raise Problem(404, f"there is nothing at {path}; GET / says what there is")
 
 
 async def _landing(request: Request) -> Response:

@@ -17,7 +17,7 @@ from ..listed import NODE
 from ..outcomes import subscribed
 from ..parameters import refuse_unknown
 from ..paths import Target
-from ..problems import Problem
+from ..problems import Problem, invalid_operation
 from .endpoint import describe_resource
 
 
@@ -31,7 +31,7 @@ async def subscribe(context: Context, request: Request, target: Target) -> Respo
             return await _post(context, request, target, query)
         case "DELETE":
             return await _delete(context, request, target, query)
-    raise Problem(400, f"{request.method} with that hub.mode", title="Invalid operation")
+    raise invalid_operation(request.method, first(query, "hub.mode"))
 
 
 async def _post(context: Context, request: Request, target: Target, query: Form) -> Response:

@@ -409,3 +409,19 @@ async def test_who_may_subscribe_without_credentials_may_look(world: World) -> N
         problem(await http.get("/endpoint/x/news"), 401)
     async with world.client(auth=("guest", "wrong")) as http:
         problem(await http.get("/endpoint/x/news"), 401)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "told"),
+    [
+        ("PATCH", "/endpoint/x/a", "PATCH without hub.mode"),
+        ("PUT", "/endpoint/q/a?hub.mode=batch", "PUT with hub.mode=batch"),
+        ("PUT", "/subscribe/x/a", "PUT without hub.mode"),
+        ("GET", "/subscribe/x/a?hub.mode=subscribe", "GET with hub.mode=subscribe"),
+    ],
+)
+async def test_what_is_no_operation(
+    http: httpx.AsyncClient, method: str, path: str, told: str
+) -> None:
+    detail = problem(await http.request(method, path), 400)
+    assert detail == f"{told} is no operation here; a GET describes those that are"

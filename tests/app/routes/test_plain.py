@@ -113,7 +113,10 @@ async def test_places_of_the_table_are_in_openapi(http: httpx.AsyncClient) -> No
     ],
 )
 async def test_not_found(http: httpx.AsyncClient, path: str) -> None:
-    problem(await http.get(path), 404)
+    response = await http.get(path)
+    asked = response.url.raw_path.decode()  # of `//host/path` it is what follows the host
+    assert problem(response, 404) == f"there is nothing at {asked}; GET / says what there is"
+    assert response.text.endswith("}\n")
 
 
 async def test_method_not_allowed(http: httpx.AsyncClient) -> None:
