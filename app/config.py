@@ -22,7 +22,7 @@ from ..core.errors import ConfigError
 from ..hub.storage.database_url import read_url
 from . import expected, texts
 from .nearest import suggestion
-from .setting_types import BasePath, BaseUrl, HeaderName, Port, Seconds, Url
+from .setting_types import BasePath, BaseUrl, HeaderName, Port, ProxyUrl, Seconds, Url
 
 ENVIRONMENT_PREFIX = "WARREN_"
 AUTOMATIC: Final = "auto"
@@ -66,6 +66,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     deny_networks: str = PLATFORM
     nat64_prefixes: str = ""
     callback_ports: str | int = "80,443"
+    egress_proxy: ProxyUrl = ""
     dns_servers: str = ""
 
     base_path: BasePath = ""
@@ -218,6 +219,7 @@ DESCRIPTIONS = {
     "deny_networks": "Networks that they can't be in, whatever else allows them.",
     "nat64_prefixes": "Prefixes of NAT64 at this site: 2001:db8:64::/96,...",
     "callback_ports": "Ports that callbacks and topics may have, or `any`.",
+    "egress_proxy": "HTTP proxy through which all goes out (CONNECT): http://proxy.internal:4750.",
     "dns_servers": "Name servers to ask instead of the system's: 192.0.2.53, [2001:db8::53]:5353.",
     "base_path": "Serve the HTTP paths below this one too, `/hub` for example.",
     "public_url": "How others reach the HTTP port, base path included; else host and port.",

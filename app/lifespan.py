@@ -245,6 +245,7 @@ class Warren:
             base_urls=self._base_urls(),
             key_file=settings.hub_key_file,
             allow_loopback=settings.dev,
+            egress_proxy=settings.egress_proxy,
             callback_ports=settings.ports_of_callbacks(),
             allowed_networks=settings.networks_of_callbacks(),
             denied_networks=settings.networks_denied(),

@@ -38,3 +38,10 @@ Url = Annotated[
     str,
     Meta(pattern=r"^(https?://[^\s?#@]+)?$", description="a URL like https://hub.example.org/hub"),
 ]
+ProxyUrl = Annotated[
+    str,
+    Meta(
+        pattern=r"^(http://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):[0-9]{1,5})?$",
+        description="a URL like http://proxy.internal:4750",
+    ),
+]

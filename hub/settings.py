@@ -23,6 +23,8 @@ class HubSettings:
     the data alone opens none."""
     allow_loopback: bool = False
     """Set by `--dev`: callbacks on loopback addresses, at any port."""
+    egress_proxy: str = ""
+    """`http://HOST:PORT` of a proxy through which everything goes out; empty for none."""
     callback_ports: frozenset[int] | None = frozenset({80, 443})
     """None for any: whoever may subscribe can then have every port asked and posted to."""
     allowed_networks: tuple[IPv4Network | IPv6Network, ...] = ()

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from urllib.parse import urldefrag, urljoin
 
 from ..errors import CallbackRefused, NotResolved
-from ..guard.dialler import Dialler
 from ..guard.domains import owner_of
+from ..guard.egress import make_dialler
 from ..guard.guard import Guard
 from ..guard.lookups import Purpose
 from ..sender.client import HttpClient
@@ -88,7 +88,7 @@ class Fetcher:
 
 def client_for_pages(settings: HubSettings, guard: Guard) -> HttpClient:
     """Values of headers are ISO 8859-1, as those that come are read."""
-    dialler = Dialler(guard, settings.connect_timeout_s, Purpose.FETCH)
+    dialler = make_dialler(settings, guard, Purpose.FETCH)
     limits = Limits(settings.fetch_max_bytes, keeps_body=True)
     return HttpClient(guard, dialler, limits, encoding="latin-1")
 

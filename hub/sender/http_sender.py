@@ -8,7 +8,7 @@ from functools import partial
 
 from ..attempts.attempt import RESPONSE_CHARACTERS
 from ..errors import CallbackRefused
-from ..guard.dialler import Dialler
+from ..guard.egress import make_dialler
 from ..guard.guard import Guard
 from ..guard.lookups import Purpose
 from ..settings import HubSettings
@@ -22,7 +22,7 @@ KEEP_S = 15.0
 class HttpSender:
     def __init__(self, settings: HubSettings, guard: Guard) -> None:
         self._timeout_s = settings.total_timeout_s
-        dialler = Dialler(guard, settings.connect_timeout_s, Purpose.DELIVER)
+        dialler = make_dialler(settings, guard, Purpose.DELIVER)
         limits = Limits(settings.max_response_bytes, kept_bytes=settings.attempt_body_bytes)
         self._client = HttpClient(guard, dialler, limits, keep_s=KEEP_S)
 

@@ -11,8 +11,8 @@ import secrets
 from dataclasses import dataclass
 
 from ..errors import VerificationFailed
-from ..guard.dialler import Dialler
 from ..guard.domains import network_of, owner_of
+from ..guard.egress import make_dialler
 from ..guard.guard import Endpoint, Guard
 from ..guard.lookups import Purpose
 from ..sender.client import HttpClient
@@ -51,7 +51,7 @@ class Verifier:
         # Apart, so that those who wait for an answer don't stand behind those who don't.
         self.patient_turns = _turns(total)
         self._lookups = _turns(total * LOOKUPS_PER_TURN)
-        dialler = Dialler(guard, settings.connect_timeout_s, Purpose.VERIFY)
+        dialler = make_dialler(settings, guard, Purpose.VERIFY)
         limits = Limits(settings.max_response_bytes, keeps_body=True)
         self._client = HttpClient(guard, dialler, limits)
 
