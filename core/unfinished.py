@@ -47,6 +47,11 @@ class Part:
             owner.waiting[self] = (size_bytes, go_on)
         return False
 
+    @property
+    def keeps_others_waiting(self) -> bool:
+        """Whether others of its owner wait until this one, or another, is over."""
+        return self._owner is not None and bool(self._owner.waiting)
+
     def grow(self, size_bytes: int) -> None:
         """So much more of it is in memory."""
         if self._owner is not None:

@@ -8,6 +8,7 @@ message is method, header and body frames on one channel with nothing between (A
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..errors import ChannelError, ConnectionFault
@@ -140,6 +141,11 @@ class Contents(dict["Channel", Content]):
     def excuse(self, now_ms: int) -> None:
         """The connection was not read until now: nothing could have come."""
         self._heard_ms = now_ms
+
+    @property
+    def keeps_others_waiting(self) -> bool:
+        """Whether connections of the same user wait for the room that these take."""
+        return any(content.part.keeps_others_waiting for content in islice(self.values(), 1))
 
     def is_late(self, now_ms: int) -> bool:
         """Whether one makes too little progress (see `HalfFrame`)."""

@@ -97,7 +97,8 @@ def _overdue(peer: Peer, now_ms: int) -> str | None:
         return None
     if peer.held:
         connection.half_frame.since_ms = now_ms
-        connection.contents.excuse(now_ms)
+        if peer.barred or not connection.contents.keeps_others_waiting:
+            connection.contents.excuse(now_ms)
         if peer.barred or peer.takes_output():
             # Its heartbeats are not heard while it is not read. That is our doing, or it lives.
             connection.received_ms = now_ms

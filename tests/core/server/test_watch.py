@@ -10,6 +10,7 @@ from warrenmq.core.alarms import Bounds, Reading
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.proto.half_frame import HALF_FRAME_S, PROGRESS_BYTES
 from warrenmq.core.server.listener import Listener
+from warrenmq.core.server.peer import Hold
 from warrenmq.core.server.watch import CLOSE_OK_S, GONE_S, HANDSHAKE_S, look_after
 
 from .support import FakeTransport, Remote, listening_socket, meet, meet_open, until
@@ -231,6 +232,24 @@ async def test_a_message_that_is_not_read_on_is_not_late(
     assert peer.barred
     wait(listener, clock, HALF_FRAME_S + 1)
     assert not transport.was_aborted()
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+async def test_who_does_not_read_keeps_others_waiting_for_a_bounded_time(
+    listener: Listener, clock: ManualClock, is_alone: bool
+) -> None:
+    """Not read for want of its own reading, it could hold the room of its user for good."""
+    listener.broker.alarms.bounds = Bounds(memory=400_000)
+    peers = [meet_open(listener) for _ in range(1 if is_alone else 2)]
+    message = publish(1, bytes(80_000), frame_max=8_008, routing_key="q")
+    for peer, _ in peers:
+        peer.data_received(message[:20_000])
+    reading_nothing, transport = peers[0]
+    reading_nothing.pause_writing()
+    reading_nothing._hold(Hold.WRITE)
+    wait(listener, clock, HALF_FRAME_S)
+    wait(listener, clock, 1)
+    assert transport.was_aborted() is not is_alone
 
 
 async def test_who_hung_up_while_it_was_not_read_is_ended(
