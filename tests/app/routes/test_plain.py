@@ -110,6 +110,8 @@ async def test_places_of_the_table_are_in_openapi(http: httpx.AsyncClient) -> No
         "//endpoint/x/a/b",
         "/rabbithubendpoint/x/a",
         "/rabbithub/health/live",
+        "/rabbithub/api/whoami",
+        "/rabbithub/hub",
     ],
 )
 async def test_not_found(http: httpx.AsyncClient, path: str) -> None:
