@@ -31,11 +31,12 @@ class Survivors:
     """What was left of a part in a survey: the ordinals of its records, and which positions of
     them were settled, where any were."""
 
-    __slots__ = ("died", "ordinals", "queue_id", "segment", "settled", "unclean")
+    __slots__ = ("died", "ordinals", "queue_id", "segment", "settled", "shape", "unclean")
 
     def __init__(self, part: Part) -> None:
         self.queue_id = part.queue_id
         self.segment = part.segment.number
+        self.shape = part.shape
         self.unclean = part.segment.unclean
         self.died = part.died_count
         self.ordinals = array("I")
@@ -238,7 +239,7 @@ class Copier:
         key = left.segment, left.queue_id
         index = self._indexes.get(key)
         if index is None:
-            index = self._indexes[key] = self._reader.index(*key)
+            index = self._indexes[key] = self._reader.index(*key, left.shape)
         return index
 
     def _copy_record(self, left: Survivors, entry: Entry) -> None:

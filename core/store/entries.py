@@ -76,6 +76,21 @@ def encode_indexes(indexes: Iterable[tuple[int, Index]]) -> list[bytes]:
     return [_COUNT.pack(len(rows)), *rows, *bodies]
 
 
+def damaged_index(body: bytes, queue_id: int, length: int) -> array[int]:
+    """What a table that is damaged says of a queue, whose index had so many numbers; none if it
+    does not say so."""
+    if len(body) < _COUNT.size:
+        return numbers("Q", b"")
+    (count,) = _COUNT.unpack_from(body)
+    base = _COUNT.size + count * _INDEX.size
+    rows = body[_COUNT.size : base]
+    for queue, at, stated in _INDEX.iter_unpack(rows[: len(rows) // _INDEX.size * _INDEX.size]):
+        start = base + 8 * at
+        if queue == queue_id and stated == length and start + 8 * length <= len(body):
+            return numbers("Q", body[start : start + 8 * length])
+    return numbers("Q", b"")
+
+
 QUEUE_BYTES = 250
 """About what a table takes for each queue beside its numbers."""
 

@@ -84,8 +84,8 @@ class DurableStore:
         self._on_failure = on_failure
         recovery = Recovery(disk)
         state = recovery.run()
-        self.is_damaged = bool(recovery.quarantined or recovery.unreadable)
-        self._unread = recovery.unreadable
+        self.is_damaged = bool(recovery.quarantined or recovery.unreadable or recovery.lost)
+        self._unread = {**recovery.lost, **recovery.unreadable}
         self.store_id = recovery.store_id
         self.definitions = state.definitions
         self.segments = state.segments

@@ -238,9 +238,10 @@ class Pages:
             return index[ordinal].count
         spans = self._spans(part, [ordinal])
         left = sum(span.count for span in spans)
-        run = part.runs.pop(ordinal)
-        assert isinstance(run.kept, Kept)
-        part.partial[ordinal] = run.kept.settled_bits(0, run.count)
+        run = part.runs.pop(ordinal, None)
+        if run is not None:  # or it is damaged
+            assert isinstance(run.kept, Kept)
+            part.partial[ordinal] = run.kept.settled_bits(0, run.count)
         return left
 
     def _all_spans(self, part: Part) -> list[tuple[int, _Records | Span]]:
@@ -364,7 +365,7 @@ class Pages:
         if not thaw.wanted:
             return _Thawed(thaw, [])
         try:
-            index = thaw.open_index or self.reader.index(part.segment.number, part.queue_id)
+            index = thaw.open_index or self._read_index(part)
         except FileNotFoundError as error:
             return _Thawed(thaw, [], missing=error)
         entries = _chunk(index, [at for at in thaw.wanted if at < len(index)])
@@ -407,7 +408,7 @@ class Pages:
                 if open_index is not None and open_places is not None:
                     index, (start, ordinals) = open_index, open_places
                 else:
-                    index = self.reader.index(part.segment.number, part.queue_id)
+                    index = self._read_index(part)
                     start, ordinals = _places(index, low, high, position)
                 entries = _chunk(index, ordinals)
                 return _Looked(start, entries, self._read(part, entries))
@@ -475,7 +476,10 @@ class Pages:
             part.forget_cold(cold)
 
     def _index(self, part: Part) -> Index:
-        return part.index or self.reader.index(part.segment.number, part.queue_id)
+        return part.index or self._read_index(part)
+
+    def _read_index(self, part: Part) -> Index:
+        return self.reader.index(part.segment.number, part.queue_id, part.shape)
 
     def _read(self, part: Part, entries: Sequence[tuple[int, Entry]]) -> list[_Read]:
         """The records at these places."""
@@ -494,11 +498,7 @@ class Pages:
         for ordinal, entry in entries:
             messages = records.get(entry.place)
             if messages is None:
-                what = (
-                    "a record is not there any more"
-                    if entry.is_lost
-                    else self.reader.note_damage(number, entry.offset)
-                )
+                what = self.reader.note_damage(number, entry)
                 logger.error(
                     "%s: %s; %d messages are left out", segment_name(number), what, entry.count
                 )

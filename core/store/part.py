@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice
+from typing import NamedTuple
 
 from ..block import Cold, Run, Span
 from ..slices import release
@@ -118,6 +119,15 @@ class Index:
         return self.numbers[ordinal * ENTRY + 1] >> 32
 
 
+class Shape(NamedTuple):
+    """What is known of a part without its index: how many records it has, and the numbers of its
+    first and last message."""
+
+    records: int
+    first: int
+    last: int
+
+
 class Part:
     """One queue's records of one segment; `left` messages are to be kept.
 
@@ -151,6 +161,10 @@ class Part:
         self.index: Index | None = None
         self.snapshot: Snapshot | None = None
         """What is just taken down of it for a checkpoint, in slices."""
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(self.records, self.first, self.last)
 
     def add(self, first: int, last: int, count: int, offset: int, size: int, special: int) -> int:
         """A record more; gives its ordinal."""
@@ -270,6 +284,14 @@ class Part:
             (0, run.count, kept.left) if piece is None else (piece.low, piece.high, piece.left)
         )
         return kept.settled_bits(low, high) if left < high - low else None
+
+    def revive(self, ordinal: int) -> None:
+        """All messages of a record are to be kept, though something of it counted as settled."""
+        self.partial.pop(ordinal, None)
+        self.dead.discard(ordinal)
+        if ordinal < self.front:
+            self.dead.update(range(ordinal + 1, self.front))
+            self.front = ordinal
 
     def clear(self) -> Iterator[None]:
         """Nothing of it is to be kept, from now on; the steps free what it took in memory."""

@@ -7,18 +7,18 @@ of it. Files stay open, the ones used last, up to a number.
 from __future__ import annotations
 
 import logging
-from array import array
-from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 
 from . import entries
-from .codec import MessageRecord, read_offsets, read_shares
+from .codec import MessageRecord
 from .disk import Disk, File
-from .entries import QUEUE_BYTES, IndexTable
-from .part import INTERVAL_MAX, Index, segment_name
+from .entries import IndexTable
+from .part import INTERVAL_MAX, Entry, Index, Shape, segment_name
+from .rebuilt import RebuiltTable
 from .recent import RecentRecords
-from .record import COLD, HEAD_BYTES, Flags, Kind, Record, counting, read_record, scan
+from .record import HEAD_BYTES, Kind, Record, read_record
 from .salvage import reason_of, salvage
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Reader:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._files: OrderedDict[int, File] = OrderedDict()
-        self._indexes: OrderedDict[tuple[int, int], Index] = OrderedDict()
+        self._indexes: OrderedDict[tuple[int, int, Shape | None], Index] = OrderedDict()
         self._recent = RecentRecords()
         self._tables: OrderedDict[int, _Table] = OrderedDict()
         self._lock = Lock()
@@ -91,38 +91,47 @@ class Reader:
         """Raises `DamagedRecord` or `FileNotFoundError`."""
         found = self.records(segment, ((offset, size),)).get((offset, size))
         if found is None:
-            raise DamagedRecord(f"{segment_name(segment)}: {self.note_damage(segment, offset)}")
+            reason = self._note(segment, f"no sound record at offset {offset}")
+            raise DamagedRecord(f"{segment_name(segment)}: {reason}")
         return found
 
-    def note_damage(self, segment: int, offset: int) -> str:
+    def note_damage(self, segment: int, entry: Entry) -> str:
         """What is wrong there, as people are told."""
-        reason = f"no sound record at offset {offset}"
+        if entry.is_lost:
+            return self._note(segment, "a record is not there any more")
+        return self._note(segment, f"no sound record at offset {entry.offset}")
+
+    def _note(self, segment: int, reason: str) -> str:
         self.damaged.setdefault(segment, reason)
         return reason
 
-    def index(self, segment: int, queue_id: int) -> Index:
-        """A queue's index of a sealed segment, from its end, or made anew from its records."""
-        key = segment, queue_id
+    def index(self, segment: int, queue_id: int, shape: Shape | None = None) -> Index:
+        """A queue's index of a sealed segment, from its end, or made anew from its records: with a
+        shape there are places in it for those that are damaged."""
+        key = segment, queue_id, shape
         index = self._indexes.get(key)
         if index is None:
-            index = self._indexes[key] = self._table_index(segment, queue_id)
+            index = self._indexes[key] = self._table_index(segment, queue_id, shape)
             while len(self._indexes) > INDEXES_KEPT:
                 self._indexes.popitem(last=False)
         return index
 
-    def _table_index(self, segment: int, queue_id: int) -> Index:
+    def _table_index(self, segment: int, queue_id: int, shape: Shape | None) -> Index:
         """Two threads may make the same table, which costs the time of it."""
         table = self._tables.get(segment)
         if table is None:
             footer = self.footer(segment)
-            table = self._rebuild(segment) if footer is None else IndexTable(footer.body)
-            self._keep(segment, table)
-        index = table.index(queue_id)
-        if not len(index) and isinstance(table, IndexTable):
-            table = self._rebuild(segment)
-            self._keep(segment, table)
+            if footer is None:
+                table = self.rebuilt(segment)
+            else:
+                table = IndexTable(footer.body)
+                self._keep(segment, table)
+        if isinstance(table, IndexTable):
             index = table.index(queue_id)
-        return index
+            if len(index):
+                return index
+            table = self.rebuilt(segment)
+        return table.index(queue_id, shape)
 
     def _keep(self, segment: int, table: _Table) -> None:
         """Lets go of the oldest tables beyond what may be kept."""
@@ -200,34 +209,16 @@ class Reader:
         start = entries.read_number(sealed.body)
         return read_record(segment, self.read(segment, start, at - start), 0, start)
 
-    def _rebuild(self, segment: int) -> RebuiltTable:
-        logger.warning("%s: its index is missing and made anew", segment_name(segment))
-        with self._lock:
-            data = memoryview(self._salvaged(segment, 0, None))
-        indexes: defaultdict[int, Index] = defaultdict(Index)
-        expected: dict[int, int] = {}
-        is_moved = data[: len(COLD)] == COLD
-        for record in counting(scan(segment, data)):
-            if record.kind == Kind.MESSAGES:
-                _add_to_indexes(indexes, record, expected)
-                is_moved |= bool(record.flags & Flags.MOVED)
-        if is_moved:
-            for index in indexes.values():
-                _sort(index)  # a move puts the records of one holder side by side
-        return RebuiltTable(indexes)
-
-
-class RebuiltTable:
-    """All indexes of a segment, made of its records."""
-
-    def __init__(self, indexes: Mapping[int, Index]) -> None:
-        self._indexes = dict(indexes)
-        numbers_bytes = sum(8 * len(index.numbers) for index in indexes.values())
-        self.size_bytes = numbers_bytes + QUEUE_BYTES * len(indexes)
-
-    def index(self, queue_id: int) -> Index:
-        """A queue's index; an empty one if it has none."""
-        return self._indexes.get(queue_id) or Index()
+    def rebuilt(self, segment: int) -> RebuiltTable:
+        """The indexes as the records say."""
+        table = self._tables.get(segment)
+        if not isinstance(table, RebuiltTable):
+            logger.warning("%s: its index is missing and made anew", segment_name(segment))
+            with self._lock:
+                data = memoryview(self._salvaged(segment, 0, None))
+            table = RebuiltTable(segment, data)
+            self._keep(segment, table)
+        return table
 
 
 _Table = IndexTable | RebuiltTable
@@ -260,35 +251,3 @@ def lost_places(before: int, after: int, count: int) -> Iterator[tuple[int, int,
         last = max(first, min(after - 1, first + INTERVAL_MAX))
         yield first, last, held
         first, count = last + 1, count - held
-
-
-def _sort(index: Index) -> None:
-    numbers = iter(index.numbers)
-    rows = sorted(zip(numbers, numbers, numbers, strict=True))
-    index.numbers = array("Q", [number for row in rows for number in row])
-
-
-def _add_to_indexes(
-    indexes: defaultdict[int, Index], record: Record, expected: dict[int, int]
-) -> None:
-    """Notes a record for each queue that has messages in it. `expected` has the number of the next
-    message of queues that number theirs: if the record's first is another one, those before it are
-    noted as lost."""
-    count, special, shares = read_shares(record.body)
-    offsets = dict(read_offsets(record.body))
-    size = record.end - record.offset
-    for share in shares:
-        chosen = share.selection
-        first = record.sequence + (chosen[0] if chosen else 0)
-        last = record.sequence + (chosen[-1] if chosen else count - 1)
-        held = len(chosen) if chosen else count
-        for queue_id in (queue >> 1 for queue in share.queues):
-            index = indexes[queue_id]
-            offset = offsets.get(queue_id, 0)
-            awaited = expected.get(queue_id, 0)
-            if 0 < awaited < offset:
-                before = index[len(index) - 1].last
-                for lost in lost_places(before, first, offset - awaited):
-                    index.add(*lost, 0, 0, special=0)
-            index.add(first, last, held, record.offset, size, special=special)
-            expected[queue_id] = offset + held

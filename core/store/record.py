@@ -95,17 +95,25 @@ def _seed(segment: int, offset: int) -> int:
 def read_record(segment: int, data: memoryview, at: int, base: int = 0) -> Record | None:
     """The record at `data[at:]`, which stands `base` bytes into the file; None if there is no
     whole and sound one."""
+    record = claimed_record(data, at, base)
+    if record is None:
+        return None
+    (crc,) = _CRC.unpack_from(data, at + 16)
+    found = zlib.crc32(data[at : at + 16], _seed(segment, base + at))
+    if zlib.crc32(record.body, found) != crc:
+        return None
+    return record
+
+
+def claimed_record(data: memoryview, at: int, base: int = 0) -> Record | None:
+    """What stands there as a record, though its checksum may be wrong; None if its head is not
+    one."""
     if at + HEAD_BYTES > len(data):
         return None
     magic, kind, flags, length, sequence = _HEAD.unpack_from(data, at)
     if magic != MAGIC or not HEAD_BYTES <= length <= len(data) - at:
         return None
-    (crc,) = _CRC.unpack_from(data, at + 16)
-    body = data[at + HEAD_BYTES : at + length]
-    found = zlib.crc32(data[at : at + 16], _seed(segment, base + at))
-    if zlib.crc32(body, found) != crc:
-        return None
-    return Record(base + at, kind, flags, sequence, body)
+    return Record(base + at, kind, flags, sequence, data[at + HEAD_BYTES : at + length])
 
 
 def length_of(head: bytes | memoryview) -> int:

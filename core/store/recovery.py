@@ -16,7 +16,8 @@ from ..errors import ConfigError
 from . import checkpoint, entries
 from .checkpoint import State
 from .codec import read_offsets, read_shares
-from .disk import FULL, Disk
+from .disk import FULL, Disk, File
+from .mending import is_begun, revive
 from .overflow import remove_left
 from .part import Index, Kept, Part, Segment, pairs, positions, segment_name
 from .quarantine import damaged_name, set_aside
@@ -58,6 +59,11 @@ class Recovery:
         self._parts: dict[int, list[Part]] = {}
         self._tail: list[Segment] = []
         self._unread: dict[int, str] = {}
+        self.lost: dict[int, str] = {}
+        """Segments with records that are gone, and how many."""
+        self._sizes: dict[int, int] = {}
+        self._mended: list[Segment] = []
+        self._is_revived = False
         self._is_new = True
 
     def run(self) -> State:
@@ -70,8 +76,14 @@ class Recovery:
             self._is_new = False
         missing = [number for number in self.state.segments if number not in numbers]
         if missing:
-            raise ConfigError(f"{segment_name(missing[0])} is missing; nothing was changed")
+            raise ConfigError(
+                f"{segment_name(missing[0])} is missing; nothing was changed. Restore that file "
+                "from a copy of the data directory, or an empty one in its place: what stood in "
+                "it is given up then, and the rest is served."
+            )
         cold = {number for number in numbers if self._kind(number) == COLD}
+        for segment in self.state.segments.values():
+            self._mend_index(segment)
         behind = {number for number in numbers if number >= self.state.segment} - cold
         if behind:
             self._note_parts()
@@ -92,6 +104,7 @@ class Recovery:
         name = segment_name(number)
         file = self._disk.open(name)
         try:
+            self._sizes[number] = file.size()
             raw, error = salvage(file, 0, FILE_HEADER_BYTES)
             if error is not None:
                 self._unread[number] = reason_of(error)
@@ -101,7 +114,10 @@ class Recovery:
         finally:
             file.close()
         if header.number != number or header.kind not in (KIND, COLD):
-            raise ConfigError(f"{name}: this is file {header.number} of another place")
+            raise ConfigError(
+                f"{name}: this is file {header.number} of another place; nothing was changed. "
+                "Restore the file of that name from a copy of the data directory."
+            )
         if self._is_new:
             self.store_id, self._is_new = header.store_id, False
         if header.store_id != self.store_id:
@@ -120,6 +136,72 @@ class Recovery:
         records = scan(number, memoryview(data))
         moved = (record.flags & Flags.MOVED for record in records if isinstance(record, Record))
         return COLD if any(moved) else KIND
+
+    # -- indexes that are damaged
+
+    def _mend_index(self, segment: Segment) -> None:
+        """What the checkpoint says of a segment, it says by ordinals. Where its index is damaged,
+        records that are lost keep their places; one whose ordinal can't be known is taken for
+        settled only if it is that with every ordinal that it may have.
+
+        A segment of which nothing is settled has nothing to go wrong.
+        """
+        is_short = self._sizes[segment.number] < segment.end
+        if not is_short and not any(map(is_begun, segment.parts.values())):
+            return
+        if self._reader.footer(segment.number) is not None:
+            return
+        table = self._reader.rebuilt(segment.number)
+        lost = revived = 0
+        for part in segment.parts.values():
+            aligned = table.aligned(part.queue_id, part.shape)
+            part.index = aligned.index
+            lost += aligned.lost
+            revived += revive(part, aligned, self.state.marks)
+        if not table.is_empty:
+            self._mended.append(segment)
+        self._is_revived |= revived > 0
+        if lost:
+            self.lost[segment.number] = f"{lost} records are damaged or gone"
+            logger.error(
+                "%s: its index is damaged, and %d records of its queues' messages are damaged or "
+                "gone; the rest is served", segment.name, lost,
+            )  # fmt: skip
+        if revived:
+            logger.error(
+                "%s: which records are gone can't be told of all queues; %d that may have been "
+                "settled are served again, marked as redelivered", segment.name, revived,
+            )  # fmt: skip
+
+    def _keep_mended(self) -> None:
+        """Writes the indexes, so that the ordinals are these from now on; before that, what is
+        taken for unsettled."""
+        if self._is_revived and not self._keep_revived():
+            return
+        for segment in self._mended:
+            file = self._disk.open(segment.name)
+            try:
+                segment.end = file.size()
+                self._add_index(segment, file)
+            finally:
+                file.close()
+
+    def _keep_revived(self) -> bool:
+        """Writes a checkpoint; False if there is no space for it."""
+        number, self.state.segment = self.state.segment, self.state.segment + 1
+        pieces = checkpoint.encode(
+            number, self.state.sequence, self.state.definitions, self.state.marks,
+            self.state.segments, set(), born=number, clean=self.state.clean,
+        )  # fmt: skip
+        try:
+            checkpoint.write(self._disk, self.store_id, number, list(pieces))
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            logger.warning("no space for indexes that were made anew: %s", error)
+            return False
+        self.state.checkpoint = number
+        return True
 
     # -- the log behind the checkpoint
 
@@ -328,7 +410,7 @@ class Recovery:
 
     def _index(self, part: Part) -> Index:
         if part.index is None:
-            part.index = self._reader.index(part.segment.number, part.queue_id)
+            part.index = self._reader.index(part.segment.number, part.queue_id, part.shape)
         return part.index
 
     # -- the end
@@ -344,15 +426,20 @@ class Recovery:
             checkpoint.remove_unfinished(self._disk)
             remove_left(self._disk)
         self._reader.close()
+        self._mended = [segment for segment in self._mended if not segment.is_fenced]
         for segment in list(self.state.segments.values()):
             segment.sealed = True
             for part in list(segment.parts.values()):
-                part.index = None
                 if not part.left:
                     del segment.parts[part.queue_id]
         # A stop in order has left a checkpoint of a number without a segment: the next one must
         # not take its place, for then there would be one of them only.
         self.state.segment = max([*numbers, self.state.checkpoint]) + 1
+        if not self._read_only:
+            self._keep_mended()
+        for segment in self.state.segments.values():
+            for part in segment.parts.values():
+                part.index = None
 
     def _seal(self, segment: Segment) -> None:
         """Cuts off what is no record, and writes the index, if there is space for it. One that
@@ -367,18 +454,25 @@ class Recovery:
                 segment.end = footer.offset
                 file.truncate(segment.end)
             if segment.end > FILE_HEADER_BYTES and not is_right:
-                for kind, pieces in closing(segment.parts.values(), segment.end):
-                    sealed = seal(segment.number, segment.end, kind, Flags.NONE, 0, pieces)
-                    file.write(segment.end, sealed)
-                    segment.end += sum(map(len, sealed))
+                self._add_index(segment, file)
+            file.sync()
+        finally:
+            file.close()
+
+    def _add_index(self, segment: Segment, file: File) -> None:
+        end = segment.end
+        try:
+            for kind, pieces in closing(segment.parts.values(), end):
+                sealed = seal(segment.number, segment.end, kind, Flags.NONE, 0, pieces)
+                file.write(segment.end, sealed)
+                segment.end += sum(map(len, sealed))
             file.sync()
         except OSError as error:
             if error.errno not in FULL:
                 raise
-            file.truncate(segment.end)
+            segment.end = end
+            file.truncate(end)
             logger.warning("%s: no space for its index", segment.name)
-        finally:
-            file.close()
 
 
 def _forget_runs(part: Part) -> None:

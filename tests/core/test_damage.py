@@ -17,9 +17,13 @@ import pytest
 
 from tests.core.life import Life
 from tests.support.amqp import Reply
+from warrenmq.app.left_over import troubles
 from warrenmq.core.errors import ConfigError
+from warrenmq.core.store import checkpoint
 from warrenmq.core.store.disk import RealDisk
 from warrenmq.core.store.offline import OfflineLog, verify
+from warrenmq.core.store.part import segment_name
+from warrenmq.core.store.record import FILE_HEADER_BYTES, Kind, Record, scan
 
 CASES = int(os.environ.get("WARREN_DAMAGE_CASES", "8"))
 SEGMENT_BYTES = 6_000
@@ -231,3 +235,115 @@ def test_what_is_sound_is_served_at_every_start(
         for name, bodies in first.items():
             assert not bodies - again.get(name, Counter()), (done, start, name)
     life.abandon()
+
+
+# -- where only segments that a checkpoint speaks of are damaged
+
+
+def kept(directory: Path) -> dict[tuple[int, int], tuple[int, int]]:
+    """Where each message that is to be kept stands, segment and offset, by queue id and number."""
+    log = OfflineLog(RealDisk(directory))
+    found = {}
+    for queue_id in log.counts():
+        for span in log.messages(queue_id):
+            for position in range(span.low, span.high):
+                place = span.run.block.place
+                assert isinstance(place, tuple)
+                found[queue_id, span.run.sequence(position)] = (place[0], place[1])
+    return found
+
+
+def sound(directory: Path) -> set[tuple[int, int]]:
+    """Where records of messages stand that are as they were written."""
+    return {
+        (int(path.stem), found.offset)
+        for path in directory.glob("*.log")
+        for found in scan(int(path.stem), memoryview(path.read_bytes()))
+        if isinstance(found, Record) and found.kind == Kind.MESSAGES
+    }
+
+
+def indexed(directory: Path) -> list[Path]:
+    """The segments that the newest checkpoint speaks of."""
+    newest = checkpoint.read_newest(RealDisk(directory))
+    assert newest is not None
+    return [directory / segment_name(number) for number in sorted(newest[0].segments)]
+
+
+def spoil_index(path: Path, chance: random.Random, how: Callable[[bytearray, int], None]) -> None:
+    """Damages some records of messages and the index behind them."""
+    data = bytearray(path.read_bytes())
+    scanned = scan(int(path.stem), memoryview(bytes(data)))
+    records = [found for found in scanned if isinstance(found, Record)]
+    messages = [found for found in records if found.kind == Kind.MESSAGES]
+    for found in chance.sample(messages, min(len(messages), chance.choice([1, 1, 2, 5]))):
+        how(data, chance.randrange(found.offset, found.end))
+    (index,) = [found for found in records if found.kind == Kind.INDEX]
+    how(data, chance.randrange(index.offset, index.end))
+    path.write_bytes(data)
+
+
+def flip_one(data: bytearray, at: int) -> None:
+    data[at] ^= 1 << at % 8
+
+
+def clear_block(data: bytearray, at: int) -> None:
+    start = max(FILE_HEADER_BYTES, at - 200)
+    end = min(len(data), at + 200)
+    data[start:end] = bytes(end - start)
+
+
+@pytest.mark.parametrize("how", [flip_one, clear_block])
+@pytest.mark.parametrize("seed", range(CASES))
+def test_records_keep_their_places_when_an_index_is_made_anew(
+    images: list[Path],
+    tmp_path: Path,
+    seed: int,
+    how: Callable[[bytearray, int], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What is sound and unsettled is served; nothing settled is, unless the log says so."""
+    chance = random.Random(seed)
+    directory = tmp_path / "log"
+    shutil.copytree(images[seed % len(images)], directory)
+    before = kept(directory)
+    for path in chance.sample(indexed(directory), 3):
+        spoil_index(path, chance, how)
+    there = sound(directory)
+    expected = {message for message, place in before.items() if place in there}
+    for _ in range(3):
+        after = kept(directory).keys()
+        assert not expected - after
+        assert after <= before.keys() or "are served again" in caplog.text
+        if how is flip_one:
+            assert after == expected
+        opened(directory).abandon()
+        expected = set(after)
+
+
+@pytest.mark.parametrize("kept_share", [0, 2])
+def test_a_cut_segment_is_told(images: list[Path], tmp_path: Path, kept_share: int) -> None:
+    directory = tmp_path / "log"
+    shutil.copytree(images[0], directory)
+    for path in indexed(directory):
+        os.truncate(path, path.stat().st_size // 4 * kept_share)
+    names = {path.name for path in indexed(directory)}
+    for _ in range(2):
+        life = opened(directory)
+        served(life)
+        assert life.store.unreadable.keys() & names
+        assert troubles(life.broker)
+        life.abandon()
+
+
+def test_refusals_say_what_to_do(images: list[Path], tmp_path: Path) -> None:
+    directory = tmp_path / "log"
+    shutil.copytree(images[0], directory)
+    path = indexed(directory)[0]
+    path.unlink()
+    assert "Restore that file from a copy" in refused(directory)
+    path.touch()
+    opened(directory).abandon()
+    other = indexed(directory)[1]
+    shutil.copy(other, directory / "000000099999.log")
+    assert "Restore the file of that name" in refused(directory)

@@ -1,0 +1,310 @@
+"""The indexes of a segment, made anew from its records when its own are damaged.
+
+What is settled is noted by ordinals, so a record that is damaged must keep its place. How many
+records a queue has is known from the checkpoint; which of them are gone, from the gaps between the
+sound ones, and from what can still be understood of damaged records and of the damaged index.
+Nothing that is damaged is believed unless it agrees with what is sound.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from .codec import read_offsets, read_shares
+from .entries import QUEUE_BYTES, damaged_index
+from .part import ENTRY, INTERVAL_MAX, Index, Shape
+from .record import (
+    COLD,
+    FILE_HEADER_BYTES,
+    HEAD_BYTES,
+    MAGIC,
+    Flags,
+    Gap,
+    Kind,
+    Record,
+    claimed_record,
+    scan,
+)
+
+Row = tuple[int, int, int]
+"""An index's numbers for one record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """An index with a place for each record that there was. `unsure` has, for sound records whose
+    ordinals can't be known, the first and last one possible; `lost` counts those without a sound
+    record."""
+
+    index: Index
+    unsure: Mapping[int, tuple[int, int]]
+    lost: int
+
+
+class RebuiltTable:
+    """All indexes of a segment, made of its records."""
+
+    def __init__(self, segment: int, data: memoryview) -> None:
+        self._indexes: defaultdict[int, Index] = defaultdict(Index)
+        self._hints: defaultdict[int, list[Row]] = defaultdict(list)
+        self._offsets: defaultdict[int, array[int]] = defaultdict(lambda: array("Q"))
+        """For queues that number their messages, the number of each record's first."""
+        self._gaps = array("Q")
+        self._is_moved = data[: len(COLD)] == COLD
+        self._end = FILE_HEADER_BYTES
+        self._read(segment, data)
+        self._index_body = _index_body(data, self._end)
+        if self._is_moved:
+            for index in self._indexes.values():
+                _sort(index)  # a move puts the records of one holder side by side
+        numbers = sum(len(index.numbers) for index in self._indexes.values())
+        self.size_bytes = 8 * numbers + QUEUE_BYTES * len(self._indexes) + len(self._index_body)
+
+    def _read(self, segment: int, data: memoryview) -> None:
+        last = FILE_HEADER_BYTES
+        for found in _counted(scan(segment, data)):
+            if isinstance(found, Gap):
+                self._gaps.append(found.start)
+                self._note_hints(data[: found.end], found.start)
+                continue
+            last = found.end
+            if found.kind == Kind.MESSAGES:
+                self._end = found.end
+                self._is_moved |= bool(found.flags & Flags.MOVED)
+                for queue_id, row, offset in _rows(found):
+                    self._indexes[queue_id].numbers.extend(row)
+                    if offset is not None:
+                        self._offsets[queue_id].append(offset)
+        self._note_hints(data, last)
+
+    def _note_hints(self, data: memoryview, at: int) -> None:
+        """Damaged records that follow each other from there, as far as they are understood."""
+        while (record := claimed_record(data, at)) is not None and record.kind == Kind.MESSAGES:
+            try:
+                rows = list(_rows(record))
+            except (struct.error, ValueError, IndexError, OverflowError):
+                return
+            for queue_id, row, _ in rows:
+                self._hints[queue_id].append(row)
+            at = record.end
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no record of messages is sound."""
+        return not self._indexes
+
+    def index(self, queue_id: int, shape: Shape | None = None) -> Index:
+        """A queue's index; an empty one if it has none. Without a shape, what is lost has no
+        place in it."""
+        if shape is not None:
+            return self.aligned(queue_id, shape).index
+        return self._indexes.get(queue_id) or Index()
+
+    def aligned(self, queue_id: int, shape: Shape) -> Aligned:
+        """The index of a queue that had this shape."""
+        index = self._indexes.get(queue_id) or Index()
+        lost = shape.records - len(index)
+        if lost <= 0:
+            return Aligned(index, {}, 0)
+        sound = list(_rows_of(index.numbers))
+        claimed = list(_rows_of(damaged_index(self._index_body, queue_id, ENTRY * shape.records)))
+        hints = [row for row in self._hints[queue_id] if _is_within(row, shape)]
+        known = sorted({row[0]: row for row in (*hints, *sound)}.values())
+        is_all = len(known) == shape.records
+        if len(known) > shape.records or (queue_id in self._offsets and not is_all):
+            known = sound
+        gaps = self._gap_before(queue_id, known, sound)
+        bounds = _bounds(known, gaps, shape, claimed)
+        index = _placed(known, bounds, gaps, shape, claimed)
+        is_sound = set(sound)
+        unsure = {
+            low: (low, high)
+            for low, high, row in zip(*bounds, known, strict=True)
+            if low < high and row in is_sound
+        }
+        return Aligned(index, unsure, lost)
+
+    def _gap_before(self, queue_id: int, known: list[Row], sound: list[Row]) -> list[int | None]:
+        """How many messages are lost before each record; None if that can't be known."""
+        offsets = self._offsets.get(queue_id)
+        if offsets and known == sound:
+            ends = [at + (row[2] & INTERVAL_MAX) for at, row in zip(offsets, sound, strict=True)]
+            return [None, *(at - end for at, end in zip(offsets[1:], ends[:-1], strict=True))]
+        if self._is_moved:
+            return [None] * len(known)
+        certain = set(sound)
+        gaps: list[int | None] = [None]
+        for earlier, row in pairwise(known):
+            between = bisect_right(self._gaps, row[1] >> 32) - bisect_right(
+                self._gaps, earlier[1] >> 32
+            )
+            follows = not between and row in certain and earlier in certain
+            gaps.append(0 if follows else None)
+        return gaps
+
+
+def _counted(found: Iterable[Record | Gap]) -> Iterator[Record | Gap]:
+    """Gaps, and the records that counted when the segment was sealed. A group with a gap in it
+    was whole then: what a crash tore has nothing behind it."""
+    group: list[Record | Gap] | None = None
+    before: Record | Gap | None = None
+    for record in found:
+        is_grouped = isinstance(record, Record) and bool(record.flags & Flags.GROUPED)
+        is_first = isinstance(record, Record) and bool(record.flags & Flags.FIRST)
+        if isinstance(record, Record) and (is_first or not is_grouped):
+            yield from _torn(group)
+            group = [] if is_grouped else None
+        elif is_grouped and group is None and isinstance(before, Gap):
+            group = [before]  # its beginning is in the gap
+        if group is None:
+            if not is_grouped:
+                yield record
+        else:
+            group.append(record)
+            if isinstance(record, Record) and record.flags & Flags.LAST:
+                yield from group
+                group = None
+        before = record
+    yield from _torn(group)
+
+
+def _torn(group: list[Record | Gap] | None) -> Iterable[Record | Gap]:
+    """The group if damage tore it, nothing if a crash did."""
+    return group if group and any(isinstance(one, Gap) for one in group) else ()
+
+
+def _rows(record: Record) -> Iterator[tuple[int, Row, int | None]]:
+    """For each queue that has messages in a record its row, and the first one's number if it
+    numbers them."""
+    count, special, shares = read_shares(record.body)
+    offsets = dict(read_offsets(record.body))
+    size = record.end - record.offset
+    for share in shares:
+        chosen = share.selection
+        first = record.sequence + (chosen[0] if chosen else 0)
+        last = record.sequence + (chosen[-1] if chosen else count - 1)
+        row = Index()
+        row.add(first, last, len(chosen) if chosen else count, record.offset, size, special=special)
+        numbers = row.numbers[0], row.numbers[1], row.numbers[2]
+        for held in share.queues:
+            yield held >> 1, numbers, offsets.get(held >> 1)
+
+
+def _rows_of(numbers: Sequence[int]) -> Iterator[Row]:
+    each = iter(numbers)
+    return zip(each, each, each, strict=True)
+
+
+def _sort(index: Index) -> None:
+    rows = sorted(_rows_of(index.numbers))
+    index.numbers = array("Q", [number for row in rows for number in row])
+
+
+def _index_body(data: memoryview, end: int) -> bytes:
+    """What stands where the damaged index should be, behind the last sound record of messages."""
+    at = bytes(data[end:]).find(MAGIC + bytes([Kind.INDEX]))
+    return b"" if at < 0 else bytes(data[end + at + HEAD_BYTES :])
+
+
+def _is_within(row: Row, shape: Shape) -> bool:
+    return shape.first <= row[0] <= _last(row) <= shape.last
+
+
+def _last(row: Row) -> int:
+    return row[0] + (row[2] >> 32 & INTERVAL_MAX)
+
+
+class _Bounds(NamedTuple):
+    """The first and the last ordinal that each record may have."""
+
+    low: list[int]
+    high: list[int]
+
+
+def _bounds(
+    known: list[Row], gaps: list[int | None], shape: Shape, claimed: Sequence[Row]
+) -> _Bounds:
+    """Without what the damaged index claims, if that contradicts the rest."""
+    for claims in (claimed, ()):
+        bounds = _narrowed(known, gaps, shape, claims)
+        if all(low <= high for low, high in zip(*bounds, strict=True)):
+            return bounds
+    spare = shape.records - len(known)
+    return _Bounds(list(range(len(known))), list(range(spare, shape.records)))
+
+
+def _narrowed(
+    known: list[Row], gaps: list[int | None], shape: Shape, claimed: Sequence[Row]
+) -> _Bounds:
+    count, spare = len(known), shape.records - len(known)
+    low, high = list(range(count)), list(range(spare, shape.records))
+    if known and known[0][0] == shape.first:
+        high[0] = 0
+    if known and _last(known[-1]) == shape.last:
+        low[-1] = shape.records - 1
+    by_place = {row[1]: at for at, row in enumerate(known)}
+    for ordinal, claim in enumerate(claimed):
+        at = by_place.get(claim[1])
+        if at is not None:
+            low[at], high[at] = max(low[at], ordinal), min(high[at], ordinal)
+    for _ in range(2):  # what the second pass finds out, the first one did not know
+        for at in range(1, count):
+            low[at] = max(low[at], low[at - 1] + (2 if gaps[at] else 1))
+            if gaps[at] == 0:
+                high[at] = min(high[at], high[at - 1] + 1)
+        for at in range(count - 2, -1, -1):
+            high[at] = min(high[at], high[at + 1] - (2 if gaps[at + 1] else 1))
+            if gaps[at + 1] == 0:
+                low[at] = max(low[at], low[at + 1] - 1)
+    return _Bounds(low, high)
+
+
+def _placed(
+    known: list[Row],
+    bounds: _Bounds,
+    gaps: list[int | None],
+    shape: Shape,
+    claimed: Sequence[Row],
+) -> Index:
+    """Each record at the first place that is possible, and places for those that are lost."""
+    at_ordinal = {ordinal: at for at, ordinal in enumerate(bounds.low)}
+    following = _following({ordinal: known[at] for ordinal, at in at_ordinal.items()}, shape)
+    index, behind, at = Index(), shape.first, -1
+    missing = 0
+    for ordinal in range(shape.records):
+        if ordinal in at_ordinal:
+            at = at_ordinal[ordinal]
+            row = known[at]
+            missing = (gaps[at + 1] or 0) if at + 1 < len(known) else 0
+        else:
+            claim = claimed[ordinal] if ordinal < len(claimed) else (0, 0, 0)
+            row = _lost(claim, behind, following[ordinal], missing)
+            missing = max(0, missing - (row[2] & INTERVAL_MAX))
+        index.numbers.extend(row)
+        behind = max(behind, _last(row) + (row[2] > 0))
+    return index
+
+
+def _lost(claim: Row, behind: int, following: int, missing: int) -> Row:
+    """The place of a lost record: as the damaged index claims, if that can be, or one that counts
+    so many messages."""
+    if claim[1] & 0xFFFFFFFF and behind <= claim[0] <= _last(claim) < following:
+        return claim
+    return min(behind, following), 0, min(missing, INTERVAL_MAX)
+
+
+def _following(by_ordinal: Mapping[int, Row], shape: Shape) -> list[int]:
+    """For each ordinal the first number of the next record that is known."""
+    found, after = [0] * shape.records, shape.last + 1
+    for ordinal in range(shape.records - 1, -1, -1):
+        found[ordinal] = after
+        if ordinal in by_ordinal:
+            after = by_ordinal[ordinal][0]
+    return found
