@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -30,6 +30,7 @@ from .limits import Occupancy
 from .mover import DeadLetter, MoveGroup, Mover
 from .pager import Pager
 from .queue.queue import Queue
+from .route.exchange import Exchange
 from .slices import Slices
 from .store.memory import MemoryStore
 from .store.port import Store
@@ -119,9 +120,9 @@ class Broker:
         self.on_deleted: Callable[[str, Kind, str], None] = lambda *_: None
         """Called with virtual host, kind and name of each exchange and queue that goes, for who
         wants it to be bound again when there is another one."""
-        self.on_declared: Callable[[str, Kind, str], None] = lambda *_: None
-        """Called with the same of each exchange and queue that is made, within that step: what it
-        binds misses nothing that is published there."""
+        self.on_declared: Callable[[VirtualHost, Exchange | Queue], Iterator[None]] = _no_steps
+        """Gives the steps that bind an exchange or queue which is made; it is declared when they
+        have been taken: what they bind misses nothing that is published there."""
         self.crowded = False
         """A publish of this turn went to a queue whose consumers can't keep up; whoever drives
         the turns slows that publisher and clears the mark."""
@@ -323,7 +324,7 @@ class Broker:
         more = self.slices.busy and self.slices.run()
         if self._mover.busy:
             self._mover.run()
-            self._flush()
+        self._flush()
         self._write()
         if self.store.is_short is not self.alarms.store_is_short:
             self.alarms.store_is_short = self.store.is_short
@@ -384,6 +385,10 @@ class Broker:
                 # One who is wrong must not cost the others their confirms.
                 logger.exception("internal error while a commit was told")
         self.on_work()
+
+
+def _no_steps(vhost: VirtualHost, made: Exchange | Queue) -> Iterator[None]:
+    return iter(())
 
 
 def _nothing() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ from .route.registry import equivalent, make
 from .route.resolve import resolve
 from .route.route import Route
 from .slices import for_each
+from .under_way import UnderWay
 
 if TYPE_CHECKING:
     from .broker import Broker
@@ -70,6 +72,7 @@ class VirtualHost:
         """Where exchanges keep messages; not among `queues`, for nobody can name them."""
         self.replies: dict[str, Queue] = {}
         """Reply queues of direct reply-to, by the opaque name that requests carry."""
+        self.under_way = UnderWay()
         self._alternates: dict[str, dict[Exchange, None]] = {}
         self.policies = Policies(self, broker)
         for exchange, type_name, internal in _PREDECLARED:
@@ -113,7 +116,12 @@ class VirtualHost:
         internal: bool,
         arguments: Table,
     ) -> Exchange:
-        """Makes it, or compares it with the one that exists. Raises `ChannelError` 403 or 406."""
+        """Makes it, or compares it with the one that exists.
+
+        If very many are bound to it as it is made (`Broker.on_declared`), it is there when that
+        is over. Raises `ChannelError` 403 or 406, `NameBusy` while other work goes on with it.
+        """
+        self.under_way.require_free("exchange", name)
         found = self.exchanges.get(name)
         if found is not None:
             equivalent(found, type_name, durable, auto_delete, internal, arguments)
@@ -126,10 +134,16 @@ class VirtualHost:
         check_name("exchange", name, self.name)
         with self._broker.store.together():
             self.keeper.keep_exchange(made)
-            self.add_exchange(made)
             self.give_inner(made)
-        self._broker.on_declared(self.name, "exchange", name)
+            made.keeper = self.keeper if made.durable else None
+        self._broker.slices.start(self._bind_and_add(made))
         return made
+
+    def _bind_and_add(self, made: Exchange) -> Iterator[None]:
+        """Nobody finds it before it has its bindings: what is published then reaches them all."""
+        with self.under_way.busy("exchange", made.name):
+            yield from self._broker.on_declared(self, made)
+            self.add_exchange(made)
 
     def give_inner(self, exchange: Exchange) -> None:
         """Gives an exchange that keeps messages the queue for them: the one that was restored, or
@@ -152,7 +166,9 @@ class VirtualHost:
             queue.keep(exchange.persistence)
 
     def delete_exchange(self, name: str, *, if_unused: bool = False) -> None:
-        """An absent exchange is no error. Raises `ChannelError` 403 or 406."""
+        """An absent exchange is no error; its bindings go in slices. Raises `ChannelError` 403 or
+        406, `NameBusy` while other work goes on with it."""
+        self.under_way.require_free("exchange", name)
         self.refuse_default(name)
         if name.startswith("amq."):
             raise access_refused(
@@ -164,7 +180,7 @@ class VirtualHost:
             return
         if if_unused and exchange.binding_count:
             raise precondition_failed(f"{resource('exchange', name, self.name)} in use")
-        self._remove_exchange(exchange)
+        self._broker.slices.start(self._end_exchange(exchange))
 
     def refuse_default(self, name: str) -> None:
         if name == DEFAULT_EXCHANGE:
@@ -195,30 +211,49 @@ class VirtualHost:
             if not users:
                 del self._alternates[exchange.alternate]
 
-    def _remove_exchange(self, exchange: Exchange) -> None:
-        """Takes an exchange away, and with it the auto-delete ones that lose their last binding.
+    def _end_exchange(self, exchange: Exchange) -> Iterator[None]:
+        """Ends an exchange, and with it the auto-delete ones that lose their last binding.
 
-        A worklist, no recursion: chains can be thousands long.
+        A worklist, no recursion: chains can be thousands long. An exchange is gone at once, and
+        its bindings in steps; the name is free when no binding of it is kept any more.
         """
-        doomed = [exchange]
-        while doomed:
-            gone = doomed.pop()
-            del self.exchanges[gone.name]
-            self._leave_alternate(gone)
-            self.policies.forget(gone)
-            destinations = list(gone.destinations)
-            gone.clear()
-            for destination in destinations:
-                self._unbound(destination, gone)
-            for source in gone.incoming:
-                source.unbind_all(gone)
-                if source.auto_delete and not source.binding_count:
-                    doomed.append(source)
-            if isinstance(gone.inner, Queue):
-                self.drop_queue(gone.inner)
-            self.keeper.end_exchange(gone)
-            self._alternate_changed(gone.name)
-            self._broker.on_deleted(self.name, "exchange", gone.name)
+        doomed: list[Exchange] = []
+        with ExitStack() as busy:
+
+            def doom(exchange: Exchange) -> None:
+                if self.exchanges.get(exchange.name) is exchange:
+                    busy.enter_context(self.under_way.busy("exchange", exchange.name))
+                    self._take_away(exchange)
+                    doomed.append(exchange)
+
+            doom(exchange)
+            while doomed:
+                gone = doomed.pop()
+                for destination in tuple(gone.destinations):
+                    yield from self._unbind_each(gone, destination)
+                for source in gone.incoming:
+                    yield from self._unbind_each(source, gone)
+                    if source.auto_delete and not source.binding_count:
+                        doom(source)
+                if isinstance(gone.inner, Queue):
+                    self.drop_queue(gone.inner)
+                self.keeper.end_exchange(gone)
+
+    def _take_away(self, exchange: Exchange) -> None:
+        """Nobody finds it any more, and nothing is routed by it."""
+        del self.exchanges[exchange.name]
+        exchange.end()
+        self._leave_alternate(exchange)
+        self.policies.forget(exchange)
+        self._alternate_changed(exchange.name)
+        self._broker.on_deleted(self.name, "exchange", exchange.name)
+
+    def _unbind_each(self, source: Exchange, destination: Destination) -> Iterator[None]:
+        """One binding a step."""
+        for binding in tuple(source.bindings_to(destination)):
+            source.unbind(destination, binding.routing_key, binding.arguments)
+            yield
+        self._unbound(destination, source)
 
     def _alternate_changed(self, name: str) -> None:
         for user in self._alternates.get(name, ()):
@@ -227,12 +262,7 @@ class VirtualHost:
     def _auto_delete_exchange(self, exchange: Exchange) -> None:
         """Does nothing for one that is gone already."""
         if exchange.auto_delete and not exchange.binding_count:
-            self._drop_exchange(exchange)
-
-    def _drop_exchange(self, exchange: Exchange) -> None:
-        """As `_remove_exchange`, unless it went with another one."""
-        if self.exchanges.get(exchange.name) is exchange:
-            self._remove_exchange(exchange)
+            self._broker.slices.start(self._end_exchange(exchange))
 
     # -- queues (AMQP 0-9-1 1.7)
 
@@ -267,8 +297,10 @@ class VirtualHost:
         """Makes it (and its name, if empty), or compares it with the one that exists.
 
         `owner` is the connection that asks; with an empty name `server_named` is taken, if it
-        came from `server_name`. Raises `ChannelError` 403, 405 or 406.
+        came from `server_name`. Raises `ChannelError` 403, 405 or 406, `NameBusy` while it is
+        bound again.
         """
+        self.under_way.require_free("queue", name)
         arguments = arguments or {}
         found = self._named(name)
         if found is not None:
@@ -289,8 +321,12 @@ class VirtualHost:
         self.keeper.keep_queue(queue)
         self.queues[queue.name] = queue
         self.policies.adopt(queue)
-        self._broker.on_declared(self.name, "queue", queue.name)
+        self._broker.slices.start(self._bind_to(queue))
         return queue
+
+    def _bind_to(self, made: Queue) -> Iterator[None]:
+        with self.under_way.busy("queue", made.name):
+            yield from self._broker.on_declared(self, made)
 
     def delete_queue(
         self,
@@ -300,7 +336,9 @@ class VirtualHost:
         if_empty: bool = False,
         owner: object | None = None,
     ) -> int:
-        """Gives how many ready messages went with it; an absent queue is no error."""
+        """Gives how many ready messages went with it; an absent queue is no error. Raises
+        `ChannelError` 405 or 406, `NameBusy` while it is bound again."""
+        self.under_way.require_free("queue", name)
         if self._named(name) is None:
             self.keeper.end_lost_queue(name)
             return 0
@@ -341,7 +379,10 @@ class VirtualHost:
         for `Slices`. Nobody can declare anything any more."""
         yield from for_each((*self.replies.values(), *self.queues.values()), self.drop_queue)
         self.replies.clear()
-        yield from for_each(tuple(self.exchanges.values()), self._drop_exchange)
+        for exchange in tuple(self.exchanges.values()):
+            yield from self._end_exchange(exchange)
+        while self.under_way:
+            yield  # others of these are in the midst of it
         yield from for_each(tuple(self.inner_queues.values()), self.drop_queue)
         self.policies.clear_all()
 
@@ -436,7 +477,7 @@ class VirtualHost:
                 return
 
         def attach() -> None:
-            if self.exchanges.get(source.name) is source and not queue.deleted:
+            if not (source.ended or queue.deleted):
                 self.attach(source, queue, routing_key, arguments)
 
         replay = Replay(self._broker, source, binding, wanted, attach)

@@ -16,6 +16,7 @@ from ..auth import User
 from ..errors import ChannelError, ConnectionFault, ProtocolError
 from ..queue.queue import LEFT
 from ..slices import for_each
+from ..under_way import NameBusy, Told, Wait
 from ..wire.frames import (
     ACK,
     ACK_FRAME_BYTES,
@@ -271,7 +272,11 @@ class Connection(Output):
             if kind != HEARTBEAT and self.must_rest:
                 return at
             self._intake.flush()
-            self._frame(kind, data[at + 1] << 8 | data[at + 2], data[at + 7 : end - 1])
+            try:
+                self._frame(kind, data[at + 1] << 8 | data[at + 2], data[at + 7 : end - 1])
+            except NameBusy as busy:
+                self.wait_until(busy.wait)  # and take the same frame again
+                return at
             at = end
         return size
 
@@ -440,17 +445,27 @@ class Connection(Output):
 
     def wait_for(self, steps: Iterator[None]) -> None:
         """Does sliced work, before whose last step nothing more of the client is taken."""
-        ended: list[bool] = []
 
-        def work() -> Iterator[None]:
+        def work(told: Told) -> Iterator[None]:
             try:
                 yield from steps
             finally:
-                ended.append(True)
-                self.answered()
+                told()
 
-        self.broker.slices.start(work())
-        self.awaits_answer = not ended
+        self.wait_until(lambda told: self.broker.slices.start(work(told)))
+
+    def wait_until(self, wait: Wait, action: Told = lambda: None) -> None:
+        """Nothing more of the client is taken until `wait` has called; then `action` is done."""
+        is_over = False
+
+        def told() -> None:
+            nonlocal is_over
+            is_over = True
+            action()
+            self.answered()
+
+        wait(told)
+        self.awaits_answer = not is_over
 
     def answered(self) -> None:
         """What follows a method that had to wait is taken now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pamqp import commands
@@ -19,6 +20,7 @@ def declare(channel: Channel, method: commands.Exchange.Declare) -> None:
     vhost, user, name = channel.vhost, channel.connection.user, method.exchange
     if method.passive:
         vhost.refuse_default(name)
+        vhost.under_way.require_free("exchange", name)
         user.require_any(vhost.name, "exchange", name)
         vhost.exchange(name)
     else:
@@ -35,16 +37,14 @@ def declare(channel: Channel, method: commands.Exchange.Declare) -> None:
             internal=method.internal,
             arguments=arguments,
         )
-    if not method.nowait:
-        channel.send(40, 11)
+    _answer(channel, name, 11, nowait=method.nowait)
 
 
 def delete(channel: Channel, method: commands.Exchange.Delete) -> None:
     channel.vhost.refuse_default(method.exchange)
     to_delete(channel.connection.user, channel.vhost.name, "exchange", method.exchange)
     channel.vhost.delete_exchange(method.exchange, if_unused=method.if_unused)
-    if not method.nowait:
-        channel.send(40, 21)
+    _answer(channel, method.exchange, 21, nowait=method.nowait)
 
 
 def bind(channel: Channel, method: commands.Exchange.Bind) -> None:
@@ -65,8 +65,22 @@ def unbind(channel: Channel, method: commands.Exchange.Unbind) -> None:
     destination = vhost.exchanges.get(method.destination)
     if source is not None and destination is not None:
         vhost.unbind(source, destination, method.routing_key, method.arguments or {})
-    if not method.nowait:
-        channel.send(40, 51)
+    _answer(channel, method.source, 51, nowait=method.nowait)
+
+
+def _answer(channel: Channel, name: str, method_id: int, *, nowait: bool) -> None:
+    """When no sliced work goes on with the exchange; the client's next method comes behind it."""
+    answer = _not_told if nowait else partial(_send, channel, method_id)
+    channel.connection.wait_until(channel.vhost.under_way.wait_for("exchange", name), answer)
+
+
+def _send(channel: Channel, method_id: int) -> None:
+    if channel.open:
+        channel.send(40, method_id)
+
+
+def _not_told() -> None:
+    """A client that does not wait."""
 
 
 def _check_ends(

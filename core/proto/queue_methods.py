@@ -26,8 +26,12 @@ def declare(channel: Channel, method: commands.Queue.Declare) -> None:
     queue = _declare_passive(channel, method) if method.passive else _declare(channel, method)
     channel.broker.settle(queue)
     channel.last_queue = queue.name
-    if not method.nowait:
-        _declare_ok(channel, queue.name, queue.ready_count, queue.consumer_count)
+
+    def answer() -> None:
+        if channel.open and not method.nowait:
+            _declare_ok(channel, queue.name, queue.ready_count, queue.consumer_count)
+
+    channel.connection.wait_until(channel.vhost.under_way.wait_for("queue", queue.name), answer)
 
 
 def _declare(channel: Channel, method: commands.Queue.Declare) -> Queue:
@@ -61,6 +65,7 @@ def _declare(channel: Channel, method: commands.Queue.Declare) -> Queue:
 
 def _declare_passive(channel: Channel, method: commands.Queue.Declare) -> Queue:
     name = queue_name(channel, method.queue)
+    channel.vhost.under_way.require_free("queue", name)
     channel.connection.user.require_any(channel.vhost.name, "queue", name)
     queue = channel.vhost.queue(name, channel.connection)
     queue.used()
@@ -107,7 +112,13 @@ def unbind(channel: Channel, method: commands.Queue.Unbind) -> None:
     if exchange is not None and name in vhost.queues:
         queue = vhost.queue(name, channel.connection)
         vhost.unbind(exchange, queue, key, method.arguments or {})
-    channel.send(50, 51)
+
+    def answer() -> None:
+        if channel.open:
+            channel.send(50, 51)
+
+    # Auto-delete exchanges may go with it, a long chain of them in slices.
+    channel.connection.wait_until(vhost.under_way.wait_for("exchange", method.exchange), answer)
 
 
 def _may_bind(channel: Channel, name: str, exchange: str, key: str) -> str:

@@ -76,6 +76,7 @@ class Exchange(Watched, ABC):
         "binding_count",
         "deduplication",
         "durable",
+        "ended",
         "inner",
         "internal",
         "keeper",
@@ -120,6 +121,8 @@ class Exchange(Watched, ABC):
         self._missed_alternate: str | None = None
         self.keeper: BindingKeeper | None = None
         """Hears of bindings that come and go; only durable exchanges have one."""
+        self.ended = False
+        """It is deleted: nothing is routed by it, whatever bindings it still has."""
         self.binding_count = 0
         self._by_destination: GroupedBindings[Destination] = GroupedBindings()
         self._incoming: dict[Exchange, None] | None = None
@@ -204,10 +207,9 @@ class Exchange(Watched, ABC):
             self._forget(destination, bindings)
         return len(bindings)
 
-    def clear(self) -> None:
-        """Takes away every binding from this exchange and ends its routes: it is going away."""
-        for destination in tuple(self._by_destination.keys()):
-            self.unbind_all(destination)
+    def end(self) -> None:
+        """Ends its routes for good; its bindings are for the caller to take away."""
+        self.ended = True
         self.changed()
 
     def bindings(self) -> Iterator[Binding]:

@@ -84,6 +84,8 @@ def _visit(
     if kept is not None:
         queues[kept] = None
     found = _match(exchange, routing_keys, headers)
+    if exchange.reaches_exchanges:
+        found = {one: None for one in found if not (isinstance(one, Exchange) and one.ended)}
     if not found:
         return _alternate(exchange, exchange_by_name)
     if not exchange.reaches_exchanges:

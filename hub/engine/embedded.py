@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from typing import cast
 from weakref import WeakValueDictionary
 
@@ -78,7 +79,8 @@ class EmbeddedEngine:
         )
 
     async def declare_exchange(self, vhost: str, spec: ExchangeSpec) -> None:
-        self._vhost(vhost).declare_exchange(
+        host = await self._is_free(vhost, "exchange", spec.name)
+        host.declare_exchange(
             spec.name,
             spec.type,
             durable=spec.durable,
@@ -86,9 +88,12 @@ class EmbeddedEngine:
             internal=spec.internal,
             arguments=spec.arguments,
         )
+        await self._is_free(vhost, "exchange", spec.name)
 
     async def delete_exchange(self, vhost: str, name: str, *, if_unused: bool = False) -> None:
-        self._vhost(vhost).delete_exchange(name, if_unused=if_unused)
+        host = await self._is_free(vhost, "exchange", name)
+        host.delete_exchange(name, if_unused=if_unused)
+        await self._is_free(vhost, "exchange", name)
 
     # -- queues
 
@@ -97,21 +102,22 @@ class EmbeddedEngine:
         return None if found is None else _info(found)
 
     async def declare_queue(self, vhost: str, spec: QueueSpec) -> QueueInfo:
-        return _info(
-            self._vhost(vhost).declare_queue(
-                spec.name,
-                durable=spec.durable,
-                exclusive=spec.exclusive,
-                auto_delete=spec.auto_delete,
-                arguments=spec.arguments,
-                owner=self,
-            )
+        host = await self._is_free(vhost, "queue", spec.name)
+        declared = host.declare_queue(
+            spec.name,
+            durable=spec.durable,
+            exclusive=spec.exclusive,
+            auto_delete=spec.auto_delete,
+            arguments=spec.arguments,
+            owner=self,
         )
+        await self._is_free(vhost, "queue", spec.name)
+        return _info(declared)
 
     async def delete_queue(
         self, vhost: str, name: str, *, if_unused: bool = False, if_empty: bool = False
     ) -> int:
-        host = self._vhost(vhost)
+        host = await self._is_free(vhost, "queue", name)
         if name in host.queues:
             self._broker.settle(host.queues[name])
         return host.delete_queue(name, if_unused=if_unused, if_empty=if_empty, owner=self)
@@ -120,52 +126,80 @@ class EmbeddedEngine:
 
     async def bind(self, vhost: str, binding: BindingSpec) -> None:
         bound: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done() -> None:
-            if not bound.done():
-                bound.set_result(None)
-
-        self._broker.tick()
-        self._bind(vhost, binding, done)
+        done = partial(_done, bound)
+        await self._are_free(vhost, binding)
+        host, source, destination = self._ends(vhost, binding)
+        host.bind(source, destination, binding.routing_key, binding.arguments, done)
         self._broker.on_work()
         await bound
 
-    def _bind(
-        self, vhost: str, binding: BindingSpec, done: Callable[[], None] = lambda: None
-    ) -> None:
-        host, source, destination = self._ends(vhost, binding)
-        host.bind(source, destination, binding.routing_key, binding.arguments, done)
+    def _bind_made(self, host: VirtualHost, made: Exchange | Queue, binding: BindingSpec) -> None:
+        """An exchange has no name yet."""
+        source, destination = self._ends_in(host, binding, made)
+        host.bind(source, destination, binding.routing_key, binding.arguments)
 
     async def unbind(self, vhost: str, binding: BindingSpec) -> None:
-        self._broker.tick()
+        await self._are_free(vhost, binding)
         host, source, destination = self._ends(vhost, binding)
         host.unbind(source, destination, binding.routing_key, binding.arguments)
+        await self._is_free(vhost, "exchange", binding.source)
 
     def _ends(
         self, vhost: str, binding: BindingSpec
     ) -> tuple[VirtualHost, Exchange, Exchange | Queue]:
         host = self._host(vhost)
+        source, destination = self._ends_in(host, binding)
+        return host, source, destination
+
+    def _ends_in(
+        self, host: VirtualHost, binding: BindingSpec, made: Exchange | Queue | None = None
+    ) -> tuple[Exchange, Exchange | Queue]:
+        def exchange(name: str) -> Exchange:
+            if isinstance(made, Exchange) and made.name == name:
+                return made
+            return host.exchange(name)
+
         host.refuse_default(binding.source)
-        source = host.exchange(binding.source)
         if binding.destination_is_queue:
-            return host, source, host.queue(binding.destination, self)
-        return host, source, host.exchange(binding.destination)
+            return exchange(binding.source), host.queue(binding.destination, self)
+        return exchange(binding.source), exchange(binding.destination)
+
+    async def _are_free(self, vhost: str, binding: BindingSpec) -> None:
+        destination = "queue" if binding.destination_is_queue else "exchange"
+        await self._is_free(vhost, "exchange", binding.source)
+        await self._is_free(vhost, destination, binding.destination)
+
+    async def _is_free(self, vhost: str, kind: str, name: str) -> VirtualHost:
+        """Returns when no sliced work goes on with it; the turn's time is taken then."""
+        host = self._vhost(vhost)
+        while host.under_way.is_busy(kind, name):
+            free: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            host.under_way.wait_for(kind, name)(partial(_done, free))
+            self._broker.on_work()
+            await free
+            host = self._vhost(vhost)
+        return host
 
     async def route_count(self, vhost: str, exchange: str, routing_key: str) -> int:
         host = self._vhost(vhost)
         source = host.exchange(exchange) if exchange else None
         return len(host.route(source, (routing_key,), None, watched=False).queues)
 
-    def watch_deleted(self, deleted: Callable[[str, Kind, str], None]) -> None:
-        self._broker.on_deleted = lambda vhost, kind, name: deleted(vhost, _LETTERS[kind], name)
-
-    def watch_declared(self, declared: Callable[[str, Kind, str], Sequence[BindingSpec]]) -> None:
+    def watch_deleted(self, deleted: Callable[[str, Kind, str], Iterator[None]]) -> None:
         def told(vhost: str, kind: str, name: str) -> None:
-            for binding in declared(vhost, _LETTERS[kind], name):
+            self._broker.slices.start(deleted(vhost, _LETTERS[kind], name))
+
+        self._broker.on_deleted = told
+
+    def watch_declared(self, declared: Callable[[str, Kind, str], Iterator[BindingSpec]]) -> None:
+        def told(host: VirtualHost, made: Exchange | Queue) -> Iterator[None]:
+            kind: Kind = "x" if isinstance(made, Exchange) else "q"
+            for binding in declared(host.name, kind, made.name):
                 try:
-                    self._bind(vhost, binding)
+                    self._bind_made(host, made, binding)
                 except ChannelError as error:
                     log.info("not bound again: %s", error)
+                yield
 
         self._broker.on_declared = told
 
@@ -315,6 +349,11 @@ class LocalConsumption:
 
     async def close(self) -> None:
         self._session.close()
+
+
+def _done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _info(queue: Queue) -> QueueInfo:

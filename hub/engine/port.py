@@ -7,7 +7,7 @@ come) a RabbitMQ cluster. Every call may wait for a network, so all are coroutin
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -160,14 +160,16 @@ class Engine(Protocol):
     def shortage(self) -> str:
         """Why publishers have to wait, memory or disk being low; empty where they need not."""
 
-    def watch_deleted(self, deleted: Callable[[str, Kind, str], None]) -> None:
+    def watch_deleted(self, deleted: Callable[[str, Kind, str], Iterator[None]]) -> None:
         """Calls `deleted(vhost, kind, name)` soon after an exchange (x) or queue (q) has gone,
-        with its bindings; an engine that is not told of it looks now and then."""
+        with its bindings, and takes the steps that it gives, beside other work; an engine that is
+        not told of it looks now and then."""
 
-    def watch_declared(self, declared: Callable[[str, Kind, str], Sequence[BindingSpec]]) -> None:
+    def watch_declared(self, declared: Callable[[str, Kind, str], Iterator[BindingSpec]]) -> None:
         """Calls `declared(vhost, kind, name)` when an exchange or queue is made, and makes the
-        bindings that it gives: what is published there from the first message on is routed by
-        them. One that can't be made is left out; an engine that is not told looks now and then."""
+        bindings that it gives, beside other work, before the declaration is answered: what is
+        published there from the first message on is routed by them. One that can't be made is left
+        out; an engine that is not told looks now and then."""
 
     async def publish(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 
 from ...core.errors import ChannelError, resource_locked
@@ -116,8 +116,9 @@ class Sources:
             source = live.subscription.source
             if source not in found:
                 found[source] = await self._is_back(source)
-            if found[source]:
+            if found[source] and live in self._waiting:
                 await self._retry(live)
+            await asyncio.sleep(0)  # the engine need not wait for anything, and others do
         if not self._waiting:
             self._has_waiting.clear()
 
@@ -133,21 +134,29 @@ class Sources:
         except ChannelError as error:
             live.waits_for = error.explanation
 
-    def _deleted(self, vhost: str, kind: Kind, name: str) -> None:
-        """Bindings are gone with it: another one of that name has to be bound anew."""
+    def _deleted(self, vhost: str, kind: Kind, name: str) -> Iterator[None]:
+        """Bindings are gone with it: another one of that name has to be bound anew. In the first
+        step all of them wait for it, then each is given the reason."""
         resource = Resource(vhost, kind, name)
-        lives = self._bound.get(resource, ())
-        for live in lives:
-            self.wait(live, f"{resource} was deleted")
-        if lives:
-            log.warning("%d subscriptions are suspended: %s was deleted", len(lives), resource)
-
-    def _declared(self, vhost: str, kind: Kind, name: str) -> Sequence[BindingSpec]:
-        lives = self._missed.get(Resource(vhost, kind, name))
+        lives = dict.fromkeys(self._bound.get(resource, ()))
         if not lives:
-            return ()
-        self._came_back.set()  # what else there is to do for them can wait
-        return [one.binding for live in lives if (one := live.subscription).binds]
+            return
+        self._missed.setdefault(resource, {}).update(lives)
+        self._waiting.update(lives)
+        log.warning("%d subscriptions are suspended: %s was deleted", len(lives), resource)
+        for live in lives:
+            if live in self._waiting:
+                self.wait(live, f"{resource} was deleted")
+            yield
+
+    def _declared(self, vhost: str, kind: Kind, name: str) -> Iterator[BindingSpec]:
+        """Gives the bindings of those that are still waiting as it is asked for them."""
+        lives = tuple(self._missed.get(Resource(vhost, kind, name), ()))
+        for live in lives:
+            if live in self._waiting and live.subscription.binds:
+                yield live.subscription.binding
+        if lives:
+            self._came_back.set()  # what else there is to do for them can wait
 
 
 def _drop(places: dict[Resource, dict[Live, None]], resource: Resource, live: Live) -> None:

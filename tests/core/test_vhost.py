@@ -147,6 +147,8 @@ def test_auto_delete_runs_through_a_long_chain(vhost: VirtualHost) -> None:
     queue = vhost.declare_queue("q")
     vhost.bind(chain[-1], queue, "", {})
     vhost.delete_queue("q")
+    while vhost.under_way:
+        vhost._broker.turn()
     assert not [name for name in vhost.exchanges if name.startswith("x")]
 
 

@@ -211,7 +211,7 @@ def test_every_way_to_lose_a_binding_ends_the_route(queue: FakeQueue) -> None:
     for lose in (
         lambda: fanout.unbind(queue, "k", {}),
         lambda: fanout.unbind_all(queue),
-        lambda: fanout.clear(),
+        lambda: fanout.end(),
     ):
         fanout.bind(queue, "k", {})
         route = World(fanout).resolve("f")
@@ -231,11 +231,18 @@ def test_what_changes_nothing_ends_nothing(queue: FakeQueue) -> None:
     assert not route.dead
 
 
-def test_clear_ends_routes_even_without_bindings() -> None:
-    fanout = exchange("fanout", "f")
-    route = World(fanout).resolve("f")
-    fanout.clear()
+def test_what_is_deleted_routes_nothing_before_its_bindings_are_gone(queue: FakeQueue) -> None:
+    fanout, alternate = exchange("fanout", "f"), exchange("fanout", "alternate")
+    source = exchange("fanout", "source", alternate_exchange="alternate")
+    fanout.bind(queue, "", {})
+    source.bind(fanout, "", {})
+    alternate.bind(FakeQueue("missed"), "", {})
+    world = World(fanout, source, alternate)
+    route = world.resolve("source")
+    assert route.queues == (queue,)
+    fanout.end()
     assert route.dead
+    assert [found.name for found in world.resolve("source").queues] == ["missed"]
 
 
 def test_an_alternate_may_appear_later(queue: FakeQueue) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
 from tests.support.http import Callback
+from tests.support.steps import STEPS_A_SLICE, count_steps
+from warrenmq.core import slices
+from warrenmq.core.broker import Broker
 from warrenmq.core.errors import ChannelError
 from warrenmq.core.model import Table
 from warrenmq.hub.engine.port import ExchangeSpec, QueueSpec
@@ -147,3 +151,75 @@ async def test_a_queue_that_is_deleted_and_declared_again(house: House, callback
     await house.post("in", "k", b"x")
     assert [one.body for one in await deliveries(callback, 1)] == [b"x"]
     assert live.is_served
+
+
+MANY = 3 * STEPS_A_SLICE
+
+
+async def keep_many(house: House) -> list[str]:
+    """Subscribes so many queues to `news`; gives their names."""
+
+    async def keep(name: str) -> None:
+        await house.engine.declare_queue("/", QueueSpec(name))
+        inbox = Resource("/", "q", name)
+        token = house.hub.shortcuts.generate_token(inbox, "subscribe")
+        target = f"{BASE_URL}/endpoint/q/{name}"
+        await house.hub.subscriptions.subscribe(request(NEWS, target, verify_token=token))
+
+    names = [f"in{number}" for number in range(MANY)]
+    await asyncio.gather(*map(keep, names))
+    return names
+
+
+async def test_very_many_that_wait_miss_nothing_and_hold_up_nobody(
+    house: House, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However seldom the hub looks, and whoever looks at the source meanwhile."""
+    await house.restart(source_poll_s=3_600.0)
+    names = await keep_many(house)
+    count_steps(monkeypatch)
+    monkeypatch.setattr(slices, "SLICES_A_TURN", 1)
+    vhost = broker.vhosts["/"]
+    deleting = asyncio.create_task(house.engine.delete_exchange("/", "news"))
+    await asyncio.sleep(0)
+    assert vhost.under_way and not deleting.done()
+    assert sources_of(house).waiting_count == MANY
+    declared = [asyncio.create_task(declare_news(house)) for _ in range(2)]
+    await deleting
+    bound: list[int] = []
+    while not declared[0].done():
+        await asyncio.sleep(0)
+        bound.append(sum(bool(vhost.queues[name].bound) for name in names))
+        assert "news" not in vhost.exchanges or bound[-1] == MANY
+    await asyncio.gather(*declared)
+    assert any(0 < count < MANY for count in bound)
+    waiting: set[int] = set()
+    while sources_of(house).waiting_count:
+        waiting.add(sources_of(house).waiting_count)
+        await asyncio.sleep(0)
+    assert len(waiting) > MANY // 2, "others have their turn between two that are served again"
+    await house.publish("k", b"first")
+    assert [await house.depth(name) for name in names] == [1] * MANY
+
+
+async def declare_news(house: House) -> None:
+    await house.engine.declare_exchange("/", ExchangeSpec("news", "topic"))
+
+
+async def test_one_that_ends_while_many_are_bound_again_is_not_bound(
+    house: House, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.restart(source_poll_s=3_600.0)
+    names = await keep_many(house)
+    lives = {live.subscription.sink: live for live in house.hub.subscriptions.lives()}
+    await house.engine.delete_exchange("/", "news")
+    count_steps(monkeypatch)
+    monkeypatch.setattr(slices, "SLICES_A_TURN", 1)
+    declaring = asyncio.create_task(declare_news(house))
+    await asyncio.sleep(0)
+    ended = [lives[Resource("/", "q", name)] for name in (names[0], names[-1])]
+    await asyncio.gather(*(house.hub.subscriptions.end(live) for live in ended))
+    await declaring
+    await house.publish("k", b"first")
+    depths = [await house.depth(name) for name in names]
+    assert depths == [0, *([1] * (MANY - 2)), 0]

@@ -1,0 +1,151 @@
+"""Exchanges with very many bindings: made and deleted as one, though it is done in slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.life import Life
+from tests.support.amqp import Client, method, names, publish
+from tests.support.steps import STEPS_A_TURN, count_steps
+from warrenmq.core.queue.queue import Queue
+from warrenmq.core.route.exchange import Exchange
+from warrenmq.core.vhost import VirtualHost
+
+COUNT = 3 * STEPS_A_TURN
+QUEUES = 10
+
+
+@pytest.fixture
+def life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
+    """A durable exchange `x`, to which `front` is bound, with so many bindings to few queues."""
+    found = Life(tmp_path / "log")
+    for name in ("x", "front"):
+        declare(found.client, name)
+    found.client.call("Exchange.Bind", source="front", destination="x", routing_key="k")
+    vhost = found.broker.vhosts["/"]
+    for number in range(QUEUES):
+        found.declare(f"q{number}")
+    for number in range(COUNT):
+        queue = found.queue(f"q{number % QUEUES}")
+        vhost.bind(vhost.exchange("x"), queue, f"k{number}", {})
+    vhost.bind(vhost.exchange("x"), found.queue("q0"), "k", {})
+    count_steps(monkeypatch)
+    yield found
+    found.abandon()
+
+
+def declare(client: Client, name: str) -> None:
+    replies = client.send("Exchange.Declare", exchange=name, exchange_type="direct", durable=True)
+    assert names(replies) == ["Exchange.DeclareOk"]
+
+
+def begin(client: Client, name: str, **fields: Any) -> None:
+    """Asks, and has what goes beyond the first steps wait for the turns that follow."""
+    client.broker.tick()
+    client.connection.receive(method(1, name, exchange="x", **fields))
+    client.connection.flush()
+
+
+def go_on(client: Client) -> list[str]:
+    """What was held back is taken, as the server does when it is told that it may."""
+    client.receive(b"")
+    return names(client.come())
+
+
+def kept(life: Life) -> int:
+    return len(life.store.definitions)
+
+
+def test_a_deletion_ends_bindings_in_slices(life: Life) -> None:
+    other = life.connect()
+    vhost = life.broker.vhosts["/"]
+    begin(life.client, "Exchange.Delete")
+    assert "x" not in vhost.exchanges
+    other.publish(b"lost", exchange="front", routing_key="k")
+    assert not life.queue("q0").ready_count, "nothing is routed by what is deleted"
+
+
+def test_it_is_answered_when_all_are_gone(life: Life) -> None:
+    before = kept(life)
+    begin(life.client, "Exchange.Delete")
+    # It is not read before the first one is answered.
+    life.client.connection.receive(publish(1, b"late", exchange="x"))
+    turns, known = 0, kept(life)
+    while life.broker.slices.busy:
+        assert life.client.come() == []
+        life.broker.turn()
+        assert known - kept(life) <= STEPS_A_TURN
+        known = kept(life)
+        turns += 1
+    assert turns >= COUNT // STEPS_A_TURN - 2
+    assert kept(life) == before - COUNT - 3  # its bindings, that of `front`, and itself
+    assert go_on(life.client) == ["Exchange.DeleteOk", "Channel.Close"]
+    assert all(not life.queue(f"q{number}").bound for number in range(QUEUES))
+
+
+@pytest.mark.parametrize("passive", [False, True])
+def test_who_declares_it_meanwhile_gets_a_new_one(life: Life, *, passive: bool) -> None:
+    other = life.connect()
+    begin(life.client, "Exchange.Delete")
+    begin(other, "Exchange.Declare", exchange_type="fanout", durable=True, passive=passive)
+    assert other.come() == []
+    life.turns()
+    assert go_on(other) == ["Channel.Close" if passive else "Exchange.DeclareOk"]
+    assert go_on(life.client) == ["Exchange.DeleteOk"]
+    life.write()
+    life.crash()
+    found = life.broker.vhosts["/"].exchanges.get("x")
+    assert found is None if passive else found is not None and not found.binding_count
+
+
+def test_a_virtual_host_that_goes_meanwhile(life: Life) -> None:
+    life.broker.users.add("admin", "secret", ("administrator",))
+    begin(life.client, "Exchange.Delete")
+    vhost = life.broker.vhosts.pop("/")
+    life.broker.ending["/"] = vhost
+    for _ in vhost.clear():
+        life.broker.turn()
+    assert not vhost.under_way and not vhost.exchanges
+    bindings = [key for key in life.store.definitions if b"front" in key or b"q0" in key]
+    assert bindings == []
+
+
+def bind_all(vhost: VirtualHost, made: Exchange | Queue) -> Iterator[None]:
+    """Somebody who keeps all bindings of `x`."""
+    if isinstance(made, Exchange) and made.name == "x":
+        for number in range(COUNT):
+            vhost.bind(made, vhost.queue(f"q{number % QUEUES}"), f"k{number}", {})
+            yield
+
+
+def test_what_is_made_is_found_when_it_has_its_bindings(life: Life) -> None:
+    other = life.connect()
+    life.client.send("Exchange.Delete", exchange="x")
+    life.broker.on_declared = bind_all
+    fields: dict[str, Any] = {"exchange_type": "direct", "durable": True}
+    begin(life.client, "Exchange.Declare", **fields)
+    life.client.connection.receive(publish(1, b"first", exchange="x", routing_key=f"k{COUNT - 1}"))
+    begin(other, "Exchange.Declare", **fields)
+    turns = 0
+    while life.broker.slices.busy:
+        assert "x" not in life.broker.vhosts["/"].exchanges
+        assert life.client.come() == other.come() == []
+        life.broker.turn()
+        turns += 1
+    assert turns >= COUNT // STEPS_A_TURN - 1
+    assert go_on(life.client) == go_on(other) == ["Exchange.DeclareOk"]
+    assert life.queue(f"q{(COUNT - 1) % QUEUES}").ready_count == 1
+    life.write()
+    life.crash()
+    assert life.broker.vhosts["/"].exchange("x").binding_count == COUNT
+
+
+def test_a_client_that_leaves_meanwhile_stops_nothing(life: Life) -> None:
+    begin(life.client, "Exchange.Delete")
+    life.client.connection.lost()
+    life.turns()
+    assert not life.broker.vhosts["/"].under_way
