@@ -71,7 +71,10 @@ class Verifications:
         """Asks again what was pending when the hub stopped."""
         if self._storage.is_empty():
             return
-        for pending in await (await self._rows.get()).all():
+        left = await (await self._rows.get()).all()
+        if left:
+            await domains.load()
+        for pending in left:
             self._enter(pending.request)
             self._begin(pending)
 
@@ -82,6 +85,7 @@ class Verifications:
     async def accept(self, mode: Mode, request: SubscribeRequest) -> None:
         """Durable when it returns. Raises `TooManyPending` and `StorageFailed`."""
         await self._rows.get()
+        await domains.load()
         self._require_room(request)
         self._enter(request)
         try:
@@ -102,7 +106,6 @@ class Verifications:
         database = await self._storage.database()
         # In a thread, for the broker must not stand still while it is imported.
         await asyncio.to_thread(importlib.import_module, AEAD)
-        await domains.load()
         from .rows import VerificationRows
 
         return VerificationRows(database, self._storage.sealer)
