@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from base64 import urlsafe_b64encode
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -24,7 +23,7 @@ from .envelope import COPIES, NOTED, SEAL, Envelope, believed, fresh
 LARGE_BYTES = 512 * 1024
 """Hashing so many takes half a millisecond: what is longer is hashed aside from the loop."""
 _SEALED = NOTED | frozenset(COPIES.values())
-_ID_BYTES = 18
+_ID_BYTES = 16
 _SEAL_BYTES = 24
 
 
@@ -36,8 +35,9 @@ class Notes:
         self._keys: tuple[bytes, bytes] | None = None
 
     def message_id(self, sequence: int) -> str:
-        digest = blake2b(sequence.to_bytes(8, "big"), key=self._load()[0], digest_size=_ID_BYTES)
-        return "msg_" + urlsafe_b64encode(digest.digest()).decode()
+        key = (self._keys or self._load())[0]
+        number = sequence.to_bytes(8, "big")
+        return f"msg_{blake2b(number, key=key, digest_size=_ID_BYTES).hexdigest()}"
 
     def read(self, message: Message, sequence: int) -> Envelope:
         """What a message is to its subscriber; `sequence` is its number in the engine."""
