@@ -46,7 +46,7 @@ def test_a_signed_delivery_says_what_is_true(
     form = {"hub.mode": "subscribe", "hub.callback": callback.url, "hub.topic": "t",
             "hub.secret": "of the subscriber"}  # fmt: skip
     url = f"{warren.http_url}/subscribe/q/{queue}"
-    httpx.post(url, data=form, auth=AUTH).raise_for_status()
+    httpx.post(url, data=form, auth=AUTH, timeout=raw.TIMEOUT_S * 3).raise_for_status()
     for body in (b"first", b"second"):
         publish(warren, queue, body)
     deliveries = callback.wait(2)

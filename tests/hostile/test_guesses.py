@@ -28,7 +28,7 @@ def status(
     """Of a request that the proxy passes on; `fields` are what the client claims."""
     headers = {"X-Forwarded-For": ", ".join(filter(None, [fields.pop("xff", ""), client]))}
     answer = httpx.get(server.http_url + "/endpoint/x/amq.topic", headers=headers | fields,
-                       auth=(name, password))  # fmt: skip
+                       auth=(name, password), timeout=30)  # fmt: skip
     return answer.status_code
 
 

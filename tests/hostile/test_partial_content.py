@@ -34,7 +34,7 @@ def small() -> Iterator[WarrenServer]:
 
 
 def put(server: WarrenServer, path: str, **body: str) -> None:
-    answer = httpx.put(server.http_url + path, json=body or None, auth=AUTH)
+    answer = httpx.put(server.http_url + path, json=body or None, auth=AUTH, timeout=30)
     answer.raise_for_status()
 
 
@@ -79,5 +79,7 @@ def test_forms_that_never_end(small: WarrenServer, auth: str) -> None:
 
 
 def publish_honestly(server: WarrenServer) -> None:
-    answer = httpx.post(f"{server.http_url}/endpoint/q/honest", content=b"honest", auth=AUTH)
+    answer = httpx.post(
+        f"{server.http_url}/endpoint/q/honest", content=b"honest", auth=AUTH, timeout=30
+    )
     assert answer.status_code == 202, answer.text
