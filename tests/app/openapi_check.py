@@ -12,7 +12,8 @@ from jsonschema import Draft202012Validator, FormatChecker
 
 from warrenmq.app.openapi import document
 
-PREFIXES = re.compile(r"^(/rabbithub|/a/base|/base|/hub(?!/callback/))(?=/)")
+# RabbitMQ's paths are not below RabbitHub's alias.
+PREFIXES = re.compile(r"^(/rabbithub(?!/api/)|/a/base|/base|/hub(?!/callback/))(?=/)")
 UNTOLD = frozenset({404, 405, 501, 400})
 """What a path or method that is not in the document is answered with."""
 
