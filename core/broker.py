@@ -132,7 +132,7 @@ class Broker:
         self._active: deque[Queue] = deque()
         self.pager = Pager(self)
         self._mover = Mover(self)
-        self.slices = Slices()
+        self.slices = Slices(lambda: self.on_work())
         self._waiting: list[Callable[[], None]] = []
         self._store_timer: Timer | None = None
         self._turning = False
@@ -332,7 +332,7 @@ class Broker:
         if self.alarms.is_due:
             self.alarms.look()
             self._flush()
-        return more or bool(active) or self._mover.busy or self.pager.is_busy
+        return more or self.slices.busy or bool(active) or self._mover.busy or self.pager.is_busy
 
     def _write(self) -> None:
         """Lets the store write, and has a turn when it wants to be asked again."""

@@ -17,6 +17,7 @@ from ..block import Block, Cold, Run, Span
 from ..definitions.facts import queue_owner
 from ..model import Table
 from ..route.route import Watched
+from ..slices import Steps
 from .arrivals import Arrivals
 from .consumer import Consumer, ConsumerRing
 from .deduplication import SeenIds
@@ -688,16 +689,14 @@ class Queue(Watched):
         self._broker.slices.start(self._settle_all(backlog, reading, done))
         return purged
 
-    def _discard_reading(self, backlog: Backlog) -> Iterator[None]:
+    def _discard_reading(self, backlog: Backlog) -> Steps:
         """What a read brings of a stretch that was purged must not come in again."""
         reading = None if self._arrivals is None else self._arrivals.reading
         if self.deleted or reading is None or not backlog.cold_stretches:
             return iter(())
         return self._broker.store.discard(self, reading)
 
-    def _settle_all(
-        self, backlog: Backlog, reading: Iterator[None], done: Callable[[], None]
-    ) -> Iterator[None]:
+    def _settle_all(self, backlog: Backlog, reading: Steps, done: Callable[[], None]) -> Steps:
         """Settles what is in a backlog that is the queue's no more; if the queue has ended, only
         frees it."""
         yield from reading
@@ -710,7 +709,7 @@ class Queue(Watched):
                 self._returns.gone(span)
             if self.durable:
                 self._broker.store.settle(self, span)
-            yield
+            yield None
         self._broker.when_kept(self._broker.store.barrier() if self.durable else 0, done)
         yield from backlog.release()
 

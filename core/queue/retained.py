@@ -53,6 +53,7 @@ class RetainedQueue(StreamQueue):
     def keep(self, persistence: Persistence) -> None:
         """Says how much is kept; what is more goes."""
         self.persistence = persistence
+        self.log.stop_dropping()
         self._retain()
 
     @property

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 LOOK_MIN_MS, LOOK_MAX_MS = 1_000, 60_000
 STEP_BYTES, STEP_MESSAGES = 262_144, 4_096
+WHOLE = 1 << 62
+"""More bytes than a piece has: it goes as a whole."""
 STEP_SHARE = 64
 """A limit that is passed is fallen short of by so much, or this part of it if that is less: each
 drop writes to the log, and not every message is to be followed by one."""
@@ -33,17 +35,10 @@ class Retention:
     def by_size(self, limit: int) -> None:
         """What is left takes no more than the limit, but for the last piece."""
         log = self._log
-        if log.size_bytes <= limit:
+        if not log.weigh(self._again) or log.size_bytes <= limit:
             return
         target = limit - min(limit // STEP_SHARE, STEP_BYTES)
-
-        def is_over() -> bool:
-            over = log.size_bytes - target
-            if over > 0:
-                log.split(over)
-            return over > 0
-
-        log.drop_while(is_over)
+        log.drop(lambda: max(0, log.size_bytes - target), self._again)
 
     def by_count(self, messages: int) -> None:
         """What is left are at least so many."""
@@ -54,18 +49,18 @@ class Retention:
             return oldest is not None and log.end - oldest.end >= count
 
         if has_more_than(messages + min(messages // STEP_SHARE, STEP_MESSAGES)):
-            log.drop_while(lambda: has_more_than(messages))
+            log.drop(lambda: WHOLE * has_more_than(messages), self._again)
 
     def by_age(self, age_ms: int) -> None:
         """Nothing is left that came longer ago, in whole pieces."""
         log, born_ms = self._log, self._broker.now_ms - age_ms
 
-        def is_over() -> bool:
+        def over() -> int:
             oldest = log.oldest()
             newest_ms = None if oldest is None else oldest.newest_ms
-            return newest_ms is not None and newest_ms < born_ms
+            return WHOLE * (newest_ms is not None and newest_ms < born_ms)
 
-        log.drop_while(is_over)
+        log.drop(over, self._again)
         oldest = log.oldest()
         if oldest is not None and oldest.newest_ms is None:
             self._learn(oldest)

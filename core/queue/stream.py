@@ -227,6 +227,7 @@ class StreamQueue(Queue):
     def apply(self, rules: Rules | None) -> None:
         self.rules = rules
         self._broker.note_timeout((rules or PLAIN).consumer_timeout_ms)
+        self.log.stop_dropping()
         self._retain()
 
     def _retain(self) -> None:

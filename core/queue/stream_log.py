@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..block import Cold, Run, Span
 from ..definitions.facts import StreamStart
+from ..slices import Pause, Steps, release
 
 if TYPE_CHECKING:
     from .queue import Queue
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
 _UNKNOWN = -1
 STEP_PIECES = 32
-"""What one step of paging out looks at."""
+"""What one step of paging out looks at, and one of retention drops."""
+STEPS_AT_ONCE = 8
+"""How many steps of the store's, that discard a stretch, are kept as one."""
+_END = object()
 
 
 class Piece:
@@ -60,7 +64,12 @@ class StreamLog:
         self._gone = 0
         """So many pieces in front are gone."""
         self._weighed_bytes = 0
-        self._unweighed = False
+        self._unweighed: deque[Piece] = deque()
+        self._weighing = False
+        self._dropping = False
+        self._over: Callable[[], int] = _nothing_over
+        self._again: Callable[[], None] | None = None
+        """Who asked for more to be dropped, or for sizes, meanwhile."""
         self._uncommitted: deque[tuple[int, int]] = deque()
         self.first = self._start.load() if queue.durable else 0
         self.end = self.first
@@ -114,8 +123,8 @@ class StreamLog:
         self.first = self.end = max(self.first, self._broker.store.next_offset(self._queue) - known)
         for part in held:
             if isinstance(part, Cold):
-                self._unweighed = True
                 self._add(part, _UNKNOWN, None)
+                self._unweighed.append(self._pieces[-1])
             else:
                 self._add_span(part)
         self.committed = self.end
@@ -135,14 +144,28 @@ class StreamLog:
 
     @property
     def size_bytes(self) -> int:
-        """About what all of it takes on disk; reads indexes when it is asked first."""
-        if self._unweighed:
-            self._unweighed = False
-            for piece in self._pieces[self._gone :]:
-                if isinstance(piece.held, Cold) and piece.size_bytes == _UNKNOWN:
-                    piece.size_bytes = self._broker.store.weigh(piece.held)
-                    self._weighed_bytes += piece.size_bytes
+        """About what all of it takes on disk, as far as it is known."""
         return self._weighed_bytes
+
+    def weigh(self, weighed: Callable[[], None]) -> bool:
+        """Whether all sizes are known. If not, indexes are read for them, and `weighed` is called
+        when they are."""
+        if self._unweighed and not self._weighing:
+            self._weighing = True
+            self._broker.slices.start(self._weigh(weighed))
+        return not self._weighing
+
+    def _weigh(self, weighed: Callable[[], None]) -> Steps:
+        while self._unweighed:
+            piece = self._unweighed.popleft()
+            if piece.offset < self.first or not isinstance(piece.held, Cold):
+                continue
+            size_bytes = yield from self._broker.store.weigh(piece.held)
+            if piece.offset >= self.first:  # It has not been dropped meanwhile.
+                piece.size_bytes = size_bytes
+                self._weighed_bytes += size_bytes
+        self._weighing = False
+        weighed()
 
     # -- retention
 
@@ -153,55 +176,104 @@ class StreamLog:
             return None
         return self._pieces[self._gone]
 
-    def drop_while(self, wanted: Callable[[], bool]) -> None:
-        """Ends the oldest piece, which may be split before, as long as that is wanted; that they
-        are gone is kept as one."""
-        if not wanted() or self.oldest() is None:
-            return
-        with self._broker.store.together():
-            while (oldest := self.oldest()) is not None:
-                self._drop(oldest)
-                if not wanted():
-                    break
-            if self._queue.durable:
-                self._start.keep(self.first)
-        if self._gone > 64 and self._gone * 2 > len(self._offsets):
-            del self._offsets[: self._gone], self._pieces[: self._gone]
-            self._gone = 0
+    def drop(self, over: Callable[[], int], again: Callable[[], None]) -> None:
+        """Ends the oldest messages in slices, as long as `over` says how many bytes are too many;
+        a piece that is larger is split. Each step is kept as one with where the stream begins then;
+        after a crash in between, what is left is looked at anew.
 
-    def _drop(self, piece: Piece) -> None:
-        self._pieces[self._gone] = _GONE
-        self._gone += 1
-        self.first = piece.end
-        self._weighed_bytes -= max(0, piece.size_bytes)
-        held, store = piece.held, self._broker.store
-        if isinstance(held, Cold):
-            for _ in store.discard(self._queue, held):
-                pass
-            return
-        self._cooled(held)
-        if self._queue.durable:
-            store.settle(self._queue, held)
+        While something is dropped already, `again` is called when that is done.
+        """
+        if self._dropping:
+            self._again = again
+        elif over() and (self.oldest() is not None or isinstance(self._front.held, Cold)):
+            self._dropping, self._over = True, over
+            self._broker.slices.start(self._drop())
 
-    def split(self, size_bytes: int) -> None:
-        """Makes two of the oldest piece, if it is a cold one that is larger."""
-        at = self._gone
-        piece = self._pieces[at] if at < len(self._pieces) else _GONE
-        if not isinstance(piece.held, Cold) or piece.size_bytes <= size_bytes:
-            return
-        front = self._broker.store.split(piece.held, size_bytes)
-        if front is None:
+    def stop_dropping(self) -> None:
+        """Other limits are in force. What readers were told is gone goes all the same."""
+        self._over = _nothing_over
+
+    def _drop(self) -> Steps:
+        while (over_bytes := self._too_much()) > 0:
+            front = self._front
+            if isinstance(front.held, Cold) and front.size_bytes > over_bytes:
+                yield from self._split(front, front.held, over_bytes)
+            oldest = self.oldest()
+            if oldest is None or not self._too_much():
+                break
+            if isinstance(oldest.held, Cold):
+                yield from self._drop_cold(oldest, oldest.held)
+            else:
+                self._drop_spans()
+                yield None
+        self._dropping = False
+        again, self._again = self._again, None
+        if again is not None and not self._queue.deleted:
+            again()
+
+    @property
+    def _front(self) -> Piece:
+        """The oldest piece, whether or not it may be dropped."""
+        return self._pieces[self._gone] if self._gone < len(self._pieces) else _GONE
+
+    def _too_much(self) -> int:
+        return 0 if self._queue.deleted else self._over()
+
+    def _split(self, piece: Piece, held: Cold, size_bytes: int) -> Steps:
+        """Makes two of the oldest piece, unless it is a single record."""
+        front = yield from self._broker.store.split(held, size_bytes)
+        if front is None or self._queue.deleted:
             return
         older = Piece(piece.offset, front.cold, front.size_bytes, piece.newest_ms)
         piece.offset = older.end
         piece.size_bytes -= front.size_bytes
+        at = self._gone
         self._pieces[at : at + 1] = [older, piece]
         self._offsets[at : at + 1] = [older.offset, piece.offset]
 
+    def _drop_cold(self, piece: Piece, held: Cold) -> Steps:
+        self._leave(piece)
+        steps, end = self._broker.store.discard(self._queue, held), piece.end
+        step: object = None
+        while step is not _END:
+            with self._broker.store.together():
+                step = _some(steps)
+                self._start.keep(end - held.count)
+            yield step if isinstance(step, Pause) else None
+            if self._queue.deleted:
+                return
+
+    def _drop_spans(self) -> None:
+        store = self._broker.store
+        with store.together():
+            for _ in range(STEP_PIECES):
+                oldest = self.oldest()
+                if oldest is None or isinstance(oldest.held, Cold) or not self._too_much():
+                    break
+                self._leave(oldest)
+                self._cooled(oldest.held)
+                if self._queue.durable:
+                    store.settle(self._queue, oldest.held)
+            if self._queue.durable:
+                self._start.keep(self.first)
+
+    def _leave(self, piece: Piece) -> None:
+        """The oldest piece is there no more."""
+        self._pieces[self._gone] = _GONE
+        self._gone += 1
+        self.first = piece.end
+        self._weighed_bytes -= max(0, piece.size_bytes)
+        if self._gone > 64 and self._gone * 2 > len(self._offsets):
+            del self._offsets[: self._gone], self._pieces[: self._gone]
+            self._gone = 0
+
     def clear(self) -> None:
         """The queue is gone."""
-        self._pieces.clear()
-        self._offsets.clear()
+        pieces, self._pieces = self._pieces, []
+        offsets, self._offsets = self._offsets, []
+        self._broker.slices.start(release(pieces, pieces.pop))
+        self._broker.slices.start(release(offsets, offsets.pop))
+        self._unweighed.clear()
         self._uncommitted.clear()
         self._gone = 0
         self.first = self.committed = self.end
@@ -260,6 +332,20 @@ class StreamLog:
         """It was in memory and is not any more."""
         self.warm_bytes -= _memory_bytes(span)
         self.warm_count -= span.count
+
+
+def _nothing_over() -> int:
+    return 0
+
+
+def _some(steps: Steps) -> object:
+    """Takes some steps; gives a `Pause` if that is one of them, `_END` if there are no more."""
+    step: object = None
+    for _ in range(STEPS_AT_ONCE):
+        step = next(steps, _END)
+        if step is not None:
+            break
+    return step
 
 
 def _memory_bytes(span: Span) -> int:

@@ -12,14 +12,14 @@ import errno
 import logging
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import NamedTuple
 
 from ..block import Block, Cold, Ledger, Run, Span
 from ..clock import Clock, SystemClock
-from ..slices import run_slice
+from ..slices import Pause, Steps, run_slice
 from . import entries
 from .codec import encode_messages
 from .compactor import Compactor
@@ -207,14 +207,17 @@ class DurableStore:
         self.uncounted.add(many)
         self._settling.join(many.ranges)
 
-    def discard(self, queue: QueueIdentity, cold: Cold) -> Iterator[None]:
-        self._unlooked = True
+    def discard(self, queue: QueueIdentity, cold: Cold) -> Steps:
         return self._discard(queue.id, self._pages.discard(cold))
 
-    def _discard(self, queue_id: int, steps: Iterator[list[int]]) -> Iterator[None]:
-        for numbers in steps:
-            self._settling.add(queue_id, numbers)
-            yield
+    def _discard(self, queue_id: int, steps: Iterator[list[int] | Pause]) -> Steps:
+        for step in steps:
+            if isinstance(step, Pause):
+                yield step
+                continue
+            self._unlooked = True
+            self._settling.add(queue_id, step)
+            yield None
 
     def delivered(self, queue: QueueIdentity, sequence: int) -> int:
         if self.marks.get(queue.id, 0) < sequence:
@@ -385,10 +388,10 @@ class DurableStore:
     def size_of(self, run: Run) -> int:
         return self._pages.size_of(run)
 
-    def weigh(self, cold: Cold) -> int:
+    def weigh(self, cold: Cold) -> Generator[Pause, None, int]:
         return self._pages.weigh(cold)
 
-    def split(self, cold: Cold, size_bytes: int) -> Split | None:
+    def split(self, cold: Cold, size_bytes: int) -> Generator[Pause, None, Split | None]:
         return self._pages.split(cold, size_bytes)
 
     @property

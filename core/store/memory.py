@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 
 from ..block import Block, Cold, Ledger, Run, Span
+from ..slices import Pause, Steps
 from .port import BEHIND_BYTES, Browsed, ManySettled, QueueIdentity, Split
 
 
@@ -60,7 +61,7 @@ class MemoryStore:
     def many_settled(self) -> ManySettled:
         return _NoneSettled()
 
-    def discard(self, queue: QueueIdentity, cold: Cold) -> Iterator[None]:
+    def discard(self, queue: QueueIdentity, cold: Cold) -> Steps:
         raise AssertionError("nothing in memory is cold")
 
     def delivered(self, queue: QueueIdentity, sequence: int) -> int:
@@ -133,10 +134,10 @@ class MemoryStore:
     def size_of(self, run: Run) -> int:
         return run.block.size_bytes * run.count // run.block.count
 
-    def weigh(self, cold: Cold) -> int:
+    def weigh(self, cold: Cold) -> Generator[Pause, None, int]:
         raise AssertionError("nothing in memory is cold")
 
-    def split(self, cold: Cold, size_bytes: int) -> Split | None:
+    def split(self, cold: Cold, size_bytes: int) -> Generator[Pause, None, Split | None]:
         raise AssertionError("nothing in memory is cold")
 
     def evict(self, block: Block) -> bool:

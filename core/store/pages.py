@@ -7,18 +7,20 @@ payload is read once for all queues that want it next.
 
 from __future__ import annotations
 
+import errno
 import logging
 from bisect import bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from ..block import Block, Cold, Ledger, Run, Span
 from ..clock import Clock
+from ..slices import Pause
 from ..wire.properties import RANKED, TIMED
 from .codec import Messages, decode_messages, encode_messages
 from .disk import Disk
@@ -31,6 +33,8 @@ from .work import Worker
 from .writer import Writer
 
 logger = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
 
 CHUNK_BYTES = 1024 * 1024
 CHUNK_RECORDS = 4_000
@@ -158,17 +162,17 @@ class Pages:
         part.keep_cold(cold, low, high)
         return cold
 
-    def discard(self, cold: Cold) -> Iterator[list[int]]:
+    def discard(self, cold: Cold) -> Iterator[list[int] | Pause]:
         """Nobody wants it any more, nor what is just being read of it. Each step discards some
-        records and gives pairs of first and last number that cover them."""
+        records and gives pairs of first and last number that cover them, or waits for an index."""
         stretch = cold.place
         assert isinstance(stretch, Stretch)
         cold.place = replace(stretch)
         return self._discard(cold)
 
-    def _discard(self, cold: Cold) -> Iterator[list[int]]:
+    def _discard(self, cold: Cold) -> Iterator[list[int] | Pause]:
         part: Part | None = None
-        index = Index()
+        index: Index | None = None
         while cold.count:
             stretch = cold.place
             assert isinstance(stretch, Stretch)
@@ -177,7 +181,13 @@ class Pages:
                 return
             if stretch.part is not part:  # The first step, or it has been compacted meanwhile.
                 part = stretch.part
-                index = self._index(part)
+                index = part.index
+                if index is None:
+                    index = yield from self._looked_up(part, _all_of)
+                    continue
+            if index is None:
+                self._is_missing(part)
+                return
             if stretch.low >= stretch.high:
                 # An index is damaged: nobody knows which records these belonged to.
                 part.snapshot = None
@@ -438,20 +448,23 @@ class Pages:
             start += entry.count
         return Browsed(spans, start)
 
-    def split(self, cold: Cold, size_bytes: int) -> Split | None:
+    def split(self, cold: Cold, size_bytes: int) -> Generator[Pause, None, Split | None]:
         stretch = cold.place
         assert isinstance(stretch, Stretch)
-        part, low = stretch.part, stretch.low
-        index = self._index(part)
-        size = count = 0
-        for at in range(low, min(stretch.high - 1, len(index))):
-            entry = index[at]
-            size += entry.share_bytes
-            count += entry.count
-            if size >= size_bytes:
-                stretch.low = at + 1
-                cold.count -= count
-                return Split(self._cold(part, low, at + 1, count), size)
+        while stretch.part.keeps_cold(cold):
+            part, low = stretch.part, stretch.low
+            front = yield from self._looked_up(part, _front_of(low, stretch.high, size_bytes))
+            if not part.keeps_cold(cold) or stretch.low != low:
+                continue  # It has been compacted meanwhile, or its queue has ended.
+            if front is None:
+                self._is_missing(part)
+                return None
+            high, count, size = front
+            if high >= stretch.high:
+                return None
+            stretch.low = high
+            cold.count -= count
+            return Split(self._cold(part, low, high, count), size)
         return None
 
     def size_of(self, run: Run) -> int:
@@ -461,10 +474,38 @@ class Pages:
             return run.block.size_bytes * run.count // run.block.count
         return index.size_bytes(where[1], where[2])
 
-    def weigh(self, cold: Cold) -> int:
+    def weigh(self, cold: Cold) -> Generator[Pause, None, int]:
         stretch = cold.place
         assert isinstance(stretch, Stretch)
-        return self._index(stretch.part).size_bytes(stretch.low, stretch.high)
+        while stretch.part.keeps_cold(cold):
+            part = stretch.part
+            size = yield from self._looked_up(part, _size_of(stretch.low, stretch.high))
+            if size is not None:
+                return size
+            if part.keeps_cold(cold):
+                self._is_missing(part)
+                break
+        return 0
+
+    def _looked_up(
+        self, part: Part, look: Callable[[Index], Found]
+    ) -> Generator[Pause, None, Found | None]:
+        """What is found in a part's index, which a worker looks into: it may be on disk only, and
+        it may be long. None if the file has gone meanwhile."""
+        open_index, number = part.index, part.segment.number
+
+        def job() -> Found | None:
+            try:
+                return look(open_index or self.reader.index(number, part.queue_id))
+            except FileNotFoundError:
+                return None
+
+        found = yield from self._worker.awaited(job)
+        return found
+
+    def _is_missing(self, part: Part) -> None:
+        """The file of a part that is still wanted is not there."""
+        self._worker.failed(FileNotFoundError(errno.ENOENT, "file not found", part.segment.name))
 
     def _finish(self, cold: Cold, stretch: Stretch) -> None:
         part = stretch.part
@@ -744,6 +785,31 @@ def _places(index: Index, low: int, high: int, position: int) -> tuple[int, list
     ordinal = bisect_right(ends, before + position, low, high)
     start = (ends[ordinal - 1] if ordinal else 0) - before
     return start, list(range(ordinal, min(high, ordinal + CHUNK_RECORDS)))
+
+
+def _all_of(index: Index) -> Index:
+    return index
+
+
+def _size_of(low: int, high: int) -> Callable[[Index], int]:
+    return lambda index: index.size_bytes(low, high)
+
+
+def _front_of(low: int, high: int, size_bytes: int) -> Callable[[Index], tuple[int, int, int]]:
+    """Looks for the first records from `low` on that have that size: gives the ordinal behind
+    them, the number of messages and the size; `high` if there are no more than these."""
+
+    def look(index: Index) -> tuple[int, int, int]:
+        size = count = 0
+        for at in range(low, min(high - 1, len(index))):
+            entry = index[at]
+            size += entry.share_bytes
+            count += entry.count
+            if size >= size_bytes:
+                return at + 1, count, size
+        return high, count, size
+
+    return look
 
 
 def _discard_some(cold: Cold, stretch: Stretch, index: Index) -> list[int]:

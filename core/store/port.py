@@ -7,11 +7,12 @@ store never calls into a queue on its own except through the callbacks that it w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from ..block import Block, Cold, Ledger, Run, Span
+from ..slices import Pause, Steps
 
 BEHIND_BYTES = 16 * 1024 * 1024
 """What may wait for the disk, at most; beyond it publishers of persistent messages wait for half
@@ -90,9 +91,9 @@ class Store(Protocol):
     def many_settled(self) -> ManySettled:
         """For very many messages that are settled as a whole, though naming them takes long."""
 
-    def discard(self, queue: QueueIdentity, cold: Cold) -> Iterator[None]:
-        """As `settle` for messages that are not in memory, in steps; what is just being read of
-        them does not arrive any more. May read an index."""
+    def discard(self, queue: QueueIdentity, cold: Cold) -> Steps:
+        """As `settle` for messages that are not in memory, in steps, which may wait for an index;
+        the oldest go first. What is just being read of them does not arrive any more."""
 
     def delivered(self, queue: QueueIdentity, sequence: int) -> int:
         """Messages of a durable queue up to this number may go out from now on: after a crash
@@ -202,12 +203,12 @@ class Store(Protocol):
     def size_of(self, run: Run) -> int:
         """About what a run takes on disk, which was just appended; if it was not, in memory."""
 
-    def weigh(self, cold: Cold) -> int:
-        """As `size_of`, for a stretch; may read an index."""
+    def weigh(self, cold: Cold) -> Generator[Pause, None, int]:
+        """As `size_of`, for a stretch; in steps, which may wait for an index."""
 
-    def split(self, cold: Cold, size_bytes: int) -> Split | None:
+    def split(self, cold: Cold, size_bytes: int) -> Generator[Pause, None, Split | None]:
         """Takes the oldest records off a stretch of which nothing is settled, as many as have that
-        size; None if there are no more. May read an index."""
+        size; None if there are no more. In steps, which may wait for an index."""
 
     @property
     def leaving_bytes(self) -> int:

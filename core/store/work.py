@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
+
+from ..slices import Pause
 
 Result = TypeVar("Result")
 
@@ -52,6 +54,20 @@ class Worker:
                     self.post(lambda: self.failed(error))
 
             self._pool.submit(job).add_done_callback(ended)
+
+    def awaited(self, job: Callable[[], Result]) -> Generator[Pause, None, Result]:
+        """As `run`, for sliced work: gives the result. If the work does not wait for it, the job
+        is done again where it is."""
+        pause = Pause()
+        results: list[Result] = []
+
+        def done(result: Result) -> None:
+            results.append(result)
+            pause.end()
+
+        self.run(job, done)
+        yield pause
+        return results[0] if results else job()
 
     def _do(self, job: Callable[[], Result], done: Callable[[Result], None]) -> None:
         try:

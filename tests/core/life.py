@@ -75,6 +75,7 @@ class Life:
     def stop(self) -> None:
         """As `warren serve` does when it is told to."""
         queues = self.broker.vhosts["/"].queues.values()
+        self.broker.slices.finish()
         self.broker.clock_steps.look()
         self.store.stop({held.id: held.delivered_sequence for held in queues if held.durable})
 

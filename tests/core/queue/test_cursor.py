@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.support.amqp import Client, make_broker, publish, take_turns
 from warrenmq.core.block import Cold, Span
 from warrenmq.core.queue.cursor import Cursor
+from warrenmq.core.queue.retention import WHOLE
 from warrenmq.core.store import pages, relocation
 from warrenmq.core.store.copier import Copy
 from warrenmq.core.store.log import DurableStore
@@ -88,6 +89,11 @@ def test_offsets_of_others_stay_when_a_crash_left_damage(life: Life, lost: list[
     assert len(life.bodies("q")) == 5 - len(lost)
 
 
+def drop(life: Life, over: Callable[[], int]) -> None:
+    stream(life).log.drop(over, lambda: None)
+    life.turns()
+
+
 def test_what_was_lost_is_dropped_with_the_rest(life: Life) -> None:
     for number in range(20):
         fill(life, [b"%06d" % number])
@@ -95,9 +101,9 @@ def test_what_was_lost_is_dropped_with_the_rest(life: Life) -> None:
     damage(life, b"000003", crashed=True)
     log = stream(life).log
     fill(life, [b"new"])
-    assert log.size_bytes
-    log.split(600)
-    log.drop_while(lambda: log.first < 4)
+    log.weigh(lambda: None)
+    life.turns()
+    drop(life, lambda: 600 * (log.first < 4))
     first = log.first
     assert 4 <= first <= 10
     life.write()
@@ -264,8 +270,7 @@ def test_a_stretch_that_is_dropped_while_it_is_read(life: Life) -> None:
     woken: list[int] = []
     cursor = Cursor(log, life.store, 0, lambda: woken.append(log.first))
     assert cursor.next() is None
-    log.drop_while(lambda: isinstance(log.piece_at(log.first).held, Cold))
-    life.turns()
+    drop(life, lambda: WHOLE * isinstance(log.piece_at(log.first).held, Cold))
     assert woken == [20]
     span = cursor.next()
     assert span is not None and cursor.offset == 20
@@ -276,12 +281,11 @@ def test_a_stretch_that_is_split_while_it_is_read(life: Life) -> None:
     life.restart()
     fill(life, numbered(3, 20))
     log = stream(life).log
+    log.weigh(lambda: None)
+    life.turns()
     cursor = Cursor(log, life.store, 5, lambda: None)
     assert cursor.next() is None
-    assert log.size_bytes
-    log.split(300)
-    log.drop_while(lambda: log.piece_at(log.first).end <= 5)
-    life.turns()
+    drop(life, lambda: 300 * (not log.first))
     span = cursor.next()
     assert 0 < log.first <= 5
     assert span is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,11 +10,13 @@ import pytest
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.support.amqp import publish
+from warrenmq.core import slices
 from warrenmq.core.block import Cold
 from warrenmq.core.model import Table
-from warrenmq.core.queue import retention
+from warrenmq.core.queue import retention, stream_log
 from warrenmq.core.queue.cursor import Cursor
 from warrenmq.core.queue.rules import PLAIN, Rules
+from warrenmq.core.store import pages
 from warrenmq.core.store.pages import Pages
 from warrenmq.core.store.record import Kind, Record, scan
 
@@ -35,6 +37,11 @@ def records(life: Life, kind: Kind) -> int:
         for record in scan(int(name.removesuffix(".log")), data):
             found += isinstance(record, Record) and record.kind == kind
     return found
+
+
+def left(life: Life) -> int:
+    """How many messages the store keeps."""
+    return sum(segment.left for segment in life.store.segments.values())
 
 
 # -- by size
@@ -71,6 +78,8 @@ def test_its_size_is_the_same_after_a_restart(life: Life, mixed: bool) -> None:
     life.page_out("s", 100)
     assert stream(life).log.size_bytes == size
     life.restart()
+    assert not stream(life).log.weigh(lambda: None)
+    life.turns()
     assert stream(life).log.size_bytes == size
     wire = 200 * len(publish(1, numbered(1)[0], PERSISTENT, routing_key="s"))
     assert wire < size < 1.5 * wire
@@ -106,7 +115,7 @@ def test_no_index_is_read_unless_there_is_a_limit(
     weighed: list[Cold] = []
     plain = Pages.weigh
 
-    def weigh(self: Pages, cold: Cold) -> int:
+    def weigh(self: Pages, cold: Cold) -> Generator[slices.Pause, None, int]:
         weighed.append(cold)
         return plain(self, cold)
 
@@ -117,6 +126,7 @@ def test_no_index_is_read_unless_there_is_a_limit(
     life.page_out("s")
     assert not weighed
     stream(life).apply(Rules(max_length_bytes=1_000))
+    life.turns()
     assert len(weighed) == 1
     assert stream(life).log.first > 20
 
@@ -161,6 +171,36 @@ def test_a_reader_far_behind_while_all_is_dropped(life: Life) -> None:
     span = cursor.next()
     life.turns()
     assert span is None or cursor.offset >= stream(life).log.first
+
+
+# -- in slices
+
+
+@pytest.mark.parametrize("is_cold", [False, True])
+def test_very_many_are_dropped_in_slices(
+    life: Life, monkeypatch: pytest.MonkeyPatch, *, is_cold: bool
+) -> None:
+    """A crash after any of them leaves each message its offset."""
+    declare(life)
+    count = 500
+    for body in numbered(count):
+        life.client.publish(body, PERSISTENT, routing_key="s")
+    if is_cold:
+        life.restart()
+    fill(life, [b"%06d" % count])
+    monkeypatch.setattr(slices, "SLICE_S", -1)
+    monkeypatch.setattr(slices, "SHORT_STEPS", 1)
+    stream(life).apply(Rules(max_length_bytes=0))
+    kept = [left(life)]
+    while kept[-1] > count // 2:
+        life.broker.turn()
+        kept.append(left(life))
+        assert kept[-2] - kept[-1] <= pages.DISCARDED_AT_ONCE * stream_log.STEPS_AT_ONCE
+    life.store.flush()
+    life.crash()
+    assert stream(life).log.first == count + 1 - kept[-1]
+    reading = Reading(life, "first")
+    assert [b"%06d" % offset for offset in reading.offsets()] == reading.bodies()
 
 
 # -- by age
