@@ -42,11 +42,9 @@ def stop_store(store: DurableStore, broker: Broker) -> None:
     """Keeps how far each queue was delivered: what is behind that comes back as new."""
     broker.slices.finish()  # What clients have settled is settled after the next start too.
     broker.clock_steps.look()
-    store.stop(
-        {
-            queue.id: queue.delivered_sequence
-            for vhost in broker.vhosts.values()
-            for queue in vhost.queues.values()
-            if queue.durable
-        }
-    )
+    delivered: dict[tuple[int, int | None], int] = {}
+    for vhost in broker.vhosts.values():
+        for queue in vhost.queues.values():
+            if queue.durable:
+                delivered |= queue.delivered_up_to
+    store.stop(delivered)

@@ -50,8 +50,8 @@ class Queue(Watched):
     """
 
     __slots__ = (
-        "_arrivals", "_backlog", "_broker", "_holds", "_idleness", "_rest", "_returning",
-        "_returns", "_told_up_to", "active", "arguments", "auto_delete", "bound",
+        "_arrivals", "_backlog", "_broker", "_delivered_of", "_holds", "_idleness", "_rest",
+        "_returning", "_returns", "_told_up_to", "active", "arguments", "auto_delete", "bound",
         "declared_rules", "deleted", "delivered_sequence", "durable",
         "exclusive_consumer", "expiry", "id", "last_used_ms", "name", "owner", "ready_bytes",
         "ring", "rules", "seen", "unacked_count", "vhost",
@@ -107,6 +107,8 @@ class Queue(Watched):
         """For how many reasons nothing is handed out just now."""
         self._returning = 0
         self.delivered_sequence = 0
+        self._delivered_of: dict[int, int] | None = {} if self.ranks else None
+        """The highest number that went out of each priority: lower ones may be waiting."""
         self._broker = broker
         self._rest: Rest | None = None
         self._returns: Returns | None = None
@@ -234,6 +236,16 @@ class Queue(Watched):
     def ranks(self) -> bool:
         """Whether it orders its messages by priority."""
         return self.rules is not None and bool(self.rules.max_priority)
+
+    @property
+    def delivered_up_to(self) -> dict[tuple[int, int | None], int]:
+        """The highest number that went out, by the queue's id and a priority, None for all."""
+        if self._delivered_of is None:
+            return {(self.id, None): self.delivered_sequence}
+        found: dict[tuple[int, int | None], int] = {(self.id, None): 0}
+        for priority, number in self._delivered_of.items():
+            found[self.id, priority] = number
+        return found
 
     def refuses(self, run: Run) -> bool:
         """Whether there is no room for it (overflow `reject-publish`); then it must not be
@@ -390,6 +402,9 @@ class Queue(Watched):
                 if last > self._told_up_to and not self.is_read:
                     self._told_up_to = last + GETS_AHEAD
                     self._broker.store.delivered(self, self._told_up_to)
+            if self._delivered_of is not None:
+                before = self._delivered_of.get(block.traits.priority, 0)
+                self._delivered_of[block.traits.priority] = max(before, last)
         return span
 
     def _begin_to_be_read(self) -> None:

@@ -33,6 +33,7 @@ _TOP = struct.Struct("<QQ?")
 _COUNT = struct.Struct("<I")
 _KEY = struct.Struct("<HI")
 _MARK = struct.Struct("<QQ")
+_PRIORITY_MARK = struct.Struct("<QBQ")
 _SEGMENT = struct.Struct("<QQQBI")
 _UNCLEAN, _FENCED = 1, 2
 _PART = struct.Struct("<QIQIQQBQII")
@@ -56,6 +57,8 @@ class State:
     definitions: dict[bytes, bytes] = field(default_factory=dict)
     marks: dict[int, int] = field(default_factory=dict)
     segments: dict[int, Segment] = field(default_factory=dict)
+    priority_marks: dict[tuple[int, int], int] = field(default_factory=dict)
+    """By queue id and priority, beside those of `marks`, which are for all priorities."""
 
 
 def checkpoint_name(number: int) -> str:
@@ -70,6 +73,7 @@ def encode(
     segments: Mapping[int, Segment],
     listed: set[int],
     *,
+    priority_marks: Mapping[tuple[int, int], int],
     born: int,
     clean: bool,
 ) -> Iterator[bytes]:
@@ -88,6 +92,7 @@ def encode(
             unclean = segment.unclean or (not clean and segment.number >= born)
             yield from _encode_segment(segment, unclean=unclean)
     yield _SEGMENT.pack(0, 0, 0, 0, 0)
+    yield from _encode_mapping(priority_marks, lambda key, mark: _PRIORITY_MARK.pack(*key, mark))
 
 
 def _encode_mapping(
@@ -249,6 +254,7 @@ def decode(data: bytes) -> State:
         segment_number, end, total, flags, parts = _SEGMENT.unpack_from(body, at)
         at += _SEGMENT.size
         if not segment_number:
+            _decode_priority_marks(body, at, state.priority_marks)
             return state
         segment = state.segments[segment_number] = Segment(segment_number)
         segment.end, segment.sealed = end, True
@@ -256,6 +262,13 @@ def decode(data: bytes) -> State:
         for _ in range(parts):
             at = _decode_part(body, at, segment)
         segment.total = total
+
+
+def _decode_priority_marks(body: memoryview, at: int, into: dict[tuple[int, int], int]) -> None:
+    """Checkpoints of earlier versions end before them."""
+    if at < len(body):
+        for queue_id, priority, mark in _PRIORITY_MARK.iter_unpack(body[at + _COUNT.size :]):
+            into[queue_id, priority] = mark
 
 
 def _decode_definitions(body: memoryview, at: int, into: dict[bytes, bytes]) -> int:

@@ -90,7 +90,7 @@ class Keeper:
         self._pieces = [bytearray()]
         for piece in checkpoint.encode(
             number, store.sequence_ceiling, store.definitions, store.marks, store.segments,
-            self._now_listed, born=store.born, clean=clean,
+            self._now_listed, priority_marks=store.priority_marks, born=store.born, clean=clean,
         ):  # fmt: skip
             if len(self._pieces[-1]) > PIECE_BYTES:
                 self._pieces.append(bytearray())

@@ -90,13 +90,16 @@ class DurableStore:
         self.definitions = state.definitions
         self.segments = state.segments
         self.marks = state.marks
+        self.priority_marks = state.priority_marks
         self._next_sequence = _first_sequence(state.sequence, self._clock)
         self._segment_max = segment_bytes
         self._worker = Worker()
         self._worker.failed = self._job_failed
         self._reserve = Reserve(disk, reserve_bytes)
         self._writer = Writer(disk, self._report_later, self._fail_later, self._reserve.give)
-        self._pages = Pages(disk, self._worker, self._writer, self._clock, dict(state.marks))
+        self._pages = Pages(
+            disk, self._worker, self._writer, self._clock, dict(state.marks), state.priority_marks
+        )
         compactor = Compactor(disk, self._worker, self, self._pages.reader)
         self._keeper = Keeper(disk, self._worker, self, compactor, state.checkpoint)
         self._claimed: set[int] = set()
@@ -139,11 +142,12 @@ class DurableStore:
         self._worker.start(post)
         self._writer.start()
 
-    def stop(self, delivered: Mapping[int, int] | None = None) -> None:
+    def stop(self, delivered: Mapping[tuple[int, int | None], int] | None = None) -> None:
         """Writes all that is left and a last checkpoint, so that the next start has nothing to
-        replay. `delivered` has the highest number that consumers got, by queue id."""
-        for queue_id, sequence in (delivered or {}).items():
-            self.marks[queue_id] = max(sequence, self._pages.old_marks.get(queue_id, 0))
+        replay. `delivered` has the highest number that consumers got of each durable queue, by its
+        id and a priority, None for all of them."""
+        if delivered is not None:
+            self._mark_exactly(delivered)
         self._new_marks.clear()
         self._stopped = True
         self.request()
@@ -162,6 +166,18 @@ class DurableStore:
             self.sequence_ceiling = self._next_sequence
             self._keeper.finish(self.take_number())
         self._pages.close()
+
+    def _mark_exactly(self, delivered: Mapping[tuple[int, int | None], int]) -> None:
+        """Marks of priorities are kept here alone: those of queues that have ended go, too."""
+        there = {queue_id for queue_id, _ in delivered}
+        old = self._pages.old_priority_marks
+        self.priority_marks = {key: mark for key, mark in old.items() if key[0] in there}
+        for (queue_id, priority), sequence in delivered.items():
+            if priority is None:
+                self.marks[queue_id] = max(sequence, self._pages.old_marks.get(queue_id, 0))
+            else:
+                key = queue_id, priority
+                self.priority_marks[key] = max(sequence, old.get(key, 0))
 
     # -- the port: what is kept
 

@@ -55,7 +55,7 @@ class OfflineLog:
         """What can be read of a queue's messages, oldest first; changes nothing."""
         worker = Worker()
         writer = Writer(self._disk, lambda *_: None, worker.failed, lambda: False)
-        pages = Pages(self._disk, worker, writer, SystemClock(), {})
+        pages = Pages(self._disk, worker, writer, SystemClock(), {}, {})
         parts = self._parts.get(queue_id, [])
         for cold in pages.recovered(parts, in_order=True):
             assert isinstance(cold, Cold)

@@ -49,13 +49,20 @@ _ON_ITS_WAY = object()
 
 class Pages:
     """`old_marks` say, by queue id, up to which number messages may have been delivered by an
-    earlier process."""
+    earlier process; `old_priority_marks` up to which those of a priority were."""
 
     def __init__(
-        self, disk: Disk, worker: Worker, writer: Writer, clock: Clock, old_marks: dict[int, int]
+        self,
+        disk: Disk,
+        worker: Worker,
+        writer: Writer,
+        clock: Clock,
+        old_marks: Mapping[int, int],
+        old_priority_marks: Mapping[tuple[int, int], int],
     ) -> None:
         self.memory = Ledger()
         self.old_marks = old_marks
+        self.old_priority_marks = old_priority_marks
         self.reader = Reader(disk)
         self._worker = worker
         self._writer = writer
@@ -561,7 +568,6 @@ class Pages:
     def _place(self, part: Part, read: list[_Read]) -> list[Span]:
         """Makes runs of what was read; gives what is left of them."""
         spans: list[Span] = []
-        mark = self.old_marks.get(part.queue_id, 0)
         for ordinal, entry, messages in read:
             if messages is None or part.is_dead(ordinal) or ordinal in part.runs:
                 continue
@@ -571,9 +577,15 @@ class Pages:
             selection, redelivered = found
             run = Run(self._shared(messages.block), selection)
             kept = part.hold(ordinal, run)
+            mark = self._mark(part.queue_id, messages.block)
             for span in kept.spans(run, redelivered=redelivered):
                 spans += [span] if redelivered else _marked(span, mark)
         return spans
+
+    def _mark(self, queue_id: int, block: Block) -> int:
+        """Up to which number messages as these may have been delivered by an earlier process."""
+        own = self.old_priority_marks.get((queue_id, block.traits.priority), 0)
+        return max(own, self.old_marks.get(queue_id, 0))
 
     def _shared(self, read: Block) -> Block:
         """The block of that record that is in memory already, or this one."""

@@ -77,7 +77,8 @@ class Life:
         queues = self.broker.vhosts["/"].queues.values()
         self.broker.slices.finish()
         self.broker.clock_steps.look()
-        self.store.stop({held.id: held.delivered_sequence for held in queues if held.durable})
+        durable = [held.delivered_up_to for held in queues if held.durable]
+        self.store.stop({key: number for held in durable for key, number in held.items()})
 
     def abandon(self) -> None:
         """The process is gone: nothing more is written, and its files are closed."""

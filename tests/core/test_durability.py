@@ -291,6 +291,26 @@ def test_after_a_clean_stop_the_flag_is_exact(life: Life) -> None:
     assert life.drain() == flagged(5) + unflagged(15, 5)
 
 
+@pytest.mark.parametrize("kind", [{"x-max-priority": 5}, {"x-queue-type": "quorum"}])
+def test_after_a_clean_stop_the_flag_is_exact_for_each_priority(
+    life: Life, kind: dict[str, object]
+) -> None:
+    """The highest go first, so older ones of a lower priority wait behind what was delivered."""
+    life.declare("ranked", arguments=kind)
+    for body, priority in ((b"low", 0), (b"middle", 2), (b"high", 4), (b"higher", 5)):
+        life.publish(body, "ranked", {**PERSISTENT, "priority": priority})
+    for _ in range(2):
+        life.get("ranked", ack=False)
+    life.restart()
+    life.restart()
+    assert life.drain("ranked") == [
+        (b"higher", True), (b"high", True), (b"middle", False), (b"low", False)
+    ]  # fmt: skip
+    life.client.call("Queue.Delete", queue="ranked")
+    life.restart()
+    assert not life.store.priority_marks
+
+
 def test_the_flag_stays_over_several_restarts(life: Life) -> None:
     publish_all(life, 6)
     for _ in range(4):

@@ -50,7 +50,7 @@ def written(state: State, number: int = 10) -> tuple[FaultyDisk, set[int]]:
     listed: set[int] = set()
     pieces = checkpoint.encode(
         number, state.sequence, state.definitions, state.marks, state.segments, listed,
-        born=number, clean=state.clean,
+        priority_marks=state.priority_marks, born=number, clean=state.clean,
     )  # fmt: skip
     checkpoint.write(disk, STORE_ID, number, list(pieces))
     return disk, listed
@@ -69,12 +69,18 @@ def described(segment: Segment) -> object:
     st.lists(segments(), unique_by=lambda segment: segment.number, max_size=3),
     st.dictionaries(st.binary(max_size=300), st.binary(max_size=300), max_size=4),
     st.dictionaries(numbers, numbers, max_size=3),
+    st.dictionaries(st.tuples(numbers, st.integers(0, 255)), numbers, max_size=3),
     st.booleans(),
 )
 def test_a_checkpoint_holds_the_state(
-    held: list[Segment], definitions: dict[bytes, bytes], marks: dict[int, int], clean: bool
+    held: list[Segment],
+    definitions: dict[bytes, bytes],
+    marks: dict[int, int],
+    priority_marks: dict[tuple[int, int], int],
+    clean: bool,
 ) -> None:
-    state = State(10, 77, clean, 10, definitions, marks, {held.number: held for held in held})
+    by_number = {held.number: held for held in held}
+    state = State(10, 77, clean, 10, definitions, marks, by_number, priority_marks)
     disk, listed = written(state)
     found = checkpoint.read_newest(disk)
     assert found is not None
@@ -82,6 +88,7 @@ def test_a_checkpoint_holds_the_state(
     assert store_id == STORE_ID
     assert (read.segment, read.sequence, read.clean) == (10, 77, clean)
     assert (read.definitions, read.marks) == (definitions, marks)
+    assert read.priority_marks == priority_marks
     assert list(read.definitions) == list(definitions)
     assert list(map(described, read.segments.values())) == list(map(described, held))
     assert listed == set(read.segments)
@@ -92,7 +99,7 @@ def test_segments_of_a_process_that_did_not_stop_in_order_are_unclean(clean: boo
     held = {number: Segment(number) for number in (4, 5)}
     for segment in held.values():
         segment.part(7).add(1, 1, 1, 48, 30, special=0)
-    pieces = checkpoint.encode(9, 0, {}, {}, held, set(), born=5, clean=clean)
+    pieces = checkpoint.encode(9, 0, {}, {}, held, set(), priority_marks={}, born=5, clean=clean)
     disk = FaultyDisk()
     checkpoint.write(disk, STORE_ID, 9, list(pieces))
     found = checkpoint.read_newest(disk)
@@ -106,7 +113,11 @@ def test_many_definitions_and_parts_are_written_in_slices() -> None:
     for queue_id in range(1, 1_201):
         segment.part(queue_id).add(1, 1, 1, 48, 30, special=0)
     definitions = {b"%d" % number: b"" for number in range(4_500)}
-    pieces = list(checkpoint.encode(2, 0, definitions, {}, {1: segment}, set(), born=1, clean=True))
+    pieces = list(
+        checkpoint.encode(
+            2, 0, definitions, {}, {1: segment}, set(), priority_marks={}, born=1, clean=True
+        )
+    )
     assert len(pieces) > 6
     disk = FaultyDisk()
     checkpoint.write(disk, STORE_ID, 2, pieces)

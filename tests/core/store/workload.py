@@ -118,7 +118,9 @@ class Workload:
             self.store.turned()
 
     def stop(self) -> None:
-        self.store.stop({queue.id: self._delivered(queue) for queue in self.queues.values()})
+        self.store.stop(
+            {(queue.id, None): self._delivered(queue) for queue in self.queues.values()}
+        )
         self.note()
 
     def _delivered(self, queue: FakeQueue) -> int:
