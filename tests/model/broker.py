@@ -624,6 +624,7 @@ class Model:
         self._order += 1
         held = Held(message, self._order, min(message.priority, queue.levels))
         held.burst = self._burst if self._posting or self._is_alone else 0
+        held.order_is_open = self._posting and self._order_is_open
         held.arrived_ms = self.now_ms
         self._set_deadline(queue, held)
         return held
@@ -652,6 +653,9 @@ class Model:
     def _drop_heads(self, queue: Queue) -> None:
         while queue.ready and queue.is_over():
             self._must_be_sure()
+            head, *others = queue.ready
+            if head.order_is_open and any(other.burst == head.burst for other in others):
+                raise Unsure
             self._dead(queue, queue.ready.pop(0).message, "maxlen")
 
     def _expire(self, queue: Queue) -> None:
@@ -673,10 +677,11 @@ class Model:
 
     def _post(self) -> None:
         self._posting = True
-        sources = {queue.name for queue, _, _ in self.letters}
-        self._order_is_open |= len(sources) > 1
         while self.letters:
-            self._post_letter(*self._next_letter())
+            sources = {queue.name for queue, _, _ in self.letters}
+            self._order_is_open |= len(sources) > 1
+            for _ in range(len(self.letters)):
+                self._post_letter(*self._next_letter())
             self._settle_later()
         self._posting = False
 
@@ -722,6 +727,8 @@ class Model:
         """Gives out what it can, or as long as that is what was really given out."""
         while queue.ready:
             takers = self._ready_takers(queue)
+            if not takers and self.dialect.expires_anywhere:
+                return  # What is over then goes by its deadlines, see `_expire`.
             held = self._first(queue, [(consumer.seat, consumer.tag) for consumer in takers])
             if self._is_over(held) and not self._is_spared(held):
                 queue.ready.remove(held)

@@ -87,6 +87,8 @@ class Held:
     returns: int = 0
     burst: int = 0
     """Dead letters of one moment have the same number: who of them comes first is open."""
+    order_is_open: bool = False
+    """Beside it came dead letters of other queues, or what was published with it."""
 
     @property
     def place(self) -> tuple[int, int]:

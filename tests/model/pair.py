@@ -155,4 +155,6 @@ def _simpler(story: Story) -> Iterator[Story]:
 
 
 def told(story: Story) -> str:
-    return "\n".join(f"    {operation}," for operation in story)
+    """As it can be pasted into `stories.py`."""
+    lines = "".join(f"        {operation},\n" for operation in story)
+    return f'    "": (\n{lines}    ),'

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
-from .broker import Model
+from .broker import Model, Unsure
 from .inside import Inside
 from .machine import Special, Timed, run
+from .operations import Operation
 from .pair import Pair
+from .stories import STORIES
 
 
 @pytest.mark.parametrize("fast", [True, False], ids=["fast", "cold"])
@@ -17,3 +21,15 @@ def test_inside(fast: bool) -> None:
 
 def test_exchanges_that_choose_wait_or_remember() -> None:
     run(Special, lambda: Pair(Inside(), Model()), cases=35, steps=50)
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["fast", "cold"])
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def test_stories(story: tuple[Operation, ...], fast: bool) -> None:
+    pair = Pair(Inside(fast=fast), Model())
+    try:
+        with suppress(Unsure):
+            for operation in story:
+                pair.do(operation)
+    finally:
+        pair.close()
