@@ -8,6 +8,7 @@ import pytest
 from tests.app.conftest import GUEST, World
 from warrenmq.app.cross_site import refuse_other_sites
 from warrenmq.app.problems import Problem
+from warrenmq.hub.settings import HubSettings
 
 FORM = {"hub.mode": "subscribe", "hub.topic": "a", "hub.callback": "http://a.example/"}
 
@@ -69,6 +70,7 @@ async def test_none_is_heard(world: World, path: str, site: str) -> None:
 
 
 async def test_at_hub_without_credentials_there_is_nothing_to_steal(world: World) -> None:
+    world.hub.settings = HubSettings(hub_foreign_topics=True, hub_anonymous=True)
     foreign = {"Sec-Fetch-Site": "cross-site"}
     form = {**FORM, "hub.topic": "http://feed.example/"}
     async with world.client(auth=None) as http:
