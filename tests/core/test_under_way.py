@@ -32,7 +32,7 @@ def life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
     for number in range(COUNT):
         queue = found.queue(f"q{number % QUEUES}")
         vhost.bind(vhost.exchange("x"), queue, f"k{number}", {})
-    vhost.bind(vhost.exchange("x"), found.queue("q0"), "k", {})
+    vhost.bind(vhost.exchange("x"), found.queue(f"q{QUEUES - 1}"), "k", {})
     count_steps(monkeypatch)
     yield found
     found.abandon()
@@ -66,7 +66,7 @@ def test_a_deletion_ends_bindings_in_slices(life: Life) -> None:
     begin(life.client, "Exchange.Delete")
     assert "x" not in vhost.exchanges
     other.publish(b"lost", exchange="front", routing_key="k")
-    assert not life.queue("q0").ready_count, "nothing is routed by what is deleted"
+    assert not life.queue(f"q{QUEUES - 1}").ready_count, "nothing is routed by what is deleted"
 
 
 def test_it_is_answered_when_all_are_gone(life: Life) -> None:
@@ -94,6 +94,7 @@ def test_who_declares_it_meanwhile_gets_a_new_one(life: Life, *, passive: bool) 
     begin(other, "Exchange.Declare", exchange_type="fanout", durable=True, passive=passive)
     assert other.come() == []
     life.turns()
+    assert other.transport.times_unblocked == life.client.transport.times_unblocked == 1
     assert go_on(other) == ["Channel.Close" if passive else "Exchange.DeclareOk"]
     assert go_on(life.client) == ["Exchange.DeleteOk"]
     life.write()
