@@ -28,12 +28,14 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import thread_time
 
 _NEVER = 2**31 - 1
 GC_THRESHOLDS = (2_000, 4, _NEVER)
 FEW_BLOCKS = 100_000
 """Of memory, allocated since the last freeze: a half or third of them are objects that can be part
 of a cycle, and looking at these takes up to 10 ms."""
+COLLECT_MAX_S = 0.005
 SWITCH_INTERVAL_S = 0.0005
 
 _blocks_when_frozen = 0
@@ -71,7 +73,10 @@ def collect_old() -> bool:
         gc.collect(1)
         _freeze()
         return False
+    start_s = thread_time()
     gc.collect()
+    if thread_time() - start_s > COLLECT_MAX_S:
+        _freeze()  # More is new than the blocks say: as many that were frozen have been freed.
     return True
 
 

@@ -7,6 +7,7 @@ from weakref import ref
 
 import pytest
 
+from warrenmq.core.server import tuning
 from warrenmq.core.server.tuning import (
     FEW_BLOCKS,
     GC_THRESHOLDS,
@@ -72,6 +73,16 @@ def test_what_is_too_much_for_one_pass_is_frozen_and_later_cycles_are_freed() ->
     assert gc.get_freeze_count() > len(many)
     found = old_cycle()
     assert collect_old() and found() is None
+
+
+def test_what_took_long_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks may have been freed that were frozen before, so their number does not tell."""
+    many = [[number] for number in range(1_000)]
+    monkeypatch.setattr(tuning, "COLLECT_MAX_S", -1.0)
+    gc.collect(1)
+    frozen = gc.get_freeze_count()
+    assert collect_old()
+    assert gc.get_freeze_count() >= frozen + len(many)
 
 
 def test_nothing_is_collected_during_a_start() -> None:
