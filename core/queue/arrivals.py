@@ -26,24 +26,20 @@ AHEAD_BYTES = 1_048_576
 class Arrivals:
     """Of one queue; made when it first has to wait."""
 
-    __slots__ = ("_broker", "_getting", "_queue", "_reading", "is_awaited")
+    __slots__ = ("_broker", "_getting", "_looking", "_queue", "_reading", "is_awaited")
 
     def __init__(self, queue: Queue, broker: Surroundings) -> None:
         self._queue = queue
         self._broker = broker
         self._getting: list[Callable[[], None]] = []
-        self._reading: Cold | None = None
+        self._reading: dict[Cold, None] = {}
+        self._looking: Cold | None = None
         self.is_awaited = False
 
     @property
-    def is_reading(self) -> bool:
-        """Whether a stretch is being read, awaited or not."""
-        return self._reading is not None
-
-    @property
-    def reading(self) -> Cold | None:
-        """The stretch that is being read."""
-        return self._reading
+    def reading(self) -> list[Cold]:
+        """The stretches that are being read."""
+        return list(self._reading)
 
     def get(self, head: Span | Cold, action: Callable[[], None]) -> None:
         """Runs `action` when the head of the queue has arrived."""
@@ -62,10 +58,12 @@ class Arrivals:
     def ask_for(self, head: Span | Cold) -> None:
         """The queue can't go on before this is read."""
         if isinstance(head, Cold):
-            if not self.is_awaited and self._reading is not None:
-                self._broker.store.hurry(self._reading)
-            self.is_awaited = True
-            self.read(head)
+            if not self.is_awaited:
+                self.is_awaited = True
+                for cold in self._reading:
+                    self._broker.store.hurry(cold)
+            if head not in self._reading:
+                self._read_front(self._queue.backlog)
         elif not self.is_awaited:
             self.is_awaited = True
             self._broker.store.fetch(head.run.block, partial(self._fetched, head.run))
@@ -83,17 +81,26 @@ class Arrivals:
                 room -= block.size_bytes
 
     def read(self, cold: Cold, *, is_urgent: bool = True) -> None:
-        """Has the front of a stretch read, unless one is being read already."""
-        if self._reading is None:
-            self._reading = cold
+        """Has the front of a stretch read, unless that is under way."""
+        if cold not in self._reading:
+            self._reading[cold] = None
             self._broker.store.thaw(cold, partial(self._thawed, cold), is_urgent=is_urgent)
 
+    def look(self, cold: Cold) -> None:
+        """Has it read when nobody waits for anything; one stretch at a time."""
+        if self._looking is None and cold not in self._reading:
+            self._looking = cold
+            self.read(cold, is_urgent=False)
+
     def read_ahead(self, backlog: Backlog) -> None:
-        """Has the next stretch read while the messages before it go out."""
-        if self._reading is None:
-            cold = backlog.cold_within(READ_AHEAD_MESSAGES)
-            if cold is not None:
-                self.read(cold)
+        """Has the next stretches read while the messages before them go out."""
+        if not self._reading:
+            self._read_front(backlog)
+
+    def _read_front(self, backlog: Backlog) -> None:
+        """All small stretches at the front: each would cost a turn of its own."""
+        for cold in backlog.cold_within(READ_AHEAD_MESSAGES):
+            self.read(cold)
 
     def _fetched(self, run: Run) -> None:
         """What could not be read is left out; the store has said so, and still has it."""
@@ -102,7 +109,9 @@ class Arrivals:
         self._arrived()
 
     def _thawed(self, cold: Cold, spans: Sequence[Span]) -> None:
-        self._reading = None
+        self._reading.pop(cold, None)
+        if self._looking is cold:
+            self._looking = None
         self._queue.thawed(cold, spans)
         if self.is_awaited:
             self._arrived()

@@ -91,15 +91,13 @@ class PriorityBacklog(Backlog):
         """As above, of each priority; no more spans than that in all."""
         return islice(chain.from_iterable(level.front(entries) for level in self.levels()), entries)
 
-    def cold_within(self, messages: int) -> Cold | None:
+    def cold_within(self, messages: int) -> list[Cold]:
         for level in self.levels():
             found = level.cold_within(messages)
-            if found is not None:
-                return found
             messages -= level.count
-            if messages <= 0:
-                return None
-        return None
+            if found or messages <= 0:
+                return found
+        return []
 
     def newest(self) -> Span | None:
         for priority in reversed(self._order):

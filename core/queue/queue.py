@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..block import Block, Cold, Run, Span
@@ -186,8 +187,8 @@ class Queue(Watched):
         cold = last
         if cold is None or not cold.count:
             cold = backlog.first_cold(timed=not self._looks_at_each)
-        if cold is not None and not self.arrivals.is_reading:
-            self.arrivals.read(cold, is_urgent=False)
+        if cold is not None:
+            self.arrivals.look(cold)
 
     # -- what is in it
 
@@ -706,10 +707,10 @@ class Queue(Watched):
 
     def _discard_reading(self, backlog: Backlog) -> Steps:
         """What a read brings of a stretch that was purged must not come in again."""
-        reading = None if self._arrivals is None else self._arrivals.reading
-        if self.deleted or reading is None or not backlog.cold_stretches:
+        if self.deleted or self._arrivals is None or not backlog.cold_stretches:
             return iter(())
-        return self._broker.store.discard(self, reading)
+        store = self._broker.store
+        return chain.from_iterable([store.discard(self, cold) for cold in self._arrivals.reading])
 
     def _settle_all(self, backlog: Backlog, reading: Steps, done: Callable[[], None]) -> Steps:
         """Settles what is in a backlog that is the queue's no more; if the queue has ended, only

@@ -23,7 +23,9 @@ STEP_SPANS, STEP_MESSAGES = 32, 2_000
 """What one step of paging out looks at."""
 NEWEST_AT_ONCE = 10_000
 AHEAD_SPANS = 64
-"""Spans that are looked through for a cold stretch behind them: this is asked at each pump."""
+"""Spans that are looked through for cold stretches behind them: this is asked at each pump."""
+SMALL_STRETCHES, SMALL_MESSAGES = 8, 256
+"""So many stretches with so many messages in all are read together."""
 
 
 class Backlog:
@@ -167,15 +169,22 @@ class Backlog:
                     return held
         return None
 
-    def cold_within(self, messages: int) -> Cold | None:
-        """The first cold stretch, if it begins among so many messages of the front."""
+    def cold_within(self, messages: int) -> list[Cold]:
+        """The first cold stretch, if it begins among so many messages of the front, and those
+        behind it that are small."""
+        found: list[Cold] = []
+        small = SMALL_MESSAGES
         for held in islice(self._ready, AHEAD_SPANS):
             if isinstance(held, Cold):
-                return held if held.count else None
-            messages -= held.high - held.low
+                small -= held.count
+                if held.count and not (found and small < 0):
+                    found.append(held)
+                if small <= 0 or len(found) == SMALL_STRETCHES:
+                    break
+            messages -= held.count
             if messages <= 0:
-                return None
-        return None
+                break
+        return found
 
     def newest(self) -> Span | None:
         """A span of the last messages, None if they are cold."""

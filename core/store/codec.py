@@ -52,12 +52,15 @@ class MessageRecord:
     asked for: who knows from an index which messages are a queue's need not look through those of
     thousands of others."""
 
-    __slots__ = ("_by_queue", "_kind", "_shares", "body", "count", "sequence", "size_bytes")
+    __slots__ = (
+        "_by_queue", "_kind", "_offsets", "_shares", "body", "count", "sequence", "size_bytes",
+    )  # fmt: skip
 
     def __init__(self, body: memoryview, sequence: int) -> None:
         self.body = body
         self._shares: list[Share] | None = None
         self._by_queue: dict[int, tuple[array[int] | None, bool]] = {}
+        self._offsets: list[array[int]] = []
         _, _, self.count, self._kind, _, _, share_count = _META.unpack_from(body)
         self.sequence = sequence
         self.size_bytes = len(body) + SHARE_BYTES * share_count
@@ -104,11 +107,22 @@ class MessageRecord:
         at: int = _META.size
         text = bytes(body[at : at + expiration_bytes]).decode("latin-1")
         layout = body[self._layout_at(at + expiration_bytes, size) : size]
-        block = _read_block(kind & 15, layout, bytes(body[size:]), (self.sequence, count, wall_ms))
+        data, numbering = bytes(body[size:]), (self.sequence, count, wall_ms)
+        if kind & 15 == _SCATTERED_KIND:
+            block: Block = self._scattered(layout, data, wall_ms)
+        else:
+            block = _read_block(kind & 15, layout, data, numbering)
         expiration = text if kind >> 4 & _EXPIRING else None
         block.traits = intern_traits(True, priority, expiration, False)
         block.arrived_ms = wall_ms + monotonic_offset_ms
         return block
+
+    def _scattered(self, layout: memoryview, data: bytes, arrived_ms: int) -> ScatteredBlock:
+        """Its offsets are kept: queues with a few messages each read the same record often."""
+        if not self._offsets:
+            self._offsets = _read_offsets(layout, self.count)
+        traits = intern_traits(True, 0, None, False)
+        return ScatteredBlock(data, self.sequence, traits, arrived_ms, *self._offsets)
 
     def _layout_at(self, at: int, size: int) -> int:
         """Where the layout begins: its size is known where there may be many shares."""
@@ -278,14 +292,6 @@ def _read_block(
         return StridedBlock(
             data, sequence, count, traits, arrived, (0, stride, content_at, body_at)
         )
-    if kind == _SCATTERED_KIND:
-        base = int.from_bytes(layout[:4], "little")
-        width = 4 * count
-        starts, contents, ends = (
-            _without(base, numbers("I", layout[4 + place * width : 4 + (place + 1) * width]))
-            for place in range(3)
-        )
-        return ScatteredBlock(data, sequence, traits, arrived, starts, contents, ends)
     envelope_bytes, properties_bytes, _ = _WHOLE.unpack_from(layout)
     at = _WHOLE.size
     middle = at + envelope_bytes
@@ -294,6 +300,16 @@ def _read_block(
         bytes(layout[at:middle]), bytes(layout[middle:end]), data, sequence, traits, arrived,
         _read_keys(bytes(layout[end:])),
     )  # fmt: skip
+
+
+def _read_offsets(layout: memoryview, count: int) -> list[array[int]]:
+    """Where messages start, their contents start and end."""
+    base = int.from_bytes(layout[:4], "little")
+    width = 4 * count
+    return [
+        _without(base, numbers("I", layout[4 + place * width : 4 + (place + 1) * width]))
+        for place in range(3)
+    ]
 
 
 def _without(base: int, offsets: array[int]) -> array[int]:

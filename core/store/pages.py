@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from ..block import Block, Cold, Ledger, Run, Span
 from ..clock import Clock
-from ..slices import Pause
+from ..slices import Pause, for_each, run_slice
 from ..wire.properties import RANKED, TIMED
 from .codec import Messages, decode_messages, encode_messages
 from .disk import Disk
@@ -37,11 +37,12 @@ logger = logging.getLogger(__name__)
 Found = TypeVar("Found")
 
 CHUNK_BYTES = 1024 * 1024
-CHUNK_RECORDS = 4_000
+CHUNK_RECORDS, JOB_RECORDS = 512, 4_096
+"""What is read of one stretch, and with one job."""
 CHUNK_BLOCKS = 256
+HANDED_BACK_SLICES = 3
+"""What giving stretches back to their queues takes of a turn."""
 THAWS_AT_ONCE = 2
-THAWED_AT_ONCE = 32
-"""Stretches that are given back to their queues in one turn."""
 DISCARDED_AT_ONCE = 8
 _ON_ITS_WAY = object()
 """The place of a block that is just being written."""
@@ -336,14 +337,14 @@ class Pages:
                     self._to_look[thaw.asked.cold] = thaw.asked
                     self._to_look.move_to_end(thaw.asked.cold, last=False)
             self._thaw_next()
-            self._hand_back(found)
+            self._hand_back(for_each(found, self._thawed))
 
         self._worker.run(lambda: self._read_thaws(wanted), done)
 
     def _next_wanted(self, *, is_urgent: bool) -> list[_Thaw]:
         """As much as makes a job, of what is awaited or of what is not."""
         wanted: list[_Thaw] = []
-        room = CHUNK_RECORDS
+        room = JOB_RECORDS
         waiting = self._to_thaw if is_urgent else self._to_look
         while waiting and room > 0 and len(wanted) < CHUNK_BLOCKS:
             asked = self._to_thaw.popleft() if is_urgent else self._to_look.popitem(last=False)[1]
@@ -359,11 +360,11 @@ class Pages:
         for thaw in thaws:
             chosen = self._chosen(thaw)
             known = places.setdefault(thaw.part.segment.number, set())
-            new = {entry.place for _, entry in chosen.entries} - known
+            new = [entry.place for _, entry in chosen.entries if entry.place not in known]
             size_bytes += sum(size for _, size in new)
             if found and size_bytes > CHUNK_BYTES:
                 break
-            known |= new
+            known.update(new)
             found.append(chosen)
         for number, wanted in places.items():
             here = [one for one in found if one.thaw.part.segment.number == number]
@@ -385,18 +386,19 @@ class Pages:
             index = thaw.open_index or self._read_index(part)
         except FileNotFoundError as error:
             return _Thawed(thaw, [], missing=error)
-        entries = _chunk(index, [at for at in thaw.wanted if at < len(index)])
+        records = len(index)
+        wanted = thaw.wanted
+        if wanted[-1] >= records:
+            wanted = [at for at in wanted if at < records]
+        entries = _chunk(index, wanted)
         if not entries:
             logger.error("%s: an index and what it leads to are damaged", part.segment.name)
         return _Thawed(thaw, entries)
 
-    def _hand_back(self, found: Sequence[_Thawed]) -> None:
+    def _hand_back(self, steps: Iterator[None]) -> None:
         """A slice of them in a turn."""
-        for one in found[:THAWED_AT_ONCE]:
-            self._thawed(one)
-        rest = found[THAWED_AT_ONCE:]
-        if rest:
-            self._worker.post(lambda: self._hand_back(rest))
+        if run_slice(steps, HANDED_BACK_SLICES):
+            self._worker.post(lambda: self._hand_back(steps))
 
     def _thawed(self, found: _Thawed) -> None:
         asked, part, high, _, _ = found.thaw
@@ -449,7 +451,7 @@ class Pages:
         for _, entry, messages in looked.read:
             found = None if messages is None else _share(part, entry, messages)
             if messages is not None and found is not None:
-                run = Run(self._shared(messages.block), found[0])
+                run = Run(self._shared(part, entry, messages.block), found[0])
                 skipped = max(0, position - start)
                 spans.append((start + skipped, Span(run, skipped, run.count)))
             start += entry.count
@@ -560,8 +562,10 @@ class Pages:
         offset_ms = self._clock.now_ms() - self._clock.steady_ms()
         records: dict[tuple[int, int], Messages] = {}
         for place, record in self.reader.records(number, filter(_is_there, places)).items():
-            block = record.block(offset_ms)
-            block.place = (number, *place)
+            block = self._blocks.get((number, place[0]))
+            if block is None or not block.resident:
+                block = record.block(offset_ms)
+                block.place = (number, *place)
             records[place] = Messages(block, record)
         return records
 
@@ -575,7 +579,7 @@ class Pages:
             if found is None:
                 continue
             selection, redelivered = found
-            run = Run(self._shared(messages.block), selection)
+            run = Run(self._shared(part, entry, messages.block), selection)
             kept = part.hold(ordinal, run)
             mark = self._mark(part.queue_id, messages.block)
             for span in kept.spans(run, redelivered=redelivered):
@@ -587,11 +591,9 @@ class Pages:
         own = self.old_priority_marks.get((queue_id, block.traits.priority), 0)
         return max(own, self.old_marks.get(queue_id, 0))
 
-    def _shared(self, read: Block) -> Block:
+    def _shared(self, part: Part, entry: Entry, read: Block) -> Block:
         """The block of that record that is in memory already, or this one."""
-        place = read.place
-        assert isinstance(place, tuple)
-        key = place[0], place[1]
+        key = part.segment.number, entry.offset
         block = self._blocks.get(key)
         if block is None:
             self._blocks[key] = read

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.support.amqp import bodies, method, publish
 from warrenmq.core.block import Block, Cold, Run, Span
 from warrenmq.core.model import Table
 from warrenmq.core.queue.queue import Queue
-from warrenmq.core.store.pages import CHUNK_BYTES
+from warrenmq.core.store.pages import CHUNK_BYTES, Pages
 
 from .life import PERSISTENT, TRANSIENT, Life, numbered
 
@@ -557,3 +558,43 @@ def open_files(life: Life) -> int:
             continue
         found += target.startswith(str(life.directory)) and target.endswith("(deleted)")
     return found
+
+
+@pytest.fixture
+def stretched(tmp_path: Path) -> Iterator[Life]:
+    """Six messages, each in a segment of its own, of which nothing is in memory."""
+    found = Life(tmp_path / "log")
+    found.declare("q")
+    for first in range(6):
+        fill(found, 1, first=first)
+        found.store.roll()
+    found.restart()
+    assert found.queue("q").backlog.cold_stretches == 6
+    yield found
+    found.abandon()
+
+
+def test_small_stretches_are_read_together(
+    stretched: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first two as they are asked for, the others with the next job."""
+    jobs: list[int] = []
+    read = Pages._read_thaws
+
+    def counted(pages: Pages, thaws: Sequence[Any]) -> Any:
+        jobs.append(len(thaws))
+        return read(pages, thaws)
+
+    monkeypatch.setattr(Pages, "_read_thaws", counted)
+    assert stretched.bodies("q") == numbered(6)
+    assert jobs == [1, 1, 4]
+
+
+def test_a_purge_while_several_stretches_are_read(stretched: Life) -> None:
+    ask(stretched)
+    assert len(stretched.queue("q").arrivals.reading) == 6
+    assert stretched.purge() == 6
+    stretched.publish(b"new", "q")
+    stretched.write()
+    assert stretched.bodies("q") == [b"new"]
+    assert not stretched.queue("q").arrivals.reading

@@ -155,8 +155,8 @@ def test_a_stretch_behind_higher_priorities_is_read_in_time() -> None:
     backlog.append(Run(block(3, 6), None))
     cold = Cold(10, None)
     backlog.freeze(cold)
-    assert backlog.cold_within(8) is None
-    assert backlog.cold_within(9) is cold
+    assert backlog.cold_within(8) == []
+    assert backlog.cold_within(9) == [cold]
 
 
 def test_the_newest_of_the_lowest_priority_are_the_last_to_be_wanted() -> None:
