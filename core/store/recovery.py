@@ -191,7 +191,8 @@ class Recovery:
         number, self.state.segment = self.state.segment, self.state.segment + 1
         pieces = checkpoint.encode(
             number, self.state.sequence, self.state.definitions, self.state.marks,
-            self.state.segments, set(), born=number, clean=self.state.clean,
+            self.state.segments, set(), priority_marks=self.state.priority_marks, born=number,
+            clean=self.state.clean,
         )  # fmt: skip
         try:
             checkpoint.write(self._disk, self.store_id, number, list(pieces))
