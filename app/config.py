@@ -30,7 +30,7 @@ NONE: Final = "none"
 AMQPS_PORT = 5671
 PLATFORM = "168.63.129.16,169.254.169.254,169.254.170.2,100.100.100.200,192.0.0.192,fd00:ec2::254"
 """Where machines in a cloud ask for their credentials and settings."""
-RATE_PER_ORIGIN = 100
+RATE_PER_ORIGIN = 1_000
 _SERVICE_LINK = re.compile(r"(.+_)?SERVICE_(HOST|PORT(_.+)?)|(.+_)?PORT(_\d+_(TCP|UDP)(_.+)?)?")
 """What Kubernetes and Docker set by themselves for a service that is called warren."""
 
@@ -258,7 +258,7 @@ DESCRIPTIONS = {
     "in_flight_per_subscription": "Deliveries under way for one subscription; 1 keeps the order.",
     "max_in_flight": "Deliveries under way in all.",
     "max_rate": "Deliveries a second in all; 0 for no limit.",
-    "max_rate_per_origin": "Deliveries a second to one host and port; 0 is no limit, `auto` 100.",
+    "max_rate_per_origin": "Deliveries a second to one host and port; 0: no limit, `auto`: 1,000.",
     "signature_method": "Of X-Hub-Signature, unless a subscriber says hub.signature_method.",
     "fetch_gap_s": "At least so long between two fetches of a topic; pings meanwhile are one.",
     "max_hops": "Hubs and relays that a message may pass; more is taken for a loop (508).",

@@ -193,7 +193,7 @@ def test_amounts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("flags", "rate"),
-    [({}, 100), ({"dev": True}, 0), ({"max_rate_per_origin": "0"}, 0),
+    [({}, 1_000), ({"dev": True}, 0), ({"max_rate_per_origin": "0"}, 0),
      ({"max_rate_per_origin": "7", "dev": True}, 7)],
 )  # fmt: skip
 def test_a_rate_that_nobody_has_set_spares_targets(flags: dict[str, Any], rate: int) -> None:
