@@ -1,7 +1,7 @@
 """What a server that others can reach refuses until somebody says that it is meant.
 
 On an address beyond loopback everybody may try. There a first user with a password that everybody
-knows or guesses, and passwords that travel readable, need a setting each; the complaint names it.
+knows or guesses, and passwords sent in plain text, need a setting each; the complaint names it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Exposure:
             return
         if not (settings.http_proxies or settings.proxy_protocol_from):
             raise self._complaint(
-                "passwords would travel readable: set tls_cert and tls_key, or "
+                "passwords would be sent in plain text: set tls_cert and tls_key, or "
                 "WARREN_ALLOW_PLAINTEXT=1 where only trusted machines reach it"
             )
 
