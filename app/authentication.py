@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from ..core.auth import GUEST, VERIFIED_FOR_S, User, Users
-from ..core.server.logins import GUEST_IS_FAR, HungUp, Logins, TooManyFailures
+from ..core.server.logins import HungUp, Logins, TooManyFailures
 from ..core.server.waiting_room import TooManyAttempts
 from .nearness import counted_by, is_gone, is_near, peer_of
 from .problems import Problem, busy, too_many_failures, unauthenticated
@@ -32,6 +32,10 @@ _READABLE = (
     "which travelled readable; an operator may set allow_plaintext"
 )
 _WRONG = "wrong user or password"
+_GUEST = (
+    ": over HTTP it may log in from this machine only, and with --dev or WARREN_ALLOW_GUEST=1; "
+    "add a user of its own"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,8 @@ class _Answer:
 
 class Authenticator:
     """`logins` are those of the AMQP listener where there is one; `near` says whether a request is
-    from this machine, `may_log_in` whether its way is one for passwords."""
+    from this machine, `may_log_in` whether its way is one for passwords, `lets_guest_in` whether
+    those from this machine may be of `guest`."""
 
     def __init__(
         self,
@@ -52,12 +57,14 @@ class Authenticator:
         logins: Logins | None = None,
         near: Callable[[Scope], bool] = is_near,
         may_log_in: Callable[[Scope], bool] = lambda _: True,
+        lets_guest_in: bool = True,
     ) -> None:
         self._users = users
         self._throttle = users.throttle
         self._clock = clock
         self._near = near
         self._may_log_in = may_log_in
+        self._lets_guest_in = lets_guest_in
         self._answers: dict[tuple[bytes, str], _Answer] = {}
         self.logins = logins or Logins(users)
 
@@ -75,7 +82,7 @@ class Authenticator:
             return None
         if self._throttle.counts and not self._may_recall(answer.user.name, scope):
             return None
-        if answer.user.name == GUEST and not self._near(scope):
+        if answer.user.name == GUEST and not (self._lets_guest_in and self._near(scope)):
             return None
         return answer.user if self._clock() < answer.expires else None
 
@@ -105,7 +112,8 @@ class Authenticator:
         version = self._users.version
         user = await self._checked(name, password, scope, address, near)
         if user is None:
-            reason = GUEST_IS_FAR if name == GUEST and not near else ""
+            may_be_guest = near and self._lets_guest_in
+            reason = _GUEST if name == GUEST and not may_be_guest else ""
             logger.warning(
                 "HTTP from %s: login refused for user %.300r%s", peer_of(scope), name, reason
             )
@@ -123,8 +131,9 @@ class Authenticator:
     ) -> User | None:
         try:
             return await self.logins.user(
-                name, password, address=address, loopback=near, is_gone=lambda: is_gone(scope)
-            )
+                name, password, address=address, loopback=near and self._lets_guest_in,
+                is_gone=lambda: is_gone(scope),
+            )  # fmt: skip
         except HungUp as error:
             raise ClientDisconnect from error
         except TooManyFailures as error:

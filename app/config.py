@@ -184,6 +184,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return 0 if self.dev else RATE_PER_ORIGIN
         return int(self.max_rate_per_origin)
 
+    def lets_guest_in_over_http(self) -> bool:
+        """Everybody knows the password of `guest`, and what a proxy on this machine passes on can
+        look like a request of a program on it: HAProxy adds nothing by default."""
+        return self.dev or self.allow_guest
+
     def port_of_amqps(self) -> int | None:
         """None for no AMQPS."""
         if self.amqps_port == AUTOMATIC:
@@ -212,7 +217,7 @@ DESCRIPTIONS = {
     "dev": "Allow callbacks on loopback addresses, and any number of wrong logins from there.",
     "default_user": "Administrator of a new data directory; `guest` may log in from loopback only.",
     "default_pass": "Its password.",
-    "allow_guest": "Start beyond loopback though `guest` has its well-known password.",
+    "allow_guest": "Take `guest` over HTTP without `dev`; start beyond loopback with its password.",
     "allow_weak_password": "Start beyond loopback with a first password that is easily guessed.",
     "allow_plaintext": "Take passwords without TLS from other machines.",
     "allow_networks": "Private networks that callbacks and topics may be in: 10.1.0.0/16,...",

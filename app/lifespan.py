@@ -127,8 +127,9 @@ class Warren:
         has_proxy = bool(settings.http_proxies or settings.public_url) and not settings.dev
         nearness = Nearness(Origins(self._base_urls()), hosts, has_proxy=has_proxy)
         authenticator = Authenticator(
-            broker.users, near=nearness.is_near, may_log_in=self._exposure.may_log_in
-        )
+            broker.users, near=nearness.is_near, may_log_in=self._exposure.may_log_in,
+            lets_guest_in=settings.lets_guest_in_over_http(),
+        )  # fmt: skip
         stack.callback(authenticator.close)
         stack.push_async_callback(self._stop)
         listener = Listener(
@@ -162,6 +163,7 @@ class Warren:
                 Origins(self._base_urls(), settings.websocket_origins),
                 hosts,
                 self._clients,
+                lets_guest_in=settings.lets_guest_in_over_http(),
             ),
         )
         task = await self._serve_http(server)

@@ -46,8 +46,11 @@ class Upgrades:
         origins: Origins,
         hosts: Hosts,
         clients: Clients | None = None,
+        *,
+        lets_guest_in: bool = True,
     ) -> None:
         self._clients = clients
+        self._lets_guest_in = lets_guest_in
         self._listener = listener
         self._origins = origins
         self._hosts = hosts
@@ -91,7 +94,11 @@ class Upgrades:
             if address is None or is_loopback(address):
                 return Relayed()
             return Relayed((address, 0))
-        elsewhere = is_relayed(headers) or not self._hosts.include(host.encode("latin-1"))
+        elsewhere = (
+            not self._lets_guest_in
+            or is_relayed(headers)
+            or not self._hosts.include(host.encode("latin-1"))
+        )
         return Relayed() if elsewhere and is_loopback(peer) else None
 
 

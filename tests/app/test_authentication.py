@@ -108,7 +108,7 @@ class TestAnswers:
         """The client is told what all are told."""
         async with world.client(peer="10.0.0.1") as http:
             assert problem(await http.get(PATH), 401) == "wrong user or password"
-        assert "HTTP from 10.0.0.1: login refused for user 'guest': from elsewhere" in caplog.text
+        assert "HTTP from 10.0.0.1: login refused for user 'guest': over HTTP" in caplog.text
         caplog.clear()
         async with world.client(auth=("tony", "wrong")) as http:
             assert problem(await http.get(PATH), 401) == "wrong user or password"

@@ -57,7 +57,8 @@ def test_lines_at_start(tmp_path: Path) -> None:
 
 
 def test_free_ports_are_told(tmp_path: Path) -> None:
-    with WarrenServer(dev=False, args=["--http-port", "0", "--amqp-port", "0"]) as server:
+    args = ["--http-port", "0", "--amqp-port", "0", "--allow-guest"]
+    with WarrenServer(dev=False, args=args) as server:
         http = next(line for line in server.output().splitlines() if "http://" in line)
         base_url = http.removeprefix("listening on ")
         assert not base_url.endswith(":0")
@@ -82,7 +83,10 @@ def test_request_under_way_is_finished() -> None:
         connection = socket.create_connection((server.host, server.http_port), timeout=20)
         head = f"PUT /endpoint/q/a HTTP/1.1\r\n{FIELDS}"
         connection.sendall(head.encode() + b"\r\n")
-        assert connection.recv(4096).startswith(b"HTTP/1.1 201")
+        made = b""
+        while not made.endswith(b"}\n"):
+            made += connection.recv(4096)
+        assert made.startswith(b"HTTP/1.1 201")
         post = head.replace("PUT", "POST") + "Content-Length: 2\r\n\r\na"
         connection.sendall(post.encode())
         probe = httpx.Client(base_url=server.http_url)
@@ -222,6 +226,17 @@ def test_there_is_room_for_open_files_before_they_come() -> None:
     [room] = re.findall(r"^FDSize:\s*(\d+)", status, re.MULTILINE)
     assert int(room) >= min(limit, ROOM)
     assert highest < 256
+
+
+def test_guest_over_http_without_dev() -> None:
+    """What HAProxy passes on by default looks like a request of this machine."""
+    with WarrenServer(dev=False) as server:
+        url, guest = f"{server.http_url}/api/whoami", ("guest", "guest")
+        assert httpx.get(url, auth=guest).status_code == 401
+        assert "WARREN_ALLOW_GUEST=1" in server.output()
+        pika.BlockingConnection(pika.URLParameters(server.amqp_url)).close()
+    with WarrenServer(dev=False, env={"WARREN_ALLOW_GUEST": "1"}) as server:
+        assert httpx.get(f"{server.http_url}/api/whoami", auth=guest).status_code == 200
 
 
 def test_subscribing_is_prepared_behind_ready() -> None:

@@ -14,13 +14,14 @@ from tests.support.http import Answer, Callback
 from tests.support.server import WarrenServer
 
 AUTH = ("guest", "guest")
+GUEST = {"WARREN_ALLOW_GUEST": "1"}
 TIMEOUT_S = 30.0
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[WarrenServer]:
     """Not in development mode, with a queue to subscribe to."""
-    with WarrenServer(dev=False) as server:
+    with WarrenServer(dev=False, env=GUEST) as server:
         put_queue(server)
         yield server
 
@@ -96,7 +97,7 @@ def test_55_ports(server: WarrenServer, port: str, reason: str) -> None:
 
 
 def test_55_other_ports_are_a_setting(callback: Callback) -> None:
-    with WarrenServer(dev=False, args=["--callback-ports", "any"]) as server:
+    with WarrenServer(dev=False, env=GUEST, args=["--callback-ports", "any"]) as server:
         put_queue(server)
         refused(server, "http://10.0.0.1:6379/cb", "10.0.0.1, which is not public")
         refused(server, callback.url, "127.0.0.1, which is not public")
@@ -114,7 +115,7 @@ def test_56_ideographic_dots(server: WarrenServer, url: str) -> None:
 
 def test_networks_that_are_listed_are_let_in() -> None:
     args = ["--allow-networks", "10.0.0.0/8", "--callback-ports", "8080"]
-    with WarrenServer(dev=False, args=args) as server:
+    with WarrenServer(dev=False, env=GUEST, args=args) as server:
         put_queue(server)
         assert uploaded(server, "http://10.1.2.3:8080/cb") == 1
         refused(server, "http://10.1.2.3/cb", "port 80 is not allowed")

@@ -118,7 +118,10 @@ def test_where_it_was_right_the_right_one_goes_on(
     assert httpx.get(f"{warren.http_url}{PATH}", auth=(user, "secret")).status_code == 200
 
 
-@pytest.mark.parametrize("options", [{"dev": True}, {"env": {"WARREN_LOGIN_THROTTLE": "0"}}])
+@pytest.mark.parametrize(
+    "options",
+    [{"dev": True}, {"env": {"WARREN_LOGIN_THROTTLE": "0", "WARREN_ALLOW_GUEST": "1"}}],
+)
 def test_without_a_throttle(options: dict[str, Any]) -> None:
     with WarrenServer(**{"dev": False, **options}) as server:
         for _ in range(6):

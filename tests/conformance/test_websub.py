@@ -435,7 +435,7 @@ def test_rule_10_encoded_forms(hub: Hub) -> None:
 @pytest.fixture(scope="module")
 def closed() -> Iterator[Hub]:
     """As it runs in earnest: not in development mode, where loopback is no target."""
-    with WarrenServer(dev=False) as server:
+    with WarrenServer(dev=False, env={"WARREN_ALLOW_GUEST": "1"}) as server:
         yield Hub(server)
 
 
