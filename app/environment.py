@@ -11,14 +11,14 @@ from .listed import REDACTED
 
 
 def environment_of(settings: HubSettings) -> dict[str, Any]:
-    """By name; a setting whose name ends in `_secret` is only told to be there."""
+    """By name; secrets, and what may hold or lead to one, are only told to be there."""
     return {
         field.name: _shown(field.name, getattr(settings, field.name)) for field in fields(settings)
     }
 
 
 def _shown(name: str, value: Any) -> Any:
-    if name.endswith("_secret"):
+    if name.endswith("_secret") or name in ("key_file", "egress_proxy"):
         return REDACTED if value else ""
     if isinstance(value, frozenset):
         return sorted(value)

@@ -17,7 +17,7 @@ from .process import cpu_seconds, kill, terminate, wait_until
 
 READY_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 20.0
-RESTING_FOR_S, RESTING_CPU_S = 0.5, 0.03
+RESTING_FOR_S, RESTING_CPU_S = 0.5, 0.1
 
 
 def warren_command() -> list[str]:

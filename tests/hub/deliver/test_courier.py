@@ -320,7 +320,7 @@ async def test_no_answer_is_in_the_log_with_its_reason(house: House) -> None:
         await house.hub.subscriptions.subscribe(request(NEWS, first.url))
     await house.publish("k", b"x")
     [attempt] = await logged(house, 1)
-    assert attempt.status is None and "Connect call failed" in attempt.response
+    assert attempt.status is None and "Connection refused" in attempt.response
 
 
 async def test_a_target_gets_its_next_message_before_the_outcome_is_durable(
