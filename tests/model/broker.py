@@ -805,9 +805,14 @@ class Model:
     def _basic_qos(self, seat: Seat, prefetch_count: int = 0, global_: bool = False) -> None:
         channel = self.channel(seat)
         if global_:
+            if self.dialect.channel_limit_counts_gets and not (channel.limit and prefetch_count):
+                gets = sum(entry.consumer is None for entry in channel.outstanding)
+                channel.limit_taken = gets if prefetch_count else 0
             channel.limit = prefetch_count
         else:
             channel.next_limit = prefetch_count
+            if self.dialect.consumer_limit_ends_channel_limit:
+                channel.limit = channel.limit_taken = 0
         self.answer(seat, "Basic.QosOk")
         self._pump_all()
 

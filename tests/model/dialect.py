@@ -39,6 +39,11 @@ class Dialect:
     """A policy's max-length drops what is too much before its overflow says to refuse instead."""
     empty_name_is_looked_up: bool = True
     """A passive declare without a name asks for the queue that the channel declared last."""
+    channel_limit_counts_gets: bool = False
+    """Unacked messages that came by basic.get use up a channel's prefetch that is set after them,
+    for as long as it is set."""
+    consumer_limit_ends_channel_limit: bool = False
+    """A prefetch for new consumers takes the channel's own away."""
 
 
 WARREN = Dialect()
@@ -58,4 +63,6 @@ RABBITMQ = Dialect(
     quorum_as_classic=False,
     commits_at_once=False,
     empty_name_is_looked_up=False,
+    channel_limit_counts_gets=True,
+    consumer_limit_ends_channel_limit=True,
 )

@@ -33,6 +33,7 @@ class Channel:
     confirms: bool = False
     published: int = 0
     limit: int = 0
+    limit_taken: int = 0
     next_limit: int = 0
     last_queue: str = ""
     delivered: int = 0
@@ -52,7 +53,7 @@ class Channel:
         own = sum(entry.consumer is consumer for entry in given)
         whole = sum(entry.consumer is not None for entry in given)
         return (consumer.no_ack or not consumer.limit or own < consumer.limit) and (
-            not self.limit or whole < self.limit
+            not self.limit or self.limit_taken + whole < self.limit
         )
 
 

@@ -24,6 +24,8 @@ ROWS = {
     "quorum_as_classic": "quorum queues",
     "immediate": "`immediate`",
     "empty_name_is_looked_up": "passive declare without a name",
+    "consumer_limit_ends_channel_limit": "a prefetch for new consumers behind a channel's own",
+    "channel_limit_counts_gets": "a channel's prefetch is set, messages of `basic.get` are unacked",
 }
 """The field of the model, and how its row begins."""
 
