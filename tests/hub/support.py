@@ -12,6 +12,7 @@ from typing import Any
 from tests.support.http import Callback, Request
 from warrenmq.core.clock import Clock
 from warrenmq.core.model import Properties, Table
+from warrenmq.hub.attempts.attempt import Attempt, Kept, Wanted
 from warrenmq.hub.engine.port import Delivery, Engine, Outcome
 from warrenmq.hub.keys.seal import Sealer
 from warrenmq.hub.requests import Resource, SubscribeRequest
@@ -110,6 +111,18 @@ class House:
 async def deliveries(callback: Callback, count: int) -> list[Request]:
     await until(lambda: len(callback.deliveries) >= count, f"delivery {count}")
     return callback.deliveries
+
+
+async def attempts_of(house: House, count: int) -> list[Attempt]:
+    """All attempts that are stored, the oldest first, when there are so many."""
+    found: list[Kept] = []
+
+    async def are_stored() -> bool:
+        found[:] = await house.hub.attempts.find(Wanted())
+        return len(found) >= count
+
+    await until(are_stored, f"attempt {count} that is stored")
+    return [kept.attempt for kept in reversed(found)]
 
 
 async def until(

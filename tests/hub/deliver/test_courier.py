@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.hub.support import BASE_URL, INBOX, NEWS, House, deliveries, request, until
+from tests.hub.support import BASE_URL, INBOX, NEWS, House, attempts_of, deliveries, request, until
 from tests.support.http import Answer, Callback, Request
-from warrenmq.hub.attempts.attempt import Attempt, Outcome, Wanted
+from warrenmq.hub.attempts.attempt import Attempt, Outcome
 from warrenmq.hub.attempts.log import Settle
 from warrenmq.hub.deliver.breaker import State
 from warrenmq.hub.deliver.courier import LARGE_BYTES
@@ -119,7 +119,7 @@ async def test_an_error_that_nobody_foresaw_costs_no_message(
             errors = Errors(patch, what)
             await house.post("in", "k", what.encode())
             await until(lambda: errors.count > 0, what)  # noqa: B023
-        await until(lambda: unacked(house, "in") == 0, f"ack after {what}")
+        await until(lambda: is_empty(house, "in"), f"ack after {what}")
     bodies = [one.body for one in callback.deliveries]
     assert set(bodies) == {b"sending", b"answering", b"judging"}
     assert "holds a message back: RuntimeError('unforeseen')" in caplog.text
@@ -290,7 +290,7 @@ async def test_every_attempt_is_in_the_log(house: House, callback: Callback) -> 
     callback.script(Answer(503, headers={"X-Reason": "busy"}), 204)
     await house.publish("k", b"x")
     second = (await deliveries(callback, 2))[1]
-    found = await logged(house, 2)
+    found = await attempts_of(house, 2)
     assert {one.subscription_id for one in found} == {subscription.id}
     assert {one.webhook_id for one in found} == {second.headers["webhook-id"]}
     assert [(one.number, one.status, one.outcome) for one in found] == [
@@ -307,19 +307,19 @@ async def test_ends_and_dead_letters_are_in_the_log(house: House, callback: Call
     live = live_of(house)
     callback.script(500)
     await house.publish("k", b"x")
-    assert [one.outcome for one in await logged(house, 1)] == [Outcome.DEAD]
+    assert [one.outcome for one in await attempts_of(house, 1)] == [Outcome.DEAD]
     await until(lambda: live.subscription.status is Status.PAUSED, "pause")
     await house.hub.subscriptions.resume(live)
     callback.script(410)
     await house.publish("k", b"y")
-    assert [one.outcome for one in await logged(house, 2)] == [Outcome.DEAD, Outcome.GONE]
+    assert [one.outcome for one in await attempts_of(house, 2)] == [Outcome.DEAD, Outcome.GONE]
 
 
 async def test_no_answer_is_in_the_log_with_its_reason(house: House) -> None:
     with Callback() as first:
         await house.hub.subscriptions.subscribe(request(NEWS, first.url))
     await house.publish("k", b"x")
-    [attempt] = await logged(house, 1)
+    [attempt] = await attempts_of(house, 1)
     assert attempt.status is None and "Connection refused" in attempt.response
 
 
@@ -450,14 +450,10 @@ def unacked(house: House, queue: str) -> int:
     return house.engine._broker.vhosts["/"].queues[queue].unacked_count
 
 
-async def logged(house: House, count: int) -> list[Attempt]:
-    """That many attempts, the oldest first."""
-
-    async def are_there() -> bool:
-        return len(await house.hub.attempts.find(Wanted())) >= count
-
-    await until(are_there, f"attempt {count}")
-    return [kept.attempt for kept in reversed(await house.hub.attempts.find(Wanted()))]
+def is_empty(house: House, queue: str) -> bool:
+    """Whether nothing is unacked, nor ready because it was given back."""
+    assert isinstance(house.engine, EmbeddedEngine)
+    return house.engine._broker.vhosts["/"].queues[queue].ready_count + unacked(house, queue) == 0
 
 
 class HeldLog:

@@ -6,9 +6,8 @@ import logging
 
 import pytest
 
-from tests.hub.support import NEWS, House, deliveries, request, until
+from tests.hub.support import NEWS, House, attempts_of, deliveries, request, until
 from tests.support.http import Answer, Callback
-from warrenmq.hub.attempts.attempt import Kept, Wanted
 from warrenmq.hub.subscriptions.endings import LEASE_OVER
 
 SECRET = "never-in-the-log"
@@ -76,13 +75,6 @@ async def test_the_log_of_attempts_has_url_and_answer(
     body = b"\xffno" + b"x" * 10_000
     callback.default = Answer(200, body=body)
     await house.publish("eu", b"a")
-    found: list[Kept] = []
-
-    async def is_kept() -> bool:
-        found[:] = await house.hub.attempts.find(Wanted())
-        return bool(found)
-
-    await until(is_kept, "attempt")
-    [kept] = found
-    assert kept.attempt.callback == f"{callback.url}?token={SECRET}"
-    assert kept.attempt.body == body[:limit].decode(errors="replace")
+    [attempt] = await attempts_of(house, 1)
+    assert attempt.callback == f"{callback.url}?token={SECRET}"
+    assert attempt.body == body[:limit].decode(errors="replace")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.hub.deliver.test_courier import live_of, logged
+from tests.hub.deliver.test_courier import live_of
 from tests.hub.deliver.test_lanes import Handed
-from tests.hub.support import House, deliveries, request, until
+from tests.hub.support import House, attempts_of, deliveries, request, until
 from tests.support.http import Callback
 from warrenmq.core.broker import Broker
 from warrenmq.core.clock import ManualClock
@@ -124,7 +124,7 @@ async def test_a_strict_order_waits_no_longer_than_its_message_lives(
     await house.publish("eu.fr", b"new")
     assert [one.body for one in await deliveries(callback, 2)] == [b"old", b"new"]
     assert (await expired(house)).body == b"old"
-    await logged(house, 2)
+    await attempts_of(house, 2)
 
 
 async def test_a_wait_has_no_step_that_is_longer_than_its_life(house: House) -> None:

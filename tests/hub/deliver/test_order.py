@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.hub.deliver.test_courier import HeldLog, live_of, logged, unacked
+from tests.hub.deliver.test_courier import HeldLog, live_of, unacked
 from tests.hub.deliver.test_lanes import Handed
-from tests.hub.support import INBOX, NEWS, House, deliveries, request, until
+from tests.hub.support import INBOX, NEWS, House, attempts_of, deliveries, request, until
 from tests.support.http import Answer, Callback
 from warrenmq.core.clock import ManualClock
 from warrenmq.hub.attempts.attempt import Outcome
@@ -49,7 +49,7 @@ async def test_nothing_overtakes_a_message_that_fails(house: House, callback: Ca
     assert [one.headers.get("X-AMQP-Redelivered-Count") for one in got[:4]] == [
         None, "1", "2", None,
     ]  # fmt: skip
-    attempts = await logged(house, 6)
+    attempts = await attempts_of(house, 6)
     assert [one.number for one in attempts] == [1, 2, 3, 1, 2, 1]
     assert [one.outcome for one in attempts][:3] == [
         Outcome.RETRIED, Outcome.RETRIED, Outcome.DELIVERED,
@@ -80,7 +80,7 @@ async def test_a_restart_neither_forgets_failures_nor_the_time(
     callback.script(Answer(503, headers={"Retry-After": "3600"}))
     for body in (b"1", b"2"):
         await house.publish("n", body)
-    await logged(house, 1)
+    await attempts_of(house, 1)
     before = live.blocking
     await house.restart()
     live = live_of(house)
@@ -98,7 +98,7 @@ async def test_failures_from_before_a_restart_count(house: House, callback: Call
     callback.script(Answer(503, headers={"Retry-After": "1"}), 500)
     for body in (b"1", b"2"):
         await house.publish("n", body)
-    await logged(house, 1)
+    await attempts_of(house, 1)
     await house.restart(max_attempts=2)
     [dead] = await house.take("hub.dead", 1)
     assert (dead.message.properties.headers or {})["x-hub-reason"] == (
@@ -141,7 +141,7 @@ async def test_what_blocks_a_paused_subscription_is_shown_after_a_restart(
     live = await subscribe(house, callback)
     callback.script(Answer(503, headers={"Retry-After": "3600"}))
     await house.publish("n", b"1")
-    await logged(house, 1)
+    await attempts_of(house, 1)
     before = live.blocking
     await house.hub.subscriptions.pause(live, "by hand")
     await house.restart()
@@ -154,7 +154,7 @@ async def test_a_resume_tries_the_blocking_message_at_once(
     live = await subscribe(house, callback)
     callback.script(Answer(503, headers={"Retry-After": "3600"}))
     await house.publish("n", b"1")
-    await logged(house, 1)
+    await attempts_of(house, 1)
     await house.hub.subscriptions.pause(live, "by hand")
     await house.hub.subscriptions.resume(live)
     first, second = await deliveries(callback, 2)

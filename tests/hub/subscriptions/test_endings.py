@@ -54,8 +54,13 @@ async def rights(house: House) -> Changing:
 
 
 async def ended(house: House, left: int) -> None:
-    await until(lambda: len(house.hub.subscriptions.all()) == left, f"{left} subscriptions left")
-    await until(lambda: house.hub._denials.count == 0, "denials that are told")
+    """Rows stay until their callbacks have been told."""
+    repository = await house.hub._storage.repository()
+
+    async def is_left() -> bool:
+        return len(await repository.all()) == left
+
+    await until(is_left, f"{left} subscriptions left")
 
 
 def reasons(callback: Callback) -> list[str]:
