@@ -32,10 +32,17 @@ class Purpose(Enum):
 class _Lookup:
     """`work` is shared: whoever gives up waiting must not cancel it."""
 
-    def __init__(self, deadline_s: float) -> None:
-        self.deadline_s = deadline_s
-        self.is_asked = False
+    def __init__(self, now_s: float, within_s: float) -> None:
+        self.deadline_s = now_s + within_s
+        self._blames_until_s = now_s + within_s / 2
+        self.is_name_to_blame = False
+        """For an answer that does not come: a name that waited for its turn for most of the time
+        was hardly asked."""
         self.work: asyncio.Task[list[Address]]
+
+    def ask(self, now_s: float) -> None:
+        """It is its turn."""
+        self.is_name_to_blame = now_s <= self._blames_until_s
 
 
 class Lookups:
@@ -66,8 +73,8 @@ class Lookups:
         try:
             async with asyncio.timeout_at(lookup.deadline_s):
                 return await asyncio.shield(lookup.work)
-        except TimeoutError as error:
-            if lookup.is_asked:
+        except (TimeoutError, NoReply) as error:
+            if lookup.is_name_to_blame:
                 raise NoReply("does not resolve in time") from error
             raise self._busy() from error
         except NoServer as error:
@@ -82,7 +89,7 @@ class Lookups:
 
     def _begin(self, host: str) -> _Lookup:
         loop = asyncio.get_running_loop()
-        lookup = self._under_way[host] = _Lookup(loop.time() + self._within_s)
+        lookup = self._under_way[host] = _Lookup(loop.time(), self._within_s)
         lookup.work = loop.create_task(self._ask(host, lookup))
         lookup.work.add_done_callback(lambda work: self._done(host, work))
         return lookup
@@ -98,7 +105,7 @@ class Lookups:
         async with self._turns:
             if loop.time() >= lookup.deadline_s:
                 raise self._busy()
-            lookup.is_asked = True
+            lookup.ask(loop.time())
             resolver = await self._resolver.get()
             while True:
                 try:

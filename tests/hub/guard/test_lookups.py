@@ -71,9 +71,11 @@ async def test_silent_names_hold_up_their_own_purpose_alone() -> None:
         zone,
     ):
         delivering = Lookups(Purpose.DELIVER, [zone.server], Answers(), 5.0)
-        asked = [
-            asyncio.create_task(strangers.of(f"{number}.silent.example")) for number in range(30)
-        ]
+        async with at_the_time(0):  # else the first give way to one whose time ends later
+            asked = [
+                asyncio.create_task(strangers.of(f"{number}.silent.example"))
+                for number in range(30)
+            ]
         await until(lambda: len(zone.asked) == 10, "question")
         assert await found(delivering, "a.example") == {"8.8.8.8"}
         results = await asyncio.gather(*asked, return_exceptions=True)
@@ -87,6 +89,31 @@ async def test_silent_names_hold_up_their_own_purpose_alone() -> None:
         await until(lambda: _resolves(strangers), "lookup of another name")
         assert len(zone.asked) == 11
         await delivering.close()
+
+
+async def test_a_name_that_was_asked_for_a_moment_only_is_not_blamed() -> None:
+    async with asking({"*.example": SILENT}, 0.9, at_once=1) as (lookups, zone):
+        await lookups.of("localhost")  # c-ares is loaded
+        first = asyncio.create_task(lookups.of("first.example"))
+        await until(lambda: bool(zone.asked), "question")
+        async with at_the_time(-0.5):
+            second = asyncio.create_task(lookups.of("second.example"))
+        zone.names["first.example"] = Name(["8.8.8.8"])  # found when it is asked again
+        await first
+        with pytest.raises(NotResolved, match="too many names"):
+            await second
+
+
+@contextlib.asynccontextmanager
+async def at_the_time(after_s: float) -> AsyncIterator[None]:
+    """What is begun within begins at the same time, so many seconds from now."""
+    loop = asyncio.get_running_loop()
+    now_s = loop.time() + after_s
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "time", lambda: now_s)
+        yield
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
 
 async def _resolves(lookups: Lookups) -> bool:
