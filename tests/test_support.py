@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
+import socket
 import subprocess
 import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -12,6 +17,7 @@ import pika
 import pytest
 
 from tests.support.http import Answer, Callback
+from tests.support.other_hub import OtherHub
 from tests.support.ports import accepts, free_port
 from tests.support.process import wait_until
 from tests.support.rabbitmq import RabbitMQServer
@@ -102,6 +108,32 @@ def test_callback_that_hangs_lets_go_when_it_closes() -> None:
             httpx.post(callback.url, timeout=0.05)
         callback.wait(1)
     assert not accepts(callback.port)
+
+
+@pytest.mark.parametrize("make", [Callback, OtherHub])
+def test_a_server_that_closes_leaves_no_connection_half_taken(
+    make: type[Callback | OtherHub],
+) -> None:
+    connected: list[socket.socket] = []
+    with warnings.catch_warnings(record=True) as found, ThreadPoolExecutor() as threads:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            with make() as server:
+                end = len(connected) + 20
+                knocking = threads.submit(_knock, server.port, connected)
+                wait_until(lambda: len(connected) > end or knocking.done(), 10.0, "visitors")  # noqa: B023
+            knocking.result()
+        gc.collect()
+    for one in connected:
+        one.close()
+    assert [str(one.message) for one in found] == []
+
+
+def _knock(port: int, connected: list[socket.socket]) -> None:
+    """Connects, until nobody listens any more."""
+    with contextlib.suppress(ConnectionError):
+        while True:
+            connected.append(socket.create_connection(("127.0.0.1", port), 10.0))
 
 
 def test_rabbitmq_carries_a_message(rabbitmq: RabbitMQServer) -> None:

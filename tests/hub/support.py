@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.http import Callback, Request
+from tests.support.http import Callback, Request, stop_accepting
 from warrenmq.core.clock import Clock
 from warrenmq.core.model import Properties, Table
 from warrenmq.hub.attempts.attempt import Attempt, Kept, Wanted
@@ -173,6 +173,7 @@ async def serving(
     try:
         yield f"http{'s' if tls else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}/cb"
     finally:
+        await stop_accepting(*server.sockets)
         server.close()
         for task in tasks:
             task.cancel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from asyncio.trsock import TransportSocket
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,16 @@ SETTLE_S = 0.01
 would be nobody's to close."""
 MAX_BODY_BYTES = 64 * 1024 * 1024
 _ports: set[int] = set()
+
+
+async def stop_accepting(*listening: socket.socket | TransportSocket) -> None:
+    """Before a server is closed: what asyncio accepts in the turn in which that happens, it never
+    closes."""
+    loop = asyncio.get_running_loop()
+    for one in listening:
+        loop.remove_reader(one)
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +161,7 @@ class Callback:
             self.port = listening.getsockname()[1]
             self._started.set()
             await self._stop.wait()
-            # What asyncio accepts in the turn in which a server closes, it never closes.
-            self._loop.remove_reader(listening)
-            for _ in range(3):
-                await asyncio.sleep(0)
+            await stop_accepting(listening)
         finally:
             await runner.cleanup()
 

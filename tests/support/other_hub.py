@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,12 +15,10 @@ from urllib.parse import parse_qsl, urlencode
 import aiohttp
 from aiohttp import web
 
-from .http import START_TIMEOUT_S, Answer
+from .http import START_TIMEOUT_S, Answer, stop_accepting
 from .process import wait_until
 
 CHALLENGE = "ch4llenge"
-TURNS_TO_BEGIN = 10
-"""More rounds of the loop than an accepted connection takes to be known to the server."""
 
 
 @dataclass(frozen=True)
@@ -125,14 +124,12 @@ class OtherHub:
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, "127.0.0.1", 0)
-            await site.start()
-            self.port = runner.addresses[0][1]
+            listening = socket.create_server(("127.0.0.1", 0))
+            await web.SockSite(runner, listening).start()
+            self.port = listening.getsockname()[1]
             self._started.set()
             await self._stop.wait()
-            await site.stop()
-            for _ in range(TURNS_TO_BEGIN):
-                await asyncio.sleep(0)  # what was accepted last can be closed once it has begun
+            await stop_accepting(listening)
         finally:
             for task in self._tasks:
                 task.cancel()
