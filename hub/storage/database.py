@@ -33,6 +33,7 @@ class Database:
     """A commit is durable when it returns; the tables are this Warren's alone meanwhile."""
 
     def __init__(self, url: str) -> None:
+        self._url = url
         self.engine, self._server = _make_engine(url)
         self._outages = (*OUTAGES, *(self._server.outages if self._server else ()))
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
@@ -95,6 +96,9 @@ class Database:
             return
         if revision is not None and revision > HEAD:
             raise ConfigError(f"the hub's database has schema {revision}, newer than {HEAD}")
+        if self._server is None:  # else another session than the one that holds the lock
+            await asyncio.to_thread(_upgrade_file, self._url)
+            return
         await asyncio.to_thread(importlib.import_module, "alembic.command")
         async with self.engine.begin() as connection:
             await connection.run_sync(upgrade)
@@ -123,6 +127,13 @@ def _make_engine(url: str) -> tuple[AsyncEngine, Server | None]:
 
     server = Server(read_url(url))
     return server.make_engine(), server
+
+
+def _upgrade_file(url: str) -> None:
+    """In a thread: the steps take a tenth of a second."""
+    engine = sqlite.make_blocking_engine(url)
+    with engine.begin() as connection:
+        upgrade(connection)
 
 
 def _words(error: BaseException) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, Engine, event, make_url
+from sqlalchemy import create_engine as create_blocking_engine
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import AsyncAdaptedQueuePool
+from sqlalchemy.pool import AsyncAdaptedQueuePool, NullPool
 
 BUSY_TIMEOUT_MS = 10_000
 
@@ -18,6 +19,16 @@ def make_engine(url: str) -> AsyncEngine:
     )
     event.listen(engine.sync_engine, "connect", _prepare)
     event.listen(engine.sync_engine, "begin", _begin)
+    return engine
+
+
+def make_blocking_engine(url: str) -> Engine:
+    """For a thread, on the same file."""
+    engine = create_blocking_engine(
+        make_url(url).set(drivername="sqlite"), poolclass=NullPool, hide_parameters=True
+    )
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
     return engine
 
 

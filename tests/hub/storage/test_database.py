@@ -3,6 +3,7 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from warrenmq.hub.errors import StorageFailed
 from warrenmq.hub.keys.seal import Sealer
 from warrenmq.hub.requests import Resource
 from warrenmq.hub.storage.database import Database
-from warrenmq.hub.storage.migrate import MIGRATIONS, downgrade
+from warrenmq.hub.storage.migrate import MIGRATIONS, downgrade, upgrade
 from warrenmq.hub.storage.schema import DATABASE_NAME, HEAD, has_rows
 from warrenmq.hub.storage.storage import Storage
 from warrenmq.hub.storage.tables import Base
@@ -49,6 +50,21 @@ async def test_the_migrations_make_the_tables_of_the_models(either: str) -> None
     async with database.engine.connect() as connection:
         assert await connection.run_sync(_differences) == []
     await database.close()
+
+
+async def test_a_file_is_migrated_in_a_thread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def step(connection: Connection) -> None:
+        threads.append(threading.current_thread())
+        upgrade(connection)
+
+    monkeypatch.setattr("warrenmq.hub.storage.database.upgrade", step)
+    database = Database(url(path))
+    await database.open()
+    assert "subscriptions" in await tables(database)
+    await database.close()
+    assert len(threads) == 1 and threads[0] is not threading.main_thread()
 
 
 def _differences(connection: Connection) -> list[object]:
