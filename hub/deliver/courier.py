@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
@@ -26,6 +25,7 @@ from ..subscriptions.allowance import Allowance
 from ..subscriptions.live import Live
 from ..tasks import Tasks
 from .envelope import Envelope
+from .events import DeliveryEvents
 from .holds import Holds
 from .lanes import Job, Lanes
 from .ledger import Ledger
@@ -40,8 +40,6 @@ from .verdict import OnGone, OnSpent, Verdicts, home
 HOLD_BACK_S = 1.0  # a broker that takes no parked message now is not asked faster than this
 LARGE_BYTES = 512 * 1024
 """Signing so many takes some milliseconds: what is longer is signed aside from the loop."""
-
-log = logging.getLogger(__name__)
 
 
 class Courier:
@@ -85,10 +83,12 @@ class Courier:
             lambda action: asyncio.get_running_loop().call_soon(action),
         )
         self._pace = Pace(settings, self._enter)
+        self._events = DeliveryEvents(clock)
         ledger = Ledger(attempts, clock, ack, self._lanes.hold, self._lanes.go_on)
         self._verdicts = Verdicts(
-            parking, order, holds, ledger, settings, clock, allowance, on_gone, on_spent
-        )
+            parking, order, holds, ledger, settings, clock, allowance, on_gone, on_spent,
+            self._events,
+        )  # fmt: skip
 
     def offer(self, live: Live, delivery: Delivery) -> None:
         if self._has_room_for(live, delivery):
@@ -203,7 +203,7 @@ class Courier:
         self._lanes.leave(job)
 
     async def _hold_back(self, job: Job, error: Exception) -> None:
-        log.warning("subscription %s holds a message back: %r", job.live.subscription.id, error)
+        self._events.held_back(job.live, error)
         try:
             await asyncio.sleep(HOLD_BACK_S)
         finally:

@@ -23,6 +23,10 @@ class DeliveryEvents:
         text = "subscription %s: attempt %d at %s failed: %s; the next in %.0f s"
         self._write("retried", live, text, failed.failures, live.subscription.host, reason, wait_s)
 
+    def held_back(self, live: Live, error: Exception) -> None:
+        text = "subscription %s holds messages for %s back: %r"
+        self._write("held", live, text, live.subscription.host, error)
+
     def died(self, live: Live, failed: Envelope, reason: str) -> None:
         text = "subscription %s: message %s for %s is a dead letter: %s"
         self._write("died", live, text, failed.message_id, live.subscription.host, reason)

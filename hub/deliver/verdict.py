@@ -51,6 +51,7 @@ class Verdicts:
         allowance: Allowance,
         on_gone: OnGone,
         on_spent: OnSpent,
+        events: DeliveryEvents,
     ) -> None:
         self._parking = parking
         self._order = order
@@ -62,7 +63,7 @@ class Verdicts:
         self._on_gone = on_gone
         self._on_spent = on_spent
         self._tasks = Tasks()
-        self._events = DeliveryEvents(clock)
+        self._events = events
 
     def gives_at_once(self, job: Job, answer: Answer | Exception) -> bool:
         """Settles the job of a success that nothing has to wait for, as most; `give` all others."""

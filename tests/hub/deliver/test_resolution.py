@@ -23,7 +23,7 @@ async def test_no_attempt_is_spent_while_no_name_server_can_be_asked(
     await house.restart(dns_servers=(server,))  # nothing is known of the name any more
     caplog.set_level(logging.WARNING)
     await house.post("in", "k", b"news")
-    await until(lambda: "holds a message back" in caplog.text, "message that is held back")
+    await until(lambda: "back: NotResolved" in caplog.text, "message that is held back")
     with dns({"target.example": ["127.0.0.1"]}, zone.port):
         await deliveries(callback, 1)
     [attempt] = await attempts_of(house, 1)
