@@ -9,8 +9,8 @@
 | consume, get, purge | | | the queue |
 | passive declare | any one of the three | | |
 
-Names that begin with `hub.` are the hub's: nobody else declares a new one, deletes one, or binds
-to one.
+Names that begin with `hub.` are the hub's: nobody else declares a new one, deletes one, binds to
+one, or publishes to such an exchange.
 
 At a topic exchange the routing key is held against topic permissions too: write when it is
 published with, read when it is bound or unbound.
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from .auth import Kind, TopicRights, User
 from .model import Table
-from .reserved import refuse_reserved
+from .reserved import refuse_foreign_content, refuse_reserved
 
 if TYPE_CHECKING:
     from .vhost import VirtualHost
@@ -46,13 +46,20 @@ def to_declare(
     onward = arguments.get(_ONWARD[kind]) if is_new else None
     if isinstance(onward, str):
         user.require(vhost, "read", kind, name)
-        user.require(vhost, "write", "exchange", onward)
+        to_publish(user, vhost, "exchange", onward)
 
 
 def to_delete(user: User, vhost: str, kind: Kind, name: str) -> None:
     """Raises `ChannelError` 403."""
     user.require(vhost, "configure", kind, name)
     refuse_reserved(vhost, kind, name)
+
+
+def to_publish(user: User, vhost: str, kind: Kind, name: str) -> None:
+    """Raises `ChannelError` 403."""
+    user.require(vhost, "write", kind, name)
+    if kind == "exchange":
+        refuse_foreign_content(vhost, name)
 
 
 def to_bind(

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from ...core.auth import User
 from ...core.errors import access_refused
+from ...core.rights import to_publish
 from ...hub.capabilities.capability import Capability
 from ..access import require_vhost
 from ..context import Context
@@ -54,7 +55,7 @@ def _confirm(context: Context, request: Request, secret: str) -> Response:
     found = _find(context, secret)
     user, target = _maker(context, found), _target(found)
     require_vhost(user, target.vhost, context.vhosts)
-    user.require(target.vhost, "write", target.kind, target.name)
+    to_publish(user, target.vhost, target.kind, target.name)
     query = parse_query(request.scope["query_string"])
     if query.get("hub.mode") == "denied":
         return Response(status_code=204)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from ...core.auth import User
 from ...core.errors import ChannelError, access_refused, not_found
 from ...core.model import Table
-from ...core.rights import to_declare, to_delete
+from ...core.rights import to_declare, to_delete, to_publish
 from ...hub.engine.port import ExchangeSpec, QueueInfo, QueueSpec
 from ..access import require_vhost
 from ..context import Context
@@ -211,7 +211,7 @@ async def _generate_token(
 ) -> Response:
     user = await context.user_in(request, target.vhost)
     refuse_unknown(query, ("hub.mode", "hub.intended_use"))
-    user.require(target.vhost, "write", target.kind, target.name)
+    to_publish(user, target.vhost, target.kind, target.name)
     await find(context, target)
     token = context.hub.shortcuts.generate_token(target.resource(), query.get("hub.intended_use"))
     return Response(

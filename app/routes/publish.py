@@ -19,6 +19,7 @@ from ...core.alarms import Alarms
 from ...core.auth import User
 from ...core.errors import precondition_failed
 from ...core.model import Properties
+from ...core.rights import to_publish
 from ...hub.engine.port import Engine, Outcome
 from ..access import has_topic, require_topic, require_vhost
 from ..authentication import Authenticator
@@ -208,7 +209,7 @@ class Publisher:
         self, user: User, target: Target, query_string: bytes, headers: list[tuple[bytes, bytes]]
     ) -> Plan:
         require_vhost(user, target.vhost, self._vhosts)
-        user.require(target.vhost, "write", target.kind, target.name)
+        to_publish(user, target.vhost, target.kind, target.name)
         wish = read(query_string, headers, self._correlation_id_header.decode(), self._max_hops)
         _check_user_id(wish.properties.user_id, user)
         is_queue = target.letter == "q"

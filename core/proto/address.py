@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ..queue.deduplication import SeenIds
-from ..rights import at_topics
+from ..rights import at_topics, to_publish
 from ..route.exchange import Exchange
 from ..route.route import Route
 from ..wire.tables import syntax_error
@@ -127,7 +127,7 @@ def check_publish(channel: Channel, payload: bytes) -> tuple[Exchange | None, st
     key. To be asked before content is taken. Raises as `read_address`."""
     name, routing_key = split_publish(payload)
     vhost = channel.vhost
-    channel.connection.user.require(vhost.name, "write", "exchange", name)
+    to_publish(channel.connection.user, vhost.name, "exchange", name)
     return vhost.publishable(name), routing_key
 
 

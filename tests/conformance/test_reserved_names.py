@@ -24,6 +24,7 @@ RETRY = {
     "x-dead-letter-exchange": "",
     "x-dead-letter-strategy": "at-least-once",
 }
+ALTERNATE = {"alternate-exchange": "hub.topics"}
 STEPS_S = (1, 2, 5)
 """Of which the first wait of a retry is made."""
 UNSUBSCRIBE = {"hub.mode": "unsubscribe"}
@@ -51,6 +52,28 @@ def test_clients_can_not_take_them(channel: Channel, method: str, fields: dict[s
     assert f"{kind} name '{name}' in vhost '/' contains reserved prefix 'hub.*'" in text
 
 
+@pytest.mark.parametrize(
+    ("method", "fields"),
+    [
+        ("Basic.Publish", {"exchange": "hub.topics", "routing_key": "http://a.example/"}),
+        ("Basic.Publish", {"exchange": "hub.entries"}),
+        ("Queue.Declare", {"queue": "q", "arguments": {"x-dead-letter-exchange": "hub.topics"}}),
+        ("Exchange.Declare", {"exchange": "x", "exchange_type": "fanout", "arguments": ALTERNATE}),
+    ],
+)
+def test_nor_speak_for_topics(channel: Channel, method: str, fields: dict[str, Any]) -> None:
+    channel.send(method, **fields)
+    assert "only the hub publishes there" in channel.refused(403, culprit=method)
+
+
+@pytest.mark.parametrize("query", ["", "?hub.mode=generate_token&hub.intended_use=subscribe"])
+def test_nor_that_over_http(warren: WarrenServer, query: str) -> None:
+    url = f"{warren.http_url}/endpoint/x/hub.topics{query}"
+    answer = httpx.request("GET" if query else "POST", url, auth=("guest", "guest"))
+    assert answer.status_code == 403, answer.text
+    assert "only the hub publishes there" in answer.json()["detail"]
+
+
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize("place", ["q/hub.dead", "x/hub.topics"])
 def test_nor_over_http(warren: WarrenServer, method: str, place: str) -> None:
@@ -62,7 +85,7 @@ def test_nor_over_http(warren: WarrenServer, method: str, place: str) -> None:
 def test_nor_by_a_token(warren: WarrenServer, channel: Channel) -> None:
     """Which binds: the hub's delay queue would send home what was never parked."""
     with httpx.Client(base_url=warren.http_url, auth=("guest", "guest")) as http:
-        path = f"/endpoint/x/{fail_once(http, channel)}"
+        path = f"/endpoint/q/{fail_once(http, channel)}"
         use = {"hub.mode": "generate_token", "hub.intended_use": "subscribe"}
         made = http.get(path, params=use)
         form = {

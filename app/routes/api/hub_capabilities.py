@@ -7,6 +7,7 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from ....core.errors import not_found
+from ....core.rights import to_publish
 from ....hub.capabilities.capability import Capability
 from ....hub.requests import Kind
 from ...paths import CAPABILITY_PATH, Target
@@ -58,7 +59,7 @@ async def _make(call: Call) -> Response:
     vhost = body.text("vhost")
     target = Target("endpoint", vhost, read_kind(body, "type"), body.text("name"))
     call.own_vhost(vhost)
-    call.user.require(vhost, "write", target.kind, target.name)
+    to_publish(call.user, vhost, target.kind, target.name)
     await find(call.context, target)
     made, secret = await call.context.hub.capabilities.make(
         target.resource(),

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from ....core.errors import access_refused, not_found
+from ....core.rights import to_publish
 from ....hub.upstream.asked import DEFAULT_LEASE_S
 from ....hub.upstream.upstream import Lines, Upstream, Wish
 from ...access import require_topic
@@ -126,7 +127,7 @@ def _read_credentials(body: Body) -> str | None:
 async def _check_sink(call: Call, vhost: str, wish: Wish) -> None:
     """What is there, and the user may write; asked again whenever content comes."""
     target = Target("endpoint", vhost, wish.kind, wish.sink)
-    call.user.require(vhost, "write", target.kind, target.name)
+    to_publish(call.user, vhost, target.kind, target.name)
     await find(call.context, target)
     if wish.kind == "x" and wish.routing_key is not None:
         user, engine = call.user, call.context.engine
