@@ -11,10 +11,13 @@ import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .nearness import peer_of
+from .nearness import CYCLE, peer_of
 from .paths import SECRET_PLACES
 
 log = logging.getLogger(__name__)
+REFUSED = "refused"
+"""In the extension `CYCLE`: status and bytes of an answer that was given in the application's
+place."""
 _HIDDEN = b"..."
 
 
@@ -38,17 +41,39 @@ class AccessLog:
         try:
             await self._application(scope, receive, send_on)
         finally:
-            took_ms = (time.perf_counter() - began_s) * 1000
-            log.info(
-                '%s "%s %s HTTP/%s" %s %d bytes %.1f ms',
-                peer_of(scope) or "-",
+            refused = scope.get("extensions", {}).get(CYCLE, {}).get(REFUSED)
+            status, sent_bytes = refused or (status, sent_bytes)
+            log_request(
+                peer_of(scope),
                 scope["method"],
-                _shown(scope["raw_path"]),
+                scope["raw_path"],
                 scope["http_version"],
-                status or "unanswered",
+                status,
                 sent_bytes,
-                took_ms,
+                time.perf_counter() - began_s,
             )
+
+
+def log_request(
+    peer: str,
+    method: str,
+    raw_path: bytes,
+    http_version: str,
+    status: int,
+    sent_bytes: int,
+    took_s: float,
+) -> None:
+    """Empty strings and a status of 0 are what is not known."""
+    log.info(
+        '%s "%s %s HTTP/%s" %s %d bytes %.1f ms',
+        peer or "-",
+        method or "-",
+        _shown(raw_path) or "-",
+        http_version,
+        status or "unanswered",
+        sent_bytes,
+        took_s * 1000,
+    )
 
 
 def _shown(raw_path: bytes) -> str:

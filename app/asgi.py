@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from starlette.requests import ClientDisconnect, Request
+from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from ..hub.upstream.upstream import CALLBACK_PATH
@@ -25,7 +26,7 @@ from .paths import (
     parse_place,
     parse_secret,
 )
-from .problems import problem_of
+from .problems import Problem, problem_of
 from .routes.api.table import api
 from .routes.capability import capability
 from .routes.endpoint import endpoint
@@ -73,6 +74,19 @@ class Application:
             return prefix, found or parse_secret(raw_path)
 
         self._resolve = resolve
+
+    def has(self, raw_path: bytes) -> bool:
+        """Whether the path means something over HTTP, other than the landing page."""
+        try:
+            prefix, target = self._resolve(raw_path)
+        except Problem:
+            return True
+        path = raw_path.removeprefix(prefix.encode()).decode("latin-1")
+        asked = {"type": "http", "method": "GET", "path": path, "headers": []}
+        return target is not None or (
+            path != "/"
+            and any(one.matches(asked)[0] is not Match.NONE for one in self._plain.routes)
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -25,6 +25,7 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from .access_log import REFUSED, log_request
 from .body import too_large
 from .host_field import is_host
 from .nearness import CYCLE
@@ -63,6 +64,7 @@ class _Flow(FlowControl):
 class HttpGuard(HttpToolsProtocol):
     max_body_bytes: ClassVar[int]
     upgrades: ClassVar[Upgrades | None]
+    logs_refusals: ClassVar[bool]
     flow: _Flow
 
     _reading = False
@@ -81,6 +83,11 @@ class HttpGuard(HttpToolsProtocol):
     _framing_bytes = 0
     """Of a body: the sizes, extensions and ends of its chunks, and its trailer."""
     _refusal: bytes | None = None
+    _refused_status = 0
+    _given_up: RequestResponseCycle | None = None
+    """Whose request the application has seen, and which is refused now."""
+    _began_s = 0.0
+    url = b""
     _handed_over = False
     _discarded_bytes = 0
     _unread = b""
@@ -204,7 +211,7 @@ class HttpGuard(HttpToolsProtocol):
     def _upgrade(self, rest: bytes) -> None:
         assert self.upgrades is not None
         try:
-            taken = self.upgrades.take(self.headers, self.client[0] if self.client else "")
+            taken = self.upgrades.take(self.headers, self._peer(), self._path())
         except Problem as problem:
             self._prepare(problem)
             self._answer_refusal()
@@ -238,6 +245,7 @@ class HttpGuard(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._reading = self._in_head = True
+        self._began_s = self.loop.time()
         self._head_bytes = self._unparsed_head_bytes = self._fields = self._hosts = 0
 
     def on_url(self, url: bytes) -> None:
@@ -370,6 +378,7 @@ class HttpGuard(HttpToolsProtocol):
     def _prepare(self, problem: Problem) -> None:
         if self._refusal is None:
             self._refusal = _response(problem, self.server_state.default_headers)
+            self._refused_status = problem.status
             self._unread = b""
             self.flow.held = False
 
@@ -379,6 +388,8 @@ class HttpGuard(HttpToolsProtocol):
             self.pipeline.popleft()
         elif self.cycle.response_started:
             self._refusal = b""  # it has its answer, or half of one: nothing can be added
+        else:
+            self._given_up = self.cycle
         self.cycle.disconnected = True
         self.cycle.message_event.set()
 
@@ -393,9 +404,33 @@ class HttpGuard(HttpToolsProtocol):
         self.flow.resume_reading()
         if self._refusal:
             self.transport.write(self._refusal)
+            if self.logs_refusals:
+                self._log_refusal(len(self._refusal.partition(b"\r\n\r\n")[2]))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self._timer = self.loop.call_later(LINGER_S, self.transport.close)
+
+    def _log_refusal(self, sent_bytes: int) -> None:
+        """By the application's line about the request, if there will be one."""
+        status = self._refused_status
+        if self._given_up is not None:
+            self._given_up.scope["extensions"][CYCLE][REFUSED] = (status, sent_bytes)
+            return
+        is_known = self._reading and self.url
+        method = self.parser.get_method().decode("latin-1") if is_known else ""
+        version = self.parser.get_http_version() if is_known else "1.1"  # as it is answered
+        took_s = self.loop.time() - self._began_s if is_known else 0.0
+        log_request(self._peer(), method, self._path(), version, status, sent_bytes, took_s)
+
+    def _peer(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def _path(self) -> bytes:
+        """Of the request that is read, empty where it names none."""
+        try:
+            return httptools.parse_url(self.url).path or b""
+        except httptools.HttpParserInvalidURLError:
+            return b""
 
     def _discard(self, size: int) -> None:
         self._discarded_bytes += size
@@ -403,12 +438,17 @@ class HttpGuard(HttpToolsProtocol):
             self.transport.close()
 
 
-def guard(max_body_bytes: int, upgrades: Upgrades | None = None) -> type[HttpGuard]:
+def guard(
+    max_body_bytes: int, upgrades: Upgrades | None = None, *, logs_refusals: bool = False
+) -> type[HttpGuard]:
     """The protocol class with this limit; uvicorn makes the instances.
 
-    Without `upgrades` an offer of WebSocket is ignored like any other.
+    Without `upgrades` an offer of WebSocket is ignored like any other. With `logs_refusals` what
+    is refused here is in the access log.
     """
-    settings = {"max_body_bytes": max_body_bytes, "upgrades": upgrades}
+    settings = {
+        "max_body_bytes": max_body_bytes, "upgrades": upgrades, "logs_refusals": logs_refusals,
+    }  # fmt: skip
     return type("BoundedHttpGuard", (HttpGuard,), settings)
 
 

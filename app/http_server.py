@@ -27,10 +27,11 @@ class HttpServer(uvicorn.Server):
         max_body_bytes: int,
         drain_s: float,
         upgrades: Upgrades | None = None,
+        logs_refusals: bool = False,
     ) -> None:
         config = uvicorn.Config(
             app,
-            http=guard(max_body_bytes, upgrades),
+            http=guard(max_body_bytes, upgrades, logs_refusals=logs_refusals),
             ws="none",
             lifespan="off",
             log_config=None,

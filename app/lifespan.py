@@ -164,7 +164,9 @@ class Warren:
                 hosts,
                 self._clients,
                 lets_guest_in=settings.lets_guest_in_over_http(),
+                is_taken=application.has,
             ),
+            logs_refusals=settings.access_log,
         )
         task = await self._serve_http(server)
         hub.reachable()

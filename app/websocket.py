@@ -1,15 +1,15 @@
 """AMQP over WebSocket on the HTTP port: which upgrades are taken, and the answer to them.
 
-Any path will do, as with LavinMQ, whose JavaScript client names no subprotocol and none means
-`amqp`. An upgrade needs no credentials, AMQP asks for them; what a browser sends for a page of
-somebody else's is refused by its Origin (RFC 6455 10.2), since with the user `guest` a page from
-anywhere could log in to a server on its visitor's machine.
+Any path will do that is none of HTTP's own, as with LavinMQ, whose JavaScript client names no
+subprotocol and none means `amqp`. An upgrade needs no credentials, AMQP asks for them; what a
+browser sends for a page of somebody else's is refused by its Origin (RFC 6455 10.2), since with the
+user `guest` a page from anywhere could log in to a server on its visitor's machine.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha1
 from typing import NamedTuple
 
@@ -38,7 +38,8 @@ class Taken(NamedTuple):
 
 
 class Upgrades:
-    """Takes connections of the HTTP listener over for AMQP."""
+    """Takes connections of the HTTP listener over for AMQP; `is_taken` tells whether a path means
+    something over HTTP, and who connects there expects another protocol than AMQP."""
 
     def __init__(
         self,
@@ -48,18 +49,27 @@ class Upgrades:
         clients: Clients | None = None,
         *,
         lets_guest_in: bool = True,
+        is_taken: Callable[[bytes], bool] = lambda path: False,
     ) -> None:
+        self._is_taken = is_taken
         self._clients = clients
         self._lets_guest_in = lets_guest_in
         self._listener = listener
         self._origins = origins
         self._hosts = hosts
 
-    def take(self, headers: Headers, peer: str) -> Taken:
-        """`peer` is the address of who sends them.
+    def take(self, headers: Headers, peer: str, path: bytes) -> Taken:
+        """`peer` is the address of who sends them, `path` is not decoded.
 
-        Raises `Problem`: 400, 403 for a page of somebody else's, 426 for another version.
+        Raises `Problem`: 400, 403 for a page of somebody else's, 404 for a path of HTTP's own, 426
+        for another version.
         """
+        if self._is_taken(path):
+            raise Problem(
+                404,
+                f"no WebSocket at '{path.decode('latin-1')}', which is for HTTP requests: "
+                f"AMQP over WebSocket is spoken at '/'",
+            )
         version = _only(headers, b"sec-websocket-version")
         if version != VERSION:
             raise Problem(

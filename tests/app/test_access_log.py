@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 
 import httpx
 
@@ -28,6 +29,36 @@ def test_what_is_logged_if_asked_for() -> None:
             *((("127.0.0.1", "GET", path, status, size)) for path, status, size in rest(server)),
         ]
         assert "secret" not in server.output()
+
+
+CHUNKED = b"transfer-encoding: chunked\r\n\r\n%x\r\n" % 2_000 + b"x" * 2_000
+REFUSED = [
+    (b"POST /endpoint/q/a?secret HTTP/1.1\r\nhost: a\r\ncontent-length: 2000\r\n\r\n", "413"),
+    (b"POST /hub?secret HTTP/1.1\r\nhost: a\r\n" + CHUNKED, "413"),
+    (b"GET /in/secret HTTP/1.1\r\nhost: a\r\n" + b"a: b\r\n" * 101, "431"),
+    (b"GET /in/secret HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n", "400"),
+    (b"GET /api/a HTTP/1.1\r\nhost: a\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n", "404"),
+    (b"no request at all\r\n\r\n", "400"),
+]
+
+
+def test_what_is_refused_before_it_is_served_is_logged_once() -> None:
+    args = ["--access-log", "--log-level", "error", "--max-message-bytes", "1000"]
+    with WarrenServer(args=args) as server:
+        for sent, status in REFUSED:
+            with socket.create_connection(("127.0.0.1", server.http_port), 10) as connection:
+                connection.sendall(sent)
+                connection.shutdown(socket.SHUT_WR)
+                answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+            assert answer.startswith(b"HTTP/1.1 " + status.encode())
+        server.stop()
+        lines = LINE.findall(server.output())
+        assert [(method, path, status) for _, method, path, status, _ in lines] == [
+            ("POST", "/endpoint/q/a", "413"), ("POST", "/hub", "413"), ("GET", "/in/...", "431"),
+            ("GET", "/in/...", "400"), ("GET", "/api/a", "404"), ("-", "-", "400"),
+        ]  # fmt: skip
+        assert {peer for peer, *_ in lines} == {"127.0.0.1"}
+        assert all(int(size) > 50 for *_, size in lines) and "secret" not in server.output()
 
 
 def made_bytes(server: WarrenServer) -> str:

@@ -113,7 +113,9 @@ async def site(authority: Authority) -> AsyncIterator[Site]:
         application,
         max_body_bytes=1000,
         drain_s=1,
-        upgrades=Upgrades(listener, origins, Hosts("burrow")),
+        upgrades=Upgrades(
+            listener, origins, Hosts("burrow"), is_taken=lambda path: path.startswith(b"/api/")
+        ),
     )
     tls = Certificates(CertificateFiles(*authority.issue("localhost"))).context()
     await server.start(plain, secured, tls)
@@ -246,6 +248,12 @@ async def test_refused(site: Site) -> None:
         answer = await site.asked(changes)
         assert reason in refusal(answer, status)
         assert (b"Sec-WebSocket-Version: 13" in head(answer)) is (status == 426)
+
+
+async def test_not_at_paths_that_mean_something_over_http(site: Site) -> None:
+    answer = await site.asked({}, "/api/overview?columns=node")
+    assert "no WebSocket at '/api/overview'" in refusal(answer, 404)
+    assert "AMQP over WebSocket is spoken at '/'" in refusal(answer, 404)
 
 
 async def test_fields_that_come_twice(site: Site) -> None:

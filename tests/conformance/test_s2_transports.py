@@ -3,6 +3,7 @@ HTTP port, PROXY headers of listed proxies. Every row of the handshake holds on 
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import ssl
@@ -344,6 +345,28 @@ def test_certificates_are_read_again_at_sighup(authority: Authority) -> None:
 
 
 # WebSocket
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/", 101), ("/ws/amqp", 101), ("/any?at=all", 101),
+        ("/hub", 404), ("/api/overview", 404), ("/endpoint/x/amq.topic", 404), ("/in/secret", 404),
+        ("/vhost/subscribe/q/a", 404), ("/rabbithub/endpoint/q/a", 404), ("/%00/endpoint/q/a", 404),
+        ("/health/live", 404), ("/openapi.json", 404), ("/static/style.css", 404),
+    ],
+)  # fmt: skip
+def test_websocket_is_for_paths_that_mean_nothing_over_http(
+    warren: WarrenServer, path: str, status: int
+) -> None:
+    offer = {
+        "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }  # fmt: skip
+    with httpx.stream("GET", warren.http_url + path, headers=offer) as answer:
+        assert answer.status_code == status
+        if status == 404:
+            assert "AMQP over WebSocket is spoken at '/'" in json.loads(answer.read())["detail"]
 
 
 def test_one_frame_a_message(warren: WarrenServer, name: str) -> None:
