@@ -109,7 +109,7 @@ class Hub:
         )
         self.topics = Topics(
             self._storage, engine, guard, settings, clock, make_fetcher, self._workers,
-            self._recipient, allowance,
+            self._recipient, allowance, self._book.shelf.paused.of,
         )  # fmt: skip
         self.subscriptions = Subscriptions(
             self._book, self._endings, attacher, self.shortcuts, guard, self._verifier.get,

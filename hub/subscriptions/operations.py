@@ -8,6 +8,7 @@ from typing import Any
 
 from ..settings import HubSettings
 from ..tasks import Tasks
+from ..topics.topics import Topics
 from .book import Book
 from .endings import REMOVED
 from .intent import grant_lease, read_lease
@@ -18,8 +19,9 @@ from .subscription import Subscription
 class Operations:
     """What was begun goes on to its end, also where the client hangs up."""
 
-    def __init__(self, book: Book, settings: HubSettings, tasks: Tasks) -> None:
+    def __init__(self, book: Book, topics: Topics, settings: HubSettings, tasks: Tasks) -> None:
         self._book = book
+        self._topics = topics
         self._settings = settings
         self._tasks = tasks
 
@@ -42,6 +44,7 @@ class Operations:
     async def resume(self, live: Live) -> None:
         """Raises `BadRequest` for one whose callback has never agreed."""
         await self._carry(self._book.resume(live))
+        self._topics.resumed(live.subscription.topic)
 
     async def renew(self, live: Live, lease_seconds: str | int) -> int:
         """Gives the seconds that were granted, from now on, by the rule of the place where it was

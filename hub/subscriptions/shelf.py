@@ -10,6 +10,7 @@ from ..rights import Rights
 from .leases import Leases
 from .live import Live
 from .owned import Owned
+from .paused import Paused
 from .strangers import Strangers
 from .subscription import Subscription
 
@@ -20,6 +21,7 @@ class Shelf:
         self.lease_taken = asyncio.Event()
         self.owned = Owned(rights)
         self.strangers = Strangers(max_of_strangers)
+        self.paused = Paused()
         self._by_identity: dict[str, Live] = {}
         self._by_id: dict[str, Live] = {}
 
@@ -37,6 +39,7 @@ class Shelf:
         self._by_id[live.subscription.id] = live
         self.owned.add(live)
         self.strangers.add(live.subscription)
+        self.paused.add(live.subscription)
         self._hold_lease(live.subscription)
 
     def change(self, live: Live, changed: Subscription) -> None:
@@ -44,6 +47,8 @@ class Shelf:
         before, live.subscription = live.subscription, changed
         self.strangers.remove(before)
         self.strangers.add(changed)
+        self.paused.remove(before)
+        self.paused.add(changed)
         if changed.owner != before.owner:
             self.owned.remove(live, before.owner)
             self.owned.add(live)
@@ -55,6 +60,7 @@ class Shelf:
         del self._by_id[live.subscription.id]
         self.owned.remove(live, live.subscription.owner)
         self.strangers.remove(live.subscription)
+        self.paused.remove(live.subscription)
         self.leases.drop(live.subscription.id)
 
     def _hold_lease(self, subscription: Subscription) -> None:

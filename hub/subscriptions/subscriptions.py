@@ -58,7 +58,7 @@ class Subscriptions(Operations):
         denials: Denials,
         rights: Rights,
     ) -> None:
-        super().__init__(book, settings, tasks)
+        super().__init__(book, topics, settings, tasks)
         self._endings = endings
         self._attacher = attacher
         self._shortcuts = shortcuts

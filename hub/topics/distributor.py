@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ...core.errors import ChannelError
@@ -18,6 +18,9 @@ URL_HEADER = "x-hub-topic-url"
 _PERSISTENT = 2
 SHORTAGE_AGAIN_S = 10.0
 """How soon to look again whether memory or disk is still low."""
+PAUSED_AGAIN_S = 60.0
+"""How soon to look again whether an AMQP client has bound a queue meanwhile; a subscription that is
+resumed says so."""
 _NOT_FOUND = 404
 
 
@@ -30,17 +33,23 @@ class Recipient:
 
 
 class Distributor:
-    """A message is confirmed when a method returns: in each queue that is bound, durably."""
+    """A message is confirmed when a method returns: in each queue that is bound, durably.
 
-    def __init__(self, engine: Engine, allowance: Allowance) -> None:
+    `paused` gives how many of the queues of a key are those of paused subscriptions.
+    """
+
+    def __init__(self, engine: Engine, allowance: Allowance, paused: Callable[[str], int]) -> None:
         self._engine = engine
         self._allowance = allowance
+        self._paused = paused
 
     async def wait_s(self, key: str) -> float:
-        """How long a topic is not to be fetched, as its content could not be published; 0 if it
-        could."""
+        """How long a topic is not to be fetched, as nobody takes its content now or it could not be
+        published; 0 if it is."""
         if self._engine.shortage():
             return SHORTAGE_AGAIN_S
+        if 0 < await self.count(key) <= self._paused(key):
+            return PAUSED_AGAIN_S
         return self._allowance.wait_s(key, await self.count(key))
 
     async def declare(self) -> None:

@@ -105,6 +105,12 @@ class Rounds:
         """Drops what is known of these topics, if it is: nobody is bound to them any more."""
         await self._forget([self._held[key] for key in keys if key in self._held])
 
+    def look_again(self, key: str) -> None:
+        """Somebody takes its content again."""
+        held = self._held.get(key)
+        if held is not None and held.is_due and not held.is_running:
+            self._plan(held)
+
     @asynccontextmanager
     async def binding(self, key: str, url: str, identity: str) -> AsyncIterator[None]:
         """Around the binding of a subscription: whatever is fetched next after it is sent there,
@@ -161,9 +167,7 @@ class Rounds:
                 return
             wait_s = await self._distributor.wait_s(held.key)
             if wait_s:
-                log.info(
-                    "topic '%s' waits %.0f s: its content can't be published", held.url, wait_s
-                )
+                log.info("topic '%s' waits %.0f s: nothing takes its content", held.url, wait_s)
                 self._agenda.plan(held.key, wait_s)
                 return
             held.is_running, held.again = True, False

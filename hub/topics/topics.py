@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Topics:
     """`make_fetcher` builds the client at the first fetch; `recipient` gives the queue of the
     subscription with an identity, None where there is none; `allowance` is what strangers have
-    left."""
+    left; `paused` gives how many paused subscriptions are bound with a key."""
 
     def __init__(
         self,
@@ -48,13 +48,14 @@ class Topics:
         workers: Workers,
         recipient: Callable[[str], Recipient | None],
         allowance: Allowance,
+        paused: Callable[[str], int],
     ) -> None:
         self._storage = storage
         self._settings = settings
         self._tasks = Tasks()
         self._rows: Lazy[TopicRows] = Lazy(self._open)
         self._fetcher = Lazy(lambda: make_fetcher(settings, guard))
-        self._distributor = Distributor(engine, allowance)
+        self._distributor = Distributor(engine, allowance, paused)
         self._source = Source(self._fetcher.get, workers, settings, clock)
         updating = Updating(self._source, self._distributor, clock)
         self._rounds = Rounds(
@@ -90,6 +91,10 @@ class Topics:
         if wanted:
             # Shielded: who hangs up must not leave half of it done.
             await asyncio.shield(self._tasks.own(self._rounds.request(wanted)))
+
+    def resumed(self, key: str) -> None:
+        """A subscription goes on: what the topic was pinged for meanwhile is fetched now."""
+        self._rounds.look_again(key)
 
     async def declare(self) -> None:
         """Makes the exchanges that subscriptions to topics are bound to. Raises `ChannelError`."""

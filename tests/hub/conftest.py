@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.http import Callback
 from tests.support.users import guest_users
 from warrenmq.core.broker import Broker
 from warrenmq.core.server.listener import Listener
@@ -16,7 +17,7 @@ from warrenmq.hub.keys.seal import Sealer
 from warrenmq.hub.service import KEY_NAME
 from warrenmq.hub.workers.pool import Workers
 
-from .support import House
+from .support import House, text
 
 
 @pytest.fixture
@@ -66,3 +67,11 @@ async def house(tmp_path: Path, database_url: str | None, broker: Broker) -> Asy
     yield house
     await house.stop()
     await listener.stop()
+
+
+@pytest.fixture
+def publisher() -> Iterator[Callback]:
+    """Somebody else's topic."""
+    with Callback() as publisher:
+        publisher.default = text("one")
+        yield publisher

@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tests.support.http import Answer as Answered
 from tests.support.http import Callback, Request, stop_accepting
 from warrenmq.core.clock import Clock
 from warrenmq.core.model import Properties, Table
@@ -20,6 +22,7 @@ from warrenmq.hub.rights import Rights
 from warrenmq.hub.sender.port import Answer, Sender
 from warrenmq.hub.service import KEY_NAME, Hub
 from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.topics.names import CONTENT, VHOST
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 BASE_URL = "http://127.0.0.1:15672"
@@ -33,6 +36,17 @@ def request(
     return SubscribeRequest(
         source=source, callback=callback, topic=topic, user="guest", base_url=BASE_URL, **given
     )
+
+
+def text(body: str) -> Answered:
+    """Content of a topic."""
+    return Answered(headers={"Content-Type": "text/plain"}, body=body.encode())
+
+
+def topic_request(publisher: Callback, callback: Callback, **given: Any) -> SubscribeRequest:
+    """To somebody else's topic, without credentials."""
+    source, url = Resource(VHOST, "x", CONTENT), publisher.url
+    return replace(request(source, callback.url, url, topic_url=url, **given), user="")
 
 
 class House:

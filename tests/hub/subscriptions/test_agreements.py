@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from tests.support.http import Answer, Callback
 from warrenmq.hub.errors import NotOwner, NotSubscribed, VerificationFailed
-from warrenmq.hub.requests import Resource, SubscribeRequest
 from warrenmq.hub.rights import EverybodyMay
 from warrenmq.hub.subscriptions.subscription import Subscription
-from warrenmq.hub.topics.names import CONTENT, VHOST
 
-from ..support import NEWS, House, deliveries, request, until
+from ..support import NEWS, House, deliveries, request, text, topic_request, until
 
 DAY_S = 86_400
-
-
-@pytest.fixture
-def publisher() -> Iterator[Callback]:
-    """Somebody else's topic, whose content is `default`."""
-    with Callback() as publisher:
-        publisher.default = text("one")
-        yield publisher
-
-
-def text(body: str) -> Answer:
-    return Answer(headers={"Content-Type": "text/plain"}, body=body.encode())
-
-
-def to(publisher: Callback, callback: Callback, **given: Any) -> SubscribeRequest:
-    """Of somebody without credentials."""
-    source, url = Resource(VHOST, "x", CONTENT), publisher.url
-    return replace(request(source, callback.url, url, topic_url=url, **given), user="")
 
 
 async def test_a_new_secret_leaves_the_old_one_for_a_day(house: House, callback: Callback) -> None:
@@ -149,7 +127,7 @@ async def test_a_failed_renewal_leaves_everything_as_it_was(
 async def test_a_topic_of_others_is_followed(
     house: House, callback: Callback, publisher: Callback
 ) -> None:
-    await house.hub.subscriptions.subscribe(to(publisher, callback))
+    await house.hub.subscriptions.subscribe(topic_request(publisher, callback))
     await deliveries(callback, 1)
     publisher.default = text("two")
     await house.hub.topics.ping([publisher.url])
@@ -170,7 +148,7 @@ async def test_what_changes_while_the_callback_is_asked_is_delivered(
 
     changed = asyncio.Event()
     house.hub.subscriptions._book.put = put_late  # type: ignore[method-assign]
-    await house.hub.subscriptions.subscribe(to(publisher, callback))
+    await house.hub.subscriptions.subscribe(topic_request(publisher, callback))
     await verified.wait()
     publisher.default = text("two")
     if is_pinged:
@@ -185,7 +163,7 @@ async def test_a_denied_topic_is_told_to_its_callback(
 ) -> None:
     await house.restart(hub_check_topics=True)
     publisher.default = Answer(404)
-    await house.hub.subscriptions.subscribe(to(publisher, callback))
+    await house.hub.subscriptions.subscribe(topic_request(publisher, callback))
     await until(lambda: len(callback.denials) == 1, "denial")
     query = callback.denials[0].query
     assert query["hub.topic"] == publisher.url and "404" in query["hub.reason"]
@@ -197,11 +175,11 @@ async def test_a_renewal_that_would_be_denied_changes_nothing(
     house: House, callback: Callback, publisher: Callback
 ) -> None:
     await house.restart(hub_check_topics=True)
-    await house.hub.subscriptions.subscribe(to(publisher, callback))
+    await house.hub.subscriptions.subscribe(topic_request(publisher, callback))
     await until(lambda: len(house.hub.subscriptions.all()) == 1, "subscription")
     before = house.hub.subscriptions.all()
     publisher.default = Answer(404)
-    renewal = to(publisher, callback, lease_seconds="60")
+    renewal = topic_request(publisher, callback, lease_seconds="60")
     await house.hub.subscriptions.subscribe(renewal)
     # One that is told of its denial after that of the renewal would be.
     new = replace(renewal, callback=callback.url + "/new")
@@ -222,7 +200,7 @@ async def test_who_has_agreed_in_vain_is_told(
 ) -> None:
     house.rights = NobodyMay()
     await house.restart()
-    await house.hub.subscriptions.subscribe(to(publisher, callback))
+    await house.hub.subscriptions.subscribe(topic_request(publisher, callback))
     await until(lambda: len(callback.denials) == 1, "denial")
     query = callback.denials[0].query
     assert query["hub.topic"] == publisher.url and "nobody may" in query["hub.reason"]

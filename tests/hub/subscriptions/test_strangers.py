@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.hub.support import NEWS, House, deliveries, request, until
+from tests.hub.support import NEWS, House, deliveries, text, topic_request, until
+from tests.hub.topics.test_topics import settled
 from tests.support.http import Answer, Callback
 from warrenmq.core.alarms import Bounds, Reading
 from warrenmq.core.broker import Broker
 from warrenmq.core.clock import ManualClock
 from warrenmq.hub.deliver.retry import DELAYS_S
 from warrenmq.hub.errors import TooManySubscriptions
-from warrenmq.hub.requests import Resource, SubscribeRequest
+from warrenmq.hub.requests import SubscribeRequest
 from warrenmq.hub.subscriptions.options import Options, Stranger
 from warrenmq.hub.subscriptions.strangers import Strangers
 from warrenmq.hub.subscriptions.subscription import Status, Subscription
-from warrenmq.hub.topics.distributor import SHORTAGE_AGAIN_S
-from warrenmq.hub.topics.names import CONTENT, VHOST
+from warrenmq.hub.topics.distributor import PAUSED_AGAIN_S, SHORTAGE_AGAIN_S
 
 CLIENT = "192.0.2.1"
 
 
-@pytest.fixture
-def publisher() -> Iterator[Callback]:
-    """Somebody else's topic."""
-    with Callback() as publisher:
-        publisher.default = text("one")
-        yield publisher
-
-
-def text(body: str) -> Answer:
-    return Answer(headers={"Content-Type": "text/plain"}, body=body.encode())
-
-
 def to(publisher: Callback, callback: Callback, **given: Any) -> SubscribeRequest:
-    source, url = Resource(VHOST, "x", CONTENT), publisher.url
-    asked = request(source, callback.url, url, topic_url=url, client=CLIENT, **given)
-    return replace(asked, user="")
+    return replace(topic_request(publisher, callback, **given), client=CLIENT)
 
 
 def of(house: House) -> Subscription:
@@ -114,6 +99,35 @@ async def test_nothing_is_fetched_while_disk_or_memory_is_low(
     house.clock.advance(int(SHORTAGE_AGAIN_S * 1_000))
     house.hub.topics._rounds.begin_due()
     assert [one.body for one in await deliveries(callback, 1)] == [b"one"]
+
+
+async def test_nothing_is_fetched_while_all_are_paused(
+    house: House, callback: Callback, publisher: Callback
+) -> None:
+    house.clock = ManualClock()
+    await house.restart(fetch_gap_s=0.0)
+    subscriptions, topics = house.hub.subscriptions, house.hub.topics
+    for name in ("first", "second"):
+        url = f"{callback.url}/{name}"
+        await subscriptions.subscribe(replace(to(publisher, callback), callback=url))
+    await deliveries(callback, 2)
+    await settled(house, publisher.url)
+    publisher.default = text("two")
+    first, second = subscriptions.lives()
+    await subscriptions.pause(first, "by hand")
+    await topics.ping([publisher.url])
+    await deliveries(callback, 3)
+    await settled(house, publisher.url)
+    fetched = len(publisher.requests)
+    await subscriptions.pause(second, "by hand")
+    publisher.default = text("three")
+    await topics.ping([publisher.url])
+    await until(lambda: topics._rounds._agenda._next_s() == PAUSED_AGAIN_S, "pause of the topic")
+    assert len(publisher.requests) == fetched
+    await subscriptions.resume(second)
+    house.hub.topics._rounds.begin_due()
+    assert (await deliveries(callback, 4))[-1].body == b"three"
+    assert await house.depth(first.subscription.queue) == 2
 
 
 async def test_a_dead_callback_is_paused_and_leaves_nothing_behind(
