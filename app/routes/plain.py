@@ -13,6 +13,8 @@ from starlette.types import Receive, Scope, Send
 from ..context import Context
 from ..error_pages import STATIC
 from ..left_over import WHERE
+from ..nearest import suggestion
+from ..paths import FACETS
 from ..problems import Problem
 
 LANDING = """\
@@ -31,6 +33,10 @@ WARNING = f"some of what is stored can't be read or served; {WHERE}"
 """All that everybody may know."""
 MAX_SHOWN = 200
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
+_KNOWN = (
+    "/api", "/endpoint", "/health/live", "/health/ready", "/hub", "/openapi.json", "/subscribe",
+    "/subscriptions",
+)  # fmt: skip
 _ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
 
 
@@ -60,7 +66,16 @@ def plain_routes(is_ready: Callable[[], bool], has_trouble: Callable[[], bool]) 
 
 async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
     path = scope["raw_path"].decode("latin-1")[:MAX_SHOWN]
-    raise Problem(404, f"there is nothing at {path}; GET / says what there is")
+    raise Problem(404, f"there is nothing at {path}{_hint(path)}; GET / says what there is")
+
+
+def _hint(path: str) -> str:
+    """What may have been meant by a path that is none."""
+    first, *rest = path.split("/")[1:]
+    for facet in (first, *rest[:1]):
+        if facet.encode() in FACETS:
+            return f", /{facet}/x/NAME is an exchange and /{facet}/q/NAME a queue"
+    return suggestion(path, _KNOWN) or suggestion("/" + first, _KNOWN)
 
 
 async def _landing(request: Request) -> Response:

@@ -143,7 +143,9 @@ def read_callback(url: str) -> Endpoint:
         raise _refused(url, "has characters that a URL must percent-encode")
     split = _split(url)
     if split.scheme not in DEFAULT_PORTS:
-        reason = f"has the scheme '{split.scheme}'" if split.scheme else "has no scheme"
+        # A host and its port look like a scheme and a path.
+        is_host = not split.scheme or split.path[:1].isdigit()
+        reason = "has no scheme" if is_host else f"has the scheme '{split.scheme}'"
         raise _refused(url, reason, "http, https")
     if "@" in split.netloc:
         raise CallbackRefused("carries user information", field=_FIELD, limit=_NO_USER)

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from ....core.policy.keys import PolicyError
 from ...context import Context
 from ...error_pages import answer_problem, is_page_wanted
+from ...nearest import suggestion
 from ...paths import ApiPath
 from ...problems import Problem, problem_of
 from . import (
@@ -95,6 +96,7 @@ class _Branch:
         return None if found is None else (found[0], (first, *found[1]))
 
 
+_PATHS = [path[1:] for table in TABLES for path in table]
 _ROOT = _Branch()
 for _table in TABLES:
     for _path, _methods in _table.items():
@@ -115,7 +117,8 @@ async def _answered(context: Context, request: Request, path: ApiPath) -> Respon
     found = _ROOT.find(path.parts())
     if found is None:
         await context.user(request)  # who has a wrong password is told so on every path
-        raise Problem(404, "there is no such path")
+        near = suggestion("/".join(path.parts()), _PATHS, lambda path: f"/api/{path}")
+        raise Problem(404, f"there is no such path{near}; /openapi.json has all that there are")
     methods, names = found
     allowed = ", ".join(sorted({*methods, "OPTIONS", *(["HEAD"] if "GET" in methods else [])}))
     method = "GET" if request.method == "HEAD" else request.method

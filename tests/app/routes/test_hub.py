@@ -202,6 +202,7 @@ class TestRefusals:
             ({"topic": FEED, "content": "half"}, 400, "hub.content: is unknown"),
             ({"callback": None}, 400, "hub.callback: is required"),
             ({"callback": "ftp://a.b/"}, 422, "hub.callback: has the scheme 'ftp'"),
+            ({"callback": "localhost:9000/cb"}, 422, "hub.callback: has no scheme"),
             ({"callback": "http://me:you@a.b/"}, 422, "user information"),
             ({"callback": "http://10.0.0.1/"}, 422, "not public"),
             ({"callback": "http://hub/endpoint/q/in"}, 422, "own address"),

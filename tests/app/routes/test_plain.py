@@ -117,8 +117,37 @@ async def test_places_of_the_table_are_in_openapi(http: httpx.AsyncClient) -> No
 async def test_not_found(http: httpx.AsyncClient, path: str) -> None:
     response = await http.get(path)
     asked = response.url.raw_path.decode()  # of `//host/path` it is what follows the host
-    assert problem(response, 404) == f"there is nothing at {asked}; GET / says what there is"
+    told = problem(response, 404)
+    assert told.startswith(f"there is nothing at {asked}")
+    assert told.endswith("; GET / says what there is")
     assert response.text.endswith("}\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("/endpoint/people", ", /endpoint/x/NAME is an exchange and /endpoint/q/NAME a queue"),
+        ("/vhost/subscribe/a", ", /subscribe/x/NAME is an exchange and /subscribe/q/NAME a queue"),
+        ("/endpoints/x/people", "; did you mean /endpoint?"),
+        ("/health/redy", "; did you mean /health/ready?"),
+        ("/favicon.ico", ""),
+    ],
+)
+async def test_what_may_have_been_meant(http: httpx.AsyncClient, path: str, hint: str) -> None:
+    told = problem(await http.get(path), 404)
+    assert told == f"there is nothing at {path}{hint}; GET / says what there is"
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [("hub/subscription", "; did you mean /api/hub/subscriptions?"), ("nothing/like/it", "")],
+)
+async def test_what_may_have_been_meant_of_the_api(
+    http: httpx.AsyncClient, path: str, hint: str
+) -> None:
+    response = await http.get(f"/api/{path}")
+    assert response.status_code == 404
+    assert f"there is no such path{hint}; /openapi.json" in response.text
 
 
 async def test_method_not_allowed(http: httpx.AsyncClient) -> None:
