@@ -125,4 +125,6 @@ def _listen(address: str, port: int) -> socket.socket:
 
 def _unusable(host: str, port: int, purpose: str, error: OSError) -> ConfigError:
     reason = os.strerror(error.errno) if error.errno else str(error)
+    if error.errno == errno.EADDRINUSE:
+        reason += f"; stop who has it, or take another one with --{purpose}-port"
     return ConfigError(f"{purpose}: can't listen on {host} port {port}: {reason}")

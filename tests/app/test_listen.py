@@ -62,7 +62,9 @@ def test_named_address_that_is_not_here(no_ipv6: None) -> None:
 def test_port_in_use() -> None:
     with listening("127.0.0.1") as listeners:
         port = port_of(listeners)
-        message = rf"http: can't listen on localhost port {port}: Address already in use"
+        message = (
+            rf"http: can't listen on localhost port {port}: Address already in use; .+ --http-port$"
+        )
         with pytest.raises(ConfigError, match=message):
             listen("localhost", port, "http")
 

@@ -66,7 +66,8 @@ def test_what_can_not_be_used(authority: Authority, tmp_path: Path) -> None:
             (["--amqps-port=0"],
              "warren: amqps_port is set, but tls_cert and tls_key are not\n"),
             ([*files, f"--amqps-port={port}"],
-             f"warren: amqps: can't listen on 127.0.0.1 port {port}: Address already in use\n"),
+             f"warren: amqps: can't listen on 127.0.0.1 port {port}: Address already in use; "
+             "stop who has it, or take another one with --amqps-port\n"),
         ]  # fmt: skip
         for flags, complaint in cases:
             assert refused(tmp_path / "data", *flags) == complaint
