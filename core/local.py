@@ -266,7 +266,8 @@ class LocalSession:
             self._on_delivery(delivery)
 
     def cancelled(self, consumer: Consumer) -> None:
-        self._on_cancel()
+        if self.writable:
+            self._on_cancel()
 
     def cancel(self, *, comes_back: bool = False) -> None:
         """Takes no more; what is outstanding stays valid. With `comes_back` another session is to

@@ -24,27 +24,41 @@ class NameBusy(WarrenError):
         self.wait = wait
 
 
+class _Work:
+    """How much work goes on under a name, and who waits for its end."""
+
+    __slots__ = ("count", "waiting")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.waiting: list[Told] = []
+
+
 class UnderWay:
     """The names of a virtual host that are busy, and who waits for each."""
 
     def __init__(self) -> None:
-        self._waiting: dict[tuple[str, str], list[Told]] = {}
+        self._work: dict[tuple[str, str], _Work] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._work)
 
     @contextmanager
     def busy(self, kind: str, name: str) -> Iterator[None]:
-        """The name is busy inside of it, for one at a time."""
-        self._waiting[kind, name] = []
+        """The name is busy inside of it: a deletion may begin while what is made is being bound."""
+        work = self._work.setdefault((kind, name), _Work())
+        work.count += 1
         try:
             yield
         finally:
-            for told in self._waiting.pop((kind, name)):
-                told()
+            work.count -= 1
+            if not work.count:
+                del self._work[kind, name]
+                for told in work.waiting:
+                    told()
 
     def is_busy(self, kind: str, name: str) -> bool:
-        return (kind, name) in self._waiting
+        return (kind, name) in self._work
 
     def require_free(self, kind: str, name: str) -> None:
         """Raises `NameBusy`."""
@@ -53,10 +67,10 @@ class UnderWay:
 
     def wait_for(self, kind: str, name: str) -> Wait:
         def wait(told: Told) -> None:
-            waiting = self._waiting.get((kind, name))
-            if waiting is None:
+            work = self._work.get((kind, name))
+            if work is None:
                 told()
             else:
-                waiting.append(told)
+                work.waiting.append(told)
 
         return wait

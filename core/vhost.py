@@ -22,6 +22,7 @@ from .limits import VhostLimits
 from .model import FieldValue, Table
 from .policy.policies import Policies
 from .queue.arguments import KNOWN, Declared, check_properties
+from .queue.consumer import Consumer
 from .queue.deduplication import SeenIds
 from .queue.queue import LEFT, Queue
 from .queue.registry import inner_name, make_queue
@@ -298,11 +299,11 @@ class VirtualHost:
 
         `owner` is the connection that asks; with an empty name `server_named` is taken, if it
         came from `server_name`. Raises `ChannelError` 403, 405 or 406, `NameBusy` while it is
-        bound again.
+        bound again, or an earlier one is being deleted.
         """
-        self.under_way.require_free("queue", name)
         arguments = arguments or {}
         found = self._named(name)
+        self.under_way.require_free("queue", name)
         if found is not None:
             self._compare_queue(found, durable, exclusive, auto_delete, arguments, owner)
             found.used()
@@ -336,8 +337,9 @@ class VirtualHost:
         if_empty: bool = False,
         owner: object | None = None,
     ) -> int:
-        """Gives how many ready messages went with it; an absent queue is no error. Raises
-        `ChannelError` 405 or 406, `NameBusy` while it is bound again."""
+        """Gives how many ready messages went with it; an absent queue is no error. Its name is
+        busy until its bindings have gone and its consumers were told, in slices. Raises
+        `ChannelError` 405 or 406, `NameBusy` while other work goes on with it."""
         self.under_way.require_free("queue", name)
         if self._named(name) is None:
             self.keeper.end_lost_queue(name)
@@ -350,7 +352,8 @@ class VirtualHost:
         return self.drop_queue(queue)
 
     def drop_queue(self, queue: Queue) -> int:
-        """Ends a queue: bindings, consumers (who are told), messages."""
+        """Ends a queue, with its messages at once: nobody finds it and nothing is routed to it any
+        more. Bindings and consumers (who are told) go in slices; gives how many were ready."""
         if queue.deleted:
             return 0
         queue.deleted = True
@@ -358,21 +361,24 @@ class VirtualHost:
             if queues.get(queue.name) is queue:
                 del queues[queue.name]
         self.policies.forget(queue)
-        for exchange in list(queue.bound or ()):
-            exchange.unbind_all(queue)
-            self._auto_delete_exchange(exchange)
-        queue.changed()
+        queue.end_routes()
         ready = queue.ready_count
         queue.purge()
         if queue.durable:
             self._broker.slices.start(self._broker.store.drop(queue))
-            self.keeper.end_queue(queue)
-        if queue.ring is not None:
-            for consumer in list(queue.ring.members):
-                queue.ring.remove(consumer)
-                consumer.session.cancelled(consumer)
-        self._broker.on_deleted(self.name, "queue", queue.name)
+        self._broker.slices.start(self._end_queue(queue))
         return ready
+
+    def _end_queue(self, queue: Queue) -> Iterator[None]:
+        """One binding or consumer a step. It is kept until no binding of it is."""
+        with self.under_way.busy("queue", queue.name):
+            for exchange in tuple(queue.bound or ()):
+                yield from self._unbind_each(exchange, queue)
+                if exchange.auto_delete and not exchange.binding_count:
+                    yield from self._end_exchange(exchange)
+            self.keeper.end_queue(queue)
+            yield from for_each(queue.dismiss(), _tell_cancelled)
+            self._broker.on_deleted(self.name, "queue", queue.name)
 
     def clear(self) -> Iterator[None]:
         """The virtual host goes: everything in it is dropped, bindings before their ends, in steps
@@ -477,7 +483,7 @@ class VirtualHost:
                 return
 
         def attach() -> None:
-            if not (source.ended or queue.deleted):
+            if not (source.deleted or queue.deleted):
                 self.attach(source, queue, routing_key, arguments)
 
         replay = Replay(self._broker, source, binding, wanted, attach)
@@ -555,6 +561,10 @@ class VirtualHost:
                 queue = self.replies.get(name)
             if queue is not None:
                 yield queue
+
+
+def _tell_cancelled(consumer: Consumer) -> None:
+    consumer.session.cancelled(consumer)
 
 
 def check_name(kind: str, name: str, vhost: str) -> None:

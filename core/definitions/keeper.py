@@ -6,7 +6,7 @@ crash cuts the log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -133,11 +133,10 @@ class Keeper:
     def bound(self, key: bytes) -> None:
         self._set_aside.define(key, kinds.VERSION)
 
-    def unbound(self, source: Exchange, bindings: Iterable[Binding]) -> None:
-        for binding in bindings:
-            key = self.binding_key(source, binding)
-            if key is not None:
-                self._set_aside.define(key, None)
+    def unbound(self, source: Exchange, binding: Binding) -> None:
+        key = self.binding_key(source, binding)
+        if key is not None:
+            self._set_aside.define(key, None)
 
     def end_lost_binding(self, source: Exchange, binding: Binding) -> None:
         """There is none; if one is set aside, it ends."""

@@ -171,8 +171,10 @@ class Channel:
                 self.consumers[consumer.tag] = self.consumers.pop(consumer.tag)
 
     def cancelled(self, consumer: Consumer) -> None:
-        self.consumers.pop(consumer.tag, None)
-        if self.open and self.connection.tells_cancels:
+        if self.consumers.get(consumer.tag) is not consumer:
+            return  # The client was quicker, and may have another one of that tag.
+        del self.consumers[consumer.tag]
+        if self.connection.tells_cancels:
             self.send(60, 30, short_string(consumer.tag) + b"\x01")
 
     def reopen_consumers(self) -> None:

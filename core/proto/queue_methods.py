@@ -152,8 +152,12 @@ def delete(channel: Channel, method: commands.Queue.Delete) -> None:
     )
     if queue is not None:
         connection.exclusive_queues.pop(queue, None)
-    if not method.nowait:
-        channel.send(50, 41, deleted.to_bytes(4, "big"))
+
+    def answer() -> None:
+        if channel.open and not method.nowait:
+            channel.send(50, 41, deleted.to_bytes(4, "big"))
+
+    connection.wait_until(vhost.under_way.wait_for("queue", name), answer)
 
 
 def queue_name(channel: Channel, name: str) -> str:

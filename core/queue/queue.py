@@ -145,7 +145,7 @@ class Queue(Watched):
         before, self.rules = self.rules or PLAIN, rules
         now = rules or PLAIN
         if now.rejects != before.rejects:
-            self._end_routes()
+            self.end_routes()
         if now.expires_ms != before.expires_ms:
             if self._idleness is not None:
                 self._idleness.end()
@@ -160,8 +160,8 @@ class Queue(Watched):
         self._broker.wake(self)
         self._broker.on_work()
 
-    def _end_routes(self) -> None:
-        """Publishers have noted whether they must ask. Those of an exchange watch that alone."""
+    def end_routes(self) -> None:
+        """Ends what publishers have noted of it. Those of an exchange watch that alone."""
         self.changed()
         for exchange in self.bound or ():
             exchange.changed()
@@ -501,6 +501,11 @@ class Queue(Watched):
                 self._broker.drop_queue(self)
         elif self.ring is not None:
             self._broker.wake(self)  # Somebody else may be the single active one.
+
+    def dismiss(self) -> tuple[Consumer, ...]:
+        """Its consumers get nothing more; gives them, who are still to be told."""
+        ring, self.ring = self.ring, None
+        return () if ring is None else tuple(ring.members)
 
     def shown(self, span: Span) -> Span:
         """What a consumer is to see of messages that were taken."""

@@ -33,14 +33,19 @@ class RandomExchange(Exchange):
     ) -> Iterable[Destination]:
         choices = self._choices
         if choices is None:
-            choices = self._choices = tuple(one.destination for one in self.bindings())
+            bound = (one.destination for one in self.bindings())
+            choices = self._choices = tuple(one for one in bound if not one.deleted)
         return (choices[int(chance.random() * len(choices))],) if choices else ()
 
-    def attach(self, binding: Binding) -> None:
+    def changed(self) -> None:
         self._choices = None
+        super().changed()
+
+    def attach(self, binding: Binding) -> None:
+        """What it chooses from is looked up anew after a change."""
 
     def detach(self, binding: Binding) -> None:
-        self._choices = None
+        """As `attach`."""
 
 
 @register

@@ -18,6 +18,10 @@ class Destination(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def deleted(self) -> bool:
+        """Nothing is routed to it any more, whatever bindings it still has."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binding:
@@ -44,7 +48,7 @@ class Binding:
 
 
 class GroupedBindings(Generic[Key]):
-    """Bindings grouped by a key, each group in the order of binding; all calls but `pop` O(1).
+    """Bindings grouped by a key, each group in the order of binding; all calls O(1).
 
     A group of one is stored bare: most keys and most queues have one binding, and a
     dictionary for each would cost 232 bytes more.
@@ -108,8 +112,3 @@ class GroupedBindings(Generic[Key]):
             return None
         del self._groups[key]
         return group
-
-    def pop(self, key: Key) -> Iterable[Binding]:
-        """Takes a whole group out."""
-        group = self._groups.pop(key, ())
-        return (group,) if isinstance(group, Binding) else group

@@ -81,16 +81,21 @@ class ConsistentHashExchange(Exchange):
             return ()
         return (buckets.pick(hash_of(self._value(routing_key, headers))),)
 
-    def attach(self, binding: Binding) -> None:
+    def changed(self) -> None:
         self._buckets = None
+        super().changed()
+
+    def attach(self, binding: Binding) -> None:
+        """The buckets are made anew after a change."""
 
     def detach(self, binding: Binding) -> None:
-        self._buckets = None
+        """As `attach`."""
 
     def _weights(self) -> Iterable[tuple[Destination, int]]:
         for destination in self.destinations:
-            oldest = next(iter(self._by_destination.group(destination)))
-            yield destination, int(oldest.routing_key)
+            if not destination.deleted:
+                oldest = next(iter(self._by_destination.group(destination)))
+                yield destination, int(oldest.routing_key)
 
     def _value(self, routing_key: str, headers: Mapping[str, FieldValue] | None) -> bytes:
         if self._header is not None:

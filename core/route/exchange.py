@@ -55,7 +55,7 @@ class BindingKeeper(Protocol):
         """What it is kept under, None if it is not. Raises `ChannelError` 406 if it can't be."""
 
     def bound(self, key: bytes) -> None: ...
-    def unbound(self, source: Exchange, bindings: Iterable[Binding]) -> None: ...
+    def unbound(self, source: Exchange, binding: Binding) -> None: ...
 
 
 class Exchange(Watched, ABC):
@@ -75,8 +75,8 @@ class Exchange(Watched, ABC):
         "auto_delete",
         "binding_count",
         "deduplication",
+        "deleted",
         "durable",
-        "ended",
         "inner",
         "internal",
         "keeper",
@@ -121,8 +121,8 @@ class Exchange(Watched, ABC):
         self._missed_alternate: str | None = None
         self.keeper: BindingKeeper | None = None
         """Hears of bindings that come and go; only durable exchanges have one."""
-        self.ended = False
-        """It is deleted: nothing is routed by it, whatever bindings it still has."""
+        self.deleted = False
+        """Nothing is routed by it any more, whatever bindings it still has."""
         self.binding_count = 0
         self._by_destination: GroupedBindings[Destination] = GroupedBindings()
         self._incoming: dict[Exchange, None] | None = None
@@ -150,7 +150,8 @@ class Exchange(Watched, ABC):
     def match(
         self, routing_key: str, headers: Mapping[str, FieldValue] | None
     ) -> Iterable[Destination]:
-        """The destinations of a message; one may come more than once.
+        """The destinations of a message; one may come more than once, and those that are deleted
+        may be among them if it does not choose.
 
         It leaves no trace: it may be asked without a message following.
         """
@@ -197,20 +198,21 @@ class Exchange(Watched, ABC):
         binding = self._by_destination.discard(destination, wanted)
         if binding is None:
             return False
-        self._forget(destination, (binding,))
+        self.detach(binding)
+        self.binding_count -= 1
+        if isinstance(destination, Exchange) and destination not in self._by_destination:
+            self._unlink(destination)
+        self.changed()
+        if self.keeper is not None:
+            self.keeper.unbound(self, binding)
         return True
-
-    def unbind_all(self, destination: Destination) -> int:
-        """Takes away every binding to one destination; gives how many there were."""
-        bindings = tuple(self._by_destination.pop(destination))
-        if bindings:
-            self._forget(destination, bindings)
-        return len(bindings)
 
     def end(self) -> None:
         """Ends its routes for good; its bindings are for the caller to take away."""
-        self.ended = True
+        self.deleted = True
         self.changed()
+        for source in self.incoming:
+            source.changed()
 
     def bindings(self) -> Iterator[Binding]:
         """All bindings from this exchange, those to one destination together."""
@@ -244,16 +246,6 @@ class Exchange(Watched, ABC):
                 self.alternate,
                 resource("exchange", self.name, self.vhost),
             )
-
-    def _forget(self, destination: Destination, bindings: tuple[Binding, ...]) -> None:
-        for binding in bindings:
-            self.detach(binding)
-        self.binding_count -= len(bindings)
-        if isinstance(destination, Exchange) and destination not in self._by_destination:
-            self._unlink(destination)
-        self.changed()
-        if self.keeper is not None:
-            self.keeper.unbound(self, bindings)
 
     def _link(self, destination: Exchange) -> None:
         self._exchange_destinations += 1

@@ -35,12 +35,17 @@ class ModulusHashExchange(Exchange):
     ) -> Iterable[Destination]:
         parts = self._parts
         if parts is None:
-            found = [binding.destination for binding in self.bindings()]
-            parts = self._parts = tuple(sorted(found, key=identity_of))
+            bound = (binding.destination for binding in self.bindings())
+            living = [one for one in bound if not one.deleted]
+            parts = self._parts = tuple(sorted(living, key=identity_of))
         return (parts[hash_of(routing_key.encode()) % len(parts)],) if parts else ()
 
-    def attach(self, binding: Binding) -> None:
+    def changed(self) -> None:
         self._parts = None
+        super().changed()
+
+    def attach(self, binding: Binding) -> None:
+        """The parts are looked up anew after a change."""
 
     def detach(self, binding: Binding) -> None:
-        self._parts = None
+        """As `attach`."""

@@ -84,8 +84,6 @@ def _visit(
     if kept is not None:
         queues[kept] = None
     found = _match(exchange, routing_keys, headers)
-    if exchange.reaches_exchanges:
-        found = {one: None for one in found if not (isinstance(one, Exchange) and one.ended)}
     if not found:
         return _alternate(exchange, exchange_by_name)
     if not exchange.reaches_exchanges:
@@ -109,8 +107,10 @@ def _match(
     exchange: Exchange, routing_keys: Sequence[str], headers: Headers
 ) -> dict[Destination, None]:
     if len(routing_keys) == 1 or not exchange.uses_key or exchange.one_key:
-        return dict.fromkeys(exchange.match(routing_keys[0], headers))
-    found: dict[Destination, None] = {}
-    for routing_key in routing_keys:
-        found.update(dict.fromkeys(exchange.match(routing_key, headers)))
-    return found
+        return {one: None for one in exchange.match(routing_keys[0], headers) if not one.deleted}
+    return {
+        one: None
+        for routing_key in routing_keys
+        for one in exchange.match(routing_key, headers)
+        if not one.deleted
+    }

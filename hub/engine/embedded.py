@@ -120,7 +120,9 @@ class EmbeddedEngine:
         host = await self._is_free(vhost, "queue", name)
         if name in host.queues:
             self._broker.settle(host.queues[name])
-        return host.delete_queue(name, if_unused=if_unused, if_empty=if_empty, owner=self)
+        deleted = host.delete_queue(name, if_unused=if_unused, if_empty=if_empty, owner=self)
+        await self._is_free(vhost, "queue", name)
+        return deleted
 
     # -- bindings
 

@@ -1,4 +1,5 @@
-"""Exchanges with very many bindings: made and deleted as one, though it is done in slices."""
+"""Exchanges with very many bindings, and queues with these or consumers: made and deleted as one,
+though it is done in slices."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def declare(client: Client, name: str) -> None:
 def begin(client: Client, name: str, **fields: Any) -> None:
     """Asks, and has what goes beyond the first steps wait for the turns that follow."""
     client.broker.tick()
-    client.connection.receive(method(1, name, exchange="x", **fields))
+    if name.startswith("Exchange."):
+        fields["exchange"] = "x"
+    client.connection.receive(method(1, name, **fields))
     client.connection.flush()
 
 
@@ -150,3 +153,100 @@ def test_a_client_that_leaves_meanwhile_stops_nothing(life: Life) -> None:
     life.client.connection.lost()
     life.turns()
     assert not life.broker.vhosts["/"].under_way
+
+
+@pytest.fixture
+def bound(life: Life) -> Life:
+    """Queue `q` has as many bindings, from `x` and from an exchange that goes with the last one."""
+    vhost = life.broker.vhosts["/"]
+    fields: dict[str, Any] = {"exchange_type": "fanout", "durable": True, "auto_delete": True}
+    life.client.call("Exchange.Declare", exchange="auto", **fields)
+    life.declare("q")
+    for number in range(COUNT):
+        vhost.bind(vhost.exchange("x"), life.queue("q"), f"own{number}", {})
+    vhost.bind(vhost.exchange("auto"), life.queue("q"), "", {})
+    life.client.publish(b"ready", routing_key="q")
+    return life
+
+
+def test_a_queue_ends_at_once_and_its_bindings_in_slices(bound: Life) -> None:
+    life, vhost, last = bound, bound.broker.vhosts["/"], f"own{COUNT - 1}"
+    before = kept(life)
+    route = vhost.route(vhost.exchange("x"), (last,), None, watched=True)
+    begin(life.client, "Queue.Delete", queue="q")
+    assert "q" not in vhost.queues
+    assert route.dead
+    assert not vhost.route(vhost.exchange("x"), (last,), None, watched=False).queues
+    turns, known = 0, kept(life)
+    while life.broker.slices.busy:
+        assert life.client.come() == []
+        life.broker.turn()
+        assert known - kept(life) <= STEPS_A_TURN
+        known = kept(life)
+        turns += 1
+    assert turns >= COUNT // STEPS_A_TURN - 2
+    assert kept(life) == before - COUNT - 3  # its bindings, that of `auto`, `auto` and itself
+    life.client.receive(b"")
+    (answer,) = life.client.come()
+    assert (answer.name, answer["message_count"]) == ("Queue.DeleteOk", 1)
+
+
+def test_who_declares_a_queue_that_goes_gets_a_new_one(bound: Life) -> None:
+    life, other = bound, bound.connect()
+    begin(life.client, "Queue.Delete", queue="q")
+    begin(other, "Queue.Declare", queue="q", durable=True)
+    assert other.come() == []
+    life.turns()
+    assert go_on(other) == ["Queue.DeclareOk"]
+    life.write()
+    life.crash()
+    assert not life.queue("q").bound
+
+
+def test_a_crash_in_the_middle_leaves_a_queue_and_the_rest_of_its_bindings(bound: Life) -> None:
+    life = bound
+    begin(life.client, "Queue.Delete", queue="q")
+    life.store.flush()
+    life.crash()
+    queue, source = life.queue("q"), life.broker.vhosts["/"].exchange("x")
+    assert 0 < len(list(source.bindings_to(queue))) < COUNT
+    assert not len(life.broker.set_aside)
+    assert life.client.call("Queue.Delete", queue="q").name == "Queue.DeleteOk"
+
+
+def test_two_deletions_that_meet_end_each_binding_once(bound: Life) -> None:
+    life, other = bound, bound.connect()
+    begin(life.client, "Exchange.Delete")
+    begin(other, "Queue.Delete", queue="q")
+    life.turns()
+    assert go_on(life.client) == ["Exchange.DeleteOk"]
+    assert go_on(other) == ["Queue.DeleteOk"]
+    assert not any(b"own" in key for key in life.store.definitions)
+
+
+def test_consumers_are_told_in_slices(life: Life) -> None:
+    """But for one who has cancelled meanwhile, and consumes something else by that tag."""
+    client = life.connect()
+    for number in range(COUNT):
+        client.connection.receive(
+            method(1, "Basic.Consume", queue="q0", consumer_tag=f"c{number}", nowait=True)
+        )
+    begin(life.client, "Queue.Delete", queue="q0")
+    client.connection.flush()
+    last = f"c{COUNT - 1}"
+    client.connection.receive(method(1, "Basic.Cancel", consumer_tag=last, nowait=True))
+    client.connection.receive(
+        method(1, "Basic.Consume", queue="q1", consumer_tag=last, nowait=True)
+    )
+    told: list[str] = []
+    while life.broker.slices.busy:
+        some = [reply["consumer_tag"] for reply in client.come()]
+        assert len(some) <= STEPS_A_TURN
+        told += some
+        assert life.client.come() == []
+        life.broker.turn()
+    told += [reply["consumer_tag"] for reply in client.come()]
+    assert told == [f"c{number}" for number in range(COUNT - 1)]
+    assert go_on(life.client) == ["Queue.DeleteOk"]
+    life.client.publish(b"more", routing_key="q1")
+    assert [reply["consumer_tag"] for reply in client.come()] == [last]

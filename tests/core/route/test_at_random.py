@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from tests.core.route.support import FakeQueue, exchange
+from tests.core.route.support import FakeQueue, exchange, unbind_each
 from warrenmq.core.route import at_random
 from warrenmq.core.route.exchange import Exchange
 from warrenmq.core.route.resolve import resolve
@@ -54,11 +54,11 @@ def test_each_binding_has_the_same_chance(source: Exchange) -> None:
 def test_only_what_is_bound_is_picked(source: Exchange) -> None:
     gone = next(iter(source.destinations))
     assert set(picks(source, 100)) == set("abcd")
-    source.unbind_all(gone)
+    unbind_each(source, gone)
     source.bind(FakeQueue("e"), "", {})
     assert set(picks(source, 100)) == set("bcde")
     for destination in tuple(source.destinations):
-        source.unbind_all(destination)
+        unbind_each(source, destination)
     assert picks(source, 1) == []
 
 

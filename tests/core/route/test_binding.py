@@ -59,14 +59,12 @@ def test_a_binding_is_found_without_a_look_at_the_others(monkeypatch: pytest.Mon
     assert source.binding_count == 0
 
 
-@given(st.lists(st.tuples(st.sampled_from(["add", "discard", "pop"]), st.integers(0, 1), bindings)))
+@given(st.lists(st.tuples(st.sampled_from(["add", "discard"]), st.integers(0, 1), bindings)))
 def test_groups_act_like_plain_ordered_lists(steps: list[tuple[str, int, Binding]]) -> None:
     grouped, plain = GroupedBindings[int](), dict[int, list[Binding]]()
     for action, key, binding in steps:
         held = plain.setdefault(key, [])
-        if action == "pop":
-            assert list(grouped.pop(key)) == plain.pop(key)
-        elif action == "add":
+        if action == "add":
             assert grouped.has(key, binding) == (binding in held)
             assert grouped.add(key, binding) == (binding not in held)
             held += [] if binding in held else [binding]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.route.support import FakeQueue, exchange
+from tests.core.route.support import FakeQueue, exchange, unbind_each
 from warrenmq.core.errors import ChannelError
 from warrenmq.core.model import FieldValue, Table
 from warrenmq.core.route.exchange import Destination, Exchange
@@ -75,15 +75,15 @@ def test_unbind_all_takes_one_destination(source: Exchange) -> None:
     for key in ("1", "2", "3"):
         source.bind(going, key, {})
         source.bind(staying, key, {})
-    assert source.unbind_all(going) == 3
-    assert source.unbind_all(going) == 0
+    assert unbind_each(source, going) == 3
+    assert unbind_each(source, going) == 0
     assert source.binding_count == 3
     assert set(matched(source)) == {staying}
 
 
 def clear(source: Exchange) -> None:
     for destination in tuple(source.destinations):
-        source.unbind_all(destination)
+        unbind_each(source, destination)
 
 
 def test_all_can_be_unbound(source: Exchange) -> None:
@@ -109,7 +109,7 @@ def test_exchanges_know_who_leads_to_them(source: Exchange) -> None:
     assert links(source, target) == (True, [source, other])
     source.unbind(target, "2", {})
     assert links(source, target) == (False, [other])
-    other.unbind_all(target)
+    unbind_each(other, target)
     assert links(source, target) == (False, [])
 
 
@@ -175,7 +175,7 @@ def unbind(source: Exchange, held: list[Wish], wish: Wish) -> None:
 
 
 def unbind_all(source: Exchange, held: list[Wish], wish: Wish) -> None:
-    assert source.unbind_all(wish[0]) == sum(other[0] is wish[0] for other in held)
+    assert unbind_each(source, wish[0]) == sum(other[0] is wish[0] for other in held)
     held[:] = [other for other in held if other[0] is not wish[0]]
 
 

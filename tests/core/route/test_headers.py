@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.route.support import FakeQueue, exchange
+from tests.core.route.support import FakeQueue, exchange, unbind_each
 from warrenmq.core.equivalence import comparable
 from warrenmq.core.errors import ChannelError
 from warrenmq.core.model import FieldValue, Table
@@ -107,7 +107,7 @@ def test_matches_as_the_definition_says(
         headers_exchange.bind(queue, "", table)
     gone = data.draw(st.sets(st.sampled_from(queues))) if queues else set()
     for queue in gone:
-        headers_exchange.unbind_all(queue)
+        unbind_each(headers_exchange, queue)
     expected = [
         queue
         for queue, table in zip(queues, wanted, strict=True)
@@ -121,6 +121,6 @@ def test_what_is_unbound_leaves_no_trace() -> None:
     headers_exchange, queue = exchange("headers"), FakeQueue("q")
     for mode in MODES:
         headers_exchange.bind(queue, "", {"x-match": mode, "a": 1, "b": None})
-    headers_exchange.unbind_all(queue)
+    unbind_each(headers_exchange, queue)
     assert isinstance(headers_exchange, HeadersExchange)
     assert headers_exchange._filed == {}

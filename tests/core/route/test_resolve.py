@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.route.support import FakeQueue, exchange
+from tests.core.route.support import FakeQueue, exchange, unbind_each
 from warrenmq.core.model import Table
 from warrenmq.core.route.exchange import Destination, Exchange
+from warrenmq.core.route.registry import exchange_types
 from warrenmq.core.route.resolve import Route, resolve
 
 
@@ -210,7 +211,7 @@ def test_every_way_to_lose_a_binding_ends_the_route(queue: FakeQueue) -> None:
     fanout, lost = exchange("fanout", "f"), list[str]()
     for lose in (
         lambda: fanout.unbind(queue, "k", {}),
-        lambda: fanout.unbind_all(queue),
+        lambda: unbind_each(fanout, queue),
         lambda: fanout.end(),
     ):
         fanout.bind(queue, "k", {})
@@ -227,7 +228,7 @@ def test_what_changes_nothing_ends_nothing(queue: FakeQueue) -> None:
     route = World(fanout).resolve("f")
     fanout.bind(queue, "", {})
     fanout.unbind(queue, "other", {})
-    fanout.unbind_all(FakeQueue("r"))
+    unbind_each(fanout, FakeQueue("r"))
     assert not route.dead
 
 
@@ -327,3 +328,18 @@ def test_random_worlds_against_a_naive_search(
     assert route.uses_headers == any(world.exchanges[name].uses_headers for name in passed)
     route.release()
     assert not any(one.routes for one in world.exchanges.values())
+
+
+@pytest.mark.parametrize("type_name", sorted(exchange_types.keys() - {"x-delayed-message"}))
+def test_a_deleted_queue_gets_nothing_before_its_bindings_are_gone(type_name: str) -> None:
+    """One that chooses among its destinations chooses another."""
+    source, deleted, queue = exchange(type_name, "s"), FakeQueue("deleted"), FakeQueue("q")
+    source.bind(deleted, "1", {})
+    source.bind(queue, "1", {})
+    world = World(source)
+    world.resolve("s", "1")
+    deleted.deleted = True
+    source.changed()
+    for _ in range(20):
+        assert world.resolve("s", "1").queues == (queue,)
+        assert world.resolve("s", "1", "1").queues == (queue,)
