@@ -27,13 +27,13 @@ from .definitions.restore import end_orphans, restore
 from .definitions.set_aside import SetAside
 from .errors import ConnectionFault
 from .limits import Occupancy
-from .mover import DeadLetter, MoveGroup, Mover
+from .mover import MoveGroup, Mover
 from .pager import Pager
 from .queue.queue import Queue
 from .route.exchange import Exchange
 from .slices import Slices
 from .store.memory import MemoryStore
-from .store.port import Store
+from .store.port import ManySettled, Store
 from .timers import Timer, Timers
 from .vhost import VirtualHost
 
@@ -276,9 +276,9 @@ class Broker:
     def dead_letter(self, queue: Queue, span: Span, reason: str) -> None:
         self._mover.add(queue, span, reason)
 
-    def gather(self, letters: Sequence[DeadLetter], ready: Callable[[], None]) -> MoveGroup:
+    def gather(self, ready: Callable[[], None], many: ManySettled | None = None) -> MoveGroup:
         """See `Mover.gather`."""
-        return self._mover.gather(letters, ready)
+        return self._mover.gather(ready, many)
 
     def dead_letter_as(self, queue: Queue, span: Span, reason: str, shown: Block) -> None:
         self._mover.add(queue, span, reason, shown)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -23,10 +23,12 @@ from .letters import DeadLetters
 from .outbox import Copy, Outbox
 from .queue.delay import RELEASED
 from .release import Release
+from .slices import drain
 
 if TYPE_CHECKING:
     from .broker import Broker
     from .queue.queue import Queue
+    from .store.port import ManySettled
 
 logger = logging.getLogger(__name__)
 
@@ -105,16 +107,10 @@ class Mover:
             return
         self._alone.add(queue, span, course, self._at_once)
 
-    def gather(self, letters: Sequence[DeadLetter], ready: Callable[[], None]) -> MoveGroup:
-        """Makes these dead letters, of queues that have an exchange for them; in a later turn
-        `ready` is called, and they can be handed over."""
-        group = MoveGroup(self._broker, letters, ready)
-        for queue, span, reason in letters:
-            assert queue.rules is not None
-            course = DeadLetters(self._broker, queue, queue.rules, reason)
-            whole = Span(span.run, span.low, span.high)
-            self._grouped.add(queue, whole, course, group)
-        return group
+    def gather(self, ready: Callable[[], None], many: ManySettled | None = None) -> MoveGroup:
+        """Makes the dead letters that it is given until it is complete; in a later turn `ready` is
+        called, and they can be handed over. Their sources are noted in `many`, if there is one."""
+        return MoveGroup(self._broker, self._grouped, ready, many)
 
     def run(self) -> None:
         """Moves at most `MOVES_PER_TURN` messages: copies and settlements are kept together."""
@@ -142,40 +138,67 @@ class MoveGroup:
     """Dead letters of unacknowledged messages that take effect together."""
 
     def __init__(
-        self, broker: Broker, letters: Sequence[DeadLetter], ready: Callable[[], None]
+        self, broker: Broker, line: _Line, ready: Callable[[], None], many: ManySettled | None
     ) -> None:
         self.outbox = Outbox(broker, is_held=True)
+        self._broker = broker
+        self._line = line
         self._ready = ready
-        self._left = sum(letter.span.count for letter in letters)
-        self._moved: list[tuple[Queue, Span]] = []
-        self._lost: list[tuple[Queue, Span]] = []
+        self._many = many
+        self._left = 1
+        """Messages that are not moved yet, and one until it is complete."""
+        self._moved: deque[tuple[Queue, Span]] = deque()
+        self._lost: deque[tuple[Queue, Span]] = deque()
 
     @property
     def is_ready(self) -> bool:
         return not self._left
 
+    def add(self, letter: DeadLetter) -> None:
+        """One more, of a queue that has an exchange for it."""
+        queue, span, reason = letter
+        assert queue.rules is not None
+        course = DeadLetters(self._broker, queue, queue.rules, reason)
+        self._left += span.count
+        self._line.add(queue, Span(span.run, span.low, span.high), course, self)
+
+    def complete(self) -> None:
+        """No more will be added."""
+        self._count(1)
+
     def moved(self, queue: Queue, span: Span) -> None:
+        if self._many is not None:
+            queue.note_settled(span, self._many)
         self._moved.append((queue, span))
-        self._count(span)
+        self._count(span.count)
 
     def lost(self, queue: Queue, span: Span) -> None:
         self._lost.append((queue, span))
-        self._count(span)
+        self._count(span.count)
 
-    def _count(self, span: Span) -> None:
-        self._left -= span.count
+    def _count(self, count: int) -> None:
+        self._left -= count
         if not self._left:
             self._ready()
 
     def hand_over(self) -> int:
-        """Puts the copies into their queues and settles the sources, inside of
-        `store.together()`; gives the commit number to wait for, 0 for none."""
-        commit = self.outbox.hand_over()
-        for queue, span in self._moved:
-            queue.settle(span)
-        for queue, span in self._lost:
+        """Puts the copies into their queues, inside of `store.together()`; gives the commit number
+        to wait for, 0 for none. The sources are to be settled."""
+        return self.outbox.hand_over()
+
+    def settle(self) -> Iterator[None]:
+        """Settles the sources, some at a step; inside of `store.together()`, unless they were
+        noted and logged."""
+        many = self._many
+        for queue, span in drain(self._moved):
+            if many is None:
+                queue.settle(span)
+            else:
+                queue.count_settled(span, many)
+            yield
+        for queue, span in drain(self._lost):
             queue.unacked_count -= span.count
-        return commit
+            yield
 
 
 class _Line:

@@ -6,7 +6,7 @@ everything but close and close-ok, and has given back its unacked messages at on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..block import Span
@@ -208,7 +208,7 @@ class Channel:
 
     def acknowledge(self, first: int, last: int, multiple: bool) -> None:
         """Acks tags `first` to `last`, or all up to `last`."""
-        if self._are_many(multiple, acknowledge):
+        if multiple and self.unacked.is_long:
             many = self._detach(last)
             if self.transaction is not None:
                 self.transaction.settle_unseen(acknowledge, many)
@@ -223,19 +223,14 @@ class Channel:
             piece.queue.settle(piece.span)
         self.credit_back(pieces)
 
-    def _are_many(self, multiple: bool, settlement: Settlement) -> bool:
-        """Whether to look at deliveries in slices."""
-        if not (multiple and self.unacked.is_long):
-            return False
-        return self.transaction is None or self.transaction.takes_unseen(settlement)
-
     def refuse(self, tag: int, multiple: bool, requeue: bool, *, failed: bool = False) -> None:
         """Nack and reject (`failed`): back to their place, or dead letters."""
         settlement = (fail if failed else give_back) if requeue else reject
-        if self._are_many(multiple, settlement):
+        if multiple and self.unacked.is_long:
             many = self._detach(tag)
             if self.transaction is not None:
                 self.transaction.settle_unseen(settlement, many)
+                self.connection.wait_for(self._weigh(self.transaction, settlement, many))
                 return
             work = (
                 settling.give_back(self, many, failed=failed)
@@ -251,6 +246,14 @@ class Channel:
         for piece in pieces:
             settlement(piece)
         self.credit_back(pieces)
+
+    def _weigh(
+        self, transaction: Transaction, settlement: Settlement, many: Detached
+    ) -> Iterator[None]:
+        try:
+            yield from transaction.weigh(settlement, many)
+        except ChannelError as error:
+            self.connection.fail_channel(self.number, error, 60, 120)
 
     def recover(self, requeue: bool) -> None:
         """Requeues all unacked, or sends them again to whom they were sent (1.8.3.16)."""
@@ -273,7 +276,7 @@ class Channel:
         self.deliver(consumer, again, piece.queue.shown(again))
         return True
 
-    def credit_back(self, pieces: list[Piece]) -> None:
+    def credit_back(self, pieces: Collection[Piece]) -> None:
         self._uncount(pieces)
         if self.prefetch:
             self.reopen_consumers()
@@ -283,7 +286,7 @@ class Channel:
             if consumer is not None and not consumer.open:
                 consumer.reopen()
 
-    def _uncount(self, pieces: list[Piece]) -> None:
+    def _uncount(self, pieces: Iterable[Piece]) -> None:
         for piece in pieces:
             count = piece.span.high - piece.span.low
             if piece.consumer is None:

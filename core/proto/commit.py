@@ -17,6 +17,7 @@ from . import settling
 from .held import HeldBatch, HeldOne
 
 if TYPE_CHECKING:
+    from ..block import Block
     from ..queue.queue import Queue
     from .channel import Channel
 
@@ -55,7 +56,7 @@ class Commit:
         self,
         channel: Channel,
         publishes: list[HeldBatch | HeldOne],
-        settlements: list[tuple[Settlement, Iterable[Piece]]],
+        settlements: deque[tuple[Settlement, Iterable[Piece]]],
         held_bytes: int,
         ready: Callable[[], None],
         *,
@@ -71,38 +72,61 @@ class Commit:
         self._is_prepared = False
         self._lasts = False
         self._many = channel.broker.store.many_settled()
-        self._done: list[Piece] = []
+        self._done: deque[Piece] = deque()
         self._noted: deque[Piece] = deque()
         self._back: deque[Piece] = deque()
         self._queues: dict[Queue, None] = {}
-        """Where those noted come from."""
+        """Where those noted, and those moved, come from."""
         self._others: list[tuple[Settlement, Piece]] = []
 
     def prepare(self) -> Iterator[None]:
         """Sorts what is settled by how, and has the dead letters made."""
-        letters: list[DeadLetter] = []
-        for settlement, pieces in self._settlements:
+        for settlement, pieces in drain(self._settlements):
             for piece in pieces:
-                self._sort(settlement, piece, letters)
+                self._sort(settlement, piece)
                 yield
-        self._settlements = []
-        if letters:
-            self._group = self._channel.broker.gather(letters, self._ready)
         self._is_prepared = True
+        if self._group is not None:
+            self._group.complete()
 
-    def _sort(self, settlement: Settlement, piece: Piece, letters: list[DeadLetter]) -> None:
+    def _sort(self, settlement: Settlement, piece: Piece) -> None:
         queue = piece.queue
+        settles = settlement in (acknowledge, reject)
         self._lasts |= queue.durable
-        if not self.is_long or queue.counts_returns or makes_letters(settlement, queue):
+        if makes_letters(settlement, queue):
+            self._queues[queue] = None
             self._done.append(piece)
-            for other in _without_letters(settlement, piece, letters):
+            for other in self._make_letters(settlement, piece):
                 self._others.append((settlement, other))
-        elif settlement in (acknowledge, reject):
+        elif not self.is_long or (queue.counts_returns and not settles):
+            self._done.append(piece)
+            self._others.append((settlement, piece))
+        elif settles:
             queue.note_settled(piece.span, self._many)
             self._noted.append(piece)
             self._queues[queue] = None
         else:
             self._back.append(piece)
+
+    def _make_letters(self, settlement: Settlement, piece: Piece) -> Iterator[Piece]:
+        """Has the dead letters made that a settlement brings; gives what is left of it."""
+        queue, span = piece.queue, piece.span
+        if settlement is reject:
+            self._letters.add(DeadLetter(queue, span, "rejected"))
+            return
+        for part, dies in queue.dying(span, failed=settlement is fail):
+            if dies:
+                self._letters.add(DeadLetter(queue, part, "delivery_limit"))
+            else:
+                yield piece._replace(span=part)
+
+    @property
+    def _letters(self) -> MoveGroup:
+        """Those of this commit; the first asks for it."""
+        if self._group is None:
+            many = self._many if self.is_long else None
+            self._group = self._channel.broker.gather(self._ready, many)
+        return self._group
 
     @property
     def is_ready(self) -> bool:
@@ -118,18 +142,32 @@ class Commit:
                 lasts |= self._group.hand_over() != 0
             for settlement, piece in self._others:
                 settlement(piece)
-            if self._noted:
+            if self.is_long:
                 for queue in self._queues:
                     if queue.deleted:
                         self._many.forget(queue.id)
                 self._many.log()
+            elif self._group is not None:
+                for _ in self._group.settle():
+                    pass
         # Not before all is settled: credit that comes back brings deliveries.
-        self._channel.credit_back(self._done)
-        if self._noted or self._back:
+        if self.is_long:
             slices = self._channel.broker.slices
-            slices.start(settling.count(self._channel, drain(self._noted), self._many))
+            slices.start(self._count())
             slices.start(settling.give_back(self._channel, drain(self._back), failed=False))
+        else:
+            self._channel.credit_back(self._done)
         return store.barrier() if lasts or self._lasts else 0, complete
+
+    def _count(self) -> Iterator[None]:
+        """What was logged as settled is counted as that; until it is, no checkpoint is made."""
+        try:
+            if self._group is not None:
+                yield from self._group.settle()
+            yield from settling.count(self._channel, drain(self._noted), self._many)
+            yield from settling.credit(self._channel, drain(self._done))
+        finally:
+            self._many.end()
 
 
 def makes_letters(settlement: Settlement, queue: Queue) -> bool:
@@ -140,29 +178,9 @@ def makes_letters(settlement: Settlement, queue: Queue) -> bool:
     return settlement is reject or rules.delivery_limit is not None
 
 
-def letter_bytes(settlement: Settlement, piece: Piece) -> int:
-    """About what the dead letters of a settlement may take until the commit."""
-    block = piece.span.run.block
-    if not makes_letters(settlement, piece.queue):
-        return 0
-    return block.size_bytes * piece.span.count // block.count
-
-
-def _without_letters(
-    settlement: Settlement, piece: Piece, letters: list[DeadLetter]
-) -> Iterator[Piece]:
-    """Adds the dead letters that a settlement brings; gives what is left of it."""
-    queue, span = piece.queue, piece.span
-    if not letter_bytes(settlement, piece):
-        yield piece
-    elif settlement is reject:
-        letters.append(DeadLetter(queue, span, "rejected"))
-    else:
-        for part, dies in queue.dying(span, failed=settlement is fail):
-            if dies:
-                letters.append(DeadLetter(queue, part, "delivery_limit"))
-            else:
-                yield piece._replace(span=part)
+def letter_bytes(settlement: Settlement, queue: Queue, block: Block, count: int) -> int:
+    """About what the dead letters of so many messages of a block may take until the commit."""
+    return block.size_bytes * count // block.count if makes_letters(settlement, queue) else 0
 
 
 def _hand_over(publishes: Sequence[HeldBatch | HeldOne]) -> tuple[bool, bool]:

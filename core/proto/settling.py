@@ -44,10 +44,12 @@ def count(channel: Channel, pieces: Iterable[Piece], many: ManySettled) -> Itera
         finally:
             channel.credit_back([piece])
 
-    try:
-        yield from for_each(pieces, count_one)
-    finally:
-        many.end()
+    return for_each(pieces, count_one)
+
+
+def credit(channel: Channel, pieces: Iterable[Piece]) -> Iterator[None]:
+    """Gives the credit back of those that are settled."""
+    return for_each(pieces, lambda piece: channel.credit_back([piece]))
 
 
 def give_back(channel: Channel, pieces: Iterable[Piece], *, failed: bool) -> Iterator[None]:

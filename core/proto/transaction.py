@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ConnectionFault, precondition_failed
 from ..queue.unacked import LONG_RANGES, Detached, Piece
+from ..slices import drain
 from .commit import Commit, Settlement, letter_bytes, makes_letters
 from .held import HeldBatch, HeldOne, held_bytes, is_plain
 from .replies import CommitReply, Replies
@@ -53,7 +54,7 @@ class Transaction:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._publishes: list[HeldBatch | HeldOne] = []
-        self._settlements: list[tuple[Settlement, Iterable[Piece]]] = []
+        self._settlements: deque[tuple[Settlement, Iterable[Piece]]] = deque()
         self._pieces = 0
         self._commits: deque[tuple[Commit, CommitReply]] = deque()
         """Those that wait for dead letters, their own or those of an earlier one."""
@@ -83,16 +84,26 @@ class Transaction:
             self._settlements.append((settlement, pieces))
             self._pieces += len(pieces)
             self.settled += sum(piece.span.count for piece in pieces)
-            self._take(sum(letter_bytes(settlement, piece) for piece in pieces))
-
-    def takes_unseen(self, settlement: Settlement) -> bool:
-        """Whether deliveries need not be looked at before the commit."""
-        return not any(makes_letters(settlement, queue) for queue in self._channel.sources)
+            letters = (
+                letter_bytes(settlement, queue, span.run.block, span.count)
+                for _, queue, span, _ in pieces
+            )
+            self._take(sum(letters))
 
     def settle_unseen(self, settlement: Settlement, many: Detached) -> None:
-        """As `settle`, for very many that it `takes_unseen`; they count as unacknowledged."""
+        """As `settle`, for very many; they count as unacknowledged, and `weigh` is to follow."""
         self._settlements.append((settlement, many))
         self._pieces += LONG_PIECES
+
+    def weigh(self, settlement: Settlement, many: Detached) -> Iterator[None]:
+        """Counts the dead letters of very many deliveries, a delivery at a step. Raises as
+        `settle`."""
+        if any(makes_letters(settlement, queue) for queue in self._channel.sources):
+            for queue, block, count in many.outstanding():
+                self._take(letter_bytes(settlement, queue, block, count))
+                yield
+                if not self._channel.open:
+                    return
 
     def _take(self, size: int) -> None:
         if self._bytes + size > TRANSACTION_MAX_BYTES:
@@ -152,16 +163,20 @@ class Transaction:
 
     def _roll_back(self) -> Iterator[None]:
         channel, settlements, size = self._channel, self._settlements, self._bytes
+        publishes = self._publishes
         self._begin()
         self._charge(-size)
         if settlements:
-            pieces = chain.from_iterable(pieces for _, pieces in settlements)
+            pieces = chain.from_iterable(pieces for _, pieces in drain(settlements))
             yield from channel.unacked.put_back(pieces)
             if not channel.open:
                 channel.give_back_all()
+        while publishes:
+            publishes.pop()  # a batch of thousands
+            yield
 
     def _begin(self) -> None:
-        self._publishes, self._settlements = [], []
+        self._publishes, self._settlements = [], deque()
         self.settled = self._bytes = self._pieces = 0
 
     def _count(self, size: int) -> None:

@@ -586,7 +586,7 @@ class Queue(Watched):
         return self._returns is not None
 
     def note_settled(self, span: Span, many: ManySettled) -> None:
-        """`settle` in three steps, with `count_settled`; not for a queue that `counts_returns`."""
+        """`settle` in three steps, with `count_settled`."""
         if self.durable:
             many.note(self.id, span)
 
@@ -594,6 +594,8 @@ class Queue(Watched):
         self.unacked_count -= span.high - span.low
         if self.durable and not self.deleted:
             many.count(span)
+        if self._returns is not None and not self.deleted:
+            self._returns.gone(span)
 
     def done_with(self, span: Span) -> None:
         """Dead letters have been moved, or go nowhere."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple
 
-from ..block import Span
+from ..block import Block, Span
 from ..slices import drain
 from .consumer import Consumer
 from .queue import Queue
@@ -26,6 +26,8 @@ _CLEAR_MIN = 512
 
 LONG_RANGES = 250
 """About 3 ms."""
+SORTED_AT_ONCE = 2_000
+"""What was taken in any order is put in order in pieces, which are merged."""
 
 
 class Piece(NamedTuple):
@@ -210,14 +212,17 @@ class Unacked:
     def put_back(self, pieces: Iterable[Piece]) -> Iterator[None]:
         """What was taken is outstanding again, under its tags, when the last step is done. Until
         then nothing may be settled; what is delivered meanwhile comes behind it."""
-        taken: list[Piece] = []
+        taken: list[deque[Piece]] = []
+        some: list[Piece] = []
         for piece in pieces:
-            taken.append(piece)
+            some.append(piece)
+            if len(some) == SORTED_AT_ONCE:
+                taken.append(_sorted(some))
+                some = []
             yield
-        taken.sort(key=_tag)
+        taken.append(_sorted(some))
         ranges: list[_Range] = []
-        settled, taken = drain(deque(taken)), []
-        for piece in _joined(merge(self.detach_all(), settled, key=_tag)):
+        for piece in _joined(merge(self.detach_all(), *map(drain, taken), key=_tag)):
             ranges.append(_Range(piece.tag, piece.consumer, piece.queue, piece.span))
             self.count += piece.span.count
             yield
@@ -260,20 +265,32 @@ class Detached:
 
     def __init__(self, unacked: Unacked, ranges: list[_Range], rest: list[Piece]) -> None:
         self._unacked = unacked
-        self._ranges = ranges
+        self._ranges = deque(ranges)
         self._rest = rest
 
     def __iter__(self) -> Iterator[Piece]:
         """The oldest first; once."""
-        for held in self._ranges:
+        for held in drain(self._ranges):
             pieces: list[Piece] = []
             held.settle(held.front, held.count, pieces)
             yield from map(self._counted, pieces)
         yield from map(self._counted, self._rest)
 
+    def outstanding(self) -> Iterator[tuple[Queue, Block, int]]:
+        """The queue, and how many messages of which block, of all that has not been given yet."""
+        for held in self._ranges:
+            if held.span is not None:
+                yield held.queue, held.span.run.block, held.left
+        for piece in self._rest:
+            yield piece.queue, piece.span.run.block, piece.span.count
+
     def _counted(self, piece: Piece) -> Piece:
         self._unacked.count -= piece.span.count
         return piece
+
+
+def _sorted(pieces: list[Piece]) -> deque[Piece]:
+    return deque(sorted(pieces, key=_tag))
 
 
 def _tag(held: _Range | Piece) -> int:

@@ -12,6 +12,8 @@ import pytest
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import Client, bodies, make_broker, method, names, publish, take_turns
 from tests.support.steps import STEPS_A_TURN, count_steps
+from warrenmq.core.mover import MoveGroup
+from warrenmq.core.proto import transaction
 from warrenmq.core.queue.queue import Queue
 from warrenmq.core.queue.unacked import Unacked
 
@@ -19,12 +21,24 @@ COUNT = 2 * STEPS_A_TURN
 ALL: dict[str, Any] = {"delivery_tag": 0, "multiple": True}
 
 
+TO_DEAD = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+
+
 @pytest.fixture
-def life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
+def arguments() -> dict[str, Any]:
+    """What `q` is declared with."""
+    return {}
+
+
+@pytest.fixture
+def life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any]
+) -> Iterator[Life]:
     """Its client holds `COUNT` messages of `q`, each of which came alone, in a transaction."""
     count_steps(monkeypatch)
     found = Life(tmp_path / "log")
-    found.declare("q")
+    found.declare("q", arguments=arguments)
+    found.declare("dead")
     found.declare("marker")
     for body in numbered(COUNT):
         found.client.publish(body, PERSISTENT, routing_key="q")
@@ -39,14 +53,16 @@ def life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
 def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often something was done with one delivery."""
     counted: Counter[str] = Counter()
-    for name in ("note_settled", "count_settled", "come_back", "put_back", "settle", "requeue"):
-        before = getattr(Queue, name)
+    names = ("note_settled", "count_settled", "come_back", "put_back", "settle", "requeue")
+    counting_too = [(MoveGroup, "add"), (transaction, "letter_bytes")]
+    for owner, name in [*((Queue, name) for name in names), *counting_too]:
+        before = getattr(owner, name)
 
         def counting(*given: Any, before: Any = before, **named: Any) -> Any:
             counted["steps"] += 1
             return before(*given, **named)
 
-        monkeypatch.setattr(Queue, name, counting)
+        monkeypatch.setattr(owner, name, counting)
     return counted
 
 
@@ -57,12 +73,16 @@ def begin(life: Life, *frames: bytes) -> None:
 
 
 def go_on(life: Life, steps: Counter[str]) -> int:
-    """Turns until all is done; gives how many."""
-    turns = 0
-    while life.broker.slices.busy:
+    """Turns until all is done, what the client sends meanwhile too; gives how many."""
+    turns, more = 0, True
+    connection = life.client.connection
+    while more or connection.unfinished:
         assert steps["steps"] <= 2 * STEPS_A_TURN
         steps.clear()
-        life.broker.turn()
+        more = life.broker.turn()
+        if connection.unfinished:
+            connection.receive(b"")
+            more = True
         turns += 1
     return turns
 
@@ -84,6 +104,7 @@ def test_a_crash_finds_all_of_a_commit_or_nothing(life: Life, turns: int) -> Non
         assert (found[0] == []) == (turns == 9)
 
 
+@pytest.mark.parametrize("arguments", [{}, {"x-delivery-limit": 3}])
 @pytest.mark.parametrize("name", ["Basic.Ack", "Basic.Nack"])
 def test_a_commit_settles_in_slices(life: Life, steps: Counter[str], name: str) -> None:
     steps.clear()
@@ -94,6 +115,63 @@ def test_a_commit_settles_in_slices(life: Life, steps: Counter[str], name: str) 
     assert (life.queue("q").ready_count, life.queue("q").unacked_count) == (0, 0)
     life.crash()
     assert (life.bodies("q"), life.bodies("marker")) == ([], [b"committed"])
+
+
+@pytest.mark.parametrize("arguments", [TO_DEAD, TO_DEAD | {"x-delivery-limit": 3}])
+def test_a_commit_makes_dead_letters_in_slices(life: Life, steps: Counter[str]) -> None:
+    """And counts what they take before anything else of the client is heard."""
+    steps.clear()
+    begin(life, method(1, "Basic.Nack", **ALL, requeue=False), marker(), method(1, "Tx.Commit"))
+    assert life.client.connection.awaits_answer
+    assert go_on(life, steps) >= 3 * COUNT // STEPS_A_TURN
+    life.turns()
+    assert names(life.client.come()) == ["Tx.CommitOk"]
+    assert (life.queue("q").ready_count, life.queue("q").unacked_count) == (0, 0)
+    life.crash()
+    found = [life.bodies(name) for name in ("q", "dead", "marker")]
+    assert found == [[], numbered(COUNT), [b"committed"]]
+
+
+@pytest.mark.parametrize("arguments", [TO_DEAD])
+def test_a_crash_finds_all_dead_letters_of_a_commit_or_none(
+    life: Life, steps: Counter[str]
+) -> None:
+    begin(life, method(1, "Basic.Nack", **ALL, requeue=False), marker(), method(1, "Tx.Commit"))
+    while not life.store.uncounted:
+        life.broker.turn()
+        assert life.queue("dead").ready_count in (0, COUNT)
+        if life.client.connection.unfinished:
+            life.client.connection.receive(b"")
+    life.store.flush()
+    assert life.queue("q").unacked_count, "not all is counted yet"
+    life.crash()
+    found = [life.bodies(name) for name in ("q", "dead", "marker")]
+    assert found == [[], numbered(COUNT), [b"committed"]]
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3, 8])
+@pytest.mark.parametrize("arguments", [TO_DEAD])
+def test_a_channel_that_closes_before_its_commit_gives_all_back(life: Life, turns: int) -> None:
+    begin(life, method(1, "Basic.Nack", **ALL, requeue=False))
+    for _ in range(turns):
+        life.broker.turn()
+    life.client.connection.lost()
+    take_turns(life.broker)
+    assert (life.queue("q").ready_count, life.queue("q").unacked_count) == (COUNT, 0)
+
+
+@pytest.mark.parametrize("arguments", [TO_DEAD])
+def test_more_dead_letters_than_a_transaction_may_hold_close_its_channel(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction, "TRANSACTION_MAX_BYTES", 10 * COUNT)
+    begin(life, method(1, "Basic.Nack", **ALL, requeue=False), marker(), method(1, "Tx.Commit"))
+    take_turns(life.broker)
+    life.client.connection.receive(b"")
+    take_turns(life.broker)
+    (closed,) = life.client.come()
+    assert (closed.name, closed["reply_code"]) == ("Channel.Close", 406)
+    assert (life.queue("q").ready_count, life.queue("marker").ready_count) == (COUNT, 0)
 
 
 def test_a_checkpoint_in_the_middle_does_not_bring_them_back(life: Life) -> None:

@@ -5,7 +5,7 @@ The rules of the class as such are in `tests/conformance/test_s7_tx.py`, beside 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -27,10 +27,33 @@ from warrenmq.core.block import Block, Run, Span
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.proto import held, transaction
 from warrenmq.core.store.memory import LateStore
-from warrenmq.core.store.port import QueueIdentity
+from warrenmq.core.store.port import ManySettled, QueueIdentity
 
 PERSISTENT = {"delivery_mode": 2}
 OUT_MAX_BYTES = 524_288
+
+
+class Many:
+    """Notes how many were logged together."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+        self._noted = 0
+
+    def note(self, queue_id: int, span: Span) -> None:
+        self._noted += span.count
+
+    def forget(self, queue_id: int) -> None:
+        """Nothing of it was noted by name."""
+
+    def log(self) -> None:
+        self._note(f"settle {self._noted}")
+
+    def count(self, span: Span) -> None:
+        """It was noted."""
+
+    def end(self) -> None:
+        """No checkpoint waits."""
 
 
 class Store(LateStore):
@@ -56,13 +79,16 @@ class Store(LateStore):
         runs: Sequence[tuple[QueueIdentity, Run]],
         offsets: Sequence[tuple[int, int]] = (),
     ) -> int:
-        self._note(f"append {block.count}")
+        self.note(f"append {block.count}")
         return super().append(block, runs, offsets)
 
     def settle(self, queue: QueueIdentity, span: Span) -> None:
-        self._note(f"settle {span.count}")
+        self.note(f"settle {span.count}")
 
-    def _note(self, what: str) -> None:
+    def many_settled(self) -> ManySettled:
+        return Many(self.note)
+
+    def note(self, what: str) -> None:
         (self.alone if self._group is None else self._group).append(what)
 
 
@@ -386,7 +412,7 @@ def test_acks_of_nothing_are_not_kept(client: Client) -> None:
     client.feed(method(1, "Basic.Ack", delivery_tag=0, multiple=True) * 100)
     current = client.connection.channels[1].transaction
     assert current is not None
-    assert current._settlements == []
+    assert not current._settlements
 
 
 def test_prefetch_of_the_channel_counts_until_the_commit(client: Client, store: Store) -> None:
