@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -26,6 +27,7 @@ from .expiry import Expiry
 from .idleness import Idleness
 from .limit import over_limit
 from .priority import PriorityBacklog
+from .purges import Purges
 from .ready import Backlog
 from .returns import Rest, Returns
 from .rules import PLAIN, Rules
@@ -51,8 +53,8 @@ class Queue(Watched):
     """
 
     __slots__ = (
-        "_arrivals", "_backlog", "_broker", "_delivered_of", "_holds", "_idleness", "_rest",
-        "_returning", "_returns", "_told_up_to", "active", "arguments", "auto_delete", "bound",
+        "_arrivals", "_backlog", "_broker", "_delivered_of", "_holds", "_idleness", "_purges",
+        "_rest", "_returning", "_returns", "_told_up_to", "active", "arguments", "auto_delete", "bound",
         "declared_rules", "deleted", "delivered_sequence", "durable",
         "exclusive_consumer", "expiry", "id", "last_used_ms", "name", "owner", "ready_bytes",
         "ring", "rules", "seen", "unacked_count", "vhost",
@@ -103,6 +105,7 @@ class Queue(Watched):
         self._backlog: Backlog | None = None
         self._arrivals: Arrivals | None = None
         self._idleness: Idleness | None = None
+        self._purges: Purges | None = None
         self._told_up_to = 0
         self._holds = 0
         """For how many reasons nothing is handed out just now."""
@@ -692,8 +695,8 @@ class Queue(Watched):
 
     def purge(self, done: Callable[[], None] = lambda: None) -> int:
         """Drops all ready messages; gives their number. They are gone for everybody at once, and
-        settled in slices; `done` is called when that is kept. After a crash before it the newest of
-        them may be there again.
+        settled in slices; `done` is called when that is kept, and what purges before it dropped.
+        After a crash before it the newest of them may be there again.
 
         A deleted queue lets go of its appointments as well, and of what keeps them: that knows the
         queue, and a cycle would wait for the collector, 300 bytes in all.
@@ -704,12 +707,19 @@ class Queue(Watched):
             self.expiry.forget()
         if self.deleted:
             self._leave()
-        if backlog is None:
+        if backlog is None and self._purges is None:
             done()
+            return 0
+        if self._purges is None:
+            self._purges = Purges(self._broker)
+        purge = self._purges.begin(done)
+        if backlog is None:
+            self._purges.end(purge, 0)
             return 0
         purged = backlog.count
         reading = self._discard_reading(backlog)
-        self._broker.slices.start(self._settle_all(backlog, reading, done))
+        ended = partial(self._purges.end, purge)
+        self._broker.slices.start(self._settle_all(backlog, reading, ended))
         return purged
 
     def _discard_reading(self, backlog: Backlog) -> Steps:
@@ -719,9 +729,9 @@ class Queue(Watched):
         store = self._broker.store
         return chain.from_iterable([store.discard(self, cold) for cold in self._arrivals.reading])
 
-    def _settle_all(self, backlog: Backlog, reading: Steps, done: Callable[[], None]) -> Steps:
+    def _settle_all(self, backlog: Backlog, reading: Steps, ended: Callable[[int], None]) -> Steps:
         """Settles what is in a backlog that is the queue's no more; if the queue has ended, only
-        frees it."""
+        frees it. `ended` is given the commit that keeps it."""
         yield from reading
         while (head := backlog.head()) is not None and not self.deleted:
             if isinstance(head, Cold):
@@ -733,7 +743,7 @@ class Queue(Watched):
             if self.durable:
                 self._broker.store.settle(self, span)
             yield None
-        self._broker.when_kept(self._broker.store.barrier() if self.durable else 0, done)
+        ended(self._broker.store.barrier() if self.durable else 0)
         yield from backlog.release()
 
     def _leave(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
-from tests.support.amqp import Client, make_broker, method, take_turns
+from tests.support.amqp import Client, make_broker, method, publish, take_turns
 from tests.support.steps import STEPS_A_TURN, count_steps
 from warrenmq.core import slices
 from warrenmq.core.store import pages
@@ -85,6 +85,24 @@ def test_a_purge_settles_in_slices(
     assert purged["message_count"] == COUNT
     life.crash()
     assert life.bodies("q") == []
+
+
+def test_a_second_purge_is_answered_behind_the_first(life: Life) -> None:
+    """Also one that has nothing to drop, and one that is done with before; each says what it
+    dropped itself."""
+    others = [life.connect(), life.connect()]
+    begin(life, "Queue.Purge")
+    others[0].connection.receive(method(1, "Queue.Purge", queue="q"))
+    life.broker.tick()
+    others[1].connection.receive(publish(1, b"new", PERSISTENT, routing_key="q"))
+    others[1].connection.receive(method(1, "Queue.Purge", queue="q"))
+    while left(life):
+        for client in (life.client, *others):
+            assert client.come() == []
+        life.broker.turn()
+    life.turns()
+    answers = [client.come() for client in (life.client, *others)]
+    assert [[one["message_count"] for one in found] for found in answers] == [[COUNT], [0], [1]]
 
 
 @pytest.mark.parametrize("is_cold", [False, True])
