@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from .alarms import Alarms
-from .auth import Kind, Users
+from .auth import Kind, User, Users
 from .block import Block, Ledger, Run, Span
 from .clock import Clock, SystemClock
 from .clock_steps import ClockSteps
@@ -31,7 +31,7 @@ from .mover import MoveGroup, Mover
 from .pager import Pager
 from .queue.queue import Queue
 from .route.exchange import Exchange
-from .slices import Slices
+from .slices import Slices, for_each
 from .store.memory import MemoryStore
 from .store.port import ManySettled, Store
 from .timers import Timer, Timers
@@ -97,6 +97,7 @@ class Broker:
         limits: Limits | None = None,
     ) -> None:
         self.users = users
+        users.on_removed = self._end_connections
         self.clock: Clock = clock or SystemClock()
         self.store: Store = store or MemoryStore()
         self.facts = Facts(self.store)
@@ -187,6 +188,14 @@ class Broker:
         if vhost is None:
             raise ConnectionFault(530, f"vhost {name} not found")
         return vhost
+
+    # -- users
+
+    def _end_connections(self, user: User) -> None:
+        """Those of a user that was removed."""
+        inside = self.occupancy.of(user)
+        self.slices.start(for_each(inside, lambda connection: connection.force_removed()))
+        self.on_work()
 
     # -- publishing
 

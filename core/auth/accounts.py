@@ -45,6 +45,8 @@ class Accounts:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.keeper: UserKeeper | None = None
+        self.on_removed: Callable[[User], None] = lambda _: None
+        """Called with each user that is removed: the broker ends its connections."""
         self.version = 0
         """Grows with every change of any user."""
         self.throttle = Throttle(clock)

@@ -122,7 +122,7 @@ class User:
         self.changed()
 
     def end(self) -> None:
-        """It was removed: it has no rights, and who is connected as it is told."""
+        """It was removed: it has no rights."""
         self.removed = True
         self.tags = frozenset()
         self.limits = {}

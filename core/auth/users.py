@@ -55,7 +55,8 @@ class Users(Accounts):
         return self.add_hashed(name, self.password_hash(name), tags)
 
     def remove(self, name: str) -> int:
-        """Does nothing if there is no such user; who is connected as it is told and disconnected.
+        """Does nothing if there is no such user; what is connected as it is not heard any more, and
+        is told and disconnected in slices.
 
         Raises `LastAdministrator`.
         """
@@ -68,6 +69,7 @@ class Users(Accounts):
         self._verified.pop(name, None)
         self.version += 1
         user.end()
+        self.on_removed(user)
         return commit
 
     # -- what they may do

@@ -100,6 +100,7 @@ class Connection(Output):
         self.takes_passwords = takes_passwords
         self.state = State.HANDSHAKE
         self.user: User = User("")
+        self._user_version = 0
         self.client_properties: Table = {}
         self.tells_cancels = False
         self.tells_blocks = False
@@ -144,6 +145,8 @@ class Connection(Output):
         self.unfinished = False
         if data:
             self.received_ms = self.broker.now_ms
+        if self.user.version != self._user_version:
+            self._user_changed()
         if self.state is State.CLOSED:
             return
         start = 0
@@ -600,7 +603,6 @@ class Connection(Output):
             # What comes now is only looked through for its end, which must be heard.
             self.broker.alarms.forget(self)
             self._go_on()
-        self.user.unwatch(self._user_changed)
         self.broker.occupancy.leave(self)
         for channel in self.channels.values():
             if channel.open:
@@ -619,10 +621,15 @@ class Connection(Output):
         self._intake.forget()
 
     def _user_changed(self) -> None:
-        """At once: what is remembered holds no more, and who was removed is sent away."""
+        """What is remembered holds no more, and who was removed is not heard any more."""
+        self._user_version = self.user.version
         self.forget_addresses()
         if self.user.removed:
-            self.force(f"user '{self.user.name}' is deleted")
+            self.force_removed()
+
+    def force_removed(self) -> None:
+        """Its user is gone."""
+        self.force(f"user '{self.user.name}' is deleted")
 
     def force(self, reason: str) -> None:
         """Closes the connection for somebody else's reason (320)."""
@@ -631,7 +638,7 @@ class Connection(Output):
 
     def logged_in(self, user: User) -> None:
         self.user = user
-        user.watch(self._user_changed)
+        self._user_version = user.version
 
     def opened(self, vhost: VirtualHost) -> None:
         """The handshake is over."""

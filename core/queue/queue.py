@@ -54,8 +54,8 @@ class Queue(Watched):
 
     __slots__ = (
         "_arrivals", "_backlog", "_broker", "_delivered_of", "_holds", "_idleness", "_purges",
-        "_rest", "_returning", "_returns", "_told_up_to", "active", "arguments", "auto_delete", "bound",
-        "declared_rules", "deleted", "delivered_sequence", "durable",
+        "_rest", "_returning", "_returns", "_told_up_to", "active", "arguments", "auto_delete",
+        "bound", "declared_rules", "deleted", "delivered_sequence", "durable",
         "exclusive_consumer", "expiry", "id", "last_used_ms", "name", "owner", "ready_bytes",
         "ring", "rules", "seen", "unacked_count", "vhost",
     )  # fmt: skip

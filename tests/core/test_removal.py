@@ -1,4 +1,5 @@
-"""Queues with very many messages that are purged or deleted: gone at once, settled in slices."""
+"""Queues with very many messages that are purged or deleted, users with very many connections: gone
+at once, settled or disconnected in slices."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import Client, make_broker, method, publish, take_turns
 from tests.support.steps import STEPS_A_TURN, count_steps
 from warrenmq.core import slices
+from warrenmq.core.proto.connection import State
 from warrenmq.core.store import pages
 from warrenmq.core.store.part import Part
 from warrenmq.core.store.settling import Settling
@@ -198,3 +200,22 @@ def test_the_queues_of_a_connection_go_in_slices(
     take_turns(broker)
     assert sorted(dropped) == sorted(names)
     assert list(broker.vhosts["/"].queues) == ([] if is_auto_delete else [names[-2]])
+
+
+def test_the_connections_of_a_user_end_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes from them is not heard from the first on."""
+    count_steps(monkeypatch)
+    broker = make_broker()
+    broker.users.add("admin", "secret", ("administrator",))
+    clients = [Client(broker) for _ in range(2 * STEPS_A_TURN)]
+    clients[0].declare("q")
+    connections = [client.connection for client in clients]
+    broker.tick()
+    broker.users.remove("guest")
+    assert sum(one.state is State.CLOSING for one in connections) <= STEPS_A_TURN
+    connections[-1].receive(publish(1, b"late", routing_key="q"))
+    take_turns(broker)
+    assert broker.vhosts["/"].queues["q"].ready_count == 0
+    for client in clients:
+        (closed,) = client.come()
+        assert (closed.name, closed["reply_code"]) == ("Connection.Close", 320)
