@@ -192,9 +192,13 @@ class Broker:
     # -- users
 
     def _end_connections(self, user: User) -> None:
-        """Those of a user that was removed."""
-        inside = self.occupancy.of(user)
-        self.slices.start(for_each(inside, lambda connection: connection.force_removed()))
+        """Those of a user that was removed, also on their way in."""
+
+        def end(connection: Connection) -> None:
+            if connection.user is user:
+                connection.force_removed()
+
+        self.slices.start(for_each(tuple(self.connections), end))
         self.on_work()
 
     # -- publishing

@@ -135,10 +135,6 @@ class Occupancy:
         """The connections in a virtual host."""
         return tuple(self._in_vhost.get(vhost, ()))
 
-    def of(self, user: User) -> tuple[Connection, ...]:
-        """The connections of a user."""
-        return tuple(self._of_user.get(user, ()))
-
     def check_channels(self, user: User) -> None:
         """Raises `ConnectionFault` 530 if the user has as many channels open, on all of its
         connections together, as may be."""
