@@ -92,14 +92,16 @@ class Consumer:
 
 
 class ConsumerRing:
-    """The consumers of one queue."""
+    """The consumers of one queue. Those that leave a line are not searched for: they stand in it,
+    not `open`, until they come to its front or are more than half of it."""
 
-    __slots__ = ("_levels", "_open", "members")
+    __slots__ = ("_gone", "_levels", "_open", "members")
 
     def __init__(self) -> None:
         self.members: dict[Consumer, None] = {}
         self._open: dict[int, deque[Consumer]] = {}
         self._levels: list[int] = []
+        self._gone: dict[int, int] = {}
 
     def can_take_one(self) -> bool:
         """Whether a message that came now would find a consumer with credit."""
@@ -115,12 +117,22 @@ class ConsumerRing:
         if line is None:
             return
         if consumer.open:
-            line.remove(consumer)
             consumer.open = False
+            self._leaves(consumer.priority, line)
         if not line:
             # Clients choose priorities; each level that was ever used must not stay for good.
             del self._open[consumer.priority]
+            self._gone.pop(consumer.priority, None)
             self._levels.remove(consumer.priority)
+
+    def _leaves(self, level: int, line: deque[Consumer]) -> None:
+        gone = self._gone.get(level, 0) + 1
+        if 2 * gone > len(line):
+            living = [consumer for consumer in line if consumer.open]
+            line.clear()
+            line.extend(living)
+            gone = 0
+        self._gone[level] = gone
 
     def open(self, consumer: Consumer) -> None:
         line = self._open.get(consumer.priority)
@@ -134,6 +146,9 @@ class ConsumerRing:
         """The open consumers of the highest priority that has any, next one first."""
         for level in self._levels:
             line = self._open[level]
+            while line and not line[0].open:
+                line.popleft()
+                self._gone[level] -= 1
             if line:
                 return line
         return None

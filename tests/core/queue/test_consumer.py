@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,7 +54,33 @@ def test_a_session_that_cannot_be_written_to_has_no_credit(no_ack: bool) -> None
 
 def order(ring: ConsumerRing) -> list[Consumer]:
     line = ring.line()
-    return [] if line is None else list(line)
+    return [] if line is None else [one for one in line if one.open]
+
+
+def _comparing(compared: list[object]) -> Callable[[Consumer, object], bool]:
+    def equal(self: Consumer, other: object) -> bool:
+        compared.append(other)
+        return self is other
+
+    return equal
+
+
+def test_many_leave_without_a_search_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an order that is not that of the line, as when a connection with all of them ends."""
+    compared: list[object] = []
+    monkeypatch.setattr(Consumer, "__eq__", _comparing(compared))
+    monkeypatch.setattr(Consumer, "__hash__", object.__hash__)
+    ring, session = ConsumerRing(), Session()
+    members = [consumer(session) for _ in range(200)]
+    for one in members:
+        ring.add(one)
+    line = ring.line()
+    assert line is not None
+    line.rotate(100)
+    for one in members[:150]:
+        ring.remove(one)
+    assert len(compared) < 10 * len(members)
+    assert order(ring) == members[150:]
 
 
 def test_a_ring_of_none() -> None:
