@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..proto.connection import State
 from ..proto.half_frame import HALF_FRAME_S, PROGRESS_BYTES
+from ..slices import for_each
 from ..wire.frames import HEARTBEAT_FRAME
 
 if TYPE_CHECKING:
@@ -46,13 +47,16 @@ async def watch_peers(listener: Listener) -> None:
 
 
 def look_after(listener: Listener) -> None:
-    """One look at every peer; a turn then sends the heartbeats that are due."""
+    """One look at every peer, in slices; turns then send the heartbeats that are due."""
     listener.broker.tick()
-    for peer in list(listener.peers):
-        reason = _overdue(peer, listener.broker.now_ms)
+
+    def look(peer: Peer) -> None:
+        reason = _overdue(peer, listener.broker.now_ms) if peer in listener.peers else None
         if reason:
             logger.warning("connection %s: %s", peer.connection.name, reason)
             peer.abort()
+
+    listener.broker.slices.start(for_each(list(listener.peers), look))
     if listener.broker.now_ms - listener.asked_sockets_ms >= GONE_S * 1000:
         listener.asked_sockets_ms = listener.broker.now_ms
         _end_gone(listener)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.conformance import frames
 from tests.support.amqp import method, names, publish
+from tests.support.steps import STEPS_A_TURN, count_steps
 from warrenmq.core.alarms import Bounds, Reading
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.proto.half_frame import HALF_FRAME_S, PROGRESS_BYTES
@@ -19,6 +20,22 @@ from .support import FakeTransport, Remote, listening_socket, meet, meet_open, u
 def wait(listener: Listener, clock: ManualClock, seconds: float) -> None:
     clock.advance(int(seconds * 1000))
     look_after(listener)
+
+
+async def test_many_are_looked_at_in_slices(
+    listener: Listener, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count_steps(monkeypatch)
+    transports = [meet(listener)[1] for _ in range(3 * STEPS_A_TURN)]
+    clock.advance(HANDSHAKE_S * 1000 + 1)
+    look_after(listener)
+    ended = sum(transport.was_aborted() for transport in transports)
+    assert 0 < ended <= 2 * STEPS_A_TURN
+    while listener.broker.slices.busy:
+        listener.turn()
+        before, ended = ended, sum(transport.was_aborted() for transport in transports)
+        assert ended - before <= STEPS_A_TURN
+    assert ended == len(transports)
 
 
 async def test_a_handshake_takes_a_bounded_time(
