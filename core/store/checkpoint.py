@@ -18,7 +18,7 @@ from typing import TypeVar
 from ..errors import ConfigError
 from .codec import numbers, octets
 from .disk import FULL, Disk
-from .part import Part, Segment, Snapshot, segment_name
+from .part import Index, Part, Segment, Snapshot, segment_name
 from .record import FILE_HEADER_BYTES, DamagedHeader, FileHeader, Piece, read_file_header
 from .salvage import salvage
 
@@ -35,7 +35,7 @@ _KEY = struct.Struct("<HI")
 _MARK = struct.Struct("<QQ")
 _PRIORITY_MARK = struct.Struct("<QBQ")
 _SEGMENT = struct.Struct("<QQQBI")
-_UNCLEAN, _FENCED = 1, 2
+_UNCLEAN, _FENCED, _INDEXED = 1, 2, 4
 _PART = struct.Struct("<QIQIQQBQII")
 _PARTIAL = struct.Struct("<II")
 _TAIL = struct.Struct("<QI")
@@ -125,7 +125,10 @@ def _encode_segment(segment: Segment, *, unclean: bool) -> Iterator[bytes]:
             for piece in _encode_part(part):
                 pieces.append(piece)
                 yield b""
-    flags = _UNCLEAN * unclean | _FENCED * segment.is_fenced
+            if segment.keeps_indexes:
+                index = part.index or Index()
+                pieces += _COUNT.pack(len(index.numbers)), octets(index.numbers)
+    flags = _UNCLEAN * unclean | _FENCED * segment.is_fenced | _INDEXED * segment.keeps_indexes
     yield _SEGMENT.pack(segment.number, segment.end, segment.total, flags, count)
     yield from pieces
 
@@ -259,6 +262,7 @@ def decode(data: bytes) -> State:
         segment = state.segments[segment_number] = Segment(segment_number)
         segment.end, segment.sealed = end, True
         segment.unclean, segment.is_fenced = bool(flags & _UNCLEAN), bool(flags & _FENCED)
+        segment.keeps_indexes = bool(flags & _INDEXED)
         for _ in range(parts):
             at = _decode_part(body, at, segment)
         segment.total = total
@@ -300,4 +304,9 @@ def _decode_part(body: memoryview, at: int, segment: Segment) -> int:
         at += _PARTIAL.size
         part.partial[ordinal] = bytes(body[at : at + count])
         at += count
+    if segment.keeps_indexes:
+        (count,) = _COUNT.unpack_from(body, at)
+        at += _COUNT.size
+        part.index = Index(numbers("Q", body[at : at + 8 * count]))
+        at += 8 * count
     return at

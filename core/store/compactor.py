@@ -119,6 +119,7 @@ class Compactor:
             and segment.number < before
             and segment.left
             and not segment.is_fenced
+            and not segment.keeps_indexes
             and segment.number not in self._unreadable
         ]
         sparse = [segment for segment in sealed if segment.left * LIVE_SHARE < segment.total]

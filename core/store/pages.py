@@ -501,11 +501,11 @@ class Pages:
     ) -> Generator[Pause, None, Found | None]:
         """What is found in a part's index, which a worker looks into: it may be on disk only, and
         it may be long. None if the file has gone meanwhile."""
-        open_index, number = part.index, part.segment.number
+        open_index = part.index
 
         def job() -> Found | None:
             try:
-                return look(open_index or self.reader.index(number, part.queue_id))
+                return look(open_index or self._read_index(part))
             except FileNotFoundError:
                 return None
 

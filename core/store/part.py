@@ -481,11 +481,14 @@ class Segment:
     `unclean` if it was written by a process that did not stop in order: what its queues' consumers
     may have got comes back redelivered. `is_moved` if it holds what was left of others: then
     messages of a queue in it may have neighbours that are elsewhere. `is_fenced` if a start could
-    not read all of it: it is never removed, for what it holds is not known.
+    not read all of it: it is never removed, for what it holds is not known. `keeps_indexes` if the
+    ordinals of its parts are those of indexes that stay in memory and in checkpoints, not of one
+    in its file.
     """
 
     __slots__ = (
-        "end", "is_fenced", "is_moved", "left", "number", "parts", "sealed", "total", "unclean",
+        "end", "is_fenced", "is_moved", "keeps_indexes", "left", "number", "parts", "sealed",
+        "total", "unclean",
     )  # fmt: skip
 
     def __init__(self, number: int) -> None:
@@ -498,6 +501,7 @@ class Segment:
         self.unclean = False
         self.is_moved = False
         self.is_fenced = False
+        self.keeps_indexes = False
 
     @property
     def is_dead(self) -> bool:

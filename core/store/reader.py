@@ -216,7 +216,7 @@ class Reader:
             logger.warning("%s: its index is missing and made anew", segment_name(segment))
             with self._lock:
                 data = memoryview(self._salvaged(segment, 0, None))
-            table = RebuiltTable(segment, data)
+            table = RebuiltTable(segment, data, is_whole=segment not in self.unreadable)
             self._keep(segment, table)
         return table
 

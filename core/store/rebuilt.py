@@ -49,9 +49,12 @@ class Aligned:
 
 
 class RebuiltTable:
-    """All indexes of a segment, made of its records."""
+    """All indexes of a segment, made of its records. If the disk could not read the whole of it,
+    the segment's own index may come back and says what is settled: records whose ordinals are not
+    certain are left out then."""
 
-    def __init__(self, segment: int, data: memoryview) -> None:
+    def __init__(self, segment: int, data: memoryview, *, is_whole: bool = True) -> None:
+        self._is_whole = is_whole
         self._indexes: defaultdict[int, Index] = defaultdict(Index)
         self._hints: defaultdict[int, list[Row]] = defaultdict(list)
         self._offsets: defaultdict[int, array[int]] = defaultdict(lambda: array("Q"))
@@ -122,6 +125,8 @@ class RebuiltTable:
             known = sound
         gaps = self._gap_before(queue_id, known, sound)
         bounds = _bounds(known, gaps, shape, claimed)
+        if not self._is_whole:
+            known, bounds, gaps = _certain(known, bounds, gaps)
         index = _placed(known, bounds, gaps, shape, claimed)
         is_sound = set(sound)
         unsure = {
@@ -264,6 +269,25 @@ def _narrowed(
             if gaps[at + 1] == 0:
                 low[at] = max(low[at], low[at + 1] - 1)
     return _Bounds(low, high)
+
+
+def _certain(
+    known: list[Row], bounds: _Bounds, gaps: list[int | None]
+) -> tuple[list[Row], _Bounds, list[int | None]]:
+    """Those that have one possible ordinal; the others count as lost between them."""
+    chosen, before = [], []
+    missing: int | None = 0
+    for at, (low, high) in enumerate(zip(*bounds, strict=True)):
+        gap = gaps[at]
+        missing = None if missing is None or gap is None else missing + gap
+        if low == high:
+            chosen.append(at)
+            before.append(missing)
+            missing = 0
+        elif missing is not None:
+            missing += known[at][2] & INTERVAL_MAX
+    ordinals = [bounds.low[at] for at in chosen]
+    return [known[at] for at in chosen], _Bounds(ordinals, list(ordinals)), before
 
 
 def _placed(

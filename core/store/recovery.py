@@ -144,8 +144,11 @@ class Recovery:
         records that are lost keep their places; one whose ordinal can't be known is taken for
         settled only if it is that with every ordinal that it may have.
 
-        A segment of which nothing is settled has nothing to go wrong.
+        A segment of which nothing is settled has nothing to go wrong. One that the disk can't read
+        now may be readable at the next start: its own index goes on saying what is settled.
         """
+        if segment.keeps_indexes:
+            return
         is_short = self._sizes[segment.number] < segment.end
         if not is_short and not any(map(is_begun, segment.parts.values())):
             return
@@ -156,9 +159,10 @@ class Recovery:
         for part in segment.parts.values():
             aligned = table.aligned(part.queue_id, part.shape)
             part.index = aligned.index
-            lost += aligned.lost
-            revived += revive(part, aligned, self.state.marks)
-        if not table.is_empty:
+            if segment.number not in self._reader.unreadable:
+                lost += aligned.lost
+                revived += revive(part, aligned, self.state.marks)
+        if not table.is_empty and segment.number not in self._reader.unreadable:
             self._mended.append(segment)
         self._is_revived |= revived > 0
         if lost:
@@ -175,10 +179,14 @@ class Recovery:
 
     def _keep_mended(self) -> None:
         """Writes the indexes, so that the ordinals are these from now on; before that, what is
-        taken for unsettled."""
+        taken for unsettled. Those of fenced segments are in each checkpoint from now on."""
+        for segment in self._mended:
+            segment.keeps_indexes = segment.is_fenced
         if self._is_revived and not self._keep_revived():
             return
         for segment in self._mended:
+            if segment.is_fenced:
+                continue
             file = self._disk.open(segment.name)
             try:
                 segment.end = file.size()
@@ -231,6 +239,7 @@ class Recovery:
             self._unread[number] = reason_of(error)
         if number in self._unread:
             self._fence(segment, self._unread[number])
+            segment.keeps_indexes = True
         elif self._end_is_kept(segment, data):
             self._tail.append(segment)
 
@@ -374,6 +383,8 @@ class Recovery:
                 break
             if entry.last < first or part.is_dead(ordinal):
                 continue
+            if entry.is_lost and self._may_return(part.segment):
+                continue  # Nobody knows yet which messages it has.
             untouched = ordinal not in part.partial and ordinal not in part.runs
             is_whole = entry.is_lost or (first <= entry.first and entry.last <= last)
             if untouched and is_whole:
@@ -381,6 +392,11 @@ class Recovery:
                 part.settled(entry.count)
             else:
                 self._settle_some(part, ordinal, first, last)
+
+    def _may_return(self, segment: Segment) -> bool:
+        """Whether its own index says where lost records are, when it can be read again."""
+        is_own = segment.sealed and not segment.keeps_indexes
+        return is_own and segment.number in self._reader.unreadable
 
     def _settle_some(self, part: Part, ordinal: int, first: int, last: int) -> None:
         run = part.runs.get(ordinal)
@@ -427,7 +443,6 @@ class Recovery:
             checkpoint.remove_unfinished(self._disk)
             remove_left(self._disk)
         self._reader.close()
-        self._mended = [segment for segment in self._mended if not segment.is_fenced]
         for segment in list(self.state.segments.values()):
             segment.sealed = True
             for part in list(segment.parts.values()):
@@ -439,8 +454,9 @@ class Recovery:
         if not self._read_only:
             self._keep_mended()
         for segment in self.state.segments.values():
-            for part in segment.parts.values():
-                part.index = None
+            if not segment.keeps_indexes:
+                for part in segment.parts.values():
+                    part.index = None
 
     def _seal(self, segment: Segment) -> None:
         """Cuts off what is no record, and writes the index, if there is space for it. One that

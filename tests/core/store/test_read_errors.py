@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterable, Sequence
+
 import pytest
 
 from tests.core.messages import Sent, whole
@@ -138,3 +141,96 @@ def test_a_checkpoint_that_can_not_be_read_is_passed_over(
     newest = max(name for name in disk.names() if name.endswith(".state"))
     disk.bad_sectors = {(newest, 0)}
     assert left(opened(disk)[0], queue) == list(range(COUNT))
+
+
+# -- read with errors at one start, well at a later one
+
+
+def opened_small(disk: FaultyDisk) -> DurableStore:
+    clock = ManualClock(wall_s=1_700_000_000.0)
+    return DurableStore(disk, clock=clock, segment_bytes=30_000)
+
+
+def publish_small(store: DurableStore, queues: Sequence[FakeQueue], count: int) -> None:
+    """Records of 60 to 260 bytes, now of the first queue, now of all, in groups now and then."""
+    for number in range(count):
+        block = whole(
+            Sent(b"%06d" % number * (1 + number * 7 % 33)),
+            sequence=store.reserve(1), traits=PERSISTENT,
+        )  # fmt: skip
+        store.append(block, [(queue, Run(block, None)) for queue in queues[: 1 + number % 2]])
+        if number % 20 == 0:
+            store.request()
+            store.turned()
+    store.flush()
+    store.turned()
+
+
+def served(store: DurableStore, queues: Iterable[FakeQueue]) -> dict[int, list[int]]:
+    """By queue the numbers of the messages that can be read; they are then `taken`."""
+    for queue in queues:
+        queue.forget_backlog()
+        queue.taken.clear()
+        for held in store.recovered(queue):
+            assert isinstance(held, Cold)
+            queue.backlog.freeze(held)
+    store.restored()
+    for queue in queues:
+        while any(isinstance(held, Cold) for held in queue.backlog):
+            queue.thaw_all(store)
+        queue.taken += [span for span in queue.backlog if isinstance(span, Span)]
+    return {
+        queue.id: [number for span in queue.taken for number in numbers_of(span)]
+        for queue in queues
+    }
+
+
+def numbers_of(span: Span) -> list[int]:
+    return [span.run.sequence(at) for at in range(span.low, span.high)]
+
+
+def settle_some(store: DurableStore, queue: FakeQueue, chance: random.Random) -> set[int]:
+    settled = set()
+    for span in queue.taken:
+        if chance.random() < 0.5:
+            store.settle(queue, span)
+            settled.update(numbers_of(span))
+    store.flush()
+    store.turned()
+    return settled
+
+
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_settled_while_a_segment_can_not_be_read_is_that_afterwards(
+    has_checkpoint: bool, seed: int
+) -> None:
+    """A start reads a segment with errors, messages are settled, and the next one reads it well:
+    these are gone, and no other that was served."""
+    chance = random.Random(seed)
+    queues = [FakeQueue(5), FakeQueue(6)]
+    disk = FaultyDisk()
+    store = opened_small(disk)
+    publish_small(store, queues, 600)
+    if has_checkpoint:
+        store.stop()
+        store = opened_small(disk)
+        served(store, queues)
+        settle_some(store, queues[0], chance)
+        store.stop()
+    for name in logs(disk):
+        image = disk.killed()
+        some = chance.sample(list(sectors(disk, name)), 3)
+        # The end too, where the index is.
+        image.bad_sectors = {(name, sector) for sector in [*some, sectors(disk, name)[-1]]}
+        store = opened_small(image)
+        before = served(store, queues)
+        settled = {queue.id: settle_some(store, queue, chance) for queue in queues}
+        if chance.random() < 0.5:
+            store.stop()
+        image = image.killed()
+        after = served(opened_small(image), queues)
+        for queue in queues:
+            kept = set(before[queue.id]) - settled[queue.id]
+            assert kept <= set(after[queue.id])
+            assert not settled[queue.id] & set(after[queue.id])
