@@ -118,7 +118,11 @@ class RebuiltTable:
             return Aligned(index, {}, 0)
         sound = list(_rows_of(index.numbers))
         claimed = list(_rows_of(damaged_index(self._index_body, queue_id, ENTRY * shape.records)))
-        hints = [row for row in self._hints[queue_id] if _is_within(row, shape)]
+        hints = [
+            row
+            for row in self._hints[queue_id]
+            if _is_within(row, shape) and self._is_confirmed(row, sound, claimed)
+        ]
         known = sorted({row[0]: row for row in (*hints, *sound)}.values())
         is_all = len(known) == shape.records
         if len(known) > shape.records or (queue_id in self._offsets and not is_all):
@@ -135,6 +139,17 @@ class RebuiltTable:
             if low < high and row in is_sound
         }
         return Aligned(index, unsure, lost)
+
+    def _is_confirmed(self, hint: Row, sound: list[Row], claimed: Sequence[Row]) -> bool:
+        """Whether a damaged record's numbers agree with the damaged index, or with the order of
+        the log if that says nothing of it. A record that was moved has no such order."""
+        claims = [claim for claim in claimed if claim[1] == hint[1]]
+        if claims or self._is_moved:
+            return hint in claims
+        at = bisect_right(sound, hint)
+        return all(row[1] < hint[1] for row in sound[at - 1 : at]) and all(
+            hint[1] < row[1] for row in sound[at : at + 1]
+        )
 
     def _gap_before(self, queue_id: int, known: list[Row], sound: list[Row]) -> list[int | None]:
         """How many messages are lost before each record; None if that can't be known."""

@@ -294,7 +294,7 @@ def clear_block(data: bytearray, at: int) -> None:
 
 
 @pytest.mark.parametrize("how", [flip_one, clear_block])
-@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.parametrize("seed", sorted({*range(CASES), 47, 219}))
 def test_records_keep_their_places_when_an_index_is_made_anew(
     images: list[Path],
     tmp_path: Path,
@@ -302,7 +302,8 @@ def test_records_keep_their_places_when_an_index_is_made_anew(
     how: Callable[[bytearray, int], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What is sound and unsettled is served; nothing settled is, unless the log says so."""
+    """What is sound and unsettled is served; nothing settled is, unless the log says so. In 47 and
+    219 a record's damaged number would be a sound one elsewhere."""
     chance = random.Random(seed)
     directory = tmp_path / "log"
     shutil.copytree(images[seed % len(images)], directory)
