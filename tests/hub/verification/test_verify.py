@@ -101,17 +101,27 @@ async def test_a_long_topic_fits_behind_a_long_callback(callback: Callback) -> N
     assert callback.requests[0].query["hub.topic"] == "y" * 2_000
 
 
-async def test_the_lease_counts_from_the_question(callback: Callback) -> None:
-    """The wait for a turn is no part of what is given."""
-    loop = asyncio.get_running_loop()
+async def test_the_lease_counts_from_the_question(
+    callback: Callback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wait for a turn, an hour by the loop's clock, is no part of what is given."""
+    loop, asked = asyncio.get_running_loop(), asyncio.Event()
     async with verifying(verify_concurrency=1) as verifier, AsyncExitStack() as held:
-        await held.enter_async_context(verifier.turns.take(["elsewhere"]))
-        began = loop.time()
-        task = asyncio.create_task(verifier.verify("subscribe", intent(callback.url)))
-        await asyncio.sleep(0.3)
+        await held.enter_async_context(verifier.patient_turns.take(["elsewhere"]))
+        take, now_s = verifier.patient_turns.take, loop.time
+
+        def noted(*given: Any) -> contextlib.AbstractAsyncContextManager[None]:
+            asked.set()
+            return take(*given)
+
+        monkeypatch.setattr(verifier.patient_turns, "take", noted)
+        asking = verifier.verify("subscribe", intent(callback.url), is_patient=True)
+        task = asyncio.create_task(asking)
+        await asked.wait()
+        monkeypatch.setattr(loop, "time", lambda: now_s() + 3_600)
         await held.aclose()
         took_s = await task
-    assert 0 < took_s <= loop.time() - began - 0.3
+    assert 0 < took_s < 3_600
 
 
 async def test_who_is_patient_waits_for_a_turn_and_holds_up_nobody(callback: Callback) -> None:

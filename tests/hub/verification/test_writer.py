@@ -22,10 +22,11 @@ class Rows:
     def __init__(self) -> None:
         self.written: list[tuple[list[str], list[str]]] = []
         self.errors: list[Exception] = []
-        self.gate = asyncio.Event()
+        self.begun, self.gate = asyncio.Event(), asyncio.Event()
         self.gate.set()
 
     async def change(self, added: Sequence[Pending], over: Sequence[Pending]) -> None:
+        self.begun.set()
         await self.gate.wait()
         await asyncio.sleep(0)
         if self.errors:
@@ -63,9 +64,9 @@ async def test_all_that_wait_are_one_transaction(bench: Bench) -> None:
 async def test_one_that_comes_later_is_in_the_next(bench: Bench) -> None:
     bench.rows.gate.clear()
     first = asyncio.create_task(bench.writer.add(pending(1)))
-    await asyncio.sleep(0.01)
+    await bench.rows.begun.wait()
     second = asyncio.create_task(bench.writer.add(pending(2)))
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)  # it has said what it wants
     assert not first.done() and not second.done()
     bench.rows.gate.set()
     await asyncio.gather(first, second)
@@ -89,9 +90,9 @@ async def test_a_failure_is_told_to_those_of_the_transaction_alone(bench: Bench)
 async def test_a_stop_leaves_nobody_waiting(bench: Bench) -> None:
     bench.rows.gate.clear()
     waiting = [asyncio.create_task(bench.writer.add(pending(number))) for number in range(2)]
-    await asyncio.sleep(0.01)
+    await bench.rows.begun.wait()
     waiting.append(asyncio.create_task(bench.writer.add(pending(2))))
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)
     await bench.tasks.stop()
     told = await asyncio.gather(*waiting, return_exceptions=True)
     assert all(isinstance(one, asyncio.CancelledError) for one in told)
