@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -37,17 +37,25 @@ def ask_declare(channel: raw.Channel, queue: str) -> bytes:
     return method("Queue.Declare", queue=queue, passive=True)
 
 
+@pytest.fixture
+def own() -> Iterator[WarrenServer]:
+    """A server of the test's own: what was asked of it may occupy it for long afterwards."""
+    with WarrenServer() as server:
+        yield server
+        server.kill()
+
+
 @pytest.mark.parametrize("ask", [ask_get, ask_recover, ask_return, ask_declare])
 def test_answers_to_a_client_that_does_not_read_are_bounded(
-    warren: WarrenServer, ask: Callable[[raw.Channel, str], bytes]
+    own: WarrenServer, ask: Callable[[raw.Channel, str], bytes]
 ) -> None:
-    with raw.connect(warren.amqp_port) as client:
+    with raw.connect(own.amqp_port) as client:
         channel = client.channel()
         request = ask(channel, str(channel.declare(exclusive=True).queue))
-        before = forget_peak(warren)
+        before = forget_peak(own)
         push(client.socket, request * 1000, PUSHED_BYTES)
-        assert peak_bytes(warren) - before < BOUND_BYTES
-        assert_serves(warren)
+        assert peak_bytes(own) - before < BOUND_BYTES
+        assert_serves(own)
 
 
 def test_a_client_that_reads_late_gets_every_answer(warren: WarrenServer) -> None:

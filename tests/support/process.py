@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 POLL_S = 0.02
@@ -24,6 +25,24 @@ def cpu_seconds(pid: int) -> float:
     """Returns the CPU time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def waited_seconds(pid: int) -> float:
+    """Returns how long the threads that a process has now waited for a processor (Linux)."""
+    waited_ns = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # it has ended meanwhile
+            waited_ns += int((task / "schedstat").read_text().split()[1])
+    return waited_ns / 1e9
+
+
+def open_paths(pid: int) -> set[Path]:
+    """Returns what a process has open that has a name (Linux)."""
+    found = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # it was closed meanwhile
+            found.add(link.readlink())
+    return found
 
 
 def terminate(process: subprocess.Popen[bytes], timeout_s: float) -> int:
