@@ -18,6 +18,9 @@ from .unfinished import KEPT_SHARE, OWNER_SHARE, Unfinished
 
 logger = logging.getLogger(__name__)
 
+CACHE_SHARE = 8
+"""Of the memory limit, what the cache may take."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -42,6 +45,16 @@ class Reading(NamedTuple):
     """The store was refused space, whatever the file system says is free."""
 
 
+class Cache(Protocol):
+    """Memory that can be given up at any time, at the price of reading again."""
+
+    size_bytes: int
+    max_bytes: int
+
+    def shrink(self) -> bool:
+        """Gives up a part; True if there is more."""
+
+
 class Blocked(Protocol):
     """A connection that stopped at a publish."""
 
@@ -52,10 +65,10 @@ class Blocked(Protocol):
 class Alarms:
     """`any` is what publishers are asked by; they stop and say so with `block`.
 
-    `unfinished` is ended before a memory alarm makes others wait.
+    `cache` is given up, and `unfinished` ended, before a memory alarm makes others wait.
     """
 
-    def __init__(self, ledger: Ledger, bounds: Bounds | None = None) -> None:
+    def __init__(self, ledger: Ledger, bounds: Bounds | None = None, *, cache: Cache) -> None:
         self.any = False
         self.memory = False
         self.disk = False
@@ -63,6 +76,8 @@ class Alarms:
         """Of messages in memory, unfinished ones too."""
         self._blocked: dict[Blocked, None] = {}
         self._ledger = ledger
+        self._cache = cache
+        self._cache_max_bytes = cache.max_bytes
         self.unfinished = Unfinished()
         self._bounds = bounds or Bounds()
         self._last = Reading()
@@ -83,12 +98,16 @@ class Alarms:
     @property
     def used_bytes(self) -> int:
         """Accounted memory."""
+        return self._needed_bytes + self._cache.size_bytes
+
+    @property
+    def _needed_bytes(self) -> int:
         return self._ledger.resident_bytes + self.unfinished.bytes + self._last.other_bytes
 
     @property
     def is_due(self) -> bool:
         """Whether a turn has to `look`."""
-        known_bytes = self._ledger.resident_bytes + self.unfinished.bytes
+        known_bytes = self._ledger.resident_bytes + self.unfinished.bytes + self._cache.size_bytes
         return self.memory or known_bytes > self.ceiling_bytes
 
     @property
@@ -112,9 +131,11 @@ class Alarms:
         self._last = reading
         bounds = self._bounds
         if bounds.memory:
+            self._cache.max_bytes = min(self._cache_max_bytes, bounds.memory // CACHE_SHARE)
             self.ceiling_bytes = bounds.memory - reading.other_bytes
             self.unfinished.owner_max_bytes = bounds.memory // OWNER_SHARE
         else:
+            self._cache.max_bytes = self._cache_max_bytes
             self.ceiling_bytes = self.unfinished.owner_max_bytes = sys.maxsize
         self._rss = self._rss_is_high(reading.rss_bytes)
         free = reading.disk_free_bytes
@@ -146,13 +167,14 @@ class Alarms:
     def look(self) -> None:
         """The messages in memory have become more, or fewer."""
         bound = self._bounds.memory
-        if bound and self.used_bytes > bound:
-            excess_bytes = self.used_bytes - bound * 5 // 6
+        limit = bound * 5 // 6 if self._accounted else bound
+        if bound and self.used_bytes > limit:
+            self._cache.shrink()
+        if bound and self._needed_bytes > bound:
+            excess_bytes = self._needed_bytes - bound * 5 // 6
             kept_bytes = max(bound // KEPT_SHARE, self.unfinished.bytes - excess_bytes)
             self.unfinished.shrink(kept_bytes)
-        self._accounted = bool(bound) and self.used_bytes > (
-            bound * 5 // 6 if self._accounted else bound
-        )
+        self._accounted = bool(bound) and self._needed_bytes > limit
         self._memory_is(self._accounted or self._rss)
         self._disk_is(self._free or self._store_is_short or self._last.store_is_full)
         before, self.any = self.any, self.memory or self.disk
@@ -166,8 +188,8 @@ class Alarms:
         if not bounds.rss or not bounds.memory or rss_bytes is None:
             return False
         if self._rss:
-            return rss_bytes > bounds.rss * 5 // 6 and self.used_bytes > bounds.memory * 5 // 24
-        return rss_bytes > bounds.rss and self.used_bytes > bounds.memory // 4
+            return rss_bytes > bounds.rss * 5 // 6 and self._needed_bytes > bounds.memory * 5 // 24
+        return rss_bytes > bounds.rss and self._needed_bytes > bounds.memory // 4
 
     def _memory_is(self, low: bool) -> None:
         if low is self.memory:

@@ -106,7 +106,7 @@ class Broker:
         self.timers = Timers()
         self.counters = Counters()
         self.memory = self.store.memory = Ledger()
-        self.alarms = Alarms(self.memory)
+        self.alarms = Alarms(self.memory, cache=self.store.cache)
         self.now_ms = self.clock.now_ms()
         self.vhosts: dict[str, VirtualHost] = {}
         self.ending: dict[str, VirtualHost] = {}

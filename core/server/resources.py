@@ -162,5 +162,7 @@ class Resources:
         if rss is None or not bound or rss <= bound or self._looks_until_trim:
             return rss
         self._looks_until_trim = TRIM_PERIODS
+        while self._broker.store.cache.shrink():
+            await asyncio.sleep(0)
         await asyncio.to_thread(self.trim)
         return self.rss()

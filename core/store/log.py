@@ -29,6 +29,7 @@ from .pages import Pages
 from .part import Kept, Part, Segment, segment_name
 from .port import BEHIND_BYTES, Browsed, QueueIdentity, Split
 from .quarantine import set_aside_files
+from .recent import RecentRecords
 from .record import FILE_HEADER_BYTES, HEAD_BYTES, FileHeader, Flags, Kind, Piece
 from .recovery import KIND, Recovery, closing
 from .reserve import Reserve
@@ -291,6 +292,10 @@ class DurableStore:
         reader = self._pages.reader
         found = {**reader.damaged, **self._unread, **reader.unreadable}
         return {segment_name(number): reason for number, reason in sorted(found.items())}
+
+    @property
+    def cache(self) -> RecentRecords:
+        return self._pages.reader.recent
 
     def set_aside_files(self) -> Mapping[str, int]:
         return set_aside_files(self._disk)

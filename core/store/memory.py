@@ -10,6 +10,7 @@ from copy import copy
 from ..block import Block, Cold, Ledger, Run, Span
 from ..slices import Pause, Steps
 from .port import BEHIND_BYTES, Browsed, ManySettled, QueueIdentity, Split
+from .recent import RecentRecords
 
 
 class _NoneSettled:
@@ -40,6 +41,7 @@ class MemoryStore:
         self.is_short = False
         self.definitions: dict[bytes, bytes] = {}
         self.memory = Ledger()
+        self.cache = RecentRecords()
         self.is_damaged = False
 
     def reserve(self, count: int) -> int:

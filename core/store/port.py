@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from ..block import Block, Cold, Ledger, Run, Span
 from ..slices import Pause, Steps
+from .recent import RecentRecords
 
 BEHIND_BYTES = 16 * 1024 * 1024
 """What may wait for the disk, at most; beyond it publishers of persistent messages wait for half
@@ -168,6 +169,10 @@ class Store(Protocol):
     behind_max_bytes: int
     """What may wait for it: `BEHIND_BYTES`, or less on a small disk, so that what is under way
     when it fills still fits into what is set aside."""
+
+    @property
+    def cache(self) -> RecentRecords:
+        """Copies of what is on disk, in memory as long as there is enough of it."""
 
     @property
     def is_short(self) -> bool:

@@ -44,7 +44,7 @@ class Reader:
         self._disk = disk
         self._files: OrderedDict[int, File] = OrderedDict()
         self._indexes: OrderedDict[tuple[int, int, Shape | None], Index] = OrderedDict()
-        self._recent = RecentRecords()
+        self.recent = RecentRecords()
         self._tables: OrderedDict[int, _Table] = OrderedDict()
         self._lock = Lock()
         self.read_bytes = 0
@@ -69,7 +69,7 @@ class Reader:
         found: dict[tuple[int, int], MessageRecord] = {}
         missing = []
         for place in places:
-            record = self._recent.get(segment, place[0])
+            record = self.recent.get(segment, place[0])
             if record is None:
                 missing.append(place)
             else:
@@ -84,7 +84,7 @@ class Reader:
                 # One of many would hold on to all that was read with it.
                 body = read.body if len(group) == 1 else memoryview(bytes(read.body))
                 record = found[offset, size] = MessageRecord(body, read.sequence)
-                self._recent.add(segment, offset, record)
+                self.recent.add(segment, offset, record)
         return found
 
     def record(self, segment: int, offset: int, size: int) -> MessageRecord:
@@ -146,7 +146,7 @@ class Reader:
     def forget(self, segment: int) -> None:
         """The file is about to go."""
         self._close(segment)
-        self._recent.forget(segment)
+        self.recent.forget(segment)
         self.unreadable.pop(segment, None)
         self.damaged.pop(segment, None)
 

@@ -6,6 +6,7 @@ import pytest
 
 from warrenmq.core.alarms import Alarms, Bounds, Reading
 from warrenmq.core.block import Ledger
+from warrenmq.core.store.recent import RecentRecords
 
 
 class Publisher:
@@ -37,7 +38,7 @@ def messages(alarms: Alarms, ledger: Ledger, size_bytes: int) -> bool:
 
 
 def test_without_bounds_nothing_is_an_alarm(ledger: Ledger) -> None:
-    alarms = Alarms(ledger)
+    alarms = Alarms(ledger, cache=RecentRecords())
     ledger.resident_bytes = 2**60
     alarms.measure(Reading(other_bytes=2**60, rss_bytes=2**60, disk_free_bytes=0))
     assert not short(alarms)
@@ -46,7 +47,7 @@ def test_without_bounds_nothing_is_an_alarm(ledger: Ledger) -> None:
 
 
 def test_memory_is_short_above_its_limit_until_five_sixths(ledger: Ledger) -> None:
-    alarms = Alarms(ledger, Bounds(memory=600))
+    alarms = Alarms(ledger, Bounds(memory=600), cache=RecentRecords())
     assert not messages(alarms, ledger, 600)
     assert messages(alarms, ledger, 601)
     assert short(alarms)
@@ -58,7 +59,7 @@ def test_memory_is_short_above_its_limit_until_five_sixths(ledger: Ledger) -> No
 
 
 def test_memory_is_more_than_messages(ledger: Ledger) -> None:
-    alarms = Alarms(ledger, Bounds(memory=600))
+    alarms = Alarms(ledger, Bounds(memory=600), cache=RecentRecords())
     alarms.measure(Reading(other_bytes=400))
     assert alarms.ceiling_bytes == 200
     assert not messages(alarms, ledger, 200)
@@ -68,7 +69,7 @@ def test_memory_is_more_than_messages(ledger: Ledger) -> None:
 
 
 def test_the_whole_process_is_the_second_guard(ledger: Ledger) -> None:
-    alarms = Alarms(ledger, Bounds(memory=600, rss=850))
+    alarms = Alarms(ledger, Bounds(memory=600, rss=850), cache=RecentRecords())
     ledger.resident_bytes = 151
     alarms.measure(Reading(rss_bytes=850))
     assert not short(alarms, "memory")
@@ -82,7 +83,7 @@ def test_the_whole_process_is_the_second_guard(ledger: Ledger) -> None:
 
 def test_a_process_that_is_large_without_messages_is_no_alarm(ledger: Ledger) -> None:
     """Memory that was freed need not leave the process: the alarm would never end."""
-    alarms = Alarms(ledger, Bounds(memory=600, rss=850))
+    alarms = Alarms(ledger, Bounds(memory=600, rss=850), cache=RecentRecords())
     ledger.resident_bytes = 150
     alarms.measure(Reading(rss_bytes=2000))
     assert not short(alarms, "memory")
@@ -98,7 +99,7 @@ def test_a_process_that_is_large_without_messages_is_no_alarm(ledger: Ledger) ->
 
 
 def test_what_is_not_known_changes_nothing(ledger: Ledger) -> None:
-    alarms = Alarms(ledger, Bounds(memory=600, rss=850, disk_free=1000))
+    alarms = Alarms(ledger, Bounds(memory=600, rss=850, disk_free=1000), cache=RecentRecords())
     ledger.resident_bytes = 600
     alarms.measure(Reading(rss_bytes=None, disk_free_bytes=None))
     assert not short(alarms)
@@ -108,7 +109,7 @@ def test_what_is_not_known_changes_nothing(ledger: Ledger) -> None:
 
 
 def test_disk_is_short_below_its_limit_until_six_fifths(ledger: Ledger) -> None:
-    alarms = Alarms(ledger, Bounds(disk_free=1000))
+    alarms = Alarms(ledger, Bounds(disk_free=1000), cache=RecentRecords())
     alarms.measure(Reading(disk_free_bytes=1000))
     assert not short(alarms, "disk")
     alarms.measure(Reading(disk_free_bytes=999))
@@ -122,7 +123,7 @@ def test_disk_is_short_below_its_limit_until_six_fifths(ledger: Ledger) -> None:
 
 def test_a_store_that_was_refused_space_is_an_alarm(ledger: Ledger) -> None:
     """A quota: the file system has space, but not for us."""
-    alarms = Alarms(ledger)
+    alarms = Alarms(ledger, cache=RecentRecords())
     alarms.measure(Reading(disk_free_bytes=10**12, store_is_full=True))
     assert short(alarms)
     assert alarms.reason == "low on disk"
@@ -131,7 +132,7 @@ def test_a_store_that_was_refused_space_is_an_alarm(ledger: Ledger) -> None:
 
 
 def test_the_blocked_go_on_when_the_last_alarm_is_over(ledger: Ledger) -> None:
-    alarms = Alarms(ledger, Bounds(memory=600, disk_free=1000))
+    alarms = Alarms(ledger, Bounds(memory=600, disk_free=1000), cache=RecentRecords())
     publisher, gone = Publisher(), Publisher()
     ledger.resident_bytes = 601
     alarms.measure(Reading(disk_free_bytes=0))
@@ -151,7 +152,7 @@ def test_the_blocked_go_on_when_the_last_alarm_is_over(ledger: Ledger) -> None:
 
 
 def test_other_bounds_count_at_once(ledger: Ledger) -> None:
-    alarms = Alarms(ledger)
+    alarms = Alarms(ledger, cache=RecentRecords())
     ledger.resident_bytes = 601
     alarms.bounds = Bounds(memory=600)
     assert short(alarms, "memory")
@@ -162,7 +163,8 @@ def test_other_bounds_count_at_once(ledger: Ledger) -> None:
 def test_each_change_is_one_line_of_the_log(
     ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    alarms = Alarms(ledger, Bounds(memory=6 * 2**20, rss=8 * 2**20, disk_free=5 * 2**20))
+    bounds = Bounds(memory=6 * 2**20, rss=8 * 2**20, disk_free=5 * 2**20)
+    alarms = Alarms(ledger, bounds, cache=RecentRecords())
     messages(alarms, ledger, 7 * 2**20)
     messages(alarms, ledger, 8 * 2**20)
     messages(alarms, ledger, 2 * 2**20)

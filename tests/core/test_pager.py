@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.amqp import bodies, publish
+from warrenmq.core import alarms as alarms_module
 from warrenmq.core import block, pager, slices
-from warrenmq.core.alarms import Bounds
+from warrenmq.core.alarms import Bounds, Reading
 from warrenmq.core.block import Span
 from warrenmq.core.queue.ready import STEP_SPANS
+from warrenmq.core.store import recent
 
 from .life import PERSISTENT, TRANSIENT, Life
 
@@ -211,6 +213,35 @@ def test_a_small_memory_limit_makes_a_small_budget(life: Life) -> None:
     life.broker.alarms.bounds = Bounds(memory=8 * 16 * KIB)
     fill(life, "a", 30)
     assert taken(life, "a")
+
+
+def test_what_was_read_lately_is_counted_and_goes_before_an_alarm(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent, "DROPPED_AT_ONCE", 10)
+    fill(life, "a", 50)
+    life.restart()
+    assert len(life.bodies("a")) == 50
+    alarms, cache = life.broker.alarms, life.store.cache
+    assert alarms.used_bytes == cache.size_bytes > 50 * SIZE
+    alarms.bounds = Bounds(memory=cache.max_bytes * alarms_module.CACHE_SHARE)
+    assert alarms.ceiling_bytes > cache.size_bytes
+    alarms.measure(Reading(other_bytes=alarms.bounds.memory - 25 * SIZE))
+    sizes = [cache.size_bytes]
+    for _ in range(6):
+        life.broker.turn()
+        sizes.append(cache.size_bytes)
+        assert not alarms.any
+    assert sizes[0] > sizes[1] > sizes[2]
+    assert 0 < cache.size_bytes <= 25 * SIZE
+
+
+def test_a_small_memory_limit_makes_a_small_cache(life: Life) -> None:
+    fill(life, "a", 50)
+    life.restart()
+    life.broker.alarms.bounds = Bounds(memory=160 * KIB)
+    assert len(life.bodies("a")) == 50
+    assert 0 < life.store.cache.size_bytes <= 20 * KIB
 
 
 def test_a_long_queue_that_is_consumed_meanwhile(life: Life) -> None:

@@ -12,7 +12,7 @@ from .support import Sender, drain, numbers
 LIMIT = 16 * MIB
 SIZE = 8_000
 COUNT = 10 * LIMIT // SIZE
-SLACK = 48 * MIB
+SLACK = 32 * MIB
 """Read-ahead, write buffers, and what the allocator keeps."""
 
 
