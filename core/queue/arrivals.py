@@ -112,9 +112,12 @@ class Arrivals:
         self._reading.pop(cold, None)
         if self._looking is cold:
             self._looking = None
-        self._queue.thawed(cold, spans)
-        if self.is_awaited:
-            self._arrived()
+        try:
+            self._queue.thawed(cold, spans)
+        finally:
+            # Whoever waits goes on with what there is, whatever has gone wrong with this.
+            if self.is_awaited:
+                self._arrived()
 
     def _arrived(self) -> None:
         self.is_awaited = False

@@ -79,6 +79,8 @@ class Pages:
         self._to_thaw: deque[_Asked] = deque()
         self._to_look: OrderedDict[Cold, _Asked] = OrderedDict()
         """What no consumer waits for: read one chunk at a time, and when nothing else is wanted."""
+        self._looked_at: dict[Cold, bool] = {}
+        """What of that is being read just now, and whether somebody waits for it since."""
         self._thawing = 0
         self._is_gathering = False
 
@@ -309,6 +311,8 @@ class Pages:
         if asked is not None:
             self._to_thaw.append(asked)
             self._gather()
+        elif cold in self._looked_at:
+            self._looked_at[cold] = True
 
     def _gather(self) -> None:
         """Reads behind this turn, which may ask for more."""
@@ -328,18 +332,29 @@ class Pages:
         wanted = self._next_wanted(is_urgent=is_urgent)
         self._thawing += 1
 
+        if not is_urgent:
+            self._looked_at = dict.fromkeys((thaw.asked.cold for thaw in wanted), False)
+
         def done(found: list[_Thawed]) -> None:
             self._thawing -= 1
-            for thaw in reversed(wanted[len(found) :]):
-                if is_urgent:
-                    self._to_thaw.appendleft(thaw.asked)
-                else:
-                    self._to_look[thaw.asked.cold] = thaw.asked
-                    self._to_look.move_to_end(thaw.asked.cold, last=False)
+            self._put_back([thaw.asked for thaw in wanted[len(found) :]], is_urgent=is_urgent)
             self._thaw_next()
             self._hand_back(for_each(found, self._thawed))
 
         self._worker.run(lambda: self._read_thaws(wanted), done)
+
+    def _put_back(self, rest: Sequence[_Asked], *, is_urgent: bool) -> None:
+        """What one job had no room for is the next one's; one of them reads what nobody waits for
+        at a time."""
+        hurried: dict[Cold, bool] = {}
+        if not is_urgent:
+            hurried, self._looked_at = self._looked_at, {}
+        for asked in reversed(rest):
+            if is_urgent or hurried[asked.cold]:
+                self._to_thaw.appendleft(asked)
+            else:
+                self._to_look[asked.cold] = asked
+                self._to_look.move_to_end(asked.cold, last=False)
 
     def _next_wanted(self, *, is_urgent: bool) -> list[_Thaw]:
         """As much as makes a job, of what is awaited or of what is not."""
@@ -570,21 +585,33 @@ class Pages:
         return records
 
     def _place(self, part: Part, read: list[_Read]) -> list[Span]:
-        """Makes runs of what was read; gives what is left of them."""
+        """Makes runs of what was read; gives what is left of them. A record of which none can be
+        made is left out, and stays on disk as one that is damaged does: its queue goes on."""
         spans: list[Span] = []
-        for ordinal, entry, messages in read:
-            if messages is None or part.is_dead(ordinal) or ordinal in part.runs:
-                continue
-            found = _share(part, entry, messages)
-            if found is None:
-                continue
-            selection, redelivered = found
-            run = Run(self._shared(part, entry, messages.block), selection)
-            kept = part.hold(ordinal, run)
-            mark = self._mark(part.queue_id, messages.block)
-            for span in kept.spans(run, redelivered=redelivered):
-                spans += [span] if redelivered else _marked(span, mark)
+        for one in read:
+            try:
+                spans += self._spans_of(part, one)
+            except Exception:
+                what = self.reader.note_damage(part.segment.number, one.entry)
+                logger.exception(
+                    "%s: %s; %d messages are left out", part.segment.name, what, one.entry.count
+                )
         return spans
+
+    def _spans_of(self, part: Part, read: _Read) -> Sequence[Span]:
+        ordinal, entry, messages = read
+        if messages is None or part.is_dead(ordinal) or ordinal in part.runs:
+            return ()
+        found = _share(part, entry, messages)
+        if found is None:
+            return ()
+        selection, redelivered = found
+        run = Run(self._shared(part, entry, messages.block), selection)
+        mark = self._mark(part.queue_id, messages.block)
+        spans = part.hold(ordinal, run).spans(run, redelivered=redelivered)
+        if redelivered:
+            return list(spans)
+        return [marked for span in spans for marked in _marked(span, mark)]
 
     def _mark(self, queue_id: int, block: Block) -> int:
         """Up to which number messages as these may have been delivered by an earlier process."""
@@ -636,13 +663,15 @@ class Pages:
             return None
 
     def _have_read(self, found: list[tuple[Block, Block | None]]) -> None:
+        calls: list[Callable[[], None]] = []
         for block, read in found:
             if read is not None and not block.resident:
                 block.restore(read)
-            for call in self._fetching.pop(block):
-                call()
+            calls += self._fetching.pop(block)
         if self._to_fetch:
             self._read_next()
+        for _ in for_each(calls, _call):
+            pass
 
     def _read_block(self, block: Block, place: object) -> Block:
         """What a block was written as. Raises `DamagedRecord` or `OSError`."""
@@ -799,6 +828,10 @@ def _places(index: Index, low: int, high: int, position: int) -> tuple[int, list
     ordinal = bisect_right(ends, before + position, low, high)
     start = (ends[ordinal - 1] if ordinal else 0) - before
     return start, list(range(ordinal, min(high, ordinal + CHUNK_RECORDS)))
+
+
+def _call(action: Callable[[], None]) -> None:
+    action()
 
 
 def _all_of(index: Index) -> Index:

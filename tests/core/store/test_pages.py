@@ -10,6 +10,7 @@ import pytest
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import bodies, method, publish
 from warrenmq.core.block import Span
+from warrenmq.core.queue.queue import Queue
 from warrenmq.core.queue.rules import Rules
 from warrenmq.core.store import codec, pages, reader
 
@@ -160,6 +161,99 @@ def test_what_is_asked_for_is_read_before_what_has_a_ttl(
     assert sorted(number for job in jobs for number in job) == sorted(
         life.queue(name).id for name in ("q", *names)
     )
+
+
+def test_what_is_asked_for_while_it_is_looked_at_is_read_next(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though one job has no room for it: it is not put back among what nobody waits for."""
+    monkeypatch.setattr(pages, "CHUNK_BYTES", 1)
+    names = [f"ttl{number}" for number in range(4)]
+    for name in names:
+        life.declare(name)
+        fill(life, 1, name)
+    life.restart()
+    jobs: list[int] = []
+    read = life.store._pages._read_thaws
+
+    def noted(thaws: Sequence[pages._Thaw]) -> list[pages._Thawed]:
+        if len(jobs) == 1:
+            life.queue(names[3]).get(lambda: None)
+        found = read(thaws)
+        jobs.append(found[0].thaw.part.queue_id)
+        return found
+
+    monkeypatch.setattr(life.store._pages, "_read_thaws", noted)
+    for name in names:
+        life.queue(name).apply(Rules(message_ttl_ms=60_000))
+    life.turns(6)
+    assert jobs == [life.queue(names[at]).id for at in (0, 1, 3, 2)]
+
+
+def test_an_error_while_a_record_is_given_back_ends_for_that_one(
+    life: Life, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(life, 9)
+    life.restart()
+    with monkeypatch.context() as patch:
+        fail_once(patch, pages, "_share", 3)
+        assert life.bodies() == [body for body in numbered(9) if body != b"000003"]
+    assert "1 messages are left out" in caplog.text
+    life.restart()
+    assert life.bodies() == [b"000003"]
+
+
+def test_an_error_in_a_queue_that_is_given_something_back_is_not_waited_for(
+    life: Life, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pages, "CHUNK_RECORDS", 3)
+    fill(life, 9)
+    life.restart()
+    fail_once(monkeypatch, Queue, "thawed", 0)
+    came: list[bool] = []
+    life.queue("q").get(lambda: came.append(True))
+    life.turns(6)
+    assert came == [True]
+    found = life.client.consume("q", no_ack=True)
+    life.turns(6)
+    assert bodies(found) + life.client.bodies() == numbered(6, 3)
+    assert "internal error" in caplog.text
+
+
+def test_an_error_of_one_who_waits_for_a_block_is_not_others(
+    life: Life, caplog: pytest.LogCaptureFixture
+) -> None:
+    life.declare("other")
+    fill(life, 1, "q")
+    fill(life, 1, "other")
+    blocks = [held.run.block for name in ("q", "other") for held in spans_of(life, name)]
+    for block in blocks:
+        life.store.evict(block)
+    came: list[int] = []
+    life.store.fetch(blocks[0], lambda: came.append(1 // 0))
+    life.store.fetch(blocks[0], lambda: came.append(0))
+    life.store.fetch(blocks[1], lambda: came.append(1))
+    life.turns()
+    assert came == [0, 1]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def spans_of(life: Life, name: str) -> list[Span]:
+    return [held for held in life.queue(name).backlog if isinstance(held, Span)]
+
+
+def fail_once(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, at: int) -> None:
+    """Has the owner's function raise at its call number `at`."""
+    plain = getattr(owner, name)
+    calls: list[None] = []
+
+    def failing(*arguments: object) -> object:
+        calls.append(None)
+        if len(calls) == at + 1:
+            raise RuntimeError("this went wrong")
+        return plain(*arguments)
+
+    monkeypatch.setattr(owner, name, failing)
 
 
 def count(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[tuple[object, ...]]:
