@@ -135,6 +135,8 @@ class Broker:
         self._mover = Mover(self)
         self.slices = Slices(lambda: self.on_work())
         self._waiting: list[Callable[[], None]] = []
+        self._kept: dict[int, list[Callable[[], None]]] = {}
+        """What waits for a commit, by its number."""
         self._store_timer: Timer | None = None
         self._turning = False
         self.vhosts["/"] = VirtualHost("/", self)
@@ -384,19 +386,36 @@ class Broker:
 
     def when_kept(self, commit: int, action: Callable[[], None]) -> None:
         """Runs `action` when that commit is true, or refused: at once if it is."""
-        if commit <= max(self.store.committed, self.store.refused):
+        if commit <= self._decided:
             action()
-        else:
-            self.on_commit(lambda: self.when_kept(commit, action))
+            return
+        waiting = self._kept.get(commit)
+        if waiting is not None:
+            waiting.append(action)
+            return
+        self._kept[commit] = [action]
+        self.store.request()
+        if not self._turning:
+            self.on_work()
+
+    @property
+    def _decided(self) -> int:
+        """Commits up to this one are true or refused."""
+        return max(self.store.committed, self.store.refused)
 
     def _committed(self) -> None:
         waiting, self._waiting = self._waiting, []
+        decided = self._decided
+        for commit in sorted(number for number in self._kept if number <= decided):
+            waiting += self._kept.pop(commit)
         for callback in waiting:
             try:
                 callback()
             except Exception:
                 # One who is wrong must not cost the others their confirms.
                 logger.exception("internal error while a commit was told")
+        if self._kept:
+            self.store.request()
         self.on_work()
 
 

@@ -227,6 +227,24 @@ def test_publishes_after_the_last_commit_wait_for_the_next(
     assert confirms(commit(publisher, store)) == [("Basic.Ack", 5, True)]
 
 
+def test_who_waits_for_a_commit_is_told_of_that_one(store: LateStore) -> None:
+    """In the order of the commits, each once, whatever goes wrong with another."""
+    broker = make_broker(store)
+    told: list[str] = []
+    late = store.barrier() + 2
+    broker.when_kept(late, lambda: told.append("late"))
+    broker.when_kept(late - 1, lambda: told.append(str(1 // 0)))
+    broker.when_kept(late - 1, lambda: told.append("early"))
+    store.barrier()
+    store.commit()
+    assert told == ["early"]
+    broker.when_kept(late - 1, lambda: told.append("at once"))
+    store.barrier()
+    store.commit()
+    store.commit()
+    assert told == ["early", "at once", "late"]
+
+
 def test_deliveries_do_not_wait(publisher: Client) -> None:
     consumer = Client(publisher.broker)
     consumer.consume("q")
