@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-
+LOG_SHARE = 4
+"""So many times a checkpoint's size is logged, or freed, for the next one."""
 PIECE_BYTES = 262_144
 """A checkpoint is gathered in pieces of about so much: 100,000 small ones would be freed at once.
 """
@@ -119,6 +120,12 @@ class Keeper:
                 self._written(number, dead, result)
 
         self._worker.run(job, done)
+
+    @property
+    def worth_bytes(self) -> int:
+        """How much is worth a checkpoint: they must not become the larger part of what is
+        written."""
+        return LOG_SHARE * self.checkpoint_bytes
 
     @property
     def is_idle(self) -> bool:

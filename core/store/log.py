@@ -51,7 +51,8 @@ SEQUENCES_AHEAD = 2**40
 """Numbers are handed out up to a ceiling that stands in the log, for most leave no other trace."""
 RELIEF_MS = 1_000
 DEAD_BYTES, DEAD_SEGMENTS = 8 * MIB, 16
-"""Dead segments of so much, or so many, are not left lying until the next checkpoint."""
+"""Dead segments of so much, or so many, are not left lying until the next checkpoint, unless that
+would be larger than what it frees."""
 
 
 class DurableStore:
@@ -378,7 +379,8 @@ class DurableStore:
         self._looked_ms, self._unlooked = now_ms, False
         self._reserve.take()
         dead = [held.end for held in self.segments.values() if held.sealed and held.is_dead]
-        is_pressing = self.is_short or sum(dead) > DEAD_BYTES or len(dead) > DEAD_SEGMENTS
+        is_much = sum(dead) > max(DEAD_BYTES, self._keeper.worth_bytes)
+        is_pressing = self.is_short or is_much or len(dead) > DEAD_SEGMENTS
         if dead and is_pressing and self._keeper.is_idle:
             self._roll()
         return RELIEF_MS if is_pressing else None
@@ -450,7 +452,8 @@ class DurableStore:
     def _room(self, size: int) -> Segment:
         """The open segment, or a new one if it is full. A group stays in one."""
         segment = self._open
-        full = segment.end + size > self._segment_bytes and segment.end > FILE_HEADER_BYTES
+        room = max(self._segment_bytes, self._keeper.worth_bytes)
+        full = segment.end + size > room and segment.end > FILE_HEADER_BYTES
         if full and self._group is None:
             self._roll()
         return self._open
@@ -473,7 +476,7 @@ class DurableStore:
 
     def _next_segment_bytes(self) -> int:
         """Twice as much as the last if that filled fast, half if slowly: a busy log rolls seldom,
-        a quiet one stays small. Checkpoints must not become the larger part of what is written."""
+        a quiet one stays small."""
         now_ms = self._clock.now_ms()
         took_ms, self._rolled_ms = now_ms - self._rolled_ms, now_ms
         size = self._segment_bytes
@@ -481,7 +484,7 @@ class DurableStore:
             size *= 2
         elif took_ms > SLOW_MS:
             size = max(FIRST_SEGMENT_BYTES, size // 2)
-        return max(min(size, self._segment_max), 4 * self._keeper.checkpoint_bytes)
+        return min(size, self._segment_max)
 
     def _close_segment(self) -> None:
         """Completes the open segment; the writer encodes its index."""

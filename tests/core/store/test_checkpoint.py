@@ -215,7 +215,7 @@ def test_a_checkpoint_is_durable_before_anything_older_goes() -> None:
 
     workload.disk.before = look
     workload.open()
-    workload.run(120)
+    workload.run(240)
     workload.settle_down()
     assert len(cut) > 5
     for disk in cut:

@@ -12,7 +12,7 @@ import pytest
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import method, publish
 from warrenmq.core import slices
-from warrenmq.core.store import entries
+from warrenmq.core.store import entries, log
 from warrenmq.core.store.part import Segment
 
 SEGMENT_BYTES = 3_000
@@ -184,6 +184,31 @@ def test_acks_alone_do_not_grow_the_disk(tmp_path: Path) -> None:
     life.crash()
     odd = [number for number in range(1_000) if not number % 2 or number == 999]
     assert life.bodies() == [b"%06d" % number for number in odd]
+    life.abandon()
+
+
+def test_a_checkpoint_waits_until_it_is_the_smaller_part_of_what_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the first after a start, and one that only would let dead segments go."""
+    monkeypatch.setattr(log, "DEAD_BYTES", 500)
+    life = Life(tmp_path / "log")
+    for number in range(300):
+        life.declare(f"q{number}")
+    life.publish(bytes(1_000), "q0")
+    life.segment_bytes = SEGMENT_BYTES
+    life.restart()
+    life.write()
+    number = life.store.open_number
+    assert life.get("q0") is not None
+    life.turns(5, each_ms=1_000)
+    for _ in range(4):
+        life.publish(bytes(SEGMENT_BYTES), "q1")
+    life.turns(5, each_ms=1_000)
+    assert life.store.open_number == number
+    while life.store.open_number == number:
+        life.publish(bytes(SEGMENT_BYTES), "q1")
+    assert 4 < life.queue("q1").ready_count < 100
     life.abandon()
 
 
