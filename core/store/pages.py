@@ -426,7 +426,8 @@ class Pages:
             return
         spans = self._place(part, found.read)
         stretch.low = found.entries[-1][0] + 1 if found.entries else high
-        cold.count -= sum(span.count for span in spans)
+        for span in spans:
+            cold.count -= span.high - span.low
         self._finish(cold, stretch)
         ready(spans)
 
@@ -607,16 +608,21 @@ class Pages:
             return ()
         selection, redelivered = found
         run = Run(self._shared(part, entry, messages.block), selection)
-        mark = self._mark(part.queue_id, messages.block)
-        spans = part.hold(ordinal, run).spans(run, redelivered=redelivered)
+        mark = self._mark(part.queue_id, run.block)
+        kept = part.hold(ordinal, run)
+        if kept.flags is None and (redelivered or entry.first > mark):
+            return (Span(run, 0, run.count, redelivered),)
+        spans = kept.spans(run, redelivered=redelivered)
         if redelivered:
             return list(spans)
         return [marked for span in spans for marked in _marked(span, mark)]
 
     def _mark(self, queue_id: int, block: Block) -> int:
         """Up to which number messages as these may have been delivered by an earlier process."""
-        own = self.old_priority_marks.get((queue_id, block.traits.priority), 0)
-        return max(own, self.old_marks.get(queue_id, 0))
+        mark = self.old_marks.get(queue_id, 0)
+        if not self.old_priority_marks:
+            return mark
+        return max(mark, self.old_priority_marks.get((queue_id, block.traits.priority), 0))
 
     def _shared(self, part: Part, entry: Entry, read: Block) -> Block:
         """The block of that record that is in memory already, or this one."""
@@ -706,16 +712,19 @@ class _Thaw(NamedTuple):
     asked: _Asked
     part: Part
     high: int
-    wanted: list[int]
+    wanted: Sequence[int]
     open_index: Index | None
 
 
 def _thaw(asked: _Asked) -> _Thaw:
     stretch = asked.stretch
-    part = stretch.part
-    there = range(stretch.low, stretch.high) if asked.is_there else range(0)
-    wanted = list(islice((at for at in there if not part.is_dead(at)), CHUNK_RECORDS))
-    return _Thaw(asked, part, stretch.high, wanted, part.index)
+    part, high = stretch.part, stretch.high
+    low = max(stretch.low, part.front) if asked.is_there else high
+    wanted: Sequence[int] = range(low, min(high, low + CHUNK_RECORDS))
+    if part.dead:
+        living = (at for at in range(low, high) if at not in part.dead)
+        wanted = list(islice(living, CHUNK_RECORDS))
+    return _Thaw(asked, part, high, wanted, part.index)
 
 
 @dataclass(slots=True)
