@@ -18,6 +18,7 @@ from . import (
     pika_clients,
     restart,
     scale,
+    start_queues,
     stored_once,
     throughput,
     transactions,
@@ -46,5 +47,6 @@ ALL: tuple[Scenario, ...] = (
     *disk_size.SCENARIOS,
     *restart.SCENARIOS,
     *cold_queues.SCENARIOS,
+    *start_queues.SCENARIOS,
     *scale.SCENARIOS,
 )

@@ -31,7 +31,7 @@ KINDS = {
 """What the queues have for arguments and their messages for properties, in turn."""
 
 
-def _declare(client: Client, queues: Sequence[str], kinds: Sequence[tuple[bytes, bytes]]) -> int:
+def declare(client: Client, queues: Sequence[str], kinds: Sequence[tuple[bytes, bytes]]) -> int:
     """Gives how many of them there are when the time is up."""
     declared = [
         declare_arguments(name, durable=True, arguments=kinds[at % len(kinds)][0])
@@ -42,7 +42,7 @@ def _declare(client: Client, queues: Sequence[str], kinds: Sequence[tuple[bytes,
     return pipeline(client, requests, answer, DECLARE_S)
 
 
-def _fill(client: Client, queues: Sequence[str], kinds: Sequence[tuple[bytes, bytes]]) -> None:
+def fill(client: Client, queues: Sequence[str], kinds: Sequence[tuple[bytes, bytes]]) -> None:
     """Publishes to one after the other, again and again."""
     client.select_transactions()
     published = [
@@ -98,8 +98,8 @@ def cold_queues(broker: Broker, settings: Settings, *, kind: str) -> Figures:
     assert broker.restart is not None
     queues = names("bench-cold-", min(QUEUE_COUNT, settings.messages // EACH))
     client = Client(broker.address)
-    queues = queues[: _declare(client, queues, KINDS[kind])]
-    _fill(client, queues, KINDS[kind])
+    queues = queues[: declare(client, queues, KINDS[kind])]
+    fill(client, queues, KINDS[kind])
     client.close()
     messages = EACH * len(queues)
     line = Figures(seconds=broker.restart(False), job=messages)
@@ -110,7 +110,7 @@ def cold_queues(broker: Broker, settings: Settings, *, kind: str) -> Figures:
     line.out_rate = messages / (time.monotonic() - start)
     line.cpu_us, line.rss_mb = cold_us / EACH, spent.peak_mb()
     client = Client(broker.address)
-    _fill(client, queues, KINDS[kind])
+    fill(client, queues, KINDS[kind])
     client.close()
     hot_us = _drained_cpu_us(broker, queues, messages)
     empty_us = _drained_cpu_us(broker, queues, 0)
