@@ -60,6 +60,11 @@ OF_TYPE = {
 }  # fmt: skip
 KNOWN = frozenset[str]().union(*OF_TYPE.values())
 
+_READ_BEFORE_MAX = 1_024
+_read_before: dict[tuple[str, tuple[tuple[str, type, FieldValue], ...]], Rules | None] = {}
+"""Rules by type and arguments that were in order: very many queues have the same ones, and share
+them. Values that are equal may differ in type (1 and True)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:
@@ -101,9 +106,21 @@ def read_rules(declared: Declared, arguments: Table, *, strict: bool = False) ->
     if kind == "classic" and not arguments:
         return None
     check_properties(declared, arguments)
+    key = kind, tuple((name, value.__class__, value) for name, value in arguments.items())
+    try:
+        return _read_before[key]
+    except (KeyError, TypeError):
+        pass  # read for the first time, or of an array or a table, which can't be a key
     reader = _Arguments(declared, arguments)
     reader.refuse_others(kind)
     reader.see_unknown(strict=strict)
+    rules = _read(reader, kind)
+    if arguments.keys() <= KNOWN and len(_read_before) < _READ_BEFORE_MAX:
+        _read_before[key] = rules
+    return rules
+
+
+def _read(reader: _Arguments, kind: str) -> Rules | None:
     if kind == "stream":
         return _stream_rules(reader)
     rules = _rules(reader, quorum=kind == "quorum")

@@ -37,6 +37,14 @@ def test_a_plain_queue_has_no_rules(arguments: Table) -> None:
     assert read_rules(NEWS, arguments) is None
 
 
+def test_queues_with_the_same_arguments_share_their_rules() -> None:
+    arguments: Table = {"x-max-length": 1, "x-single-active-consumer": True}
+    assert read_rules(NEWS, arguments) is read_rules(Declared("other", "/"), dict(arguments))
+    for wrong in (True, 1.0):  # Equal to 1, and not a whole number.
+        assert "x-max-length" in refusal({**arguments, "x-max-length": wrong})
+    assert "x-single-active-consumer" in refusal({**arguments, "x-single-active-consumer": 1})
+
+
 def test_all_rules() -> None:
     arguments: Table = {
         "x-message-ttl": 1000,
