@@ -367,16 +367,17 @@ class Cold:
     """Messages of a queue of which memory holds nothing but their number.
 
     They follow each other in the queue; `place` is where the store finds them. `lost` is how many
-    could not be read since the queue looked last. `is_timed` if there may be some with an
-    expiration of their own among them, so that the queue must look at each.
+    could not be read since the queue looked last. `special` is why the queue must look at each,
+    whatever its rules are, as in `Traits`: among them may be some with an expiration of their own,
+    or, in a queue that orders by priority, some with a priority.
     """
 
-    __slots__ = ("count", "is_timed", "lost", "place")
+    __slots__ = ("count", "lost", "place", "special")
 
-    def __init__(self, count: int, place: object, *, is_timed: bool = False) -> None:
+    def __init__(self, count: int, place: object, *, special: int = 0) -> None:
         self.count = count
         self.place = place
-        self.is_timed = is_timed
+        self.special = special
         self.lost = 0
 
 

@@ -17,10 +17,12 @@ from ..errors import ChannelError, ConfigError
 from ..limits import USER_LIMITS, checked
 from ..policy.keys import PolicyError
 from ..queue.arguments import Declared
+from ..queue.queue import Queue
 from ..queue.registry import INNER_MARK, make_queue
 from ..route.binding import Destination
 from ..route.delayed import DelayedExchange
 from ..route.registry import make
+from ..slices import for_each
 from ..vhost import VirtualHost
 from .decode import BadDefinition, NewerDefinition, decode
 from .facts import exchange_owner, queue_owner
@@ -64,9 +66,11 @@ def restore(broker: Broker) -> None:
         for exchange in vhost.exchanges.values():
             vhost.give_inner(exchange)
         _give_left(vhost)
-        for queue in (*vhost.inner_queues.values(), *vhost.queues.values()):
+        queues = (*vhost.inner_queues.values(), *vhost.queues.values())
+        for queue in queues:
             held = broker.store.recovered(queue, ranks=queue.ranks, in_order=queue.in_order)
             queue.recover(held)
+        broker.slices.start(for_each(queues, Queue.look))
 
 
 def end_orphans(broker: Broker) -> None:

@@ -92,6 +92,13 @@ class Arrivals:
             self._looking = cold
             self.read(cold, is_urgent=False)
 
+    def hurry(self, cold: Cold) -> None:
+        """Has the front of a stretch read before all that nobody waits for."""
+        if cold in self._reading:
+            self._broker.store.hurry(cold)
+        else:
+            self.read(cold)
+
     def read_ahead(self, backlog: Backlog) -> None:
         """Has the next stretches read while the messages before them go out."""
         if not self._reading:

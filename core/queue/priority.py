@@ -2,15 +2,21 @@
 
 Levels come with their messages, and empty ones go when there are many. A priority above the
 queue's highest counts as that one, and no priority as 0 (RabbitMQ).
+
+What an earlier process left is read when the server serves already. Until all of it is sorted that
+may have a priority, its stretches are the head, and nothing goes out: the next message may be among
+them.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 
 from ..block import Cold, Run, Span
-from .ready import Backlog
+from ..wire.properties import RANKED
+from .ready import SMALL_STRETCHES, Backlog
 
 _END = object()
 LEVELS_MANY = 32
@@ -21,13 +27,15 @@ class PriorityBacklog(Backlog):
     """As `Backlog`, by priorities 0 to `highest`. A requeued message goes back to its place among
     those of its priority."""
 
-    __slots__ = ("_highest", "_levels", "_order")
+    __slots__ = ("_highest", "_levels", "_order", "_unsorted")
 
     def __init__(self, highest: int) -> None:
         super().__init__()
         self._highest = highest
         self._levels: dict[int, Backlog] = {}
         self._order: list[int] = []
+        self._unsorted: deque[Cold] = deque()
+        """Stretches of the lowest level among which there may be messages of others."""
 
     def _level(self, run: Run) -> Backlog:
         return self._of(min(run.block.traits.priority, self._highest))
@@ -51,6 +59,10 @@ class PriorityBacklog(Backlog):
         return self._level(span.run).put_back(span)
 
     def head(self) -> Span | Cold | None:
+        while self._unsorted:
+            if self._unsorted[0].count:
+                return self._unsorted[0]
+            self._unsorted.popleft()
         for empty, priority in enumerate(self._order):
             level = self._levels[priority]
             if level.count:
@@ -74,7 +86,9 @@ class PriorityBacklog(Backlog):
             yield from level
 
     def freeze(self, held: Span | Cold) -> None:
-        """A cold stretch has no message with a priority: the store is told so (`ranks`)."""
+        """A cold stretch has no message with a priority, unless a start says so of it."""
+        if isinstance(held, Cold) and held.special & RANKED:
+            self._unsorted.append(held)
         self.count += held.count
         self.cold_stretches += isinstance(held, Cold)
         level = self._of(0) if isinstance(held, Cold) else self._level(held.run)
@@ -82,16 +96,30 @@ class PriorityBacklog(Backlog):
 
     def thawed(self, cold: Cold, spans: Sequence[Span]) -> None:
         level = self._of(0)
-        count, stretches = level.count, level.cold_stretches
-        level.thawed(cold, spans)
-        self.count += level.count - count
+        stretches = level.cold_stretches
+        self.count -= cold.lost
+        level.thawed(cold, self._sorted(spans) if cold.special & RANKED else spans)
         self.cold_stretches += level.cold_stretches - stretches
+
+    def _sorted(self, spans: Sequence[Span]) -> Sequence[Span]:
+        """Puts spans of the lowest level that have a priority where they belong; gives the rest."""
+        lowest = self._of(0)
+        found: dict[Backlog, list[Span]] = {lowest: []}
+        for span in spans:
+            found.setdefault(self._level(span.run), []).append(span)
+        left = found.pop(lowest)
+        for level, moved in found.items():
+            level.insert(moved)
+            lowest.count -= sum(span.count for span in moved)
+        return left
 
     def front(self, entries: int) -> Iterator[Span]:
         """As above, of each priority; no more spans than that in all."""
         return islice(chain.from_iterable(level.front(entries) for level in self.levels()), entries)
 
     def cold_within(self, messages: int) -> list[Cold]:
+        if self._unsorted:
+            return [cold for cold in islice(self._unsorted, SMALL_STRETCHES) if cold.count]
         for level in self.levels():
             found = level.cold_within(messages)
             messages -= level.count

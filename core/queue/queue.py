@@ -189,7 +189,7 @@ class Queue(Watched):
             return
         cold = last
         if cold is None or not cold.count:
-            cold = backlog.first_cold(timed=not self._looks_at_each)
+            cold = backlog.first_cold(special=not self._looks_at_each)
         if cold is not None:
             self.arrivals.look(cold)
 
@@ -258,10 +258,18 @@ class Queue(Watched):
         if rules is None or not rules.rejects or rules.overflow == "drop-head":
             return False
         if not over_limit(self, rules, run):
+            self._hurry_to_weigh()
             return False
         if rules.overflow == "reject-publish-dlx":
             self._broker.dead_letter(self, Span(run, 0, run.count), "maxlen")
         return True
+
+    def _hurry_to_weigh(self) -> None:
+        """What has not been read since a start has no bytes yet, so a queue takes too much as long
+        as that lasts: never more than its limit beside what it had."""
+        cold = self._backlog.first_cold() if self._weighs and self._backlog is not None else None
+        if cold is not None:
+            self.arrivals.hurry(cold)
 
     def enqueue(self, run: Run) -> None:
         """Takes a run in."""
@@ -272,25 +280,18 @@ class Queue(Watched):
         else:
             self._admit(run)
 
-    def recover(self, held: Sequence[Cold | Span]) -> None:
-        """Takes in what an earlier process left, oldest first, before anything new comes in.
-
-        What has a time of its own, or counts under the queue's rules, is looked at one by one:
-        stretches are read for that while the server goes on, unless bytes decide who is refused.
-        """
-        at_once = self._weighs and self.rules is not None and self.rules.rejects
-        for part in held:
-            if isinstance(part, Cold) and not at_once:
-                self.backlog.freeze(part)
-                continue
-            spans = self._broker.store.spans_now(part) if isinstance(part, Cold) else (part,)
-            for span in spans:
-                self.backlog.freeze(span)
-                self.ready_bytes += span.body_bytes() if self._weighs else 0
-                self._watch(span, recovered=True)
-        self._look_at_cold()
+    def recover(self, held: Sequence[Cold]) -> None:
+        """Takes in what an earlier process left, oldest first, before anything new comes in."""
+        for cold in held:
+            self.backlog.freeze(cold)
         if held:
             self._broker.wake(self)
+
+    def look(self) -> None:
+        """Has read, while the server goes on, what `recover` took in and has to be looked at one by
+        one: it has a time of its own, or counts under the queue's rules. What consumers wait for
+        is read first."""
+        self._look_at_cold()
 
     def _admit(self, run: Run) -> None:
         rules = self.rules
@@ -810,19 +811,20 @@ class Queue(Watched):
             return  # The oldest may not be back yet.
         # What is over goes first: it displaces nobody, however the client's bytes were cut.
         self.expire()
-        backlog = self.backlog
-        while head := backlog.head():
+        while (excess := self._excess(rules)) and (head := self.backlog.head()):
             if isinstance(head, Cold):
                 self.arrivals.ask_for(head)
                 return
-            excess = 0 if rules.max_length is None else backlog.count - rules.max_length
-            if excess <= 0:
-                if rules.max_length_bytes is None or self.ready_bytes <= rules.max_length_bytes:
-                    return
-                excess = 1
-            span = backlog.take(head, excess)
+            span = self.backlog.take(head, excess)
             self._left(span)
             self._broker.dead_letter(self, span, "maxlen")
+
+    def _excess(self, rules: Rules) -> int:
+        """How many messages are over the limits: 1, and then it is to be asked again, if they are
+        over the one in bytes. What has not been looked at since a start has no bytes yet."""
+        if rules.max_length is not None and self.ready_count > rules.max_length:
+            return self.ready_count - rules.max_length
+        return int(rules.max_length_bytes is not None and self.ready_bytes > rules.max_length_bytes)
 
     # -- what arrives from the store
 
@@ -839,13 +841,14 @@ class Queue(Watched):
         """The front of a stretch is in memory again."""
         if (spans or cold.lost) and self._backlog is not None:
             self._backlog.thawed(cold, spans)
-        if self._looks_at_each or cold.is_timed:
+        if self._looks_at_each or cold.special:
             self._recount(cold, spans)
 
     def _recount(self, cold: Cold, spans: Sequence[Span]) -> None:
         """Messages that were cold when rules came up that must know each one, or at a start. They
         leave memory again if nobody reads them just now, but for those that are over."""
-        keeps = self.is_read or self.waiting
+        is_next = self._backlog is not None and not isinstance(self._backlog.head(), Cold)
+        keeps = is_next and (self.is_read or self.waiting)
         for span in spans:
             self.ready_bytes += span.body_bytes() if self._weighs else 0
             self._watch(span, recovered=True)

@@ -151,6 +151,16 @@ class Backlog:
         ready.extendleft(reversed(spans))
         ready.rotate(place)
 
+    def insert(self, spans: Sequence[Span]) -> None:
+        """Takes in messages that follow each other, at their place by number: what came in since a
+        start may stand behind it."""
+        ready = self._ready
+        place = bisect_left(ready, _number(spans[0]), key=_number)
+        ready.rotate(-place)
+        ready.extendleft(reversed(spans))
+        ready.rotate(place)
+        self.count += sum(span.count for span in spans)
+
     def front(self, entries: int) -> Iterator[Span]:
         """The spans among the first entries, up to a cold stretch."""
         for held in islice(chain(reversed(self._returned), self._ready), entries):
@@ -159,13 +169,13 @@ class Backlog:
             if held.low < held.high:
                 yield held
 
-    def first_cold(self, *, timed: bool = False) -> Cold | None:
-        """The first cold stretch, wherever it stands; or the first that is `timed`."""
+    def first_cold(self, *, special: bool = False) -> Cold | None:
+        """The first cold stretch, wherever it stands; or the first that is `special`."""
         if not self.cold_stretches:
             return None
         for level in self.levels():
             for held in level._ready:
-                if isinstance(held, Cold) and (held.is_timed or not timed):
+                if isinstance(held, Cold) and (held.special or not special):
                     return held
         return None
 
@@ -271,8 +281,13 @@ class Backlog:
             last = some[-1]
 
 
+def _number(held: Span | Cold) -> int:
+    assert isinstance(held, Span)  # Only the lowest priority has stretches.
+    return held.run.sequence(held.low if held.low < held.high else held.high - 1)
+
+
 def _newest_first(span: Span) -> int:
-    return -span.run.sequence(span.low if span.low < span.high else span.high - 1)
+    return -_number(span)
 
 
 def _joins(first: Span, second: Span) -> bool:

@@ -254,7 +254,7 @@ class DurableStore:
 
     def recovered(
         self, queue: QueueIdentity, *, ranks: bool = False, in_order: bool = False
-    ) -> Sequence[Cold | Span]:
+    ) -> Sequence[Cold]:
         self._claimed.add(queue.id)
         return self._pages.recovered(self._parts_of(queue), ranks=ranks, in_order=in_order)
 
@@ -265,9 +265,6 @@ class DurableStore:
         if self._parts is None:
             self._parts = parts_by_queue(self.segments.values())
         return self._parts.get(queue.id, [])
-
-    def spans_now(self, cold: Cold) -> Sequence[Span]:
-        return self._pages.spans_now(cold)
 
     def restored(self) -> None:
         held = {key for segment in self.segments.values() for key in segment.parts}

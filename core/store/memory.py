@@ -78,14 +78,11 @@ class MemoryStore:
 
     def recovered(
         self, queue: QueueIdentity, *, ranks: bool = False, in_order: bool = False
-    ) -> Sequence[Cold | Span]:
+    ) -> Sequence[Cold]:
         return ()
 
     def next_offset(self, queue: QueueIdentity) -> int:
         return 0
-
-    def spans_now(self, cold: Cold) -> Sequence[Span]:
-        raise AssertionError("nothing in memory is cold")
 
     def restored(self) -> None:
         """Nothing was written."""

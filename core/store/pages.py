@@ -167,8 +167,8 @@ class Pages:
             return True
         return self._writer.has_written(part.segment.number, part.index[high - 1].offset)
 
-    def _cold(self, part: Part, low: int, high: int, count: int, *, is_timed: bool = False) -> Cold:
-        cold = Cold(count, None, is_timed=is_timed)
+    def _cold(self, part: Part, low: int, high: int, count: int, special: int = 0) -> Cold:
+        cold = Cold(count, None, special=special)
         part.keep_cold(cold, low, high)
         return cold
 
@@ -212,37 +212,27 @@ class Pages:
 
     def recovered(
         self, parts: list[Part], *, ranks: bool = False, in_order: bool = False
-    ) -> list[Cold | Span]:
-        """The queue's messages in order; `ranks` if it orders by priority. What has one is known
-        message by message."""
-        known = 0 if in_order else RANKED * ranks
-        timed = 0 if in_order else TIMED
+    ) -> list[Cold]:
+        """The queue's messages in order; `ranks` if it orders by priority."""
+        special = 0 if in_order else TIMED | RANKED * ranks
         parts = [part for part in parts if part.left]
         parts.sort(key=_first)
-        if _follow_each_other(parts) and not any(part.special & known for part in parts):
+        if _follow_each_other(parts):
             return [
-                self._cold(
-                    part, part.front, part.records, part.left, is_timed=bool(part.special & timed)
-                )
+                self._cold(part, part.front, part.records, part.left, part.special & special)
                 for part in parts
             ]
-        found: list[tuple[int, _Records | Span]] = []
+        found: list[tuple[int, _Records]] = []
         for part, apart in zip(parts, _apart(parts), strict=True):
-            if part.special & known:
-                found += self._all_spans(part)
-            elif apart:
+            if apart:
                 found.append((part.first, _Records(part, part.front, part.records, part.left)))
             else:
                 found += self._each_record(part)
         found.sort(key=lambda held: held[0])
-        return [
-            held
-            if isinstance(held, Span)
-            else self._cold(*held, is_timed=bool(held.part.special & timed))
-            for held in _joined(held for _, held in found)
-        ]
+        joined = _joined(held for _, held in found)
+        return [self._cold(*held, held.part.special & special) for held in joined]
 
-    def _each_record(self, part: Part) -> list[tuple[int, _Records | Span]]:
+    def _each_record(self, part: Part) -> list[tuple[int, _Records]]:
         """Parts that lie among each other, after moves, are put together record by record."""
         index = self._index(part)
         return [
@@ -263,29 +253,6 @@ class Pages:
             assert isinstance(run.kept, Kept)
             part.partial[ordinal] = run.kept.settled_bits(0, run.count)
         return left
-
-    def _all_spans(self, part: Part) -> list[tuple[int, _Records | Span]]:
-        """Messages with a priority go before others: they are all in memory, though not their
-        bytes."""
-        ordinals = [at for at in range(part.front, part.records) if not part.is_dead(at)]
-        spans = self._spans(part, ordinals)
-        for span in spans:
-            span.body_bytes()  # Asked by limits, and then it is not there any more.
-            self.evict(span.run.block)
-        return [(span.sequence, span) for span in spans]
-
-    def spans_now(self, cold: Cold) -> list[Span]:
-        """All of a stretch at once, for a queue whose rules look at every message."""
-        stretch = cold.place
-        assert isinstance(stretch, Stretch)
-        part = stretch.part
-        ordinals = [at for at in range(stretch.low, stretch.high) if not part.is_dead(at)]
-        spans = self._spans(part, ordinals)
-        part.forget_cold(cold)
-        for span in spans:
-            span.body_bytes()  # Asked by limits, and then it is not there any more.
-            self.evict(span.run.block)
-        return spans
 
     def _spans(self, part: Part, ordinals: list[int]) -> list[Span]:
         index = self._index(part)
@@ -800,17 +767,12 @@ class _Records(NamedTuple):
     left: int
 
 
-def _joined(held: Iterable[_Records | Span]) -> list[_Records | Span]:
+def _joined(held: Iterable[_Records]) -> list[_Records]:
     """Neighbours in the queue that are neighbours in a part as one: moves leave many."""
-    joined: list[_Records | Span] = []
+    joined: list[_Records] = []
     for here in held:
         before = joined[-1] if joined else None
-        if (
-            isinstance(here, _Records)
-            and isinstance(before, _Records)
-            and before.part is here.part
-            and before.high == here.low
-        ):
+        if before is not None and before.part is here.part and before.high == here.low:
             left = before.left + here.left
             joined[-1] = _Records(here.part, before.low, here.high, left)
         else:

@@ -115,18 +115,14 @@ class Store(Protocol):
 
     def recovered(
         self, queue: QueueIdentity, *, ranks: bool = False, in_order: bool = False
-    ) -> Sequence[Cold | Span]:
+    ) -> Sequence[Cold]:
         """What an earlier process left in a queue, oldest first; asked once, when the queue is
-        made from its definition. `ranks` if the queue orders by priority; for `in_order` see
-        `chill`."""
+        made from its definition. Nothing of it is read. `ranks` if the queue orders by priority:
+        where messages may have one, that is said of their stretch. For `in_order` see `chill`."""
 
     def next_offset(self, queue: QueueIdentity) -> int:
         """The number that the next message of a queue gets which numbers its messages, as far as
         what is left of it says; 0 if that says nothing. For the start, as `recovered`."""
-
-    def spans_now(self, cold: Cold) -> Sequence[Span]:
-        """All of a stretch as spans at once, though not resident: for queues that refuse messages
-        by the bytes they hold. Reads the disk, so it is for the start."""
 
     def restored(self) -> None:
         """All definitions were made into queues: what belongs to none of them is told."""

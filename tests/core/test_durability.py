@@ -13,6 +13,7 @@ from tests.support.amqp import bodies, method, names, publish
 from warrenmq.core.queue import queue
 from warrenmq.core.store import log
 from warrenmq.core.store.reader import Reader
+from warrenmq.core.store.work import Worker
 
 from .life import PERSISTENT, TRANSIENT, Life, acks, numbered
 
@@ -462,6 +463,42 @@ def test_queues_with_a_ttl_are_read_behind_the_start(
     life.client = life.connect()
     assert [life.queue(name).ready_count for name in queues] == [1] * 100
     assert [life.queue(name).cold_count for name in queues] == [0] * 100
+
+
+def test_a_queue_that_refuses_by_bytes_is_read_behind_the_start(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it is, it takes as much as its limit beside what it had. The first publish has it read
+    before all that nobody waits for."""
+    life.declare("full", **ttl(**{"x-max-length-bytes": 12, "x-overflow": "reject-publish"}))
+    publish_all(life, 2, "full")
+    life.stop()
+    jobs: list[tuple[Any, Any]] = []
+    monkeypatch.setattr(Worker, "run", lambda self, job, done: jobs.append((job, done)))
+    life.open()
+    life.confirm()
+    sent = [names(life.client.publish(b"%06d" % at, routing_key="full")) for at in (2, 3, 4)]
+    assert sent == [["Basic.Ack"], ["Basic.Ack"], ["Basic.Nack"]]
+    declared = life.client.call("Queue.Declare", queue="full", passive=True)
+    assert declared["message_count"] == 4
+    monkeypatch.undo()
+    for job, done in jobs:
+        done(job())
+    assert names(life.publish(b"five", "full")) == ["Basic.Nack"]
+    taken = [life.get("full") for _ in range(3)]
+    assert [reply.body for reply in taken if reply] == numbered(3)
+    assert names(life.publish(b"six", "full")) == ["Basic.Ack"]
+    assert names(life.publish(b"seven", "full")) == ["Basic.Nack"]
+
+
+def test_a_limit_reads_nothing_before_something_is_over_it(life: Life) -> None:
+    life.declare("limited", **ttl(**{"x-max-length": 3}))
+    publish_all(life, 3, "limited")
+    life.restart()
+    life.turns()
+    assert life.queue("limited").cold_count == 3
+    life.publish(b"%06d" % 3, "limited")
+    assert life.bodies("limited") == numbered(3, first=1)
 
 
 @pytest.mark.parametrize(("set_by_s", "left_ms"), [(-86_400, 60_000), (30, 30_000)])

@@ -16,7 +16,7 @@ from tests.core.messages import block
 from tests.support.amqp import bodies
 from warrenmq.core.block import Cold, Run, Span
 from warrenmq.core.queue.priority import PriorityBacklog
-from warrenmq.core.wire.properties import Traits
+from warrenmq.core.wire.properties import RANKED, Traits
 
 from .support import House, Session, add, publish, ready, sequences, spans, take
 
@@ -29,8 +29,8 @@ def of(priority: int, expiration: str | None = None) -> Traits:
 
 class Model(RuleBasedStateMachine):
     """Messages of all priorities come in, go out, come back in pieces, expire anywhere, and those
-    without a priority get cold and are read again. The model is a table from number to priority
-    (clipped) and flag."""
+    without a priority get cold and are read again. What an earlier process left is sorted before
+    anything goes out. The model is a table from number to priority (clipped) and flag."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,6 +64,15 @@ class Model(RuleBasedStateMachine):
         self.waiting |= dict.fromkeys(self.cold[cold], (0, False))
         self.next += count
 
+    @rule(priorities=st.lists(st.integers(0, 6), min_size=1, max_size=6))
+    def recover(self, priorities: list[int]) -> None:
+        cold = Cold(len(priorities), None, special=RANKED)
+        self.backlog.freeze(cold)
+        self.cold[cold] = list(range(self.next, self.next + len(priorities)))
+        for number, priority in zip(self.cold[cold], priorities, strict=True):
+            self.waiting[number] = (min(priority, HIGHEST), False)
+        self.next += len(priorities)
+
     @precondition(lambda self: self.cold)
     @rule(count=st.integers(1, 6), data=st.data())
     def thaw(self, count: int, data: st.DataObject) -> None:
@@ -71,7 +80,11 @@ class Model(RuleBasedStateMachine):
         cold = data.draw(st.sampled_from(list(self.cold)))
         found, self.cold[cold] = self.cold[cold][:count], self.cold[cold][count:]
         cold.count -= len(found)
-        read = [Span(Run(block(1, number), None), 0, 1) for number in found]
+        ranks = [self.waiting[number][0] for number in found]
+        read = [
+            Span(Run(block(1, number, of(rank)), None), 0, 1)
+            for number, rank in zip(found, ranks, strict=True)
+        ]
         if not cold.count:
             del self.cold[cold]
             if data.draw(st.booleans()):
@@ -133,7 +146,9 @@ class Model(RuleBasedStateMachine):
     @invariant()
     def agrees(self) -> None:
         backlog = self.backlog
-        assert self.numbers() == self.expected()
+        is_sorted = not any(held.special for held in self.cold)
+        assert sorted(self.numbers()) == sorted(self.expected())
+        assert self.numbers() == self.expected() or not is_sorted
         assert backlog.count == len(self.waiting) == sum(held.count for held in backlog.levels())
         assert backlog.cold_stretches == len(self.cold)
         assert backlog.first_cold() is next(
@@ -141,6 +156,7 @@ class Model(RuleBasedStateMachine):
         )
         head = backlog.head()
         assert (head is None) is not bool(self.waiting)
+        assert is_sorted or head in self.cold
         if isinstance(head, Span):
             assert head.sequence == self.expected()[0]
 

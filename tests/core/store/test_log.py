@@ -206,11 +206,8 @@ class Life:
         for queue in self.model.queues.values():
             queue.forget_backlog()
             queue.taken.clear()
-            for held in self.store.recovered(queue):
-                if isinstance(held, Cold):
-                    queue.backlog.freeze(held)
-                else:
-                    queue.backlog.put(held)
+            for cold in self.store.recovered(queue):
+                queue.backlog.freeze(cold)
         self.store.restored()
         self.check()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.support.amqp import make_broker, take_turns
 from warrenmq.core.block import Cold, Span
 from warrenmq.core.store import codec, pages
 from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.work import Worker
 from warrenmq.core.wire import properties as wire
 from warrenmq.core.wire.properties import intern_traits
 
@@ -114,11 +116,14 @@ def test_they_are_known_one_by_one_after_a_restart(
     assert life.bodies("kept") == in_order(properties, 4, 60)
 
 
-def test_a_start_reads_no_message_that_expires(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+@SPECIAL
+def test_a_start_reads_no_message(
+    life: Life, properties: Mapping[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are looked at when the server has begun to serve, a chunk at a time, or when somebody
     asks for them."""
     monkeypatch.setattr(pages, "CHUNK_RECORDS", 7)
-    fill(life, TIMED, 30, 60)
+    fill(life, properties, 30, 60)
     decoded = count(monkeypatch, codec, "_read_block")
     life.stop()
     life.clock.restart()
@@ -131,8 +136,36 @@ def test_a_start_reads_no_message_that_expires(life: Life, monkeypatch: pytest.M
     assert 0 < len(decoded) < 60
     life.clock.advance(600_001)
     take_turns(broker)
-    assert queue.ready_count == 59
+    assert queue.ready_count == (59 if "expiration" in properties else 60)
     store.stop()
+
+
+@pytest.mark.parametrize("again", [Life.stop, Life.abandon])
+def test_priorities_hold_from_the_first_message_on(
+    life: Life, again: Again, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also beside what comes in before what was there is read."""
+    for number, priority in enumerate((0, 3, 0, 9, 3, 0)):
+        life.publish(b"%d" % number, "kept", {**PERSISTENT, "priority": priority})
+    life.write()
+    again(life)
+    monkeypatch.setattr(pages, "CHUNK_RECORDS", 2)
+    jobs: list[tuple[Any, Any]] = []
+    monkeypatch.setattr(Worker, "run", lambda self, job, done: jobs.append((job, done)))
+    life.open()
+    life.client.send("Basic.Get", queue="kept", no_ack=True)
+    life.client = life.connect()
+    for number, priority in ((6, 3), (7, 9), (8, 0)):
+        life.publish(b"%d" % number, "kept", {**PERSISTENT, "priority": priority})
+    declared = life.client.call("Queue.Declare", queue="kept", passive=True)
+    assert declared["message_count"] == 9
+    assert life.queue("kept").cold_count == 6
+    monkeypatch.undo()
+    for job, done in jobs:
+        done(job())
+    life.turns()
+    assert life.queue("kept").ready_count == 8
+    assert life.bodies("kept") == [b"%d" % number for number in (7, 1, 4, 6, 0, 2, 5, 8)]
 
 
 @SPECIAL

@@ -28,11 +28,8 @@ def recover(disk: FaultyDisk, wall_s: float = CLOCK_S) -> tuple[DurableStore, Fo
 def look(store: DurableStore, queues: Iterable[FakeQueue]) -> Found:
     known = list(queues)
     for queue in known:
-        for held in store.recovered(queue):
-            if isinstance(held, Cold):
-                queue.backlog.freeze(held)
-            else:
-                queue.backlog.put(held)
+        for cold in store.recovered(queue):
+            queue.backlog.freeze(cold)
     store.restored()
     messages = {queue.id: tuple(all_messages(store, queue)) for queue in known}
     return Found(dict(store.definitions), messages)
