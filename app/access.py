@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 
 from ..core.auth import ADMINISTRATOR, TopicAccess, User
+from ..core.auth.authorization import at_topics
 from ..core.errors import access_refused, not_found
-from ..core.rights import at_topics
 from ..hub.engine.port import Engine
 
 TRUSTED = "hub-trusted"

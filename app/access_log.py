@@ -11,7 +11,7 @@ import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .nearness import CYCLE, peer_of
+from .local_requests import CYCLE, peer_of
 from .paths import SECRET_PLACES
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,6 @@ from ..hub.upstream.upstream import CALLBACK_PATH
 from .clients import Clients
 from .context import Context
 from .error_pages import answer_problem
-from .left_over import troubles
 from .paths import (
     CAPABILITY_PATH,
     ApiPath,
@@ -36,6 +35,7 @@ from .routes.publish import Publisher
 from .routes.subscribe import subscribe
 from .routes.subscriptions import errors, subscription, subscriptions
 from .routes.upstream import callback
+from .unserved import troubles
 
 REMEMBERED_PATHS = 4096
 _FACETS = {"endpoint": endpoint, "subscribe": subscribe, "subscriptions": subscription}

@@ -18,9 +18,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from ..core.auth import GUEST, VERIFIED_FOR_S, User, Users
+from ..core.server.login_queue import TooManyAttempts
 from ..core.server.logins import HungUp, Logins, TooManyFailures
-from ..core.server.waiting_room import TooManyAttempts
-from .nearness import counted_by, is_gone, is_near, peer_of
+from .local_requests import counted_by, is_gone, is_near, peer_of
 from .problems import Problem, busy, too_many_failures, unauthenticated
 
 logger = logging.getLogger(__name__)

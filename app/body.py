@@ -8,14 +8,14 @@ from io import BytesIO
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive
 
-from ..core.unfinished import Part, Unfinished
+from ..core.resources.partial_content import PartialContent, PartialContents
 from .problems import Problem, busy
 
 
 async def read_body(
     receive: Receive,
     limit: int,
-    unfinished: Unfinished,
+    unfinished: PartialContents,
     owner: str,
     owner_max_bytes: int | None = None,
 ) -> bytes:
@@ -41,7 +41,7 @@ async def read_body(
         raise busy("memory is short, and the body was not complete") from None
 
 
-async def _gather(message: Message, receive: Receive, limit: int, part: Part) -> bytes:
+async def _gather(message: Message, receive: Receive, limit: int, part: PartialContent) -> bytes:
     """The body is in memory once: `BytesIO` gives the buffer that it has gathered, no copy."""
     gathered = BytesIO()
     while message["type"] == "http.request":

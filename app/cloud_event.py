@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from ..core.model import Table
-from ..hub.deliver.cloudevents import (
+from ..core.message.model import Table
+from ..hub.delivery.cloudevents import (
     MAX_CHARACTERS,
     OWN,
     REQUIRED,

@@ -17,12 +17,13 @@ from typing import Annotated, Any, Final, Literal, get_type_hints
 import msgspec
 from msgspec import Meta, Struct
 
-from ..core.amount import Amount, read_amount
 from ..core.errors import ConfigError
+from ..core.resources.amount import Amount, read_amount
 from ..hub.storage.database_url import read_url
-from . import expected, texts
-from .nearest import suggestion
+from . import setting_descriptions as expected
+from . import setting_parsers as texts
 from .setting_types import BasePath, BaseUrl, HeaderName, Port, ProxyUrl, Seconds, Url
+from .suggestions import suggestion
 
 ENVIRONMENT_PREFIX = "WARREN_"
 AUTOMATIC: Final = "auto"

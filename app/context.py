@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from ..core.auth import User
 from ..core.broker import Broker
-from ..core.unfinished import Unfinished
+from ..core.resources.partial_content import PartialContents
 from ..hub.engine.port import Engine
 from ..hub.service import Hub
 from .access import require_vhost
@@ -34,7 +34,7 @@ class Context:
     """For what is not in every engine's power: users, virtual hosts, policies."""
 
     @property
-    def unfinished(self) -> Unfinished:
+    def unfinished(self) -> PartialContents:
         return self.broker.alarms.unfinished
 
     async def user(self, request: Request) -> User:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..hub.settings import HubSettings
 from ..hub.workers.limits import Limits
-from .listed import REDACTED
+from .subscription_json import REDACTED
 
 
 def environment_of(settings: HubSettings) -> dict[str, Any]:

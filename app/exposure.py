@@ -14,7 +14,7 @@ from ..core.server.caller import is_loopback
 from .clients import is_listed
 from .config import Settings
 from .listen import addresses_of
-from .nearness import peer_of
+from .local_requests import peer_of
 
 PASSWORD_MIN_CHARACTERS = 12
 _KINDS_MIN = 4

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 from starlette.requests import Request
 
-from ..core.unfinished import Unfinished
+from ..core.resources.partial_content import PartialContents
 from .body import read_body
 from .problems import Problem
 from .properties import MAX_QUERY_FIELDS
@@ -26,7 +26,7 @@ CONTACT = "contact"
 Form = Mapping[str, list[str]]
 
 
-async def read_form(request: Request, query: Form, unfinished: Unfinished, owner: str) -> Form:
+async def read_form(request: Request, query: Form, unfinished: PartialContents, owner: str) -> Form:
     """All parameters from the query if any is there, else all from the body.
 
     Raises `Problem` 400, 413 for a body of more than 256 KiB, 415 for one of another type, 503 as

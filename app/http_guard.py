@@ -28,7 +28,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from .access_log import REFUSED, log_request
 from .body import too_large
 from .host_field import is_host
-from .nearness import CYCLE
+from .local_requests import CYCLE
 from .problems import MEDIA_TYPE, Problem
 from .websocket import Taken, Upgrades, is_offer
 

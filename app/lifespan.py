@@ -34,7 +34,7 @@ from .exposure import Exposure
 from .first_user import warn_of_unused
 from .http_server import HttpServer
 from .listen import Sockets, name_of, port_of
-from .nearness import Hosts, Nearness
+from .local_requests import LocalHosts, LocalRequests
 from .origins import Origins
 from .owners import OwnerRights
 from .routes.publish import Publisher
@@ -123,9 +123,9 @@ class Warren:
         loop = asyncio.get_running_loop()
         store.start(lambda action: _post(loop, action))
         # Pages of others may be let in for WebSocket, where they log in themselves.
-        hosts = Hosts(socket.gethostname())
+        hosts = LocalHosts(socket.gethostname())
         has_proxy = bool(settings.http_proxies or settings.public_url) and not settings.dev
-        nearness = Nearness(Origins(self._base_urls()), hosts, has_proxy=has_proxy)
+        nearness = LocalRequests(Origins(self._base_urls()), hosts, has_proxy=has_proxy)
         authenticator = Authenticator(
             broker.users, near=nearness.is_near, may_log_in=self._exposure.may_log_in,
             lets_guest_in=settings.lets_guest_in_over_http(),

@@ -8,10 +8,10 @@ from typing import Any
 from ..hub.upstream.upstream import CALLBACK_PATH
 from . import documents as of
 from .facets import LISTING_NAMES
-from .listing import PAGING
 from .paths import CAPABILITY_PATH
 from .routes.api.hub_attempts import QUERY as ATTEMPTS_QUERY
 from .routes.api.hub_dead_letters import QUERY as DEAD_LETTERS_QUERY
+from .subscription_filter import PAGING
 
 Answers = Mapping[int, Any]
 """By status: a type of `documents`, media types of what is no JSON, or None for no body."""

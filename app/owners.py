@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from ..core.auth import TopicAccess, User, Users
-from ..core.rights import at_topics
+from ..core.auth.authorization import at_topics
 from ..core.vhost import VirtualHost
 from ..hub.requests import Resource
 

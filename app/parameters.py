@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
-from .nearest import COMPARED_CHARACTERS, suggestion
 from .problems import Problem
+from .suggestions import COMPARED_CHARACTERS, suggestion
 
 PREFIXES = ("hub.", "amqp.")
 _TYPO_RATIO = 0.8

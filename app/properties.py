@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from ..core.model import PROPERTY_NAMES, FieldValue, Properties, Table
-from ..hub.deliver.envelope import HOPS
+from ..core.message.model import PROPERTY_NAMES, FieldValue, Properties, Table
+from ..hub.delivery.envelope import HOPS
 from .cloud_event import PREFIX as EVENT_PREFIX
 from .cloud_event import is_event, read_event
 from .parameters import refuse_unknown

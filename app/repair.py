@@ -18,12 +18,12 @@ from typing import Any, BinaryIO
 import click
 
 from ..core.auth import Users
-from ..core.block import Span
 from ..core.broker import Broker
 from ..core.definitions.kinds import QueueDefinition
 from ..core.errors import ChannelError, ConfigError
-from ..core.local import MessageReader
-from ..core.model import Message, Properties
+from ..core.message.batch import MessageRange
+from ..core.message.model import Message, Properties
+from ..core.publish.local import MessageReader
 from ..core.store.memory import MemoryStore
 from ..core.store.offline import OfflineLog
 from .definitions.command import STANDARD, opened
@@ -57,7 +57,7 @@ def lines(log: OfflineLog) -> Iterator[str]:
     """What is kept and can't be served, a line for each."""
     found = Found(log)
     for queue_id, count in sorted(found.quarantine.items()):
-        first = next((MessageReader().read(span) for span in _singles(log, queue_id)), None)
+        first = next((MessageReader().read(messages) for messages in _singles(log, queue_id)), None)
         origin = "none of them can be read" if first is None else _origin(first)
         yield f"queue id {queue_id}: {count} messages in quarantine, {origin}"
     yield from found.set_aside.values()
@@ -92,8 +92,8 @@ def export(data: str, queue_id: int, file: str) -> None:
         try:
             with _target(file) as target:
                 reader = MessageReader()
-                for span in _singles(log, queue_id):
-                    target.write(json.dumps(_described(reader.read(span))).encode() + b"\n")
+                for messages in _singles(log, queue_id):
+                    target.write(json.dumps(_described(reader.read(messages))).encode() + b"\n")
         except OSError as error:
             raise ConfigError(f"file {file}: {error.strerror}") from error
 
@@ -169,10 +169,10 @@ def _target(file: str) -> Iterator[BinaryIO]:
         yield target
 
 
-def _singles(log: OfflineLog, queue_id: int) -> Iterator[Span]:
-    for span in log.messages(queue_id):
-        for position in range(span.low, span.high):
-            yield Span(span.run, position, position + 1)
+def _singles(log: OfflineLog, queue_id: int) -> Iterator[MessageRange]:
+    for messages in log.messages(queue_id):
+        for position in range(messages.low, messages.high):
+            yield MessageRange(messages.entry, position, position + 1)
 
 
 def _described(message: Message) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from ..core.broker import Broker
 from ..core.clock import Clock
 from ..core.errors import ConfigError
 from ..core.store.disk import RealDisk
-from ..core.store.log import DurableStore
+from ..core.store.durable import DurableStore
 from ..core.store.offline import LOG
 
 RESERVE_BYTES = 64 * 1024 * 1024

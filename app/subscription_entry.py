@@ -16,7 +16,7 @@ from ..hub.requests import Kind, Resource, SubscribeRequest
 from ..hub.subscriptions.intent import VERIFY_NONE
 from ..hub.subscriptions.options import DEFAULTS, Contact, Keys, as_parameters
 from .access import is_trusted
-from .listed import BASIC_AUTH, REDACTED
+from .subscription_json import BASIC_AUTH, REDACTED
 
 TOLD = frozenset(
     {"lease_expiry_time_microsec", "pseudo_queue", "id", "dialect", "paused_reason", "breaker",

@@ -10,18 +10,18 @@ from typing import Any
 from ..core.auth import User
 from ..hub.errors import BadRequest, TooManyPending
 from ..hub.requests import SubscribeRequest, SubscribeResult
-from ..hub.subscriptions.live import Live
+from ..hub.subscriptions.active import ActiveSubscription
 from ..hub.subscriptions.options import Keys
 from ..hub.subscriptions.subscription import identity_of_request
 from ..hub.subscriptions.websub import key_of, read_topic
 from ..hub.topics.names import ENTRIES
 from .access import require_vhost
 from .context import Context
-from .listed import MICROSECONDS, NODE
 from .problems import Problem, problem_of
-from .routes.api.rights import ADMINISTRATOR
+from .routes.api.required_tags import ADMINISTRATOR
 from .routes.subscribe import require_sink, require_source
 from .subscription_entry import Entry, read_entry
+from .subscription_json import MICROSECONDS, NODE
 
 LOOK_AGAIN_S = 0.1
 _NAMES = ("vhost", "resource_type", "resource_name", "topic", "callback")
@@ -111,19 +111,19 @@ class Importer:
                 raise BadRequest("is no user", field="owner", value=owner)
         return owner
 
-    def find(self, request: SubscribeRequest) -> Live | None:
+    def find(self, request: SubscribeRequest) -> ActiveSubscription | None:
         """The subscription that it is about, if there is one."""
         return self._hub.find(identity_of_request(request))
 
     def _keys(self, request: SubscribeRequest) -> Keys | None:
         """None for those of others too, for nobody has to learn that they subscribe."""
-        live = self.find(request)
-        if live is None or not (ADMINISTRATOR.has(self._user) or self._owns(live)):
+        active = self.find(request)
+        if active is None or not (ADMINISTRATOR.has(self._user) or self._owns(active)):
             return None
-        return live.subscription.keys
+        return active.subscription.keys
 
-    def _owns(self, live: Live) -> bool:
-        return live.subscription.owner == self._user.name
+    def _owns(self, active: ActiveSubscription) -> bool:
+        return active.subscription.owner == self._user.name
 
 
 def _is_for_nobody(entry: Entry) -> bool:

@@ -17,7 +17,7 @@ from ..core.server.listener import Listener
 from ..core.server.websocket import WebSocket
 from ..core.wire.proxy import Relayed
 from .clients import Clients
-from .nearness import Hosts, is_loopback, is_relayed
+from .local_requests import LocalHosts, is_loopback, is_relayed
 from .origins import Origins
 from .problems import Problem
 
@@ -45,7 +45,7 @@ class Upgrades:
         self,
         listener: Listener,
         origins: Origins,
-        hosts: Hosts,
+        hosts: LocalHosts,
         clients: Clients | None = None,
         *,
         lets_guest_in: bool = True,

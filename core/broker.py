@@ -15,21 +15,21 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from .alarms import Alarms
 from .auth import Kind, User, Users
-from .block import Block, Ledger, Run, Span
 from .clock import Clock, SystemClock
-from .clock_steps import ClockSteps
-from .consumer_timeout import ConsumerTimeouts
+from .definitions.clock_steps import ClockSteps
 from .definitions.facts import Facts
-from .definitions.keeper import UserKeeper
 from .definitions.restore import end_orphans, restore
 from .definitions.set_aside import SetAside
+from .definitions.writer import UserWriter
 from .errors import ConnectionFault
-from .limits import Occupancy
-from .mover import MoveGroup, Mover
-from .pager import Pager
+from .message.batch import Batch, MemoryUsage, MessageRange, QueueEntry
+from .proto.consumer_timeout import ConsumerTimeouts
 from .queue.queue import Queue
+from .republish.republisher import Republisher, RepublishGroup
+from .resources.alarms import Alarms
+from .resources.limits import Occupancy
+from .resources.pager import Pager
 from .route.exchange import Exchange
 from .slices import Slices, for_each
 from .store.memory import MemoryStore
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PUMP_MESSAGES = 2_000
+DISPATCH_MESSAGES = 2_000
 """What one queue hands out before the next has its turn."""
 CROWDED_MESSAGES = 65_536
 """Ready messages from which on a publisher is read every other turn, if there are consumers: it
@@ -52,7 +52,7 @@ TURN_MS = 5
 """A second connection's request waits no longer for its turn, be it for many messages or large."""
 
 Share = tuple[Sequence[Queue], Sequence[int] | None]
-"""Queues, and which messages of a block they get (None for all)."""
+"""Queues, and which messages of a batch they get (None for all)."""
 
 
 class Outgoing(Protocol):
@@ -105,7 +105,7 @@ class Broker:
         self.limits = limits or Limits()
         self.timers = Timers()
         self.counters = Counters()
-        self.memory = self.store.memory = Ledger()
+        self.memory = self.store.memory = MemoryUsage()
         self.alarms = Alarms(self.memory, cache=self.store.cache)
         self.now_ms = self.clock.now_ms()
         self.vhosts: dict[str, VirtualHost] = {}
@@ -132,7 +132,7 @@ class Broker:
         """As `crowded`: a publish found more waiting for the disk than may."""
         self._active: deque[Queue] = deque()
         self.pager = Pager(self)
-        self._mover = Mover(self)
+        self._republisher = Republisher(self)
         self.slices = Slices(lambda: self.on_work())
         self._waiting: list[Callable[[], None]] = []
         self._kept: dict[int, list[Callable[[], None]]] = {}
@@ -158,7 +158,7 @@ class Broker:
         if known:
             self.clock_steps.restore()
             restore(self)
-        self.users.keeper = UserKeeper(self.set_aside, self.vhosts)
+        self.users.keeper = UserWriter(self.set_aside, self.vhosts)
         self.store.restored()
         if known:
             end_orphans(self)
@@ -205,45 +205,49 @@ class Broker:
 
     # -- publishing
 
-    def publish(self, block: Block, shares: Sequence[Share]) -> int:
-        """Puts the messages of a block into queues, and into the store if they are to last.
+    def publish(self, batch: Batch, shares: Sequence[Share]) -> int:
+        """Puts the messages of a batch into queues, and into the store if they are to last.
 
         Gives the commit number to wait for before it is confirmed, 0 for none.
         """
         commit = 0
-        runs = [(queue, Run(block, selection)) for queues, selection in shares for queue in queues]
-        if block.traits.persistent or self.always_kept:
-            commit = self._keep(block, runs)
-        block.charge(self.memory)
-        if len(runs) > 1:
-            block.is_shared = True
-        for queue, run in runs:
-            queue.enqueue(run)
+        entries = [
+            (queue, QueueEntry(batch, selection))
+            for queues, selection in shares
+            for queue in queues
+        ]
+        if batch.attributes.persistent or self.always_kept:
+            commit = self._keep(batch, entries)
+        batch.charge(self.memory)
+        if len(entries) > 1:
+            batch.is_shared = True
+        for queue, entry in entries:
+            queue.enqueue(entry)
             if queue.ring is not None and queue.ready_count > CROWDED_MESSAGES:
                 self.crowded |= queue.crowds
-        self.counters.published += block.count
+        self.counters.published += batch.count
         return commit
 
-    def _keep(self, block: Block, runs: list[tuple[Queue, Run]]) -> int:
-        durable = [(queue, run) for queue, run in runs if queue.durable]
-        if not block.traits.persistent:
-            durable = [(queue, run) for queue, run in durable if queue.keeps_all]
+    def _keep(self, batch: Batch, entries: list[tuple[Queue, QueueEntry]]) -> int:
+        durable = [(queue, entry) for queue, entry in entries if queue.durable]
+        if not batch.attributes.persistent:
+            durable = [(queue, entry) for queue, entry in durable if queue.keeps_all]
         if not durable:
             return 0
         offsets: Sequence[tuple[int, int]] = ()
         if self.always_kept:
             offsets = [(queue.id, queue.next_offset) for queue, _ in durable if queue.keeps_all]
-        commit = self.store.append(block, durable, offsets)
-        self.alarms.spend_disk(block.size_bytes)
-        if len(durable) < len(runs):
+        commit = self.store.append(batch, durable, offsets)
+        self.alarms.spend_disk(batch.size_bytes)
+        if len(durable) < len(entries):
             # Those who are not durable may need it when the log has let go of it.
-            block.place = None
+            batch.place = None
         if self.store.behind_bytes > self.store.behind_max_bytes:
             self.disk_behind = True
         return commit
 
     def offer(
-        self, block: Block, queues: Sequence[Queue], *, is_sure: bool = False
+        self, batch: Batch, queues: Sequence[Queue], *, is_sure: bool = False
     ) -> tuple[bool, int]:
         """As `publish` for one message and queues that may refuse it.
 
@@ -253,50 +257,54 @@ class Broker:
         """
         for queue in queues:
             if queue.rules is not None and queue.rules.rejects:
-                queue.pump(PUMP_MESSAGES)
+                queue.dispatch(DISPATCH_MESSAGES)
         new = [
             queue
             for queue in queues
-            if is_sure or queue.seen is None or not queue.seen.has_seen(block)
+            if is_sure or queue.seen is None or not queue.seen.has_seen(batch)
         ]
-        runs = [(queue, Run(block, None)) for queue in new]
-        runs = [(queue, run) for queue, run in runs if is_sure or not queue.refuses(run)]
-        commit = self._offer(block, runs)
-        if len(new) < len(queues) and block.traits.persistent:
+        entries = [(queue, QueueEntry(batch, None)) for queue in new]
+        entries = [
+            (queue, entry) for queue, entry in entries if is_sure or not queue.refuses(entry)
+        ]
+        commit = self._offer(batch, entries)
+        if len(new) < len(queues) and batch.attributes.persistent:
             # What was dropped is as lasting as what it repeats.
             commit = max(commit, self.store.barrier())
         self.counters.published += 1
-        return len(runs) == len(new), commit
+        return len(entries) == len(new), commit
 
-    def _offer(self, block: Block, runs: list[tuple[Queue, Run]]) -> int:
+    def _offer(self, batch: Batch, entries: list[tuple[Queue, QueueEntry]]) -> int:
         """Puts one message into the queues that take it; gives the commit number."""
-        remembering = [queue.seen for queue, _ in runs if queue.seen is not None]
+        remembering = [queue.seen for queue, _ in entries if queue.seen is not None]
         with self.store.together() if remembering else nullcontext():
-            persistent = block.traits.persistent or self.always_kept
-            commit = self._keep(block, runs) if persistent else 0
+            persistent = batch.attributes.persistent or self.always_kept
+            commit = self._keep(batch, entries) if persistent else 0
             for seen in remembering:
-                seen.remember(block)
-        block.charge(self.memory)
-        for queue, run in runs:
-            queue.enqueue(run)
+                seen.remember(batch)
+        batch.charge(self.memory)
+        for queue, entry in entries:
+            queue.enqueue(entry)
         return commit
 
-    # -- surroundings of a queue
+    # -- context of a queue
 
     def wake(self, queue: Queue) -> None:
         if not queue.active:
             queue.active = True
             self._active.append(queue)
 
-    def dead_letter(self, queue: Queue, span: Span, reason: str) -> None:
-        self._mover.add(queue, span, reason)
+    def dead_letter(self, queue: Queue, messages: MessageRange, reason: str) -> None:
+        self._republisher.add(queue, messages, reason)
 
-    def gather(self, ready: Callable[[], None], many: ManySettled | None = None) -> MoveGroup:
-        """See `Mover.gather`."""
-        return self._mover.gather(ready, many)
+    def gather(self, ready: Callable[[], None], many: ManySettled | None = None) -> RepublishGroup:
+        """See `Republisher.gather`."""
+        return self._republisher.gather(ready, many)
 
-    def dead_letter_as(self, queue: Queue, span: Span, reason: str, shown: Block) -> None:
-        self._mover.add(queue, span, reason, shown)
+    def dead_letter_as(
+        self, queue: Queue, messages: MessageRange, reason: str, shown: Batch
+    ) -> None:
+        self._republisher.add(queue, messages, reason, shown)
 
     def note_timeout(self, timeout_ms: int | None) -> None:
         self.consumer_timeouts.note(timeout_ms)
@@ -330,15 +338,15 @@ class Broker:
             queue = active.popleft()
             queue.active = False
             before = self.counters.delivered
-            if queue.pump(PUMP_MESSAGES):
+            if queue.dispatch(DISPATCH_MESSAGES):
                 self.wake(queue)
             budget -= 1 + self.counters.delivered - before
             if self.clock.now_ms() >= until_ms:
                 break
         self._flush()
         more = self.slices.busy and self.slices.run()
-        if self._mover.busy:
-            self._mover.run()
+        if self._republisher.busy:
+            self._republisher.run()
         self._flush()
         self._write()
         if self.store.is_short is not self.alarms.store_is_short:
@@ -347,7 +355,9 @@ class Broker:
         if self.alarms.is_due:
             self.alarms.look()
             self._flush()
-        return more or self.slices.busy or bool(active) or self._mover.busy or self.pager.is_busy
+        return (
+            more or self.slices.busy or bool(active) or self._republisher.busy or self.pager.is_busy
+        )
 
     def _write(self) -> None:
         """Lets the store write, and has a turn when it wants to be asked again."""
@@ -367,7 +377,7 @@ class Broker:
         Only this one: with all of them a declare beside 4,000 busy queues took 0.3 s.
         """
         if queue.active:
-            queue.pump(PUMP_MESSAGES)
+            queue.dispatch(DISPATCH_MESSAGES)
 
     def _flush(self) -> None:
         while self.outgoing:

@@ -112,7 +112,7 @@ class Slices:
 
     @property
     def busy(self) -> bool:
-        """Whether `run` is due."""
+        """Whether `entry` is due."""
         return bool(self._waiting or self._spent)
 
     def start(self, work: Steps) -> None:

@@ -14,12 +14,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from . import route as _types  # noqa: F401  (registers the exchange types)
+from .busy_names import BusyNames
 from .definitions.facts import exchange_owner
-from .definitions.keeper import Keeper
-from .equivalence import check_equivalent, inequivalent_argument, resource
+from .definitions.writer import DefinitionWriter
 from .errors import access_refused, not_found, precondition_failed, resource_locked
-from .limits import VhostLimits
-from .model import FieldValue, Table
+from .message.equivalence import check_equivalent, inequivalent_argument, resource
+from .message.model import FieldValue, Table
 from .policy.policies import Policies
 from .queue.arguments import KNOWN, Declared, check_properties
 from .queue.consumer import Consumer
@@ -27,7 +27,8 @@ from .queue.deduplication import SeenIds
 from .queue.queue import LEFT, Queue
 from .queue.registry import inner_name, make_queue
 from .queue.retained import RetainedQueue
-from .replay import Replay, replays_of
+from .replay.replay import Replay, replays_of
+from .resources.limits import VhostLimits
 from .route.binding import Binding, Destination
 from .route.exchange import Exchange
 from .route.persistence import Wanted, read_wanted
@@ -35,7 +36,6 @@ from .route.registry import equivalent, make
 from .route.resolve import resolve
 from .route.route import Route
 from .slices import for_each
-from .under_way import UnderWay
 
 if TYPE_CHECKING:
     from .broker import Broker
@@ -62,7 +62,7 @@ class VirtualHost:
 
     def __init__(self, name: str, broker: Broker) -> None:
         self.name = name
-        self.keeper = Keeper(broker.set_aside, name, broker.facts)
+        self.keeper = DefinitionWriter(broker.set_aside, name, broker.facts)
         self.limits = VhostLimits(name, self.keeper)
         self.properties: Table = {}
         """What describes it: `description`, `tags` ..."""
@@ -73,7 +73,7 @@ class VirtualHost:
         """Where exchanges keep messages; not among `queues`, for nobody can name them."""
         self.replies: dict[str, Queue] = {}
         """Reply queues of direct reply-to, by the opaque name that requests carry."""
-        self.under_way = UnderWay()
+        self.under_way = BusyNames()
         self._alternates: dict[str, dict[Exchange, None]] = {}
         self.policies = Policies(self, broker)
         for exchange, type_name, internal in _PREDECLARED:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from .equivalence import type_name
 from .errors import not_found, precondition_failed, resource_locked
-from .model import FieldValue, Table
+from .message.equivalence import type_name
+from .message.model import FieldValue, Table
 from .slices import for_each
 from .vhost import VirtualHost
 

@@ -16,13 +16,14 @@ from ..core.errors import ConfigError, WarrenError
 from .attempts.log import AttemptLog
 from .attempts.recall import recall_failures
 from .capabilities.capabilities import Capabilities
-from .dead.letters import DeadLetters
-from .deliver.courier import Courier
-from .deliver.holds import Holds
-from .deliver.notes import Notes
-from .deliver.order import StrictOrder
-from .deliver.parking import Parking
-from .deliver.relay import Relay
+from .client_factories import make_fetcher, make_sender, make_verifier
+from .deadletter.letters import DeadLetters
+from .delivery.dispatcher import Dispatcher
+from .delivery.internal_headers import InternalHeaders
+from .delivery.order import StrictOrder
+from .delivery.relay import Relay
+from .delivery.retry_queues import RetryQueues
+from .delivery.suspensions import Suspensions
 from .engine.port import Engine
 from .errors import StorageFailed
 from .guard.guard import Guard
@@ -31,18 +32,17 @@ from .keys.seal import Sealer
 from .keys.shortcuts import Shortcuts
 from .keys.tokens import Tokens
 from .lazy import Lazy
-from .makers import make_fetcher, make_sender, make_verifier
-from .rights import EverybodyMay, Rights
+from .owner_rights import EverybodyMay, Rights
 from .sender.port import Sender
 from .settings import HubSettings
 from .storage.storage import Storage
-from .subscriptions.allowance import Allowance
+from .subscriptions.active import ActiveSubscription
 from .subscriptions.attach import Attacher
-from .subscriptions.book import Book
+from .subscriptions.content_budget import ContentBudget
 from .subscriptions.denial import Denials
-from .subscriptions.endings import Endings
-from .subscriptions.live import Live
-from .subscriptions.loading import Loading
+from .subscriptions.expiry import Expiry
+from .subscriptions.recovery import SubscriptionRecovery
+from .subscriptions.store import SubscriptionStore
 from .subscriptions.subscription import Status
 from .subscriptions.subscriptions import Subscriptions
 from .tasks import Tasks
@@ -82,41 +82,44 @@ class Hub:
         self._verifier = Lazy(lambda: make_verifier(settings, guard))
         self._workers = Workers(settings.workers)
         self.attempts = AttemptLog(self._storage, settings, clock)
-        self.notes = Notes(key_file)
-        parking = Parking(engine, clock, self.notes)
+        self.internal_headers = InternalHeaders(key_file)
+        retry_queues = RetryQueues(engine, clock, self.internal_headers)
         self._order = StrictOrder(self._storage, clock)
-        self._holds = Holds(
-            lambda live: self._attacher.suspend(live), lambda live: self._attacher.resume(live)
+        self._suspensions = Suspensions(
+            lambda active: self._attacher.suspend(active),
+            lambda active: self._attacher.resume(active),
         )
-        allowance = Allowance(
-            lambda key: self._book.shelf.strangers.of(key), settings.strangers_bytes_per_hour, clock
+        content_budget = ContentBudget(
+            lambda key: self._store.index.anonymous.of(key),
+            settings.strangers_bytes_per_hour,
+            clock,
         )
-        self._courier = Courier(
-            self._sender, self.attempts, engine.ack, parking, self._order, self._holds, settings,
-            clock, allowance, self._on_gone, self._on_spent,
+        self._dispatcher = Dispatcher(
+            self._sender, self.attempts, engine.ack, retry_queues, self._order, self._suspensions,
+            settings, clock, content_budget, self._on_gone, self._on_spent,
         )  # fmt: skip
-        self._relay = Relay(engine, parking, settings, rights)
-        attacher = Attacher(engine, settings, self._courier.offer, self._relay.offer)
+        self._relay = Relay(engine, retry_queues, settings, rights)
+        attacher = Attacher(engine, settings, self._dispatcher.offer, self._relay.offer)
         self._attacher = attacher
         self._clock, self._rights = clock, rights
         self._denials = Denials(self._verifier.get, self._tasks)
-        self._book = Book(
+        self._store = SubscriptionStore(
             self._storage, attacher, self._denials, clock, rights, settings.max_per_stranger
         )
-        self._endings = Endings(self._book, rights)
+        self._expiry = Expiry(self._store, rights)
         self.shortcuts = Shortcuts(
             Tokens(key_file, settings.token_lifetime_s, clock), settings.base_urls
         )
         self.topics = Topics(
             self._storage, engine, guard, settings, clock, make_fetcher, self._workers,
-            self._recipient, allowance, self._book.shelf.paused.of,
+            self._recipient, content_budget, self._store.index.paused.of,
         )  # fmt: skip
         self.subscriptions = Subscriptions(
-            self._book, self._endings, attacher, self.shortcuts, guard, self._verifier.get,
+            self._store, self._expiry, attacher, self.shortcuts, guard, self._verifier.get,
             settings, clock, self._tasks, storage=self._storage, topics=self.topics,
             denials=self._denials, rights=rights,
         )  # fmt: skip
-        self.dead_letters = DeadLetters(engine, self._book.by_id, self.notes)
+        self.dead_letters = DeadLetters(engine, self._store.by_id, self.internal_headers)
         self.upstreams = Upstreams(self._storage, guard, self._workers, rights, settings, clock)
         self.capabilities = Capabilities(self._storage, clock, self._tasks, rights)
 
@@ -134,8 +137,8 @@ class Hub:
             await self.subscriptions.start()
         except StorageFailed as error:
             raise ConfigError(f"the hub's {error}") from error
-        self._tasks.own(self._endings.watch_leases())
-        self._tasks.own(self._endings.watch_owners())
+        self._tasks.own(self._expiry.watch_leases())
+        self._tasks.own(self._expiry.watch_owners())
         self._tasks.own(self._attacher.sources.watch())
 
     def reachable(self) -> None:
@@ -164,10 +167,10 @@ class Hub:
         await self.topics.stop()
         await self.upstreams.stop()
         await self._workers.stop()
-        await self._holds.stop()
-        for live in self._book.all():
-            await live.cancel()
-        await self._courier.drain(self._settings.drain_s)
+        await self._suspensions.stop()
+        for active in self._store.all():
+            await active.cancel()
+        await self._dispatcher.drain(self._settings.drain_s)
         await self._relay.drain(self._settings.drain_s)
         await self.attempts.stop()
         if self._sender.made is not None:
@@ -191,28 +194,28 @@ class Hub:
         self.capabilities.forget_owner(owner)
 
     def _recipient(self, identity: str) -> Recipient | None:
-        live = self._book.find(identity)
-        if live is None or live.subscription.status is Status.UNVERIFIED:
+        active = self._store.find(identity)
+        if active is None or active.subscription.status is Status.UNVERIFIED:
             return None
-        return Recipient(live.subscription.queue, live.subscription.source.name)
+        return Recipient(active.subscription.queue, active.subscription.source.name)
 
     async def _load(self) -> None:
         if not self._storage.is_empty():
             await self._order.load()
             now = self._clock.wall_s()
-            parts = (self._book, self._attacher, self._denials, self._rights)
-            await Loading(*parts, now).run(await self._storage.repository())
-            self._order.adopt(self._book.all())
-            await recall_failures(self.attempts, self._book.by_id)
+            parts = (self._store, self._attacher, self._denials, self._rights)
+            await SubscriptionRecovery(*parts, now).run(await self._storage.repository())
+            self._order.adopt(self._store.all())
+            await recall_failures(self.attempts, self._store.by_id)
 
-    async def _on_gone(self, live: Live) -> None:
-        found = live.subscription
+    async def _on_gone(self, active: ActiveSubscription) -> None:
+        found = active.subscription
         log.warning("subscription %s ends: its callback at %s is gone (410)", found.id, found.host)
-        await self._book.end(live)
+        await self._store.end(active)
 
-    async def _on_spent(self, live: Live, reason: str) -> None:
-        log.warning("subscription %s is paused: %s", live.subscription.id, reason)
+    async def _on_spent(self, active: ActiveSubscription, reason: str) -> None:
+        log.warning("subscription %s is paused: %s", active.subscription.id, reason)
         try:
-            await self._book.pause(live, reason)
+            await self._store.pause(active, reason)
         except WarrenError as error:
-            log.error("subscription %s can't be paused: %s", live.subscription.id, error)
+            log.error("subscription %s can't be paused: %s", active.subscription.id, error)

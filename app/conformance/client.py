@@ -9,8 +9,8 @@ import httpx
 
 from .exchange import Reply
 from .options import Options, is_loopback
+from .results import Failed
 from .transcript import Transcript
-from .verdicts import Failed
 
 FORM = "application/x-www-form-urlencoded"
 MAX_REDIRECTS = 3

@@ -12,8 +12,8 @@ import click
 from ...core.errors import ConfigError
 from . import report
 from .options import Options
+from .results import Result, Unusable
 from .runner import choose, run
-from .verdicts import Result, Unusable
 
 
 def check_hub(options: Options, json_file: str | None, *, verbose: bool) -> bool:

@@ -10,8 +10,8 @@ from ...hub.links.header import read_link_fields
 from . import transcript
 from .callback import Callback
 from .exchange import Request
+from .results import Failed
 from .topic import Topic
-from .verdicts import Failed
 
 SIGNATURE = "X-Hub-Signature"
 METHODS = ("sha1", "sha256", "sha384", "sha512")

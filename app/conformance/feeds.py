@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...hub.links.safe_xml import parse
-from .verdicts import Failed
+from .results import Failed
 
 ATOM = "application/atom+xml"
 RSS = "application/rss+xml"

@@ -6,7 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from .verdicts import Unusable
+from .results import Unusable
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from .stage import Stage
-from .verdicts import Level
+from .check_context import CheckContext
+from .results import Level
 
-Play = Callable[[Stage], Awaitable[str | None]]
+Play = Callable[[CheckContext], Awaitable[str | None]]
 """Raises `Failed` or `Undecided`; what it gives is worth telling beside a pass."""
 
 

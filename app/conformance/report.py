@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from .verdicts import Level, Result, Verdict
+from .results import Level, Result, Verdict
 
 _SHOWN = {Verdict.PASS: "pass", Verdict.FAIL: "FAIL", Verdict.SKIP: "skip"}
 _INDENT = " " * 18

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 import httpx
 
+from .check_context import CheckContext
 from .client import HubClient
 from .options import Options
 from .registry import Check, all_checks
-from .site import Site
-from .stage import Stage
-from .verdicts import Failed, NoService, Result, Undecided, Unusable, Verdict
+from .results import Failed, NoService, Result, Undecided, Unusable, Verdict
+from .servers import Servers
 
 FIRST = 100
 """If the hub does not do this much, nothing else can be decided."""
@@ -36,8 +36,10 @@ async def run(options: Options, tell: Tell = lambda _: None) -> list[Result]:
     hub = HubClient(options)
     try:
         await _reach(hub)
-        async with Site(options) as site:
-            found = await _play_all(chosen, lambda: Stage(site, hub, options), options, tell)
+        async with Servers(options) as servers:
+            found = await _play_all(
+                chosen, lambda: CheckContext(servers, hub, options), options, tell
+            )
     finally:
         await hub.close()
     return sorted(found, key=lambda result: result.number)
@@ -63,13 +65,13 @@ async def _reach(hub: HubClient) -> None:
 
 
 async def _play_all(
-    chosen: Sequence[Check], make: Callable[[], Stage], options: Options, tell: Tell
+    chosen: Sequence[Check], make: Callable[[], CheckContext], options: Options, tell: Tell
 ) -> list[Result]:
     results: list[Result] = []
-    turns = asyncio.Semaphore(options.parallel)
+    limiter = asyncio.Semaphore(options.parallel)
 
     async def one(check: Check) -> None:
-        async with turns:
+        async with limiter:
             result = await play(check, make(), options)
         results.append(result)
         tell(result)
@@ -86,19 +88,19 @@ async def _play_all(
     return results
 
 
-async def play(check: Check, stage: Stage, options: Options) -> Result:
+async def play(check: Check, context: CheckContext, options: Options) -> Result:
     try:
-        return await _played(check, stage, options)
+        return await _played(check, context, options)
     finally:
-        await stage.leave()
+        await context.leave()
 
 
-async def _played(check: Check, stage: Stage, options: Options) -> Result:
-    seen = stage.trace.lines
+async def _played(check: Check, context: CheckContext, options: Options) -> Result:
+    seen = context.trace.lines
     if check.is_slow and not options.slow:
         return _result(check, Verdict.SKIP, "waits for a lease to end; run with --slow")
     try:
-        note = await check.play(stage)
+        note = await check.play(context)
     except Failed as error:
         is_final = isinstance(error, NoService)
         return _result(check, Verdict.FAIL, str(error), seen, is_final)

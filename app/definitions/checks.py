@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ...core.auth import AuthError
 from ...core.errors import ChannelError, ConfigError
-from ...core.model import Table
+from ...core.message.model import Table
 from .document import Pairs
 from .values import table_from_json
 

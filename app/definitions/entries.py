@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from msgspec import UnsetType
 
+from ...core.auth.reserved import is_reserved, refuse_reserved
 from ...core.definitions.kinds import BindingDefinition, ExchangeDefinition, QueueDefinition
 from ...core.errors import ConfigError
-from ...core.model import Table
-from ...core.reserved import is_reserved, refuse_reserved
+from ...core.message.model import Table
 from ...core.vhost import check_name
 from ...hub.engine.own import is_own
 from .checks import MAX_NAME_BYTES, at, check_length

@@ -20,7 +20,7 @@ from ...core.definitions.kinds import (
     VhostLimitsDefinition,
 )
 from ...core.errors import ConfigError
-from ...core.model import Table
+from ...core.message.model import Table
 from .checks import at, check_length, table_of
 from .document import (
     OPERATOR_POLICY,

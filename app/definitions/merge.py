@@ -34,8 +34,8 @@ from ...core.definitions.kinds import (
     VhostLimitsDefinition,
     described,
 )
-from ...core.equivalence import comparable
 from ...core.errors import ConfigError
+from ...core.message.equivalence import comparable
 from ...core.store.memory import MemoryStore
 from . import entries, governance
 from .checks import at

@@ -22,7 +22,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from ...core.definitions.fields import Reader, arguments
-from ...core.model import FieldValue, Table
+from ...core.message.model import FieldValue, Table
 
 _MARK = "$"
 

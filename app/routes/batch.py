@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from ...core.model import Properties
+from ...core.message.model import Properties
 from ...hub.engine.port import BatchOutcome, Engine, Portion
 from ..problems import Problem, busy, low_on_disk
 

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.auth import User
+from ...core.auth.authorization import to_publish
 from ...core.errors import access_refused
-from ...core.rights import to_publish
 from ...hub.capabilities.capability import Capability
 from ..access import require_vhost
 from ..context import Context

@@ -11,19 +11,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.auth import User
+from ...core.auth.authorization import to_declare, to_delete, to_publish
 from ...core.errors import ChannelError, access_refused, not_found
-from ...core.model import Table
-from ...core.rights import to_declare, to_delete, to_publish
+from ...core.message.model import Table
 from ...hub.engine.port import ExchangeSpec, QueueInfo, QueueSpec
 from ..access import require_vhost
 from ..context import Context
 from ..describe import describe
 from ..error_pages import to_root
-from ..outcomes import declared
 from ..parameters import refuse_unknown, unknown_parameter
 from ..paths import Target
 from ..problems import Problem, conflict, invalid_operation
 from ..properties import flag, parse_query, short_string
+from ..success_bodies import declared
 
 MAX_INTEGER = 2**63 - 1
 GENERATED = "amq.gen-"

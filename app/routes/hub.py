@@ -28,11 +28,11 @@ from ..context import Context
 from ..error_pages import answer_problem
 from ..facets import HUB_NAMES
 from ..forms import FORM, Form, first, first_values, parse_form
-from ..nearness import peer_of
+from ..local_requests import peer_of
 from ..negotiation import choose
-from ..outcomes import subscribed
 from ..parameters import refuse_misspelt
 from ..problems import MEDIA_TYPE, Problem, problem_of, unauthenticated
+from ..success_bodies import subscribed
 from .ping import NO_FOREIGN_TOPICS, URL_FIELDS, publish
 from .subscribe import require_source
 

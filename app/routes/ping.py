@@ -8,7 +8,7 @@ import re
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...hub.deliver.signature import METHODS, sign
+from ...hub.delivery.signature import METHODS, sign
 from ...hub.errors import BadRequest
 from ...hub.guard.own import is_own
 from ...hub.subscriptions.websub import check_url, normal_url

@@ -12,10 +12,10 @@ from starlette.types import Receive, Scope, Send
 
 from ..context import Context
 from ..error_pages import STATIC
-from ..left_over import WHERE
-from ..nearest import suggestion
 from ..paths import FACETS
 from ..problems import Problem
+from ..suggestions import suggestion
+from ..unserved import WHERE
 
 LANDING = """\
 Warren, an HTTP-first pubsub hub.

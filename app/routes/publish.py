@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from ...core.alarms import Alarms
 from ...core.auth import User
+from ...core.auth.authorization import to_publish
 from ...core.errors import precondition_failed
-from ...core.model import Properties
-from ...core.rights import to_publish
+from ...core.message.model import Properties
+from ...core.resources.alarms import Alarms
 from ...hub.engine.port import Engine, Outcome
 from ..access import has_topic, require_topic, require_vhost
 from ..authentication import Authenticator
@@ -28,10 +28,10 @@ from ..cloud_event import ID as EVENT_ID
 from ..cross_site import SIGNS, refuse_other_sites
 from ..error_pages import answer_problem
 from ..forms import FORM
-from ..outcomes import encoded, wants_json
 from ..paths import Target
 from ..problems import Problem, busy, low_on_disk, low_on_memory, problem_of
 from ..properties import HOPS_HEADER, PLAIN_HEADERS, PREFIXES, RABBITHUB_HEADERS, read
+from ..success_bodies import encoded, wants_json
 from .batch import publish_batch, read_batch
 
 ACCEPT = b"accept"

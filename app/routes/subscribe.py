@@ -6,18 +6,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ...core.auth import ADMINISTRATOR, User
-from ...core.reserved import refuse_reserved
+from ...core.auth.reserved import refuse_reserved
 from ...hub.requests import SubscribeRequest
 from ...hub.subscriptions.options import PARAMETERS
 from ..access import is_trusted, require_topic
 from ..context import Context
 from ..facets import SUBSCRIBE_NAMES
 from ..forms import Form, first, first_values, parse_form, read_form
-from ..listed import NODE
-from ..outcomes import subscribed
 from ..parameters import refuse_unknown
 from ..paths import Target
 from ..problems import Problem, invalid_operation
+from ..subscription_json import NODE
+from ..success_bodies import subscribed
 from .endpoint import describe_resource
 
 

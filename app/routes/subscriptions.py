@@ -10,16 +10,16 @@ from starlette.responses import Response
 from ...core.auth import User
 from ...hub.errors import NotSubscribed
 from ...hub.requests import Resource
-from ...hub.subscriptions.live import Live
-from .. import listing
+from ...hub.subscriptions.active import ActiveSubscription
+from .. import subscription_filter as listing
 from ..context import Context
-from ..listed import failing
 from ..parameters import refuse_unknown
 from ..paths import Target
 from ..problems import Problem
 from ..properties import parse_query
 from ..subscription_batch import import_batch
-from .api.rights import ADMINISTRATOR
+from ..subscription_json import failing
+from .api.required_tags import ADMINISTRATOR
 
 _KEY = "subscriptions"
 
@@ -29,7 +29,7 @@ async def subscriptions(context: Context, request: Request) -> Response:
     match request.method:
         case "GET" | "HEAD":
             await _administrator(context, request)
-            return await listed(context.hub.subscriptions.lives(), request)
+            return await listed(context.hub.subscriptions.active_subscriptions(), request)
         case "POST":
             return await import_batch(context, request, lambda: _administrator(context, request))
     raise _not_allowed(request, "GET, HEAD, POST")
@@ -40,7 +40,7 @@ async def errors(context: Context, request: Request) -> Response:
     if request.method not in ("GET", "HEAD"):
         raise _not_allowed(request, "GET, HEAD")
     await _administrator(context, request)
-    return await troubled(context.hub.subscriptions.lives(), request)
+    return await troubled(context.hub.subscriptions.active_subscriptions(), request)
 
 
 async def subscription(context: Context, request: Request, target: Target) -> Response:
@@ -58,20 +58,22 @@ async def subscription(context: Context, request: Request, target: Target) -> Re
     except KeyError as missing:
         raise Problem(400, f"{missing.args[0]} is required") from None
     source = target.resource()
-    found = matching(context.hub.subscriptions.lives(), source, topic, callback)
+    found = matching(context.hub.subscriptions.active_subscriptions(), source, topic, callback)
     return await listing.answer(_KEY, found, None)
 
 
-def matching(lives: list[Live], source: Resource, topic: str, callback: str) -> list[Live]:
+def matching(
+    active_subscriptions: list[ActiveSubscription], source: Resource, topic: str, callback: str
+) -> list[ActiveSubscription]:
     """One, or several where topic URLs lead to the same key; `topic` may be such a URL.
 
     Raises `NotSubscribed` for none.
     """
     found = [
-        live
-        for live in lives
-        if (live.subscription.callback, live.subscription.source) == (callback, source)
-        and topic in (live.subscription.topic, live.subscription.topic_url)
+        active
+        for active in active_subscriptions
+        if (active.subscription.callback, active.subscription.source) == (callback, source)
+        and topic in (active.subscription.topic, active.subscription.topic_url)
     ]
     if not found:
         reason = f"no subscription to {source} with this topic and callback"
@@ -79,18 +81,20 @@ def matching(lives: list[Live], source: Resource, topic: str, callback: str) -> 
     return found
 
 
-async def listed(lives: list[Live], request: Request) -> Response:
+async def listed(active_subscriptions: list[ActiveSubscription], request: Request) -> Response:
     """As the query filters them and cuts them into pages."""
     query = parse_query(request.scope["query_string"])
     wanted, page = listing.read_filter(query, time.time()), listing.read_page(query)
-    return await listing.answer(_KEY, filter(wanted.passes, lives), page)
+    return await listing.answer(_KEY, filter(wanted.passes, active_subscriptions), page)
 
 
-async def troubled(lives: list[Live], request: Request) -> Response:
+async def troubled(active_subscriptions: list[ActiveSubscription], request: Request) -> Response:
     """Likewise, of those whose deliveries fail."""
     query = parse_query(request.scope["query_string"])
     wanted, page = listing.read_filter(query, time.time()), listing.read_page(query)
-    found = [live for live in lives if live.error_count and wanted.passes(live)]
+    found = [
+        active for active in active_subscriptions if active.error_count and wanted.passes(active)
+    ]
     return await listing.answer("errors", found, page, failing)
 
 

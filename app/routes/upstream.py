@@ -15,7 +15,7 @@ from starlette.responses import Response
 from ...core.errors import ChannelError, access_refused
 from ...hub.upstream.callbacks import Receiving
 from ...hub.upstream.content import refusal
-from ...hub.upstream.held import digest_of
+from ...hub.upstream.state import digest_of
 from ..context import Context
 from ..paths import Target
 from ..problems import Problem
@@ -74,7 +74,7 @@ async def _take(context: Context, publisher: Publisher, request: Request, token:
                 digest = await asyncio.to_thread(_checked, receiving, request, body)
             else:
                 digest = _checked(receiving, request, body)
-            if digest in receiving.held.seen:
+            if digest in receiving.state.seen:
                 return None
         return _permit(context, receiving, request)
 
@@ -84,7 +84,7 @@ async def _take(context: Context, publisher: Publisher, request: Request, token:
         await context.hub.upstreams.callbacks.refused(receiving, error.explanation)
         raise
     if digest:
-        receiving.held.seen.add(digest)
+        receiving.state.seen.add(digest)
     await context.hub.upstreams.callbacks.accepted(receiving)
     return Response(status_code=202)
 
@@ -99,7 +99,7 @@ def _receiving(context: Context, token: str) -> Receiving:
 def _checked(receiving: Receiving, request: Request, body: bytes) -> bytes:
     """What the content is remembered by, if it has an id; raises `Problem` 403 for content that
     is not signed as it has to be."""
-    wrong = refusal(request.headers.get("x-hub-signature"), receiving.line.secret, body)
+    wrong = refusal(request.headers.get("x-hub-signature"), receiving.lease.secret, body)
     if wrong is not None:
         raise Problem(403, wrong)
     webhook_id = request.headers.get("webhook-id")
@@ -111,9 +111,9 @@ def _permit(context: Context, receiving: Receiving, request: Request) -> Permit:
     user = context.broker.users.get(upstream.owner)
     if user is None:
         raise access_refused(f"user '{upstream.owner}', who subscribed here, is no user any more")
-    wish = upstream.wish
-    target = Target("endpoint", upstream.vhost, wish.kind, wish.sink)
-    key = _key_said(request) if wish.routing_key is None else wish.routing_key
+    asked = upstream.request
+    target = Target("endpoint", upstream.vhost, asked.kind, asked.sink)
+    key = _key_said(request) if asked.routing_key is None else asked.routing_key
     return Permit(user, target, b"", _message_headers(request), key)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..limits import USER_LIMITS, checked, merged
+from ..resources.limits import USER_LIMITS, checked, merged
 from . import hashes
 from .accounts import Account, Accounts
 from .errors import LastAdministrator

@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from ..errors import ConnectionFault
-from ..model import FieldValue, Table
+from ..message.model import FieldValue, Table
 from ..wire.tables import decode_table, encode_table, encode_value, join_entries, join_items
 
 MAX_TEXT_BYTES = 65_535

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..equivalence import resource
-from ..model import Table
+from ..message.equivalence import resource
+from ..message.model import Table
 from .fields import arguments, number, signed, text
 from .keys import (
     BYTES,

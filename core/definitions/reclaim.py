@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..auth.reserved import PREFIX, is_reserved
 from ..queue.registry import INNER_MARK
-from ..reserved import PREFIX, is_reserved
 from .decode import BadDefinition, decode
 from .keys import Kind, exchange_key, queue_key
 from .kinds import BindingDefinition, Definition, ExchangeDefinition, QueueDefinition, described

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from ..auth import AuthError
 from ..errors import ChannelError, ConfigError
-from ..limits import USER_LIMITS, checked
 from ..policy.keys import PolicyError
 from ..queue.arguments import Declared
 from ..queue.queue import Queue
 from ..queue.registry import INNER_MARK, make_queue
+from ..resources.limits import USER_LIMITS, checked
 from ..route.binding import Destination
 from ..route.delayed import DelayedExchange
 from ..route.registry import make

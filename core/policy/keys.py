@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..equivalence import shown, type_name
 from ..errors import WarrenError
-from ..model import FieldValue, Table
+from ..message.equivalence import shown, type_name
+from ..message.model import FieldValue, Table
 from ..queue.arguments import MAX_TTL_MS, SEGMENT_BYTES_MAX, has_argument, read_age_ms
 
 Check = Callable[[FieldValue], str | None]

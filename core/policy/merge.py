@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..model import FieldValue, Table
+from ..message.model import FieldValue, Table
 from ..queue.arguments import AT_LEAST_ONCE, RETRY_MAX_MS, RETRY_MIN_MS, read_age_ms
 from ..queue.rules import PLAIN, RetryDelay, Rules
 

@@ -9,8 +9,8 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
-from ..equivalence import resource
-from ..model import Table
+from ..message.equivalence import resource
+from ..message.model import Table
 from ..queue.queue import Queue
 from ..route.delay_by_policy import set_delayed
 from ..route.exchange import ALTERNATE_EXCHANGE
@@ -20,7 +20,7 @@ from .policy import Policy, Record, Target
 from .rounds import Rounds
 
 if TYPE_CHECKING:
-    from ..queue.surroundings import Surroundings
+    from ..queue.context import QueueContext
     from ..vhost import VirtualHost
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class _Ranked:
 class Policies:
     """Owned by its virtual host, which tells it of queues and exchanges that come and go."""
 
-    def __init__(self, vhost: VirtualHost, broker: Surroundings) -> None:
+    def __init__(self, vhost: VirtualHost, broker: QueueContext) -> None:
         self._vhost = vhost
         self.rounds = Rounds(broker)
         """Through all names after a change; with many it goes on in the turns that follow."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..auth.errors import AuthError
 from ..auth.patterns import Matcher, matcher
+from ..auth.reserved import is_reserved
 from ..definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
 from ..queue.queue import Queue
-from ..reserved import is_reserved
 from ..route.delay_by_policy import can_be_delayed
 from ..route.exchange import Exchange
 from .keys import DELAYED_MESSAGE, PolicyError, check_definition, is_for

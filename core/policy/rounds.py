@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from ..queue.surroundings import Surroundings
+    from ..queue.context import QueueContext
     from .policy import Target
 
 SLICE_LOOKS = 4_096
@@ -31,7 +31,7 @@ class _Round(NamedTuple):
 class Rounds:
     """One after the other, in the order in which they began."""
 
-    def __init__(self, broker: Surroundings) -> None:
+    def __init__(self, broker: QueueContext) -> None:
         self._broker = broker
         self._rounds: deque[_Round] = deque()
         self._waiting: list[Callable[[], None]] = []

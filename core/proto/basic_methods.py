@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from pamqp import commands
 
-from ..block import Span
-from ..equivalence import resource, shown, type_name
 from ..errors import ConnectionFault, access_refused, precondition_failed
-from ..model import Table
+from ..message.batch import MessageRange
+from ..message.equivalence import resource, shown, type_name
+from ..message.model import Table
 from ..queue.arguments import MAX_TTL_MS
 from ..queue.queue import Queue
 from ..vhost import REPLY_PREFIX, REPLY_TO
@@ -161,9 +161,9 @@ class _Get:
     def run(self) -> None:
         channel, queue = self._channel, self._queue
         if channel.open:
-            span = queue.take(1)
-            if span is not None:
-                _send_get_ok(channel, queue, span, self._no_ack)
+            messages = queue.take(1)
+            if messages is not None:
+                _send_get_ok(channel, queue, messages, self._no_ack)
             elif queue.ready_count:
                 queue.get(self.run)
                 return
@@ -174,9 +174,9 @@ class _Get:
         channel.connection.answered()
 
 
-def _send_get_ok(channel: Channel, queue: Queue, span: Span, no_ack: bool) -> None:
-    shown = queue.shown(span)
-    block, index = shown.run.block, shown.run.index(shown.low)
+def _send_get_ok(channel: Channel, queue: Queue, messages: MessageRange, no_ack: bool) -> None:
+    shown = queue.shown(messages)
+    batch, index = shown.entry.batch, shown.entry.index(shown.low)
     tag = channel.next_tag
     channel.next_tag = tag + 1
     channel.send(
@@ -185,18 +185,18 @@ def _send_get_ok(channel: Channel, queue: Queue, span: Span, no_ack: bool) -> No
         b"".join(
             (
                 tag.to_bytes(8, "big"),
-                bytes((span.redelivered,)),
-                block.envelope(index),
+                bytes((messages.redelivered,)),
+                batch.envelope(index),
                 queue.ready_count.to_bytes(4, "big"),
             )
         ),
     )
-    channel.write(content_frames(block, index, channel.number, channel.connection.frame_max))
+    channel.write(content_frames(batch, index, channel.number, channel.connection.frame_max))
     channel.broker.counters.delivered += 1
     if no_ack:
-        queue.settle(span)
+        queue.settle(messages)
     else:
-        channel.unacked.add(tag, None, queue, span)
+        channel.unacked.add(tag, None, queue, messages)
         channel.note_source(queue)
         channel.got_count += 1
 

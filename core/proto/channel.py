@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ..block import Span
 from ..errors import ChannelError, ConnectionFault, precondition_failed
+from ..message.batch import MessageRange
 from ..queue.consumer import Consumer
 from ..queue.queue import Queue
-from ..queue.unacked import Detached, Piece, Unacked
+from ..queue.unacked import DeliveryRange, Detached, Unacked
 from ..slices import for_each
 from ..wire.deliver import DeliverFramer, content_frames
 from ..wire.frames import method_frame, short_string
@@ -27,9 +27,9 @@ from .transaction import Transaction
 if TYPE_CHECKING:
     from ..auth import User
     from ..broker import Broker
-    from ..consumer_timeout import Marks
     from ..vhost import VirtualHost
     from .connection import Connection
+    from .consumer_timeout import Marks
 
 
 SOURCES_MIN = 64
@@ -111,7 +111,7 @@ class Channel:
             raise precondition_failed("cannot switch from tx to confirm mode")
         if self.confirms is None:
             self.confirms = Confirms()
-            self.connection.forget_addresses()
+            self.connection.forget_targets()
 
     def select_transactions(self) -> None:
         """Publishes and acks wait for tx.commit from now on; doing it again changes nothing.
@@ -123,7 +123,7 @@ class Channel:
             raise precondition_failed("cannot switch from confirm to tx mode")
         if self.transaction is None:
             self.transaction = Transaction(self)
-            self.connection.forget_addresses()
+            self.connection.forget_targets()
 
     def send(self, class_id: int, method_id: int, arguments: bytes = b"") -> None:
         self.write(method_frame(self.number, class_id, method_id, arguments))
@@ -154,18 +154,20 @@ class Channel:
     def writable(self) -> bool:
         return self.connection.writable and not self.flow_stopped and not self.answers_wait
 
-    def deliver(self, consumer: Consumer, span: Span, shown: Span | None = None) -> None:
+    def deliver(
+        self, consumer: Consumer, messages: MessageRange, shown: MessageRange | None = None
+    ) -> None:
         assert isinstance(consumer, ChannelConsumer)
         tag = self.next_tag
-        count = span.high - span.low
-        self.connection.write(consumer.framer.frames(shown or span, tag))
+        count = messages.high - messages.low
+        self.connection.write(consumer.framer.frames(shown or messages, tag))
         self.next_tag = tag + count
         self.broker.counters.delivered += count
         if consumer.no_ack:
-            consumer.queue.settle(span)
+            consumer.queue.settle(messages)
         else:
             consumer.unacked_count += count
-            self.unacked.add(tag, consumer, consumer.queue, span)
+            self.unacked.add(tag, consumer, consumer.queue, messages)
             if self.prefetch:
                 # The channel's credit goes round: who was served last is asked last.
                 self.consumers[consumer.tag] = self.consumers.pop(consumer.tag)
@@ -184,9 +186,9 @@ class Channel:
 
     # -- acknowledgements (AMQP 0-9-1 1.8.3.13-14)
 
-    def take(self, first: int, last: int, multiple: bool) -> list[Piece]:
+    def take(self, first: int, last: int, multiple: bool) -> list[DeliveryRange]:
         """Takes deliveries out of the unacked. Raises `ChannelError` 406 for an unknown tag."""
-        pieces: list[Piece] | None
+        pieces: list[DeliveryRange] | None
         if not multiple:
             pieces = self.unacked.take(first, last)
         elif last == 0:
@@ -220,7 +222,7 @@ class Channel:
             self.transaction.settle(acknowledge, pieces)
             return
         for piece in pieces:
-            piece.queue.settle(piece.span)
+            piece.queue.settle(piece.messages)
         self.credit_back(pieces)
 
     def refuse(self, tag: int, multiple: bool, requeue: bool, *, failed: bool = False) -> None:
@@ -264,19 +266,19 @@ class Channel:
             work = settling.send_again(self, everything)
         self.broker.slices.start(work)
 
-    def redeliver(self, piece: Piece) -> bool:
+    def redeliver(self, piece: DeliveryRange) -> bool:
         """Delivers once more to the same consumer; False if that can't be."""
         self._uncount([piece])
-        consumer, span = piece.consumer, piece.span
+        consumer, messages = piece.consumer, piece.messages
         if consumer is None or consumer.tag not in self.consumers:
             return False
-        if not span.run.block.resident or not self.writable:
+        if not messages.entry.batch.resident or not self.writable:
             return False
-        again = Span(span.run, span.low, span.high, True)
+        again = MessageRange(messages.entry, messages.low, messages.high, True)
         self.deliver(consumer, again, piece.queue.shown(again))
         return True
 
-    def credit_back(self, pieces: Collection[Piece]) -> None:
+    def credit_back(self, pieces: Collection[DeliveryRange]) -> None:
         self._uncount(pieces)
         if self.prefetch:
             self.reopen_consumers()
@@ -286,9 +288,9 @@ class Channel:
             if consumer is not None and not consumer.open:
                 consumer.reopen()
 
-    def _uncount(self, pieces: Iterable[Piece]) -> None:
+    def _uncount(self, pieces: Iterable[DeliveryRange]) -> None:
         for piece in pieces:
-            count = piece.span.high - piece.span.low
+            count = piece.messages.high - piece.messages.low
             if piece.consumer is None:
                 self.got_count -= count
             else:
@@ -307,16 +309,16 @@ class Channel:
             self.confirms.add_refused()
             self.connection.confirm_later(self)
 
-    def send_return(self, code: int, text: str, returned: Span) -> None:
+    def send_return(self, code: int, text: str, returned: MessageRange) -> None:
         """Sends an unroutable message back, whole (AMQP 0-9-1 1.8.3.9)."""
         if not self.open:
             return  # It was committed, and then its channel closed.
-        block = returned.run.block
-        arguments = code.to_bytes(2, "big") + short_string(text) + block.envelope(0)
+        batch = returned.entry.batch
+        arguments = code.to_bytes(2, "big") + short_string(text) + batch.envelope(0)
         # In a transaction behind its commit-ok; else nothing passes it, above all no confirm.
         write = self.connection.write if self.transaction is None else self.write
         write(method_frame(self.number, 60, 50, arguments))
-        write(content_frames(block, 0, self.number, self.connection.frame_max))
+        write(content_frames(batch, 0, self.number, self.connection.frame_max))
 
     # -- the end
 

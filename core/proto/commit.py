@@ -10,34 +10,34 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..mover import DeadLetter, MoveGroup
-from ..queue.unacked import Piece
+from ..queue.unacked import DeliveryRange
+from ..republish.republisher import DeadLetter, RepublishGroup
 from ..slices import drain
 from . import settling
 from .held import HeldBatch, HeldOne
 
 if TYPE_CHECKING:
-    from ..block import Block
+    from ..message.batch import Batch
     from ..queue.queue import Queue
     from .channel import Channel
 
-Settlement = Callable[[Piece], None]
+Settlement = Callable[[DeliveryRange], None]
 
 
-def acknowledge(piece: Piece) -> None:
-    piece.queue.settle(piece.span)
+def acknowledge(piece: DeliveryRange) -> None:
+    piece.queue.settle(piece.messages)
 
 
-def give_back(piece: Piece) -> None:
-    piece.queue.requeue(piece.span, failed=False)
+def give_back(piece: DeliveryRange) -> None:
+    piece.queue.requeue(piece.messages, failed=False)
 
 
-def fail(piece: Piece) -> None:
-    piece.queue.requeue(piece.span, failed=True)
+def fail(piece: DeliveryRange) -> None:
+    piece.queue.requeue(piece.messages, failed=True)
 
 
-def reject(piece: Piece) -> None:
-    piece.queue.reject(piece.span)
+def reject(piece: DeliveryRange) -> None:
+    piece.queue.reject(piece.messages)
 
 
 class Commit:
@@ -56,7 +56,7 @@ class Commit:
         self,
         channel: Channel,
         publishes: list[HeldBatch | HeldOne],
-        settlements: deque[tuple[Settlement, Iterable[Piece]]],
+        settlements: deque[tuple[Settlement, Iterable[DeliveryRange]]],
         held_bytes: int,
         ready: Callable[[], None],
         *,
@@ -68,16 +68,16 @@ class Commit:
         self.held_bytes = held_bytes
         self.is_long = is_long
         self._ready = ready
-        self._group: MoveGroup | None = None
+        self._group: RepublishGroup | None = None
         self._is_prepared = False
         self._lasts = False
         self._many = channel.broker.store.many_settled()
-        self._done: deque[Piece] = deque()
-        self._noted: deque[Piece] = deque()
-        self._back: deque[Piece] = deque()
+        self._done: deque[DeliveryRange] = deque()
+        self._noted: deque[DeliveryRange] = deque()
+        self._back: deque[DeliveryRange] = deque()
         self._queues: dict[Queue, None] = {}
         """Where those noted, and those moved, come from."""
-        self._others: list[tuple[Settlement, Piece]] = []
+        self._others: list[tuple[Settlement, DeliveryRange]] = []
 
     def prepare(self) -> Iterator[None]:
         """Sorts what is settled by how, and has the dead letters made."""
@@ -89,7 +89,7 @@ class Commit:
         if self._group is not None:
             self._group.complete()
 
-    def _sort(self, settlement: Settlement, piece: Piece) -> None:
+    def _sort(self, settlement: Settlement, piece: DeliveryRange) -> None:
         queue = piece.queue
         settles = settlement in (acknowledge, reject)
         self._lasts |= queue.durable
@@ -102,26 +102,28 @@ class Commit:
             self._done.append(piece)
             self._others.append((settlement, piece))
         elif settles:
-            queue.note_settled(piece.span, self._many)
+            queue.note_settled(piece.messages, self._many)
             self._noted.append(piece)
             self._queues[queue] = None
         else:
             self._back.append(piece)
 
-    def _make_letters(self, settlement: Settlement, piece: Piece) -> Iterator[Piece]:
+    def _make_letters(
+        self, settlement: Settlement, piece: DeliveryRange
+    ) -> Iterator[DeliveryRange]:
         """Has the dead letters made that a settlement brings; gives what is left of it."""
-        queue, span = piece.queue, piece.span
+        queue, messages = piece.queue, piece.messages
         if settlement is reject:
-            self._letters.add(DeadLetter(queue, span, "rejected"))
+            self._letters.add(DeadLetter(queue, messages, "rejected"))
             return
-        for part, dies in queue.dying(span, failed=settlement is fail):
+        for part, dies in queue.dying(messages, failed=settlement is fail):
             if dies:
                 self._letters.add(DeadLetter(queue, part, "delivery_limit"))
             else:
-                yield piece._replace(span=part)
+                yield piece._replace(messages=part)
 
     @property
-    def _letters(self) -> MoveGroup:
+    def _letters(self) -> RepublishGroup:
         """Those of this commit; the first asks for it."""
         if self._group is None:
             many = self._many if self.is_long else None
@@ -139,7 +141,7 @@ class Commit:
         with store.together():
             complete, lasts = _hand_over(self._publishes)
             if self._group is not None:
-                lasts |= self._group.hand_over() != 0
+                lasts |= self._group.publish_all() != 0
             for settlement, piece in self._others:
                 settlement(piece)
             if self.is_long:
@@ -178,16 +180,16 @@ def makes_letters(settlement: Settlement, queue: Queue) -> bool:
     return settlement is reject or rules.delivery_limit is not None
 
 
-def letter_bytes(settlement: Settlement, queue: Queue, block: Block, count: int) -> int:
-    """About what the dead letters of so many messages of a block may take until the commit."""
-    return block.size_bytes * count // block.count if makes_letters(settlement, queue) else 0
+def letter_bytes(settlement: Settlement, queue: Queue, batch: Batch, count: int) -> int:
+    """About what the dead letters of so many messages of a batch may take until the commit."""
+    return batch.size_bytes * count // batch.count if makes_letters(settlement, queue) else 0
 
 
 def _hand_over(publishes: Sequence[HeldBatch | HeldOne]) -> tuple[bool, bool]:
     """Gives whether every queue took what it was given, and whether the disk is to have any."""
     complete, lasts = True, False
     for publish in publishes:
-        accepted, commit = publish.hand_over()
+        accepted, commit = publish.publish_all()
         complete &= accepted
         lasts |= commit != 0
     return complete, lasts

@@ -13,10 +13,10 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from ..auth import User
+from ..busy_names import NameBusy, Told, Wait
 from ..errors import ChannelError, ConnectionFault, ProtocolError
 from ..queue.queue import LEFT
 from ..slices import for_each
-from ..under_way import NameBusy, Told, Wait
 from ..wire.frames import (
     ACK,
     ACK_FRAME_BYTES,
@@ -37,12 +37,12 @@ from .content import LARGEST_AT_ONCE, Content, Contents
 from .dispatch import receive_connection_method, receive_content, receive_method
 from .half_frame import HalfFrame
 from .handshake import Handshake
-from .intake import Intake
 from .output import Output, Transport
+from .publish_scanner import PublishScanner
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..model import Table
+    from ..message.model import Table
     from ..queue.queue import Queue
     from ..vhost import VirtualHost
 
@@ -116,7 +116,7 @@ class Connection(Output):
         self.half_frame = HalfFrame(broker.now_ms)
         self.closing_since_ms = 0
         self._fast = fast
-        self._intake = Intake(self)
+        self._scanner = PublishScanner(self)
         self._tail = b""
         self.culprit = (0, 0)
         self._lost_frames = False
@@ -158,7 +158,7 @@ class Connection(Output):
             return
         try:
             at = self._consume(data, start)
-            self._intake.flush()
+            self._scanner.flush()
             self.culprit = (0, 0)
         except ConnectionFault as error:
             self._failed(error, data)
@@ -177,7 +177,7 @@ class Connection(Output):
         """Puts the rest of the last read in front; gives what to read on, and where.
 
         Copying a large read for the sake of one message that was cut costs more than all else
-        (half of the broker's time when blocks stay in memory), so the message is finished with
+        (half of the broker's time when batches stay in memory), so the message is finished with
         a small piece of the read, if that is enough.
         """
         self._tail = b""
@@ -196,7 +196,7 @@ class Connection(Output):
     def _failed(self, error: ConnectionFault, data: bytes) -> None:
         """What came before the error stands; what comes behind it is only searched for an end."""
         behind = self._behind
-        self._intake.flush()
+        self._scanner.flush()
         self.fail(error)
         if error.code == 501 or behind == 0:
             self._lost_frames = True
@@ -236,7 +236,7 @@ class Connection(Output):
                     return at
             elif self._fast and self.state is State.OPEN and not self.contents and not alarmed:
                 self._behind = 0
-                at = self._intake.scan(data, at, size, self.frame_max)
+                at = self._scanner.scan(data, at, size, self.frame_max)
                 if at < 0:
                     return ~at
             if size - at < HEAD_BYTES:
@@ -257,8 +257,8 @@ class Connection(Output):
             if data[end - 1] != END:
                 raise ConnectionFault(501, f"frame ends with octet {data[end - 1]}, not {END}")
             if alarmed and self._publishes(kind, data[at + 7 : at + 11]):
-                self._intake.flush()
-                self._block()
+                self._scanner.flush()
+                self._batch()
                 return at
             if (
                 kind == METHOD
@@ -274,7 +274,7 @@ class Connection(Output):
                 continue
             if kind != HEARTBEAT and self.must_rest:
                 return at
-            self._intake.flush()
+            self._scanner.flush()
             try:
                 self._frame(kind, data[at + 1] << 8 | data[at + 2], data[at + 7 : end - 1])
             except NameBusy as busy:
@@ -416,7 +416,7 @@ class Connection(Output):
             return method == PUBLISH
         return kind != HEARTBEAT and bool(self.contents)
 
-    def _block(self) -> None:
+    def _batch(self) -> None:
         """Stops at a publish, and so at all that stands behind it, acks too."""
         if self.blocked:
             return
@@ -518,7 +518,7 @@ class Connection(Output):
     def fail_channel(self, number: int, error: ChannelError, class_id: int, method_id: int) -> None:
         """Closes one channel with the error's code; the connection goes on."""
         channel = self.channels[number]
-        self._intake.flush()
+        self._scanner.flush()
         self._release_channel(channel)
         channel.send(20, 40, _close_arguments(error, class_id, method_id))
 
@@ -529,7 +529,7 @@ class Connection(Output):
             if frames:
                 self.write(frames)
         self._confirming.pop(channel, None)
-        self._intake.forget()
+        self._scanner.forget()
         channel.release()
 
     # -- the end
@@ -585,7 +585,7 @@ class Connection(Output):
         self.handshake = None
         self.unfinished = False
         self.drop_output()
-        self._intake.end()
+        self._scanner.end()
 
     def _closing_frame(self, kind: int, number: int, payload: bytes) -> None:
         if kind != METHOD or number:
@@ -615,15 +615,15 @@ class Connection(Output):
             self.broker.slices.start(for_each(queues, self.vhost.drop_queue))
         self.broker.connections.pop(self, None)
 
-    def forget_addresses(self) -> None:
+    def forget_targets(self) -> None:
         """What publishes mean has changed: a channel's mode, the user's rights."""
-        self._intake.flush()
-        self._intake.forget()
+        self._scanner.flush()
+        self._scanner.forget()
 
     def _user_changed(self) -> None:
         """What is remembered holds no more, and who was removed is not heard any more."""
         self._user_version = self.user.version
-        self.forget_addresses()
+        self.forget_targets()
         if self.user.removed:
             self.force_removed()
 

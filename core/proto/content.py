@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..errors import ChannelError, ConnectionFault
-from ..unfinished import Part
+from ..resources.partial_content import PartialContent
 from ..wire.frames import BASIC, BODY, HEADER
 from .half_frame import HalfFrame
 
@@ -35,7 +35,7 @@ class Content:
         "properties",
     )  # fmt: skip
 
-    def __init__(self, method: bytes, part: Part, now_ms: int) -> None:
+    def __init__(self, method: bytes, part: PartialContent, now_ms: int) -> None:
         self.method = method
         self.part = part
         self.progress = HalfFrame(now_ms)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from pamqp import base, commands
 
 from ..errors import ConnectionFault, precondition_failed
+from ..publish.single import publish_one
+from ..publish.target import check_publish, read_address
 from ..wire.frames import HEADER, method_frame
 from ..wire.methods import decode_method
-from ..wire.properties import read_traits
+from ..wire.properties import read_attributes
 from . import basic_methods, exchange_methods, queue_methods, transaction_methods
-from .address import check_publish, read_address
-from .publish import publish_one
 
 if TYPE_CHECKING:
     from .channel import Channel
@@ -74,9 +74,9 @@ def receive_content(channel: Channel, kind: int, payload: bytes) -> None:
     if complete:
         channel.end_content()
         assert content.properties is not None
-        address = read_address(channel, content.method, watched=False)
-        traits = read_traits(content.properties, 0, len(content.properties))
-        publish_one(address, traits, content.properties, content.body())
+        target = read_address(channel, content.method, watched=False)
+        attributes = read_attributes(content.properties, 0, len(content.properties))
+        publish_one(target, attributes, content.properties, content.body())
 
 
 def _flow(channel: Channel, method: commands.Channel.Flow) -> None:

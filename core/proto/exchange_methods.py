@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pamqp import commands
 
-from ..model import Table
-from ..rights import to_bind, to_declare, to_delete
+from ..auth.authorization import to_bind, to_declare, to_delete
+from ..message.model import Table
 from ..route.registry import check_type
 from ..vhost import DEFAULT_EXCHANGE
 

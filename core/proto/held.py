@@ -1,7 +1,7 @@
 """The messages that a transaction keeps until its commit.
 
 Plain ones become frames in a batch, as if they had come in one read: the commit of 10,000
-messages hands a few blocks to queues and store, which takes 0.1 us a message instead of 5. What
+messages hands a few batches to queues and store, which takes 0.1 us a message instead of 5. What
 has to be looked at one by one is kept one by one.
 """
 
@@ -11,18 +11,18 @@ from array import array
 from itertools import chain
 from typing import TYPE_CHECKING, cast
 
-from ..block import Block, WholeBlock, framed_block
-from ..marking import marked
+from ..message.batch import Batch, SingleMessage, framed_batch
+from ..publish.offset_header import marked
+from ..publish.single import HeldPublish, publish_all
 from ..wire.frames import BASIC, BODY, frame, header_frame, method_frame
-from .intake import in_order
-from .publish import HeldPublish, hand_over
+from .publish_scanner import in_order
 
 if TYPE_CHECKING:
+    from ..publish.target import PublishTarget
     from ..queue.queue import Queue
-    from .address import Address
 
 BATCH_BYTES = 262_144
-"""As much as one read brings: a block leaves memory and comes back in one piece."""
+"""As much as one read brings: a batch leaves memory and comes back in one piece."""
 _PLAIN_MAX_BYTES = 65_536
 """Larger messages are cut for each reader, so they are kept whole."""
 _BATCHED_BYTES = 256
@@ -38,41 +38,41 @@ class HeldOne:
     def __init__(self, publish: HeldPublish) -> None:
         self._publish = publish
 
-    def hand_over(self) -> tuple[bool, int]:
+    def publish_all(self) -> tuple[bool, int]:
         """As `Broker.offer`."""
         held = self._publish
-        broker = held.address.publisher.broker
-        queues = _living(held.address, held.queues)
+        broker = held.target.publisher.broker
+        queues = _living(held.target, held.queues)
         if any(queue.marks for queue in queues):
             queues = _again(held)
-        block = WholeBlock(
+        batch = SingleMessage(
             held.envelope,
             marked(queues, held.properties),
             held.body,
             broker.store.reserve(1),
-            held.traits,
+            held.attributes,
             broker.now_ms,
             held.blind,
         )
-        return hand_over(held.address, block, queues, held.keys, held.headers)
+        return publish_all(held.target, batch, queues, held.keys, held.headers)
 
 
 class HeldBatch:
-    """Plain messages with the same traits, in the order in which they came."""
+    """Plain messages with the same attributes, in the order in which they came."""
 
-    __slots__ = ("_address", "_ends", "_pieces", "_shares", "_traits")
+    __slots__ = ("_address", "_attributes", "_ends", "_pieces", "_shares")
 
     def __init__(self, publish: HeldPublish) -> None:
-        self._address = publish.address
-        self._traits = publish.traits
+        self._address = publish.target
+        self._attributes = publish.attributes
         self._pieces: list[bytes] = []
         self._ends = array("I", [0])
         self._shares: dict[tuple[Queue, ...], array[int]] = {}
 
     def takes(self, publish: HeldPublish) -> bool:
         return (
-            publish.traits is self._traits
-            and publish.address.mandatory == self._address.mandatory
+            publish.attributes is self._attributes
+            and publish.target.mandatory == self._address.mandatory
             and self._ends[-1] < BATCH_BYTES
         )
 
@@ -81,7 +81,7 @@ class HeldBatch:
         if selection is None:
             selection = self._shares[publish.queues] = array("I")
         selection.append(len(self._pieces) // 2)
-        number = publish.address.number
+        number = publish.target.number
         method = method_frame(number, BASIC, 40, b"\0\0" + publish.envelope + b"\0")
         content = header_frame(number, len(publish.body), publish.properties)
         if publish.body:
@@ -89,34 +89,34 @@ class HeldBatch:
         self._pieces += (method, content)
         self._ends.append(self._ends[-1] + len(method) + len(content))
 
-    def hand_over(self) -> tuple[bool, int]:
+    def publish_all(self) -> tuple[bool, int]:
         """As `Broker.offer`, for all together."""
         broker = self._address.publisher.broker
         starts, ends = self._ends[:-1], self._ends[1:]
         contents = array("I", map(int.__add__, starts, map(len, self._pieces[::2])))
-        block = framed_block(
+        batch = framed_batch(
             b"".join(self._pieces),
             broker.store.reserve(len(starts)),
-            self._traits,
+            self._attributes,
             broker.now_ms,
             starts,
             contents,
             ends,
         )
         if any(queue.deleted for queue in chain.from_iterable(self._shares)):
-            return self._one_by_one(block)
-        return True, broker.publish(block, in_order(self._shares))
+            return self._one_by_one(batch)
+        return True, broker.publish(batch, in_order(self._shares))
 
-    def _one_by_one(self, block: Block) -> tuple[bool, int]:
+    def _one_by_one(self, batch: Batch) -> tuple[bool, int]:
         """A queue has ended since, so where messages go has to be looked at again."""
         queues = {index: queues for queues, taken in self._shares.items() for index in taken}
         accepted, commit = True, 0
-        for index in range(block.count):
+        for index in range(batch.count):
             publish = HeldPublish(
-                self._address, block.envelope(index), queues[index], [], {}, self._traits,
-                block.properties(index), block.body(index), (),
+                self._address, batch.envelope(index), queues[index], [], {}, self._attributes,
+                batch.properties(index), batch.body(index), (),
             )  # fmt: skip
-            taken, number = HeldOne(publish).hand_over()
+            taken, number = HeldOne(publish).publish_all()
             accepted &= taken
             commit = max(commit, number)
         return accepted, commit
@@ -124,10 +124,10 @@ class HeldBatch:
 
 def is_plain(publish: HeldPublish) -> bool:
     """Whether queues take it without a look, as long as they are there."""
-    address = publish.address
-    if address.immediate or publish.blind or (address.mandatory and not publish.queues):
+    target = publish.target
+    if target.immediate or publish.blind or (target.mandatory and not publish.queues):
         return False
-    if address.seen is not None:
+    if target.seen is not None:
         return False
     if len(publish.body) + len(publish.properties) > _PLAIN_MAX_BYTES:
         return False
@@ -144,14 +144,14 @@ def held_bytes(publish: HeldPublish, plain: bool) -> int:
 
 def _again(held: HeldPublish) -> tuple[Queue, ...]:
     """Where it goes by now: a binding that has got all that was kept before must get it too."""
-    vhost = held.address.publisher.vhost
-    route = vhost.route(held.address.exchange, held.keys, held.headers, watched=False)
+    vhost = held.target.publisher.vhost
+    route = vhost.route(held.target.exchange, held.keys, held.headers, watched=False)
     return cast("tuple[Queue, ...]", route.queues)
 
 
-def _living(address: Address, queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
+def _living(target: PublishTarget, queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
     """A queue that has ended gets nothing, but the one that has its name now does."""
     if not any(queue.deleted for queue in queues):
         return queues
-    named = address.publisher.vhost.queues
+    named = target.publisher.vhost.queues
     return tuple(named[queue.name] for queue in queues if queue.name in named)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from pamqp import commands
 
-from ..default_type import with_default_type
+from ..auth.authorization import to_bind, to_declare, to_delete
 from ..errors import access_refused, not_found
-from ..model import Table
+from ..message.model import Table
+from ..queue.default_type import with_default_type
 from ..queue.queue import Queue
-from ..rights import to_bind, to_declare, to_delete
 from ..vhost import REPLY_PREFIX, REPLY_TO
 from ..wire.frames import short_string
 

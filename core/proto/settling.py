@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING
 from ..slices import for_each
 
 if TYPE_CHECKING:
-    from ..block import Span
+    from ..message.batch import MessageRange
     from ..queue.queue import Queue
-    from ..queue.unacked import Piece
+    from ..queue.unacked import DeliveryRange
     from ..store.port import ManySettled
     from .channel import Channel
     from .commit import Settlement
 
 
-def settle(channel: Channel, pieces: Iterable[Piece], settlement: Settlement) -> Iterator[None]:
+def settle(
+    channel: Channel, pieces: Iterable[DeliveryRange], settlement: Settlement
+) -> Iterator[None]:
     """Acknowledges or rejects."""
 
-    def settle_one(piece: Piece) -> None:
+    def settle_one(piece: DeliveryRange) -> None:
         try:
             settlement(piece)
         finally:
@@ -35,35 +37,35 @@ def settle(channel: Channel, pieces: Iterable[Piece], settlement: Settlement) ->
     return for_each(pieces, settle_one)
 
 
-def count(channel: Channel, pieces: Iterable[Piece], many: ManySettled) -> Iterator[None]:
+def count(channel: Channel, pieces: Iterable[DeliveryRange], many: ManySettled) -> Iterator[None]:
     """What a commit has logged as settled."""
 
-    def count_one(piece: Piece) -> None:
+    def count_one(piece: DeliveryRange) -> None:
         try:
-            piece.queue.count_settled(piece.span, many)
+            piece.queue.count_settled(piece.messages, many)
         finally:
             channel.credit_back([piece])
 
     return for_each(pieces, count_one)
 
 
-def credit(channel: Channel, pieces: Iterable[Piece]) -> Iterator[None]:
+def credit(channel: Channel, pieces: Iterable[DeliveryRange]) -> Iterator[None]:
     """Gives the credit back of those that are settled."""
     return for_each(pieces, lambda piece: channel.credit_back([piece]))
 
 
-def give_back(channel: Channel, pieces: Iterable[Piece], *, failed: bool) -> Iterator[None]:
+def give_back(channel: Channel, pieces: Iterable[DeliveryRange], *, failed: bool) -> Iterator[None]:
     """Requeues; from the first step on the queues hand out nothing until all is back.
 
     Looks at the oldest first, for where there is a limit they are the first dead letters; the
     newest are put back first, which takes no search for their place.
     """
-    back: list[tuple[Queue, Span]] = []
+    back: list[tuple[Queue, MessageRange]] = []
 
-    def take_back(piece: Piece) -> None:
+    def take_back(piece: DeliveryRange) -> None:
         queue = piece.queue
         try:
-            back.extend((queue, part) for part in queue.come_back(piece.span, failed=failed))
+            back.extend((queue, part) for part in queue.come_back(piece.messages, failed=failed))
         finally:
             channel.credit_back([piece])
 
@@ -72,14 +74,14 @@ def give_back(channel: Channel, pieces: Iterable[Piece], *, failed: bool) -> Ite
         yield from for_each(iter(partial(_pop, back), None), _put_back)
 
 
-def send_again(channel: Channel, pieces: Iterable[Piece]) -> Iterator[None]:
+def send_again(channel: Channel, pieces: Iterable[DeliveryRange]) -> Iterator[None]:
     """Delivers again to whom it was delivered, and requeues what has no such consumer any more."""
-    back: list[tuple[Queue, Span]] = []
+    back: list[tuple[Queue, MessageRange]] = []
 
-    def send_one(piece: Piece) -> None:
+    def send_one(piece: DeliveryRange) -> None:
         if not channel.redeliver(piece):
-            spans = piece.queue.come_back(piece.span, failed=False)
-            back.extend((piece.queue, part) for part in spans)
+            ranges = piece.queue.come_back(piece.messages, failed=False)
+            back.extend((piece.queue, part) for part in ranges)
 
     with _returning(channel):
         yield from for_each(pieces, send_one)
@@ -95,10 +97,10 @@ def _returning(channel: Channel) -> Iterator[None]:
         yield
 
 
-def _pop(back: list[tuple[Queue, Span]]) -> tuple[Queue, Span] | None:
+def _pop(back: list[tuple[Queue, MessageRange]]) -> tuple[Queue, MessageRange] | None:
     return back.pop() if back else None
 
 
-def _put_back(held: tuple[Queue, Span]) -> None:
-    queue, span = held
-    queue.put_back(span)
+def _put_back(held: tuple[Queue, MessageRange]) -> None:
+    queue, messages = held
+    queue.put_back(messages)

@@ -18,15 +18,15 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..errors import ConnectionFault, precondition_failed
-from ..queue.unacked import LONG_RANGES, Detached, Piece
+from ..queue.unacked import LONG_RANGES, DeliveryRange, Detached
 from ..slices import drain
 from .commit import Commit, Settlement, letter_bytes, makes_letters
 from .held import HeldBatch, HeldOne, held_bytes, is_plain
 from .replies import CommitReply, Replies
 
 if TYPE_CHECKING:
+    from ..publish.single import HeldPublish
     from .channel import Channel
-    from .publish import HeldPublish
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Transaction:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._publishes: list[HeldBatch | HeldOne] = []
-        self._settlements: deque[tuple[Settlement, Iterable[Piece]]] = deque()
+        self._settlements: deque[tuple[Settlement, Iterable[DeliveryRange]]] = deque()
         self._pieces = 0
         self._commits: deque[tuple[Commit, CommitReply]] = deque()
         """Those that wait for dead letters, their own or those of an earlier one."""
@@ -75,7 +75,7 @@ class Transaction:
             self._publishes.append(batch)
         batch.add(publish)
 
-    def settle(self, settlement: Settlement, pieces: list[Piece]) -> None:
+    def settle(self, settlement: Settlement, pieces: list[DeliveryRange]) -> None:
         """Keeps deliveries that were taken out of the unacked, and what is to become of them.
 
         Raises `ChannelError` 406 for more dead letters than a transaction may hold.
@@ -83,12 +83,12 @@ class Transaction:
         if pieces:
             self._settlements.append((settlement, pieces))
             self._pieces += len(pieces)
-            self.settled += sum(piece.span.count for piece in pieces)
-            letters = (
-                letter_bytes(settlement, queue, span.run.block, span.count)
-                for _, queue, span, _ in pieces
+            self.settled += sum(piece.messages.count for piece in pieces)
+            dead_letters = (
+                letter_bytes(settlement, queue, messages.entry.batch, messages.count)
+                for _, queue, messages, _ in pieces
             )
-            self._take(sum(letters))
+            self._take(sum(dead_letters))
 
     def settle_unseen(self, settlement: Settlement, many: Detached) -> None:
         """As `settle`, for very many; they count as unacknowledged, and `weigh` is to follow."""
@@ -99,8 +99,8 @@ class Transaction:
         """Counts the dead letters of very many deliveries, a delivery at a step. Raises as
         `settle`."""
         if any(makes_letters(settlement, queue) for queue in self._channel.sources):
-            for queue, block, count in many.outstanding():
-                self._take(letter_bytes(settlement, queue, block, count))
+            for queue, batch, count in many.outstanding():
+                self._take(letter_bytes(settlement, queue, batch, count))
                 yield
                 if not self._channel.open:
                     return

@@ -11,10 +11,10 @@ import logging
 import re
 from dataclasses import dataclass
 
-from ..deduplication import CACHE_SIZE, CACHE_SIZE_MAX, HEADER
-from ..equivalence import resource, shown, type_name
 from ..errors import ChannelError, precondition_failed
-from ..model import FieldValue, Table
+from ..message.deduplication import CACHE_SIZE, CACHE_SIZE_MAX, HEADER
+from ..message.equivalence import resource, shown, type_name
+from ..message.model import FieldValue, Table
 from .rules import PLAIN, Deduplication, RetryDelay, Rules
 
 logger = logging.getLogger(__name__)

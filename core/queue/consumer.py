@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from ..block import Span
-from ..model import Table
+from ..message.batch import MessageRange
+from ..message.model import Table
 
 if TYPE_CHECKING:
     from .queue import Queue
@@ -29,7 +29,9 @@ class Session(Protocol):
     def writable(self) -> bool:
         """False while the other side does not read."""
 
-    def deliver(self, consumer: Consumer, span: Span, shown: Span | None = None) -> None:
+    def deliver(
+        self, consumer: Consumer, messages: MessageRange, shown: MessageRange | None = None
+    ) -> None:
         """Hands over messages; `shown` is what the other side gets to see, if not the same."""
 
     def cancelled(self, consumer: Consumer) -> None:

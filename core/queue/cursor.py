@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..block import Cold, Span
+from ..message.batch import MessageRange, PagedOut
 
 if TYPE_CHECKING:
-    from ..block import Block
+    from ..message.batch import Batch
     from ..store.port import Browsed, Store
-    from .stream_log import Piece, StreamLog
+    from .stream_log import StreamChunk, StreamLog
 
 
 class Cursor:
@@ -35,12 +35,12 @@ class Cursor:
         self._store = store
         self._wake = wake
         self._early = early
-        self._ahead: deque[tuple[int, Span]] = deque()
-        """What was read from disk, each span with the offset of its first message."""
+        self._ahead: deque[tuple[int, MessageRange]] = deque()
+        """What was read from disk, each range with the offset of its first message."""
         self.is_reading = False
         self.offset = offset
 
-    def next(self) -> Span | None:
+    def next(self) -> MessageRange | None:
         """The messages at `offset`, and some behind them; whoever takes them moves `offset` on.
 
         None at the end of what may be read, or until `wake`.
@@ -51,64 +51,64 @@ class Cursor:
         end = log.end if self._early else log.committed
         if self.is_reading or self.offset >= end:
             return None
-        span = self._from_ahead() or self._from_log()
+        messages = self._from_ahead() or self._from_log()
         room = end - self.offset
-        if span is None or span.count <= room:
-            return span
-        return Span(span.run, span.low, span.low + room) if room > 0 else None
+        if messages is None or messages.count <= room:
+            return messages
+        return MessageRange(messages.entry, messages.low, messages.low + room) if room > 0 else None
 
     def let_go(self) -> None:
         """Memory is short: what was read ahead is read again when it is wanted."""
         self._ahead.clear()
 
-    def _from_ahead(self) -> Span | None:
+    def _from_ahead(self) -> MessageRange | None:
         ahead = self._ahead
         while ahead and ahead[0][0] + ahead[0][1].count <= self.offset:
             ahead.popleft()
         if not ahead:
             return None
-        at, span = ahead[0]
-        if not span.run.block.resident:
+        at, messages = ahead[0]
+        if not messages.entry.batch.resident:
             # It has left memory again, and where it was then it need not be any more.
             ahead.clear()
             return None
         if at > self.offset:
             self.offset = at  # What lay between could not be read; the store has said so.
-        return Span(span.run, span.low + self.offset - at, span.high)
+        return MessageRange(messages.entry, messages.low + self.offset - at, messages.high)
 
-    def _from_log(self) -> Span | None:
+    def _from_log(self) -> MessageRange | None:
         piece = self._log.piece_at(self.offset)
         held = piece.held
-        if isinstance(held, Cold):
+        if isinstance(held, PagedOut):
             self.is_reading = True
             at = self.offset - piece.offset
             self._store.browse(held, at, partial(self._browsed, piece.offset))
             return None
-        if not held.run.block.resident:
-            self._fetch(held.run.block, piece)
+        if not held.entry.batch.resident:
+            self._fetch(held.entry.batch, piece)
             return None
-        return Span(held.run, held.low + self.offset - piece.offset, held.high)
+        return MessageRange(held.entry, held.low + self.offset - piece.offset, held.high)
 
     def _browsed(self, base: int, found: Browsed | None) -> None:
-        """Gets what was read of a stretch that begins at offset `base`."""
+        """Gets what was read of a range that begins at offset `base`."""
         self.is_reading = False
         if found is not None:
-            self._ahead.extend((base + at, span) for at, span in found.spans)
-            if not found.spans:
+            self._ahead.extend((base + at, messages) for at, messages in found.ranges)
+            if not found.ranges:
                 self.offset = max(self.offset, base + found.end)
         self._wake()
 
-    def _fetch(self, block: Block, piece: Piece) -> None:
+    def _fetch(self, batch: Batch, piece: StreamChunk) -> None:
         self.is_reading = True
-        place, behind = block.place, piece.offset + piece.held.count
+        place, behind = batch.place, piece.offset + piece.held.count
 
         def fetched() -> None:
             self.is_reading = False
-            if not block.resident and block.place == place:
+            if not batch.resident and batch.place == place:
                 self.offset = max(self.offset, behind)  # It can't be read.
             self._wake()
 
-        self._store.fetch(block, fetched)
+        self._store.fetch(batch, fetched)
 
 
 class Search:
@@ -132,11 +132,11 @@ class Search:
             middle = (self._low + self._high) // 2
             cursor = self._cursor or Cursor(self._log, self._store, middle, self.step)
             self._cursor = cursor
-            span = cursor.next()
-            if span is None and cursor.is_reading:
+            messages = cursor.next()
+            if messages is None and cursor.is_reading:
                 return
             self._cursor = None
-            if span is None or span.run.block.arrived_ms >= self._at_ms:
+            if messages is None or messages.entry.batch.arrived_ms >= self._at_ms:
                 self._high = middle  # Or nothing behind it can be read.
             else:
                 self._low = cursor.offset + 1

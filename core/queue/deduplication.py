@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
-from ..deduplication import CACHE_TTL_MAX_MS, TTL, Deduplication
 from ..definitions.facts import DeduplicationIds, Seen
-from ..equivalence import shown, type_name
 from ..errors import precondition_failed
-from ..model import FieldValue
+from ..message.deduplication import CACHE_TTL_MAX_MS, TTL, Deduplication
+from ..message.equivalence import shown, type_name
+from ..message.model import FieldValue
 from ..wire.identity import header, identity
 
 if TYPE_CHECKING:
-    from ..block import Block
     from ..clock import Clock
     from ..definitions.facts import Facts
+    from ..message.batch import Batch
 
 
-class _Surroundings(Protocol):
+class _Context(Protocol):
     @property
     def clock(self) -> Clock: ...
     @property
@@ -41,7 +41,7 @@ class SeenIds:
 
     __slots__ = ("_facts", "_over_ms", "_rules", "_time")
 
-    def __init__(self, rules: Deduplication, time: _Surroundings, owner: bytes | None) -> None:
+    def __init__(self, rules: Deduplication, time: _Context, owner: bytes | None) -> None:
         self._rules = rules
         self._time = time
         self._facts = None if owner is None else DeduplicationIds(time.facts, owner)
@@ -73,9 +73,9 @@ class SeenIds:
                 f"milliseconds from 0 to {CACHE_TTL_MAX_MS} are needed"
             )
 
-    def has_seen(self, block: Block) -> bool:
-        """Whether the message of this block came before, and is to be dropped."""
-        found = self._identity(block)
+    def has_seen(self, batch: Batch) -> bool:
+        """Whether the message of this batch came before, and is to be dropped."""
+        found = self._identity(batch)
         if found is None or found not in self._over_ms:
             return False
         over_ms = self._over_ms[found]
@@ -84,20 +84,20 @@ class SeenIds:
         self._forget(found)
         return False
 
-    def remember(self, block: Block) -> None:
+    def remember(self, batch: Batch) -> None:
         """The message was taken in. Called inside of `store.together()`, it is one with this."""
-        found = self._identity(block)
-        ttl_ms = self._ttl_ms(block.properties(0))
+        found = self._identity(batch)
+        ttl_ms = self._ttl_ms(batch.properties(0))
         if found is None or ttl_ms == 0:
             return
         self._make_room()
         self._over_ms[found] = None if ttl_ms is None else self._time.now_ms + ttl_ms
-        if self._facts is not None and block.traits.persistent:
+        if self._facts is not None and batch.attributes.persistent:
             came_ms = self._time.clock.steady_ms()
             self._facts.keep(found, Seen(came_ms, 0 if ttl_ms is None else came_ms + ttl_ms))
 
-    def _identity(self, block: Block) -> bytes | None:
-        value = header(block.properties(0), self._rules.header)
+    def _identity(self, batch: Batch) -> bytes | None:
+        value = header(batch.properties(0), self._rules.header)
         return None if value is None else identity(value)
 
     def _ttl_ms(self, properties: bytes) -> int | None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..timers import Timer
+    from .context import QueueContext
     from .queue import Queue
-    from .surroundings import Surroundings
 
 
 class Idleness:
@@ -19,7 +19,7 @@ class Idleness:
 
     __slots__ = ("_broker", "_expires_ms", "_queue", "_timer")
 
-    def __init__(self, queue: Queue, broker: Surroundings, expires_ms: int) -> None:
+    def __init__(self, queue: Queue, broker: QueueContext, expires_ms: int) -> None:
         self._queue = queue
         self._broker = broker
         self._expires_ms = expires_ms

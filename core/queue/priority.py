@@ -4,7 +4,7 @@ Levels come with their messages, and empty ones go when there are many. A priori
 queue's highest counts as that one, and no priority as 0 (RabbitMQ).
 
 What an earlier process left is read when the server serves already. Until all of it is sorted that
-may have a priority, its stretches are the head, and nothing goes out: the next message may be among
+may have a priority, its ranges are the head, and nothing goes out: the next message may be among
 them.
 """
 
@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 
-from ..block import Cold, Run, Span
+from ..message.batch import MessageRange, PagedOut, QueueEntry
 from ..wire.properties import RANKED
-from .ready import SMALL_STRETCHES, Backlog
+from .backlog import SMALL_STRETCHES, Backlog
 
 _END = object()
 LEVELS_MANY = 32
@@ -34,11 +34,11 @@ class PriorityBacklog(Backlog):
         self._highest = highest
         self._levels: dict[int, Backlog] = {}
         self._order: list[int] = []
-        self._unsorted: deque[Cold] = deque()
-        """Stretches of the lowest level among which there may be messages of others."""
+        self._unsorted: deque[PagedOut] = deque()
+        """Ranges of the lowest level among which there may be messages of others."""
 
-    def _level(self, run: Run) -> Backlog:
-        return self._of(min(run.block.traits.priority, self._highest))
+    def _level(self, entry: QueueEntry) -> Backlog:
+        return self._of(min(entry.batch.attributes.priority, self._highest))
 
     def _of(self, priority: int) -> Backlog:
         level = self._levels.get(priority)
@@ -50,15 +50,15 @@ class PriorityBacklog(Backlog):
     def levels(self) -> Sequence[Backlog]:
         return [self._levels[priority] for priority in self._order]
 
-    def append(self, run: Run) -> Span:
-        self.count += run.count
-        return self._level(run).append(run)
+    def append(self, entry: QueueEntry) -> MessageRange:
+        self.count += entry.count
+        return self._level(entry).append(entry)
 
-    def put_back(self, span: Span) -> Span:
-        self.count += span.high - span.low
-        return self._level(span.run).put_back(span)
+    def put_back(self, messages: MessageRange) -> MessageRange:
+        self.count += messages.high - messages.low
+        return self._level(messages.entry).put_back(messages)
 
-    def head(self) -> Span | Cold | None:
+    def head(self) -> MessageRange | PagedOut | None:
         while self._unsorted:
             if self._unsorted[0].count:
                 return self._unsorted[0]
@@ -76,81 +76,90 @@ class PriorityBacklog(Backlog):
             del self._levels[priority]
         self._order = self._order[len(priorities) :]
 
-    def take(self, span: Span, limit: int) -> Span:
-        taken = self._level(span.run).take(span, limit)
+    def take(self, messages: MessageRange, limit: int) -> MessageRange:
+        taken = self._level(messages.entry).take(messages, limit)
         self.count -= taken.high - taken.low
         return taken
 
-    def __iter__(self) -> Iterator[Span | Cold]:
+    def __iter__(self) -> Iterator[MessageRange | PagedOut]:
         for level in self.levels():
             yield from level
 
-    def freeze(self, held: Span | Cold) -> None:
-        """A cold stretch has no message with a priority, unless a start says so of it."""
-        if isinstance(held, Cold) and held.special & RANKED:
+    def freeze(self, held: MessageRange | PagedOut) -> None:
+        """A paged-out range has no message with a priority, unless a start says so of it."""
+        if isinstance(held, PagedOut) and held.special & RANKED:
             self._unsorted.append(held)
         self.count += held.count
-        self.cold_stretches += isinstance(held, Cold)
-        level = self._of(0) if isinstance(held, Cold) else self._level(held.run)
+        self.paged_out_ranges += isinstance(held, PagedOut)
+        level = self._of(0) if isinstance(held, PagedOut) else self._level(held.entry)
         level.freeze(held)
 
-    def thawed(self, cold: Cold, spans: Sequence[Span]) -> None:
+    def paged_in(self, paged_out: PagedOut, ranges: Sequence[MessageRange]) -> None:
         level = self._of(0)
-        stretches = level.cold_stretches
-        self.count -= cold.lost
-        level.thawed(cold, self._sorted(spans) if cold.special & RANKED else spans)
-        self.cold_stretches += level.cold_stretches - stretches
+        locations = level.paged_out_ranges
+        self.count -= paged_out.lost
+        level.paged_in(paged_out, self._sorted(ranges) if paged_out.special & RANKED else ranges)
+        self.paged_out_ranges += level.paged_out_ranges - locations
 
-    def _sorted(self, spans: Sequence[Span]) -> Sequence[Span]:
-        """Puts spans of the lowest level that have a priority where they belong; gives the rest."""
+    def _sorted(self, ranges: Sequence[MessageRange]) -> Sequence[MessageRange]:
+        """Puts ranges of the lowest level that have a priority where they belong; gives the
+        rest."""
         lowest = self._of(0)
-        found: dict[Backlog, list[Span]] = {lowest: []}
-        for span in spans:
-            found.setdefault(self._level(span.run), []).append(span)
+        found: dict[Backlog, list[MessageRange]] = {lowest: []}
+        for messages in ranges:
+            found.setdefault(self._level(messages.entry), []).append(messages)
         left = found.pop(lowest)
         for level, moved in found.items():
             level.insert(moved)
-            lowest.count -= sum(span.count for span in moved)
+            lowest.count -= sum(messages.count for messages in moved)
         return left
 
-    def front(self, entries: int) -> Iterator[Span]:
-        """As above, of each priority; no more spans than that in all."""
+    def front(self, entries: int) -> Iterator[MessageRange]:
+        """As above, of each priority; no more ranges than that in all."""
         return islice(chain.from_iterable(level.front(entries) for level in self.levels()), entries)
 
-    def cold_within(self, messages: int) -> list[Cold]:
+    def paged_out_within(self, messages: int) -> list[PagedOut]:
         if self._unsorted:
-            return [cold for cold in islice(self._unsorted, SMALL_STRETCHES) if cold.count]
+            return [
+                paged_out
+                for paged_out in islice(self._unsorted, SMALL_STRETCHES)
+                if paged_out.count
+            ]
         for level in self.levels():
-            found = level.cold_within(messages)
+            found = level.paged_out_within(messages)
             messages -= level.count
             if found or messages <= 0:
                 return found
         return []
 
-    def newest(self) -> Span | None:
+    def newest(self) -> MessageRange | None:
         for priority in reversed(self._order):
             level = self._levels[priority]
             if level.count:
                 return level.newest()
         return None
 
-    def chill(
-        self, keep: int, freeze: Callable[[Span, Cold | None], Cold | None], *, plain: bool = True
+    def page_out(
+        self,
+        keep: int,
+        freeze: Callable[[MessageRange, PagedOut | None], PagedOut | None],
+        *,
+        plain: bool = True,
     ) -> Iterator[None]:
-        """The lowest priority first; the store makes no stretch of what has one."""
+        """The lowest priority first; the store makes no range of what has one."""
         above = self.count
         for priority in list(reversed(self._order)):
             level = self._levels.get(priority)
             if level is None:
                 continue
             above -= level.count
-            steps = level.chill(max(0, keep - above), freeze, plain=plain and priority == 0)
+            steps = level.page_out(max(0, keep - above), freeze, plain=plain and priority == 0)
             while self._counted(level, steps):
                 yield
 
     def _counted(self, level: Backlog, steps: Iterator[None]) -> bool:
-        """Takes a step, and notes the stretches that it has made; False if there is none."""
-        stretches = level.cold_stretches
+        """Takes a step, and notes the ranges that it has made; False if there is none."""
+        locations = level.paged_out_ranges
         more = next(steps, _END) is not _END
-        self.cold_stretches += level.cold_stretches - stretches
+        self.paged_out_ranges += level.paged_out_ranges - locations
         return more

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .surroundings import Surroundings
+    from .context import QueueContext
 
 
 class Purge:
@@ -25,7 +25,7 @@ class Purges:
 
     __slots__ = ("_broker", "_commit", "_line")
 
-    def __init__(self, broker: Surroundings) -> None:
+    def __init__(self, broker: QueueContext) -> None:
         self._broker = broker
         self._line: deque[Purge] = deque()
         self._commit = 0

@@ -2,8 +2,8 @@
 
 The plain queue is this module alone. What arguments and policies ask for stands beside it and is
 put together here: order (`ready`, `priority`), turns (`consumer`, `single_active`), counts of
-returns (`returns`), limits (`limit`), expiry (`expiry`), dead letters (the broker's `mover`). A
-queue without any has `rules` None and tests one attribute per run. Quorum queues are this class
+returns (`returns`), limits (`limit`), expiry (`expiry`), dead letters (the broker's `republisher`).
+A queue without any has `rules` None and tests one attribute per run. Quorum queues are this class
 with rules of their own; streams are another.
 """
 
@@ -15,34 +15,34 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from ..block import Block, Cold, Run, Span
 from ..definitions.facts import queue_owner
-from ..model import Table
+from ..message.batch import Batch, MessageRange, PagedOut, QueueEntry
+from ..message.model import Table
 from ..route.route import Watched
 from ..slices import Steps
-from .arrivals import Arrivals
+from .backlog import Backlog
 from .consumer import Consumer, ConsumerRing
 from .deduplication import SeenIds
 from .expiry import Expiry
 from .idleness import Idleness
 from .limit import over_limit
+from .page_in import PageIn
 from .priority import PriorityBacklog
 from .purges import Purges
-from .ready import Backlog
-from .returns import Rest, Returns
+from .redelivery import RetryDelays, Returns
 from .rules import PLAIN, Rules
 from .single_active import SingleActiveRing
 
 if TYPE_CHECKING:
     from ..route.exchange import Exchange
     from ..store.port import ManySettled
-    from .surroundings import Surroundings
+    from .context import QueueContext
 
 LEFT: Final = object()
 """The owner of exclusive queues whose connection has ended: they are about to go."""
 GETS_AHEAD = 10_000
 """How many numbers a mark goes ahead of a get, so that not every one makes a mark."""
-PUMP_BYTES = 262_144
+DISPATCH_BYTES = 262_144
 """What one consumer is given in one piece, as far as whole messages allow."""
 
 
@@ -71,7 +71,7 @@ class Queue(Watched):
         self,
         name: str,
         vhost: str,
-        broker: Surroundings,
+        broker: QueueContext,
         queue_id: int,
         *,
         durable: bool = False,
@@ -103,7 +103,7 @@ class Queue(Watched):
         self.active = False
         self.deleted = False
         self._backlog: Backlog | None = None
-        self._arrivals: Arrivals | None = None
+        self._arrivals: PageIn | None = None
         self._idleness: Idleness | None = None
         self._purges: Purges | None = None
         self._told_up_to = 0
@@ -114,7 +114,7 @@ class Queue(Watched):
         self._delivered_of: dict[int, int] | None = {} if self.ranks else None
         """The highest number that went out of each priority: lower ones may be waiting."""
         self._broker = broker
-        self._rest: Rest | None = None
+        self._rest: RetryDelays | None = None
         self._returns: Returns | None = None
         if rules is not None:
             self._take_up(rules)
@@ -159,7 +159,7 @@ class Queue(Watched):
             self._retime(now.message_ttl_ms)
         if now.max_length_bytes is not None and before.max_length_bytes is None:
             self._weigh()
-        self._look_at_cold()
+        self._look_at_paged_out()
         self._broker.wake(self)
         self._broker.on_work()
 
@@ -178,20 +178,22 @@ class Queue(Watched):
         self.expiry.retime(self.backlog, ttl_ms)
 
     def _weigh(self) -> None:
-        self.ready_bytes = sum(held.body_bytes() for held in self.backlog if isinstance(held, Span))
+        self.ready_bytes = sum(
+            held.body_bytes() for held in self.backlog if isinstance(held, MessageRange)
+        )
 
-    def _look_at_cold(self, last: Cold | None = None) -> None:
-        """Reads a cold stretch if each message must be known, because of the rules or because some
-        have a time of their own; what consumers wait for is read first. `last` is the stretch whose
-        front was just read."""
+    def _look_at_paged_out(self, last: PagedOut | None = None) -> None:
+        """Reads a paged-out range if each message must be known, because of the rules or because
+        some have a time of their own; what consumers wait for is read first. `last` is the range
+        whose front was just read."""
         backlog = self._backlog
-        if backlog is None or not backlog.cold_stretches:
+        if backlog is None or not backlog.paged_out_ranges:
             return
-        cold = last
-        if cold is None or not cold.count:
-            cold = backlog.first_cold(special=not self._looks_at_each)
-        if cold is not None:
-            self.arrivals.look(cold)
+        paged_out = last
+        if paged_out is None or not paged_out.count:
+            paged_out = backlog.first_paged_out(special=not self._looks_at_each)
+        if paged_out is not None:
+            self.arrivals.look(paged_out)
 
     # -- what is in it
 
@@ -211,9 +213,9 @@ class Queue(Watched):
         return self._backlog
 
     @property
-    def arrivals(self) -> Arrivals:
+    def arrivals(self) -> PageIn:
         if self._arrivals is None:
-            self._arrivals = Arrivals(self, self._broker)
+            self._arrivals = PageIn(self, self._broker)
         return self._arrivals
 
     @property
@@ -251,39 +253,41 @@ class Queue(Watched):
             found[self.id, priority] = number
         return found
 
-    def refuses(self, run: Run) -> bool:
+    def refuses(self, entry: QueueEntry) -> bool:
         """Whether there is no room for it (overflow `reject-publish`); then it must not be
         enqueued, and may have become a dead letter."""
         rules = self.rules
         if rules is None or not rules.rejects or rules.overflow == "drop-head":
             return False
-        if not over_limit(self, rules, run):
+        if not over_limit(self, rules, entry):
             self._hurry_to_weigh()
             return False
         if rules.overflow == "reject-publish-dlx":
-            self._broker.dead_letter(self, Span(run, 0, run.count), "maxlen")
+            self._broker.dead_letter(self, MessageRange(entry, 0, entry.count), "maxlen")
         return True
 
     def _hurry_to_weigh(self) -> None:
         """What has not been read since a start has no bytes yet, so a queue takes too much as long
         as that lasts: never more than its limit beside what it had."""
-        cold = self._backlog.first_cold() if self._weighs and self._backlog is not None else None
-        if cold is not None:
-            self.arrivals.hurry(cold)
+        paged_out = (
+            self._backlog.first_paged_out() if self._weighs and self._backlog is not None else None
+        )
+        if paged_out is not None:
+            self.arrivals.hurry(paged_out)
 
-    def enqueue(self, run: Run) -> None:
-        """Takes a run in."""
-        if self.rules is None and run.block.traits.expiration is None:
-            self.backlog.append(run)
+    def enqueue(self, entry: QueueEntry) -> None:
+        """Takes an entry in."""
+        if self.rules is None and entry.batch.attributes.expiration is None:
+            self.backlog.append(entry)
             if self.ring is not None and not self.active:
                 self._broker.wake(self)
         else:
-            self._admit(run)
+            self._admit(entry)
 
-    def recover(self, held: Sequence[Cold]) -> None:
+    def recover(self, held: Sequence[PagedOut]) -> None:
         """Takes in what an earlier process left, oldest first, before anything new comes in."""
-        for cold in held:
-            self.backlog.freeze(cold)
+        for paged_out in held:
+            self.backlog.freeze(paged_out)
         if held:
             self._broker.wake(self)
 
@@ -291,16 +295,16 @@ class Queue(Watched):
         """Has read, while the server goes on, what `recover` took in and has to be looked at one by
         one: it has a time of its own, or counts under the queue's rules. What consumers wait for
         is read first."""
-        self._look_at_cold()
+        self._look_at_paged_out()
 
-    def _admit(self, run: Run) -> None:
+    def _admit(self, entry: QueueEntry) -> None:
         rules = self.rules
         backlog = self.backlog
-        span = backlog.append(run)
+        messages = backlog.append(entry)
         if rules is not None and rules.max_length_bytes is not None:
-            self.ready_bytes += span.body_bytes()
-        self._watch(span)
-        if span.run.deadline_ms == self._broker.now_ms:
+            self.ready_bytes += messages.body_bytes()
+        self._watch(messages)
+        if messages.entry.deadline_ms == self._broker.now_ms:
             # A TTL of 0: those who are ready now get it all, in whatever turn that falls.
             self._hand_out(backlog.count)
         self._broker.wake(self)
@@ -309,7 +313,7 @@ class Queue(Watched):
 
     # -- who gets it
 
-    def pump(self, budget: int) -> bool:
+    def dispatch(self, budget: int) -> bool:
         """Hands out up to about `budget` messages; True if there is more to hand out."""
         if self.expiry is not None and self.expiry.is_pressing:
             budget = max(budget, self.ready_count)
@@ -323,7 +327,7 @@ class Queue(Watched):
     def _hand_out(self, budget: int) -> bool:
         more = self._deal(budget)
         backlog = self._backlog
-        if backlog is not None and backlog.cold_stretches and self.ring is not None:
+        if backlog is not None and backlog.paged_out_ranges and self.ring is not None:
             self.arrivals.read_ahead(backlog)
         return more
 
@@ -361,20 +365,20 @@ class Queue(Watched):
     def _give(self, consumer: Consumer, limit: int) -> int:
         given = 0
         while given < limit:
-            span = self.take(limit - given)
-            if span is None:
+            messages = self.take(limit - given)
+            if messages is None:
                 break
-            given += span.high - span.low
+            given += messages.high - messages.low
             if self._returns is None:
-                consumer.session.deliver(consumer, span)
+                consumer.session.deliver(consumer, messages)
             else:
-                consumer.session.deliver(consumer, span, self._returns.shown(span))
+                consumer.session.deliver(consumer, messages, self._returns.shown(messages))
             if not consumer.session.writable:
                 break
         return given
 
-    def take(self, limit: int) -> Span | None:
-        """The oldest messages, unacked from now on: one span of at most `limit` messages.
+    def take(self, limit: int) -> MessageRange | None:
+        """The oldest messages, unacked from now on: one range of at most `limit` messages.
 
         None if there are none, or if they are on their way from the store: then the queue is
         woken when they arrive.
@@ -383,34 +387,36 @@ class Queue(Watched):
         if backlog is None:
             return None
         head = backlog.head()
-        while isinstance(head, Span) and self.expiry is not None and self.expiry.is_over(head):
+        while (
+            isinstance(head, MessageRange) and self.expiry is not None and self.expiry.is_over(head)
+        ):
             self._expired(backlog.empty(head))
             head = backlog.head()
-        if not isinstance(head, Span):
+        if not isinstance(head, MessageRange):
             if head is not None:
                 self.arrivals.ask_for(head)
             return None
-        block = head.run.block
-        if not block.resident:
+        batch = head.entry.batch
+        if not batch.resident:
             self.arrivals.ask_for(head)
             return None
-        size = block.size_bytes
-        if size > PUMP_BYTES:
-            limit = min(limit, max(1, PUMP_BYTES * block.count // size))
-        span = backlog.take(head, limit)
-        self.unacked_count += span.high - span.low
-        self._left(span)
+        size = batch.size_bytes
+        if size > DISPATCH_BYTES:
+            limit = min(limit, max(1, DISPATCH_BYTES * batch.count // size))
+        messages = backlog.take(head, limit)
+        self.unacked_count += messages.high - messages.low
+        self._left(messages)
         if self.durable:
-            last = span.run.sequence(span.high - 1)
+            last = messages.entry.sequence(messages.high - 1)
             if last > self.delivered_sequence:
                 self.delivered_sequence = last
                 if last > self._told_up_to and not self.is_read:
                     self._told_up_to = last + GETS_AHEAD
                     self._broker.store.delivered(self, self._told_up_to)
             if self._delivered_of is not None:
-                before = self._delivered_of.get(block.traits.priority, 0)
-                self._delivered_of[block.traits.priority] = max(before, last)
-        return span
+                before = self._delivered_of.get(batch.attributes.priority, 0)
+                self._delivered_of[batch.attributes.priority] = max(before, last)
+        return messages
 
     def _begin_to_be_read(self) -> None:
         """What is here may go out from now on, and would come back redelivered after a crash.
@@ -443,7 +449,7 @@ class Queue(Watched):
         """The commit that keeps that the oldest message may go out, 0 if it is kept: it must come
         back as redelivered after a crash."""
         head = None if self._backlog is None else self._backlog.head()
-        if not self.durable or self.is_read or not isinstance(head, Span):
+        if not self.durable or self.is_read or not isinstance(head, MessageRange):
             return 0
         if head.sequence > self._told_up_to:
             self._told_up_to = head.sequence + GETS_AHEAD
@@ -451,7 +457,7 @@ class Queue(Watched):
 
     def _get(self, action: Callable[[], None]) -> None:
         head = None if self._backlog is None else self._backlog.head()
-        if head is None or (isinstance(head, Span) and head.run.block.resident):
+        if head is None or (isinstance(head, MessageRange) and head.entry.batch.resident):
             action()
             return
         self.arrivals.get(head, action)
@@ -511,9 +517,9 @@ class Queue(Watched):
         ring, self.ring = self.ring, None
         return () if ring is None else tuple(ring.members)
 
-    def shown(self, span: Span) -> Span:
+    def shown(self, messages: MessageRange) -> MessageRange:
         """What a consumer is to see of messages that were taken."""
-        return span if self._returns is None else self._returns.shown(span)
+        return messages if self._returns is None else self._returns.shown(messages)
 
     # -- out of memory
 
@@ -526,21 +532,21 @@ class Queue(Watched):
         return self.rules is not None and self.rules.max_length_bytes is not None
 
     @property
-    def cold_count(self) -> int:
+    def paged_out_count(self) -> int:
         """Ready messages of which nothing is in memory."""
         backlog = self._backlog
-        if backlog is None or not backlog.cold_stretches:
+        if backlog is None or not backlog.paged_out_ranges:
             return 0
-        return sum(part.count for part in backlog if isinstance(part, Cold))
+        return sum(part.count for part in backlog if isinstance(part, PagedOut))
 
     @property
     def about_bytes(self) -> int:
         """What the ready messages in memory take, judged by one of them."""
-        return (self.ready_count - self.cold_count) * self._message_bytes()
+        return (self.ready_count - self.paged_out_count) * self._message_bytes()
 
     def _message_bytes(self) -> int:
         head = None if self._backlog is None else self._backlog.newest()
-        return 64 if head is None else max(1, head.run.block.size_bytes // head.run.block.count)
+        return 64 if head is None else max(1, head.entry.batch.size_bytes // head.entry.batch.count)
 
     def page_out(
         self, head_bytes: int, *, transient: bool, enough: Callable[[], bool] = lambda: False
@@ -554,94 +560,94 @@ class Queue(Watched):
         store = self._broker.store
         ranks = self.ranks
 
-        def freeze(span: Span, before: Cold | None) -> Cold | None:
+        def freeze(messages: MessageRange, before: PagedOut | None) -> PagedOut | None:
             if enough():
                 return None
-            is_ranked = ranks and span.run.block.traits.priority > 0
-            cold = store.chill(span, before) if plain and not is_ranked else None
-            block = span.run.block
-            if cold is None and block.resident and (transient or block.place is not None):
-                store.evict(block)
-            return cold
+            is_ranked = ranks and messages.entry.batch.attributes.priority > 0
+            paged_out = store.page_out(messages, before) if plain and not is_ranked else None
+            batch = messages.entry.batch
+            if paged_out is None and batch.resident and (transient or batch.place is not None):
+                store.evict(batch)
+            return paged_out
 
-        for _ in backlog.chill(head_bytes // self._message_bytes(), freeze, plain=plain):
+        for _ in backlog.page_out(head_bytes // self._message_bytes(), freeze, plain=plain):
             yield
             if enough() or self._backlog is not backlog or self._is_plain is not plain:
                 return
 
     @property
     def _is_plain(self) -> bool:
-        """Whether its messages may be stretches of which nothing is in memory."""
+        """Whether its messages may be ranges of which nothing is in memory."""
         return self.durable and not self._looks_at_each and self.expiry is None
 
     # -- what becomes of it
 
-    def settle(self, span: Span) -> None:
+    def settle(self, messages: MessageRange) -> None:
         """Delivered messages are done with: acknowledged, or dropped."""
-        self.unacked_count -= span.high - span.low
+        self.unacked_count -= messages.high - messages.low
         if self.durable and not self.deleted:
-            self._broker.store.settle(self, span)
+            self._broker.store.settle(self, messages)
         if self._returns is not None and not self.deleted:
-            self._returns.gone(span)
+            self._returns.gone(messages)
 
     @property
     def counts_returns(self) -> bool:
         """Whether it keeps how often messages came back."""
         return self._returns is not None
 
-    def note_settled(self, span: Span, many: ManySettled) -> None:
+    def note_settled(self, messages: MessageRange, many: ManySettled) -> None:
         """`settle` in three steps, with `count_settled`."""
         if self.durable:
-            many.note(self.id, span)
+            many.note(self.id, messages)
 
-    def count_settled(self, span: Span, many: ManySettled) -> None:
-        self.unacked_count -= span.high - span.low
+    def count_settled(self, messages: MessageRange, many: ManySettled) -> None:
+        self.unacked_count -= messages.high - messages.low
         if self.durable and not self.deleted:
-            many.count(span)
+            many.count(messages)
         if self._returns is not None and not self.deleted:
-            self._returns.gone(span)
+            self._returns.gone(messages)
 
-    def done_with(self, span: Span) -> None:
+    def done_with(self, messages: MessageRange) -> None:
         """Dead letters have been moved, or go nowhere."""
         if self.deleted:
             return
         if self.durable:
-            self._broker.store.settle(self, span)
+            self._broker.store.settle(self, messages)
         if self._returns is not None:
-            self._returns.gone(span)
+            self._returns.gone(messages)
 
-    def requeue(self, span: Span, *, failed: bool = True) -> None:
+    def requeue(self, messages: MessageRange, *, failed: bool = True) -> None:
         """Delivered messages come back to their original place, flagged redelivered.
 
         `failed` is False for those that were only given back (nack, recover).
         """
-        for part in self.come_back(span, failed=failed):
+        for part in self.come_back(messages, failed=failed):
             self._put_back(part)
 
-    def come_back(self, span: Span, *, failed: bool = True) -> list[Span]:
+    def come_back(self, messages: MessageRange, *, failed: bool = True) -> list[MessageRange]:
         """As `requeue`, but for the last step: gives what `put_back` has to be called with.
 
         With a delivery limit messages are counted, and those that came back too often become dead
         letters.
         """
-        self.unacked_count -= span.high - span.low
+        self.unacked_count -= messages.high - messages.low
         if self.deleted:
             return []
         if self._returns is None:
-            return [Span(span.run, span.low, span.high, True)]
-        back: list[Span] = []
+            return [MessageRange(messages.entry, messages.low, messages.high, True)]
+        back: list[MessageRange] = []
         limit = None if self.rules is None else self.rules.delivery_limit
-        for part, times in self._returns.came_back(span, failed=failed):
+        for part, times in self._returns.came_back(messages, failed=failed):
             if limit is not None and times.counted > limit >= 0:
                 self._broker.dead_letter(self, part, "delivery_limit")
             elif not self._rests(part, times.all, failed=failed):
                 back.append(part)
         return back
 
-    def put_back(self, span: Span) -> None:
+    def put_back(self, messages: MessageRange) -> None:
         """Messages that came back are at their place again, unless the queue has ended."""
         if not self.deleted:
-            self._put_back(span)
+            self._put_back(messages)
 
     @contextmanager
     def returning(self) -> Iterator[None]:
@@ -657,42 +663,42 @@ class Queue(Watched):
             if self._arrivals is not None and not self._returning:
                 self._arrivals.returned()
 
-    def dying(self, span: Span, *, failed: bool) -> Iterator[tuple[Span, bool]]:
+    def dying(self, messages: MessageRange, *, failed: bool) -> Iterator[tuple[MessageRange, bool]]:
         """In which parts delivered messages would come back, and whether as dead letters because
         they came back too often."""
         limit = None if self.rules is None else self.rules.delivery_limit
         if self._returns is None or limit is None or limit < 0:
-            yield span, False
+            yield messages, False
         else:
-            yield from self._returns.over(span, limit, failed=failed)
+            yield from self._returns.over(messages, limit, failed=failed)
 
-    def _rests(self, span: Span, times: int, *, failed: bool) -> bool:
+    def _rests(self, messages: MessageRange, times: int, *, failed: bool) -> bool:
         """Whether, with delayed retries, it comes back to its place only after a while."""
         delay = None if self.rules is None else self.rules.retry_delay
         if delay is None or not delay.covers(failed=failed):
             return False
         if self._rest is None:
-            self._rest = Rest(self._broker.timers, self.put_back)
-        self._rest.add(span, delay, times, self._broker.now_ms)
+            self._rest = RetryDelays(self._broker.timers, self.put_back)
+        self._rest.add(messages, delay, times, self._broker.now_ms)
         return True
 
-    def untake(self, span: Span) -> None:
+    def untake(self, messages: MessageRange) -> None:
         """Messages that were taken but never reached anyone: back, flags as they were."""
-        self.unacked_count -= span.high - span.low
+        self.unacked_count -= messages.high - messages.low
         if not self.deleted:
-            self._put_back(span)
+            self._put_back(messages)
 
-    def reject(self, span: Span) -> None:
+    def reject(self, messages: MessageRange) -> None:
         """Delivered messages are refused for good (AMQP 0-9-1 1.8.3.14)."""
-        self.unacked_count -= span.high - span.low
+        self.unacked_count -= messages.high - messages.low
         if not self.deleted:
-            self._broker.dead_letter(self, span, "rejected")
+            self._broker.dead_letter(self, messages, "rejected")
 
-    def expire_as(self, span: Span, shown: Block) -> None:
+    def expire_as(self, messages: MessageRange, shown: Batch) -> None:
         """A delivered message's time is over; its dead letter is made of `shown`."""
-        self.unacked_count -= span.high - span.low
+        self.unacked_count -= messages.high - messages.low
         if not self.deleted:
-            self._broker.dead_letter_as(self, span, "expired", shown)
+            self._broker.dead_letter_as(self, messages, "expired", shown)
 
     def purge(self, done: Callable[[], None] = lambda: None) -> int:
         """Drops all ready messages; gives their number. They are gone for everybody at once, and
@@ -724,25 +730,27 @@ class Queue(Watched):
         return purged
 
     def _discard_reading(self, backlog: Backlog) -> Steps:
-        """What a read brings of a stretch that was purged must not come in again."""
-        if self.deleted or self._arrivals is None or not backlog.cold_stretches:
+        """What a read brings of a range that was purged must not come in again."""
+        if self.deleted or self._arrivals is None or not backlog.paged_out_ranges:
             return iter(())
         store = self._broker.store
-        return chain.from_iterable([store.discard(self, cold) for cold in self._arrivals.reading])
+        return chain.from_iterable(
+            [store.discard(self, paged_out) for paged_out in self._arrivals.reading]
+        )
 
     def _settle_all(self, backlog: Backlog, reading: Steps, ended: Callable[[int], None]) -> Steps:
         """Settles what is in a backlog that is the queue's no more; if the queue has ended, only
         frees it. `ended` is given the commit that keeps it."""
         yield from reading
         while (head := backlog.head()) is not None and not self.deleted:
-            if isinstance(head, Cold):
+            if isinstance(head, PagedOut):
                 yield from self._broker.store.discard(self, head)
                 continue
-            span = backlog.empty(head)
+            messages = backlog.empty(head)
             if self._returns is not None:
-                self._returns.gone(span)
+                self._returns.gone(messages)
             if self.durable:
-                self._broker.store.settle(self, span)
+                self._broker.store.settle(self, messages)
             yield None
         ended(self._broker.store.barrier() if self.durable else 0)
         yield from backlog.release()
@@ -757,8 +765,8 @@ class Queue(Watched):
     def expire(self) -> None:
         """Lets go of everything whose time is over."""
         if self.expiry is not None:
-            for span in self.expiry.due(self.backlog, self._broker.now_ms):
-                self._expired(span)
+            for messages in self.expiry.due(self.backlog, self._broker.now_ms):
+                self._expired(messages)
 
     def used(self) -> None:
         """Notes a use that puts off `x-expires`: a consumer, a get, a declaration."""
@@ -776,31 +784,31 @@ class Queue(Watched):
     def _has_open_consumer(self) -> bool:
         return self.ring is not None and self.ring.line() is not None
 
-    def _watch(self, span: Span, *, recovered: bool = False) -> None:
+    def _watch(self, messages: MessageRange, *, recovered: bool = False) -> None:
         ttl_ms = None if self.rules is None else self.rules.message_ttl_ms
-        if ttl_ms is not None or span.run.block.traits.expiration is not None:
+        if ttl_ms is not None or messages.entry.batch.attributes.expiration is not None:
             if self.expiry is None:
                 self.expiry = Expiry(self._broker, self._wake_for_expiry, ttl_ms)
-            self.expiry.watch(span, recovered=recovered)
+            self.expiry.watch(messages, recovered=recovered)
 
     def _wake_for_expiry(self) -> None:
         self._broker.wake(self)
 
-    def _put_back(self, span: Span) -> None:
-        held = self.backlog.put_back(span)
+    def _put_back(self, messages: MessageRange) -> None:
+        held = self.backlog.put_back(messages)
         if self.rules is not None and self.rules.max_length_bytes is not None:
-            self.ready_bytes += span.body_bytes()
+            self.ready_bytes += messages.body_bytes()
         if self.expiry is not None:
             self.expiry.watch_again(held)
         self._broker.wake(self)
 
-    def _left(self, span: Span) -> None:
+    def _left(self, messages: MessageRange) -> None:
         if self.rules is not None and self.rules.max_length_bytes is not None:
-            self.ready_bytes -= span.body_bytes()
+            self.ready_bytes -= messages.body_bytes()
 
-    def _expired(self, span: Span) -> None:
-        self._left(span)
-        self._broker.dead_letter(self, span, "expired")
+    def _expired(self, messages: MessageRange) -> None:
+        self._left(messages)
+        self._broker.dead_letter(self, messages, "expired")
 
     def _trim(self) -> None:
         """Drops from the head what is over the limits (x-overflow `drop-head`)."""
@@ -812,12 +820,12 @@ class Queue(Watched):
         # What is over goes first: it displaces nobody, however the client's bytes were cut.
         self.expire()
         while (excess := self._excess(rules)) and (head := self.backlog.head()):
-            if isinstance(head, Cold):
+            if isinstance(head, PagedOut):
                 self.arrivals.ask_for(head)
                 return
-            span = self.backlog.take(head, excess)
-            self._left(span)
-            self._broker.dead_letter(self, span, "maxlen")
+            messages = self.backlog.take(head, excess)
+            self._left(messages)
+            self._broker.dead_letter(self, messages, "maxlen")
 
     def _excess(self, rules: Rules) -> int:
         """How many messages are over the limits: 1, and then it is to be asked again, if they are
@@ -828,33 +836,33 @@ class Queue(Watched):
 
     # -- what arrives from the store
 
-    def leave_out(self, run: Run) -> None:
+    def leave_out(self, entry: QueueEntry) -> None:
         """Its bytes could not be read."""
         backlog = self._backlog
         while backlog is not None:
             head = backlog.head()
-            if not isinstance(head, Span) or head.run is not run:
+            if not isinstance(head, MessageRange) or head.entry is not entry:
                 return
             self._left(backlog.empty(head))
 
-    def thawed(self, cold: Cold, spans: Sequence[Span]) -> None:
-        """The front of a stretch is in memory again."""
-        if (spans or cold.lost) and self._backlog is not None:
-            self._backlog.thawed(cold, spans)
-        if self._looks_at_each or cold.special:
-            self._recount(cold, spans)
+    def paged_in(self, paged_out: PagedOut, ranges: Sequence[MessageRange]) -> None:
+        """The front of a range is in memory again."""
+        if (ranges or paged_out.lost) and self._backlog is not None:
+            self._backlog.paged_in(paged_out, ranges)
+        if self._looks_at_each or paged_out.special:
+            self._recount(paged_out, ranges)
 
-    def _recount(self, cold: Cold, spans: Sequence[Span]) -> None:
+    def _recount(self, paged_out: PagedOut, ranges: Sequence[MessageRange]) -> None:
         """Messages that were cold when rules came up that must know each one, or at a start. They
         leave memory again if nobody reads them just now, but for those that are over."""
-        is_next = self._backlog is not None and not isinstance(self._backlog.head(), Cold)
+        is_next = self._backlog is not None and not isinstance(self._backlog.head(), PagedOut)
         keeps = is_next and (self.is_read or self.waiting)
-        for span in spans:
-            self.ready_bytes += span.body_bytes() if self._weighs else 0
-            self._watch(span, recovered=True)
-            deadline_ms = span.run.deadline_ms
+        for messages in ranges:
+            self.ready_bytes += messages.body_bytes() if self._weighs else 0
+            self._watch(messages, recovered=True)
+            deadline_ms = messages.entry.deadline_ms
             is_over = deadline_ms is not None and deadline_ms <= self._broker.now_ms
             if not (keeps or is_over):
-                self._broker.store.evict(span.run.block)
-        self._look_at_cold(cold if spans else None)
+                self._broker.store.evict(messages.entry.batch)
+        self._look_at_paged_out(paged_out if ranges else None)
         self._broker.wake(self)

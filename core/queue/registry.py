@@ -11,13 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import ConfigError
-from ..model import Table
+from ..message.model import Table
 from .arguments import Declared, queue_type, read_rules
 from .queue import Queue
 from .rules import PLAIN, Rules
 
 if TYPE_CHECKING:
-    from .surroundings import Surroundings
+    from .context import QueueContext
 
 QueueType = TypeVar("QueueType", bound=type[Queue])
 
@@ -57,7 +57,7 @@ def _inner_type(kind: str) -> type[Queue]:
 
 def make_queue(
     declared: Declared,
-    broker: Surroundings,
+    broker: QueueContext,
     queue_id: int,
     *,
     owner: object | None = None,

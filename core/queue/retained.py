@@ -25,7 +25,8 @@ class Persistence(Protocol):
 
 
 class Replaying(Protocol):
-    """What a binding gets that was asked for (core/replay.py); it `has_more` to do at once."""
+    """What a binding gets that was asked for (core/replay/replay.py); it `has_more` to do at
+    once."""
 
     has_more: bool
 
@@ -84,7 +85,7 @@ class RetainedQueue(StreamQueue):
         if persistence.ms is not None:
             self._retention.by_age(persistence.ms)
 
-    def pump(self, budget: int) -> bool:
+    def dispatch(self, budget: int) -> bool:
         share = max(1, budget // max(1, len(self.replays)))
         for replay in list(self.replays):
             replay.step(share)

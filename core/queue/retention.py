@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..timers import Timer
-    from .stream_log import Piece, StreamLog
-    from .surroundings import Surroundings
+    from .context import QueueContext
+    from .stream_log import StreamChunk, StreamLog
 
 LOOK_MIN_MS, LOOK_MAX_MS = 1_000, 60_000
 STEP_BYTES, STEP_MESSAGES = 262_144, 4_096
@@ -25,7 +25,7 @@ drop writes to the log, and not every message is to be followed by one."""
 class Retention:
     """Of one log; `again` is called when there may be something to drop that was not known."""
 
-    def __init__(self, log: StreamLog, broker: Surroundings, again: Callable[[], None]) -> None:
+    def __init__(self, log: StreamLog, broker: QueueContext, again: Callable[[], None]) -> None:
         self._log = log
         self._broker = broker
         self._again = again
@@ -76,7 +76,7 @@ class Retention:
         if timer is None or timer.action is None:
             self._timer = self._broker.timers.at(self._broker.now_ms + after_ms, self._again)
 
-    def _learn(self, piece: Piece) -> None:
+    def _learn(self, piece: StreamChunk) -> None:
         """Reads when the last message of a piece came that was there before the start."""
         if self._learning is not None:
             return
@@ -85,12 +85,12 @@ class Retention:
         )
         self._learned(cursor, piece)
 
-    def _learned(self, cursor: Cursor, piece: Piece) -> None:
-        span = cursor.next()
-        if span is None and cursor.is_reading:
+    def _learned(self, cursor: Cursor, piece: StreamChunk) -> None:
+        messages = cursor.next()
+        if messages is None and cursor.is_reading:
             return
         self._learning = None
         # If it can't be read, it came before the next that can; without one it counts as new.
         now_ms = self._broker.now_ms
-        piece.newest_ms = now_ms if span is None else span.run.block.arrived_ms
+        piece.newest_ms = now_ms if messages is None else messages.entry.batch.arrived_ms
         self._again()

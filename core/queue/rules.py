@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..deduplication import Deduplication
+from ..message.deduplication import Deduplication
 
 __all__ = ["PLAIN", "Deduplication", "RetryDelay", "Rules"]
 
@@ -61,7 +61,7 @@ class Rules:
     def looks_at_each(self) -> bool:
         """Whether what is in the queue must be known message by message, also after a restart.
 
-        Priorities need not: messages that have one are never a part of cold stretches.
+        Priorities need not: messages that have one are never a part of paged-out ranges.
         """
         return self.message_ttl_ms is not None or self.max_length_bytes is not None
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..block import Cold, Run, Span
 from ..clock import wall_ms
-from ..equivalence import resource
 from ..errors import ConnectionFault, precondition_failed
+from ..message.batch import MessageRange, PagedOut, QueueEntry
+from ..message.equivalence import resource
 from .consumer import Consumer
 from .cursor import Cursor, Search
-from .queue import PUMP_BYTES, Queue
+from .queue import DISPATCH_BYTES, Queue
 from .readers import Reader, ReaderRing
 from .registry import register_queue
 from .retention import Retention
 from .rules import PLAIN, Rules
-from .showing import Showing, receipt
 from .stream_log import StreamLog
+from .stream_offsets import OffsetHeaders, receipt
 from .stream_spec import Ago, Filter, Since, read_filter, read_start
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class StreamQueue(Queue):
         self.log = StreamLog(self, self._broker)
         self.log.on_commit = self._committed
         self._retention = Retention(self.log, self._broker, self._retain)
-        self._showing = Showing(self.header, self._broker.store.memory)
+        self._showing = OffsetHeaders(self.header, self._broker.store.memory)
         self._broker.always_kept += 1
 
     def _committed(self) -> None:
@@ -74,14 +74,14 @@ class StreamQueue(Queue):
     def next_offset(self) -> int:
         return self.log.end
 
-    def refuses(self, run: Run) -> bool:
+    def refuses(self, entry: QueueEntry) -> bool:
         return False
 
-    def enqueue(self, run: Run) -> None:
-        self.log.append(run)
+    def enqueue(self, entry: QueueEntry) -> None:
+        self.log.append(entry)
         self._retain()
 
-    def recover(self, held: Sequence[Cold | Span]) -> None:
+    def recover(self, held: Sequence[PagedOut | MessageRange]) -> None:
         self.log.recover(held)
         self._retain()
 
@@ -149,7 +149,7 @@ class StreamQueue(Queue):
     def has_ready_consumer(self) -> bool:
         return self.ring is not None and self.ring.can_take_one()
 
-    def pump(self, budget: int) -> bool:
+    def dispatch(self, budget: int) -> bool:
         ring = self.ring
         if not isinstance(ring, ReaderRing):
             return False
@@ -172,44 +172,44 @@ class StreamQueue(Queue):
             if credit <= 0:
                 consumer.open = False
                 break
-            span = cursor.next()
-            if span is None:
+            messages = cursor.next()
+            if messages is None:
                 if not cursor.is_reading:
                     ring.done[reader] = None
                 break
-            passed, part = _wanted(at_most(span, limit - looked), reader.filter, credit)
-            offset = cursor.offset + part.low - span.low
+            passed, part = _wanted(at_most(messages, limit - looked), reader.filter, credit)
+            offset = cursor.offset + part.low - messages.low
             cursor.offset += passed
             looked += passed
             if part.count:
                 self._deliver(consumer, part, offset)
         return looked
 
-    def _deliver(self, consumer: Consumer, span: Span, offset: int) -> None:
-        self.unacked_count += span.count
-        shown = self._showing.shown(span, offset, consumer.prefetch)
-        consumer.session.deliver(consumer, receipt(span), shown)
+    def _deliver(self, consumer: Consumer, messages: MessageRange, offset: int) -> None:
+        self.unacked_count += messages.count
+        shown = self._showing.shown(messages, offset, consumer.prefetch)
+        consumer.session.deliver(consumer, receipt(messages), shown)
 
     # -- what becomes of it: nothing
 
-    def settle(self, span: Span) -> None:
-        self.unacked_count -= span.high - span.low
+    def settle(self, messages: MessageRange) -> None:
+        self.unacked_count -= messages.high - messages.low
 
-    def note_settled(self, span: Span, many: ManySettled) -> None:
+    def note_settled(self, messages: MessageRange, many: ManySettled) -> None:
         """Nothing of it goes."""
 
-    def count_settled(self, span: Span, many: ManySettled) -> None:
-        self.settle(span)
+    def count_settled(self, messages: MessageRange, many: ManySettled) -> None:
+        self.settle(messages)
 
-    def come_back(self, span: Span, *, failed: bool = True) -> list[Span]:
-        self.unacked_count -= span.high - span.low
+    def come_back(self, messages: MessageRange, *, failed: bool = True) -> list[MessageRange]:
+        self.unacked_count -= messages.high - messages.low
         return []
 
-    def untake(self, span: Span) -> None:
-        self.unacked_count -= span.high - span.low
+    def untake(self, messages: MessageRange) -> None:
+        self.unacked_count -= messages.high - messages.low
 
-    def reject(self, span: Span) -> None:
-        self.unacked_count -= span.high - span.low
+    def reject(self, messages: MessageRange) -> None:
+        self.unacked_count -= messages.high - messages.low
 
     def purge(self, done: Callable[[], None] = lambda: None) -> int:
         """At its end; a client is refused (`check_purge`)."""
@@ -243,7 +243,7 @@ class StreamQueue(Queue):
     # -- out of memory
 
     @property
-    def cold_count(self) -> int:
+    def paged_out_count(self) -> int:
         return self.ready_count - self.log.warm_count
 
     @property
@@ -262,28 +262,36 @@ class StreamQueue(Queue):
         return log.page_out(head_bytes // each, transient=transient, enough=enough)
 
 
-def at_most(span: Span, limit: int) -> Span:
-    """The front of a span that may go out in one piece."""
-    block = span.run.block
-    if block.size_bytes > PUMP_BYTES:
-        limit = min(limit, max(1, PUMP_BYTES * block.count // block.size_bytes))
-    return span if span.count <= limit else Span(span.run, span.low, span.low + limit)
+def at_most(messages: MessageRange, limit: int) -> MessageRange:
+    """The front of a range that may go out in one piece."""
+    batch = messages.entry.batch
+    if batch.size_bytes > DISPATCH_BYTES:
+        limit = min(limit, max(1, DISPATCH_BYTES * batch.count // batch.size_bytes))
+    return (
+        messages
+        if messages.count <= limit
+        else MessageRange(messages.entry, messages.low, messages.low + limit)
+    )
 
 
-def _wanted(span: Span, wanted: Filter | None, credit: int) -> tuple[int, Span]:
-    """The first messages in a row that are wanted, at most `credit`, and how many of the span
+def _wanted(messages: MessageRange, wanted: Filter | None, credit: int) -> tuple[int, MessageRange]:
+    """The first messages in a row that are wanted, at most `credit`, and how many of the range
     that passes: with an empty one, all."""
     if wanted is None:
-        high = min(span.high, span.low + credit)
-        return high - span.low, Span(span.run, span.low, high)
-    answers = _answers(span, wanted)
-    low = next((at for at, answer in answers if answer), span.high)
-    high = next((at for at, answer in answers if not answer), span.high) if low < span.high else low
+        high = min(messages.high, messages.low + credit)
+        return high - messages.low, MessageRange(messages.entry, messages.low, high)
+    answers = _answers(messages, wanted)
+    low = next((at for at, answer in answers if answer), messages.high)
+    high = (
+        next((at for at, answer in answers if not answer), messages.high)
+        if low < messages.high
+        else low
+    )
     high = min(high, low + credit)
-    return high - span.low, Span(span.run, low, high)
+    return high - messages.low, MessageRange(messages.entry, low, high)
 
 
-def _answers(span: Span, wanted: Filter) -> Iterator[tuple[int, bool]]:
-    run = span.run
-    for at in range(span.low, span.high):
-        yield at, wanted.wants(run.block.properties(run.index(at)))
+def _answers(messages: MessageRange, wanted: Filter) -> Iterator[tuple[int, bool]]:
+    entry = messages.entry
+    for at in range(messages.low, messages.high):
+        yield at, wanted.wants(entry.batch.properties(entry.index(at)))

@@ -1,6 +1,6 @@
 """The messages of a stream: all that were published, by offset, until retention drops the oldest.
 
-Nothing is consumed. What is in memory are spans, what is only on disk cold stretches, as in any
+Nothing is consumed. What is in memory are ranges, what is only on disk paged-out ranges, as in any
 backlog, but they stay where they are and readers look into them. Offsets count from 0 and have no
 gaps; where a stream begins after retention is kept on disk, together with what was dropped.
 """
@@ -12,30 +12,30 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..block import Cold, Run, Span
 from ..definitions.facts import StreamStart
+from ..message.batch import MessageRange, PagedOut, QueueEntry
 from ..slices import Pause, Steps, release
 
 if TYPE_CHECKING:
+    from .context import QueueContext
     from .queue import Queue
-    from .surroundings import Surroundings
 
 _UNKNOWN = -1
 STEP_PIECES = 32
 """What one step of paging out looks at, and one of retention drops."""
 STEPS_AT_ONCE = 8
-"""How many steps of the store's, that discard a stretch, are kept as one."""
+"""How many steps of the store's, that discard a range, are kept as one."""
 _END = object()
 
 
-class Piece:
+class StreamChunk:
     """Some of the stream, from `offset` on; `newest_ms` is when its last message came (monotonic),
     None if nobody has looked yet."""
 
     __slots__ = ("held", "newest_ms", "offset", "size_bytes")
 
     def __init__(
-        self, offset: int, held: Span | Cold, size_bytes: int, newest_ms: int | None
+        self, offset: int, held: MessageRange | PagedOut, size_bytes: int, newest_ms: int | None
     ) -> None:
         self.offset = offset
         self.held = held
@@ -48,23 +48,23 @@ class Piece:
         return self.offset + self.held.count
 
 
-_GONE = Piece(0, Cold(0, None), 0, None)
+_GONE = StreamChunk(0, PagedOut(0, None), 0, None)
 
 
 class StreamLog:
     """`first` to `end - 1` are there; what is before `committed` may be shown to readers."""
 
-    def __init__(self, queue: Queue, broker: Surroundings) -> None:
+    def __init__(self, queue: Queue, broker: QueueContext) -> None:
         self._queue = queue
         self._broker = broker
         self._start = StreamStart(broker.facts, queue.id)
-        self._pieces: list[Piece] = []
+        self._pieces: list[StreamChunk] = []
         self._offsets: list[int] = []
         """The offsets of the pieces, to search in."""
         self._gone = 0
         """So many pieces in front are gone."""
         self._weighed_bytes = 0
-        self._unweighed: deque[Piece] = deque()
+        self._unweighed: deque[StreamChunk] = deque()
         self._weighing = False
         self._dropping = False
         self._over: Callable[[], int] = _nothing_over
@@ -81,9 +81,9 @@ class StreamLog:
 
     # -- what comes in
 
-    def append(self, run: Run) -> None:
-        """Takes a run in; readers see it when it is on disk."""
-        self._add_span(Span(run, 0, run.count))
+    def append(self, entry: QueueEntry) -> None:
+        """Takes an entry in; readers see it when it is on disk."""
+        self._add_range(MessageRange(entry, 0, entry.count))
         store = self._broker.store
         commit = store.barrier() if self._queue.durable else 0
         if commit <= store.committed:
@@ -94,15 +94,15 @@ class StreamLog:
         if len(self._uncommitted) == 1:
             self._broker.when_kept(commit, self._committed)
 
-    def _add_span(self, span: Span) -> None:
-        size = self._broker.store.size_of(span.run)
-        self.warm_bytes += _memory_bytes(span)
-        self.warm_count += span.count
+    def _add_range(self, messages: MessageRange) -> None:
+        size = self._broker.store.size_of(messages.entry)
+        self.warm_bytes += _memory_bytes(messages)
+        self.warm_count += messages.count
         self._weighed_bytes += size
-        self._add(span, size, span.run.block.arrived_ms)
+        self._add(messages, size, messages.entry.batch.arrived_ms)
 
-    def _add(self, held: Span | Cold, size_bytes: int, newest_ms: int | None) -> None:
-        self._pieces.append(Piece(self.end, held, size_bytes, newest_ms))
+    def _add(self, held: MessageRange | PagedOut, size_bytes: int, newest_ms: int | None) -> None:
+        self._pieces.append(StreamChunk(self.end, held, size_bytes, newest_ms))
         self._offsets.append(self.end)
         self.end += held.count
 
@@ -116,22 +116,22 @@ class StreamLog:
             self._broker.on_commit(self._committed)
         self.on_commit()
 
-    def recover(self, held: Sequence[Cold | Span]) -> None:
+    def recover(self, held: Sequence[PagedOut | MessageRange]) -> None:
         """Takes in what an earlier process left, oldest first. What is missing was in front: of
         all that was lost behind a message the store has kept the place."""
         known = sum(part.count for part in held)
         self.first = self.end = max(self.first, self._broker.store.next_offset(self._queue) - known)
         for part in held:
-            if isinstance(part, Cold):
+            if isinstance(part, PagedOut):
                 self._add(part, _UNKNOWN, None)
                 self._unweighed.append(self._pieces[-1])
             else:
-                self._add_span(part)
+                self._add_range(part)
         self.committed = self.end
 
     # -- what is in it
 
-    def piece_at(self, offset: int) -> Piece:
+    def piece_at(self, offset: int) -> StreamChunk:
         """The one with the message of this offset, which is from `first` to `end - 1`."""
         return self._pieces[bisect_right(self._offsets, offset, self._gone) - 1]
 
@@ -140,7 +140,7 @@ class StreamLog:
         if self.first == self.end:
             return self.end
         last = self._pieces[-1]
-        return last.offset if isinstance(last.held, Span) else self.end - 1
+        return last.offset if isinstance(last.held, MessageRange) else self.end - 1
 
     @property
     def size_bytes(self) -> int:
@@ -158,7 +158,7 @@ class StreamLog:
     def _weigh(self, weighed: Callable[[], None]) -> Steps:
         while self._unweighed:
             piece = self._unweighed.popleft()
-            if piece.offset < self.first or not isinstance(piece.held, Cold):
+            if piece.offset < self.first or not isinstance(piece.held, PagedOut):
                 continue
             size_bytes = yield from self._broker.store.weigh(piece.held)
             if piece.offset >= self.first:  # It has not been dropped meanwhile.
@@ -169,7 +169,7 @@ class StreamLog:
 
     # -- retention
 
-    def oldest(self) -> Piece | None:
+    def oldest(self) -> StreamChunk | None:
         """What retention may drop next: never the last piece, nor what is not on disk yet."""
         second = self._gone + 1
         if second >= len(self._pieces) or self._offsets[second] > self.committed:
@@ -185,7 +185,7 @@ class StreamLog:
         """
         if self._dropping:
             self._again = again
-        elif over() and (self.oldest() is not None or isinstance(self._front.held, Cold)):
+        elif over() and (self.oldest() is not None or isinstance(self._front.held, PagedOut)):
             self._dropping, self._over = True, over
             self._broker.slices.start(self._drop())
 
@@ -196,15 +196,15 @@ class StreamLog:
     def _drop(self) -> Steps:
         while (over_bytes := self._too_much()) > 0:
             front = self._front
-            if isinstance(front.held, Cold) and front.size_bytes > over_bytes:
+            if isinstance(front.held, PagedOut) and front.size_bytes > over_bytes:
                 yield from self._split(front, front.held, over_bytes)
             oldest = self.oldest()
             if oldest is None or not self._too_much():
                 break
-            if isinstance(oldest.held, Cold):
-                yield from self._drop_cold(oldest, oldest.held)
+            if isinstance(oldest.held, PagedOut):
+                yield from self._drop_paged_out(oldest, oldest.held)
             else:
-                self._drop_spans()
+                self._drop_ranges()
                 yield None
         self._dropping = False
         again, self._again = self._again, None
@@ -212,26 +212,26 @@ class StreamLog:
             again()
 
     @property
-    def _front(self) -> Piece:
+    def _front(self) -> StreamChunk:
         """The oldest piece, whether or not it may be dropped."""
         return self._pieces[self._gone] if self._gone < len(self._pieces) else _GONE
 
     def _too_much(self) -> int:
         return 0 if self._queue.deleted else self._over()
 
-    def _split(self, piece: Piece, held: Cold, size_bytes: int) -> Steps:
+    def _split(self, piece: StreamChunk, held: PagedOut, size_bytes: int) -> Steps:
         """Makes two of the oldest piece, unless it is a single record."""
         front = yield from self._broker.store.split(held, size_bytes)
         if front is None or self._queue.deleted:
             return
-        older = Piece(piece.offset, front.cold, front.size_bytes, piece.newest_ms)
+        older = StreamChunk(piece.offset, front.paged_out, front.size_bytes, piece.newest_ms)
         piece.offset = older.end
         piece.size_bytes -= front.size_bytes
         at = self._gone
         self._pieces[at : at + 1] = [older, piece]
         self._offsets[at : at + 1] = [older.offset, piece.offset]
 
-    def _drop_cold(self, piece: Piece, held: Cold) -> Steps:
+    def _drop_paged_out(self, piece: StreamChunk, held: PagedOut) -> Steps:
         self._leave(piece)
         steps, end = self._broker.store.discard(self._queue, held), piece.end
         step: object = None
@@ -243,12 +243,12 @@ class StreamLog:
             if self._queue.deleted:
                 return
 
-    def _drop_spans(self) -> None:
+    def _drop_ranges(self) -> None:
         store = self._broker.store
         with store.together():
             for _ in range(STEP_PIECES):
                 oldest = self.oldest()
-                if oldest is None or isinstance(oldest.held, Cold) or not self._too_much():
+                if oldest is None or isinstance(oldest.held, PagedOut) or not self._too_much():
                     break
                 self._leave(oldest)
                 self._cooled(oldest.held)
@@ -257,7 +257,7 @@ class StreamLog:
             if self._queue.durable:
                 self._start.keep(self.first)
 
-    def _leave(self, piece: Piece) -> None:
+    def _leave(self, piece: StreamChunk) -> None:
         """The oldest piece is there no more."""
         self._pieces[self._gone] = _GONE
         self._gone += 1
@@ -297,7 +297,7 @@ class StreamLog:
             self._let_go_some(at, [piece for piece in some if piece.end <= kept_from], transient)
             yield
 
-    def _let_go_some(self, at: int, some: list[Piece], transient: bool) -> None:
+    def _let_go_some(self, at: int, some: list[StreamChunk], transient: bool) -> None:
         """Of pieces that follow each other, the first of which is at this place."""
         pieces = self._pieces[at - 1 : at] if at > self._gone else []
         known = len(pieces)
@@ -308,30 +308,30 @@ class StreamLog:
         self._pieces[at : at + len(some)] = pieces[known:]
         self._offsets[at : at + len(some)] = [piece.offset for piece in pieces[known:]]
 
-    def _let_go(self, piece: Piece, before: Piece | None, *, transient: bool) -> bool:
+    def _let_go(self, piece: StreamChunk, before: StreamChunk | None, *, transient: bool) -> bool:
         """True if it has become a part of the piece before it."""
         held = piece.held
-        if isinstance(held, Cold):
+        if isinstance(held, PagedOut):
             return False
-        store, block = self._broker.store, held.run.block
-        follows = before.held if before is not None and isinstance(before.held, Cold) else None
-        cold = store.chill(held, follows, in_order=True)
-        if cold is None:
-            if block.resident and (transient or block.place is not None):
-                store.evict(block)
+        store, batch = self._broker.store, held.entry.batch
+        follows = before.held if before is not None and isinstance(before.held, PagedOut) else None
+        paged_out = store.page_out(held, follows, in_order=True)
+        if paged_out is None:
+            if batch.resident and (transient or batch.place is not None):
+                store.evict(batch)
             return False
         self._cooled(held)
-        if cold is not follows or before is None:
-            piece.held = cold
+        if paged_out is not follows or before is None:
+            piece.held = paged_out
             return False
         before.size_bytes += piece.size_bytes
         before.newest_ms = piece.newest_ms
         return True
 
-    def _cooled(self, span: Span) -> None:
+    def _cooled(self, messages: MessageRange) -> None:
         """It was in memory and is not any more."""
-        self.warm_bytes -= _memory_bytes(span)
-        self.warm_count -= span.count
+        self.warm_bytes -= _memory_bytes(messages)
+        self.warm_count -= messages.count
 
 
 def _nothing_over() -> int:
@@ -348,6 +348,6 @@ def _some(steps: Steps) -> object:
     return step
 
 
-def _memory_bytes(span: Span) -> int:
-    block = span.run.block
-    return block.size_bytes * span.count // block.count
+def _memory_bytes(messages: MessageRange) -> int:
+    batch = messages.entry.batch
+    return batch.size_bytes * messages.count // batch.count

@@ -6,9 +6,9 @@ from collections.abc import Container
 from datetime import datetime
 from typing import NamedTuple
 
-from ..equivalence import shown, type_name
 from ..errors import ChannelError, precondition_failed
-from ..model import FieldValue, Table
+from ..message.equivalence import shown, type_name
+from ..message.model import FieldValue, Table
 from ..wire.properties import HEADERS, split
 from ..wire.tables import decode_table
 from .arguments import read_age_ms

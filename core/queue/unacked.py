@@ -1,6 +1,6 @@
 """Deliveries that wait for their acknowledgement, as ranges of delivery tags.
 
-A delivery of a span is one range. Acks in order move its front; from the first odd ack on the
+A delivery of a range is one range. Acks in order move its front; from the first odd ack on the
 range keeps a flag per message, so that a second ack of the same tag is found out. Ranges are
 never split. A settled one lets go of its messages at once. It leaves the list when nothing is
 outstanding any more, or else when the list has doubled: a consumer may sit on one message while it
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple
 
-from ..block import Block, Span
+from ..message.batch import Batch, MessageRange
 from ..slices import drain
 from .consumer import Consumer
 from .queue import Queue
@@ -30,7 +30,7 @@ SORTED_AT_ONCE = 2_000
 """What was taken in any order is put in order in pieces, which are merged."""
 
 
-class Piece(NamedTuple):
+class DeliveryRange(NamedTuple):
     """Messages taken out of the unacked, together; `consumer` is None for those got by get.
 
     `tag` is the delivery tag of the first; the others' count on from it.
@@ -38,35 +38,37 @@ class Piece(NamedTuple):
 
     consumer: Consumer | None
     queue: Queue
-    span: Span
+    messages: MessageRange
     tag: int
 
 
 class _Range:
-    __slots__ = ("consumer", "count", "flags", "front", "left", "queue", "span", "tag")
+    __slots__ = ("consumer", "count", "flags", "front", "left", "messages", "queue", "tag")
 
-    def __init__(self, tag: int, consumer: Consumer | None, queue: Queue, span: Span) -> None:
+    def __init__(
+        self, tag: int, consumer: Consumer | None, queue: Queue, messages: MessageRange
+    ) -> None:
         self.tag = tag
         self.consumer = consumer
         self.queue = queue
-        self.span: Span | None = span
-        self.count = span.high - span.low
+        self.messages: MessageRange | None = messages
+        self.count = messages.high - messages.low
         self.left = self.count
         self.front = 0
         self.flags: bytearray | None = None
 
-    def piece(self, start: int, stop: int) -> Piece:
-        span = self.span
-        assert span is not None
-        low = span.low
-        return Piece(
+    def piece(self, start: int, stop: int) -> DeliveryRange:
+        messages = self.messages
+        assert messages is not None
+        low = messages.low
+        return DeliveryRange(
             self.consumer,
             self.queue,
-            Span(span.run, low + start, low + stop, span.redelivered),
+            MessageRange(messages.entry, low + start, low + stop, messages.redelivered),
             self.tag + start,
         )
 
-    def settle(self, start: int, stop: int, into: list[Piece]) -> None:
+    def settle(self, start: int, stop: int, into: list[DeliveryRange]) -> None:
         """Takes what is unsettled of positions `start` to `stop - 1`."""
         start = max(start, self.front)
         flags = self.flags
@@ -88,7 +90,7 @@ class _Range:
     def _mark(self, start: int, stop: int) -> None:
         self.left -= stop - start
         if not self.left:
-            self.span = None
+            self.messages = None
         if start == self.front:
             self.front = stop
             flags = self.flags
@@ -112,21 +114,23 @@ class Unacked:
         self._clear_at = _CLEAR_MIN
         self.count = 0
 
-    def add(self, tag: int, consumer: Consumer | None, queue: Queue, span: Span) -> None:
-        """The span was delivered with the tags `tag`, `tag + 1`, ..."""
+    def add(
+        self, tag: int, consumer: Consumer | None, queue: Queue, messages: MessageRange
+    ) -> None:
+        """The range was delivered with the tags `tag`, `tag + 1`, ..."""
         if len(self._ranges) >= self._clear_at:
             self._clear()
-        self._ranges.append(_Range(tag, consumer, queue, span))
-        self.count += span.high - span.low
+        self._ranges.append(_Range(tag, consumer, queue, messages))
+        self.count += messages.high - messages.low
 
     def _clear(self) -> None:
         self._ranges = [held for held in self._ranges if held.left]
         self._first = 0
         self._clear_at = max(_CLEAR_MIN, 2 * len(self._ranges))
 
-    def take(self, first: int, last: int) -> list[Piece] | None:
+    def take(self, first: int, last: int) -> list[DeliveryRange] | None:
         """Takes the deliveries `first` to `last`; None, and nothing taken, if one is unknown."""
-        pieces: list[Piece] = []
+        pieces: list[DeliveryRange] = []
         if first == last:
             held = self._find(first)
             if held is None:
@@ -147,25 +151,25 @@ class Unacked:
         self._taken(last + 1 - first)
         return pieces
 
-    def take_up_to(self, last: int) -> list[Piece] | None:
+    def take_up_to(self, last: int) -> list[DeliveryRange] | None:
         """Takes every delivery up to `last`, which must be outstanding itself; else None."""
         if self._find(last) is None:
             return None
-        pieces: list[Piece] = []
+        pieces: list[DeliveryRange] = []
         ranges = self._ranges
         for place in range(self._first, len(ranges)):
             held = ranges[place]
             if held.tag > last:
                 break
             held.settle(held.front, min(held.count, last - held.tag + 1), pieces)
-        self._taken(sum(piece.span.high - piece.span.low for piece in pieces))
+        self._taken(sum(piece.messages.high - piece.messages.low for piece in pieces))
         return pieces
 
-    def spans(self) -> Iterator[Span]:
+    def ranges(self) -> Iterator[MessageRange]:
         """What is outstanding in memory, the oldest first; settled messages in between included."""
         for held in self._ranges[self._first :]:
-            if held.span is not None:
-                yield held.span
+            if held.messages is not None:
+                yield held.messages
 
     def outstanding(self) -> Iterator[tuple[int, Consumer | None, Queue]]:
         """Of each range with something unsettled, the oldest first: the first such tag, who got it
@@ -185,7 +189,7 @@ class Unacked:
         if self._find(last) is None:
             return None
         ranges, first = self._ranges, self._first
-        rest: list[Piece] = []
+        rest: list[DeliveryRange] = []
         place = bisect_right(ranges, last, lo=first, key=_tag)
         newest = ranges[place - 1]
         if newest.tag + newest.count > last + 1:
@@ -200,8 +204,8 @@ class Unacked:
         self._first = 0
         return Detached(self, ranges, [])
 
-    def take_all(self) -> list[Piece]:
-        pieces: list[Piece] = []
+    def take_all(self) -> list[DeliveryRange]:
+        pieces: list[DeliveryRange] = []
         for held in self._ranges[self._first :]:
             held.settle(held.front, held.count, pieces)
         self._ranges = []
@@ -209,11 +213,11 @@ class Unacked:
         self.count = 0
         return pieces
 
-    def put_back(self, pieces: Iterable[Piece]) -> Iterator[None]:
+    def put_back(self, pieces: Iterable[DeliveryRange]) -> Iterator[None]:
         """What was taken is outstanding again, under its tags, when the last step is done. Until
         then nothing may be settled; what is delivered meanwhile comes behind it."""
-        taken: list[deque[Piece]] = []
-        some: list[Piece] = []
+        taken: list[deque[DeliveryRange]] = []
+        some: list[DeliveryRange] = []
         for piece in pieces:
             some.append(piece)
             if len(some) == SORTED_AT_ONCE:
@@ -223,8 +227,8 @@ class Unacked:
         taken.append(_sorted(some))
         ranges: list[_Range] = []
         for piece in _joined(merge(self.detach_all(), *map(drain, taken), key=_tag)):
-            ranges.append(_Range(piece.tag, piece.consumer, piece.queue, piece.span))
-            self.count += piece.span.count
+            ranges.append(_Range(piece.tag, piece.consumer, piece.queue, piece.messages))
+            self.count += piece.messages.count
             yield
         self._ranges = ranges + self._ranges[self._first :]
         self._first = 0
@@ -263,46 +267,46 @@ class Detached:
 
     __slots__ = ("_ranges", "_rest", "_unacked")
 
-    def __init__(self, unacked: Unacked, ranges: list[_Range], rest: list[Piece]) -> None:
+    def __init__(self, unacked: Unacked, ranges: list[_Range], rest: list[DeliveryRange]) -> None:
         self._unacked = unacked
         self._ranges = deque(ranges)
         self._rest = rest
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[DeliveryRange]:
         """The oldest first; once."""
         for held in drain(self._ranges):
-            pieces: list[Piece] = []
+            pieces: list[DeliveryRange] = []
             held.settle(held.front, held.count, pieces)
             yield from map(self._counted, pieces)
         yield from map(self._counted, self._rest)
 
-    def outstanding(self) -> Iterator[tuple[Queue, Block, int]]:
-        """The queue, and how many messages of which block, of all that has not been given yet."""
+    def outstanding(self) -> Iterator[tuple[Queue, Batch, int]]:
+        """The queue, and how many messages of which batch, of all that has not been given yet."""
         for held in self._ranges:
-            if held.span is not None:
-                yield held.queue, held.span.run.block, held.left
+            if held.messages is not None:
+                yield held.queue, held.messages.entry.batch, held.left
         for piece in self._rest:
-            yield piece.queue, piece.span.run.block, piece.span.count
+            yield piece.queue, piece.messages.entry.batch, piece.messages.count
 
-    def _counted(self, piece: Piece) -> Piece:
-        self._unacked.count -= piece.span.count
+    def _counted(self, piece: DeliveryRange) -> DeliveryRange:
+        self._unacked.count -= piece.messages.count
         return piece
 
 
-def _sorted(pieces: list[Piece]) -> deque[Piece]:
+def _sorted(pieces: list[DeliveryRange]) -> deque[DeliveryRange]:
     return deque(sorted(pieces, key=_tag))
 
 
-def _tag(held: _Range | Piece) -> int:
+def _tag(held: _Range | DeliveryRange) -> int:
     return held.tag
 
 
-def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def _joined(pieces: Iterable[DeliveryRange]) -> Iterator[DeliveryRange]:
     """Neighbours become one again, or each time they come back there would be more of them."""
-    last: Piece | None = None
+    last: DeliveryRange | None = None
     for piece in pieces:
         if last is not None and _goes_on(last, piece):
-            last.span.high = piece.span.high
+            last.messages.high = piece.messages.high
             continue
         if last is not None:
             yield last
@@ -311,11 +315,11 @@ def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
         yield last
 
 
-def _goes_on(first: Piece, then: Piece) -> bool:
-    one, other = first.span, then.span
+def _goes_on(first: DeliveryRange, then: DeliveryRange) -> bool:
+    one, other = first.messages, then.messages
     return (
         then.tag == first.tag + one.count
-        and other.run is one.run
+        and other.entry is one.entry
         and other.low == one.high
         and other.redelivered == one.redelivered
         and then.consumer is first.consumer

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Set
 
-from ..equivalence import resource, type_name
 from ..errors import ChannelError, precondition_failed
-from ..model import Table
+from ..message.equivalence import resource, type_name
+from ..message.model import Table
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Unpack
 
-from ..model import FieldValue
+from ..message.model import FieldValue
 from .binding import Binding, Destination
 from .exchange import Exchange, ExchangeProperties
 from .registry import register

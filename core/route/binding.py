@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, KeysView
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from ..equivalence import comparable
-from ..model import Table
+from ..message.equivalence import comparable
+from ..message.model import Table
 
 Key = TypeVar("Key")
 

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Unpack
 
-from ..equivalence import resource
 from ..errors import precondition_failed
-from ..model import FieldValue, MessageHeaders, Table
+from ..message.equivalence import resource
+from ..message.model import FieldValue, MessageHeaders, Table
 from ..wire import properties as wire
 from .arguments import ExchangeArguments
 from .binding import Binding, Destination

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..deduplication import (
+from ..message.deduplication import (
     CACHE_SIZE,
     CACHE_SIZE_MAX,
     CACHE_TTL_MAX_MS,
@@ -12,7 +12,7 @@ from ..deduplication import (
     TTL,
     Deduplication,
 )
-from ..equivalence import type_name
+from ..message.equivalence import type_name
 from .arguments import ExchangeArguments
 
 

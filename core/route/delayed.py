@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Self, cast
 
-from ..equivalence import resource, shown, type_name
 from ..errors import precondition_failed
-from ..model import FieldValue
+from ..message.equivalence import resource, shown, type_name
+from ..message.model import FieldValue
 from ..wire.delay import DELAY, wait_ms
 from .binding import Destination
 from .exchange import Exchange

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Unpack
 
-from ..model import FieldValue
+from ..message.model import FieldValue
 from .binding import Binding, Destination, GroupedBindings
 from .exchange import Exchange, ExchangeProperties
 from .registry import register

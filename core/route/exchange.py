@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, NotRequired, Protocol, TypedDict
 
-from ..deduplication import ARGUMENTS as DEDUPLICATION
-from ..equivalence import resource
-from ..model import FieldValue, Table
+from ..message.deduplication import ARGUMENTS as DEDUPLICATION
+from ..message.equivalence import resource
+from ..message.model import FieldValue, Table
 from .arguments import ExchangeArguments
 from .binding import Binding, Destination, GroupedBindings
 from .deduplication import read_deduplication
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 __all__ = [
     "ALTERNATE_EXCHANGE",
     "Binding",
-    "BindingKeeper",
+    "BindingPersistence",
     "Destination",
     "Exchange",
     "ExchangeProperties",
@@ -48,7 +48,7 @@ class ExchangeProperties(TypedDict):
     vhost: NotRequired[str]
 
 
-class BindingKeeper(Protocol):
+class BindingPersistence(Protocol):
     """Whoever makes bindings outlive the process."""
 
     def binding_key(self, source: Exchange, binding: Binding) -> bytes | None:
@@ -119,7 +119,7 @@ class Exchange(Watched, ABC):
         self.arguments = arguments
         self.alternate = self._alternate()
         self._missed_alternate: str | None = None
-        self.keeper: BindingKeeper | None = None
+        self.keeper: BindingPersistence | None = None
         """Hears of bindings that come and go; only durable exchanges have one."""
         self.deleted = False
         """Nothing is routed by it any more, whatever bindings it still has."""

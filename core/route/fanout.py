@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..model import FieldValue
+from ..message.model import FieldValue
 from .binding import Binding, Destination
 from .exchange import Exchange
 from .registry import register

@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from hashlib import blake2b
 
-from ..model import FieldValue
+from ..message.model import FieldValue
 from .binding import Destination
 from .exchange import Exchange
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Final, NamedTuple, Unpack
 
-from ..equivalence import comparable, shown, type_name
 from ..errors import precondition_failed
-from ..model import FieldValue, Table
+from ..message.equivalence import comparable, shown, type_name
+from ..message.model import FieldValue, Table
 from .binding import Binding, Destination, GroupedBindings
 from .exchange import Exchange, ExchangeProperties
 from .registry import register

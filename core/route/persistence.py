@@ -2,16 +2,16 @@
 
 `x-persist-messages` and `x-persist-ms` go with any type. The messages are in an inner queue, a
 stream (core/queue/retained.py), which reads the one log; a binding says which of them its queue
-gets first (core/replay.py).
+gets first (core/replay/replay.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..equivalence import shown
 from ..errors import precondition_failed
-from ..model import Table
+from ..message.equivalence import shown
+from ..message.model import Table
 from .arguments import ExchangeArguments
 
 MESSAGES = "x-persist-messages"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Unpack
 
-from ..model import FieldValue
+from ..message.model import FieldValue
 from .arguments import ExchangeArguments
 from .binding import Destination
 from .exchange import ExchangeProperties

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import TypeVar
 
-from ..equivalence import check_equivalent
 from ..errors import precondition_failed
-from ..model import FieldValue, Table
+from ..message.equivalence import check_equivalent
+from ..message.model import FieldValue, Table
 from .arguments import ExchangeArguments
 from .exchange import Exchange
 

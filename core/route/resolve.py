@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ..model import FieldValue
+from ..message.model import FieldValue
 from .binding import Destination
 from .exchange import Exchange
 from .route import Route

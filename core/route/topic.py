@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Unpack
 
-from ..model import FieldValue
+from ..message.model import FieldValue
 from .automaton import PatternAutomaton
 from .binding import Binding, Destination, GroupedBindings
 from .exchange import Exchange, ExchangeProperties
@@ -54,7 +54,7 @@ class TopicExchange(Exchange):
 
 
 def normal_form(pattern: str) -> str:
-    """Each run of wildcards with its `*` first and one `#`: it matches the same keys."""
+    """Each entry of wildcards with its `*` first and one `#`: it matches the same keys."""
     words: list[str] = []
     after_hash = False
     for word in split_words(pattern):

@@ -20,12 +20,12 @@ from ..proto.connection import Connection
 from ..wire.proxy import Relayed
 from .caller import Network
 from .certificate_name import CertificateName, common_name
-from .disk_gate import DiskGate
-from .gate import Gate
+from .login_queue import TooManyAttempts
 from .logins import GUEST_IS_FAR, HungUp, Logins, TooManyFailures
 from .peer import Peer
-from .waiting_room import TooManyAttempts
-from .watch import HANDSHAKE_S, watch_peers
+from .proxy_listener import ProxyListener
+from .watchdog import HANDSHAKE_S, watch_peers
+from .write_backpressure import WriteBackpressure
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +59,8 @@ class Listener:
         self.gone_peers: set[Peer] = set()
         """Not read, and hung up at the last look at their sockets, which was `asked_sockets_ms`."""
         self.asked_sockets_ms = broker.now_ms
-        self.disk_gate = DiskGate(broker)
-        self._servers: list[asyncio.Server | Gate] = []
+        self.disk_gate = WriteBackpressure(broker)
+        self._servers: list[asyncio.Server | ProxyListener] = []
         self._turn_due = False
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_ms = 0
@@ -82,7 +82,7 @@ class Listener:
     async def _serve(self, sockets: Iterable[socket.socket], tls: ssl.SSLContext | None) -> None:
         for listening in sockets:
             if self._proxies:
-                gate = Gate(listening, self._proxies, self._meet, tls)
+                gate = ProxyListener(listening, self._proxies, self._meet, tls)
                 gate.open()
                 self._servers.append(gate)
             else:

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from ..auth import User, Users, hashed, network
 from ..errors import WarrenError
-from .turnstile import Turnstile
-from .waiting_room import WaitingRoom
+from .fair_semaphore import FairSemaphore
+from .login_queue import LoginQueue
 
 AT_ONCE = max(1, min(4, (os.cpu_count() or 1) - 1))
 """Each check needs 19 MiB, and a processor for some 20 ms; the loop keeps one."""
@@ -73,8 +73,8 @@ class Logins:
         self._users = users
         self._pause = pause
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="password")
-        self._turnstile = Turnstile(AT_ONCE)
-        self._room = WaitingRoom()
+        self._turnstile = FairSemaphore(AT_ONCE)
+        self._room = LoginQueue()
         self._places: dict[tuple[str, str], _Place] = {}
         self._checks: set[asyncio.Future[User | None]] = set()
 

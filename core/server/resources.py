@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from ..alarms import Bounds, Reading
-from ..amount import GIB, Amount, in_words
-from ..footprint import connection_bytes, shared_bytes
+from ..resources.alarms import Bounds, Reading
+from ..resources.amount import GIB, Amount, in_words
+from ..resources.footprint import connection_bytes, shared_bytes
 from . import machine
 from .listener import Listener
 from .tuning import collect_old

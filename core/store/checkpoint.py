@@ -18,9 +18,9 @@ from typing import TypeVar
 from ..errors import ConfigError
 from .codec import numbers, octets
 from .disk import FULL, Disk
-from .part import Index, Part, Segment, Snapshot, segment_name
 from .record import FILE_HEADER_BYTES, DamagedHeader, FileHeader, Piece, read_file_header
 from .salvage import salvage
+from .segment import RecordIndex, Segment, SegmentPart, Snapshot, segment_name
 
 logger = logging.getLogger(__name__)
 
@@ -126,20 +126,20 @@ def _encode_segment(segment: Segment, *, unclean: bool) -> Iterator[bytes]:
                 pieces.append(piece)
                 yield b""
             if segment.keeps_indexes:
-                index = part.index or Index()
+                index = part.index or RecordIndex()
                 pieces += _COUNT.pack(len(index.numbers)), octets(index.numbers)
     flags = _UNCLEAN * unclean | _FENCED * segment.is_fenced | _INDEXED * segment.keeps_indexes
     yield _SEGMENT.pack(segment.number, segment.end, segment.total, flags, count)
     yield from pieces
 
 
-def _encode_part(part: Part) -> Iterator[bytes]:
+def _encode_part(part: SegmentPart) -> Iterator[bytes]:
     """As the part was in one moment, though it is taken down in slices."""
     snapshot = part.snapshot = Snapshot(part.front)
     snapshot.take(part, RECORDS_AT_ONCE)
     while snapshot.taken < part.records:
         yield b""
-        if part.snapshot is not snapshot:  # A stretch was discarded: begin again.
+        if part.snapshot is not snapshot:  # A range was discarded: begin again.
             snapshot = part.snapshot = Snapshot(part.front)
         snapshot.take(part, RECORDS_AT_ONCE)
     part.snapshot = None
@@ -307,6 +307,6 @@ def _decode_part(body: memoryview, at: int, segment: Segment) -> int:
     if segment.keeps_indexes:
         (count,) = _COUNT.unpack_from(body, at)
         at += _COUNT.size
-        part.index = Index(numbers("Q", body[at : at + 8 * count]))
+        part.index = RecordIndex(numbers("Q", body[at : at + 8 * count]))
         at += 8 * count
     return at

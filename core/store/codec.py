@@ -1,4 +1,4 @@
-"""The body of a message record: a block and which queues hold which of its messages.
+"""The body of a message record: a batch and which queues hold which of its messages.
 
 A meta part of its own length stands before the bytes of the messages, which are written as they
 came. The queues of one share follow each other; a queue number's lowest bit says that it had
@@ -14,8 +14,8 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..block import Block, Run, ScatteredBlock, StridedBlock, WholeBlock
-from ..wire.properties import RANKED, TIMED, intern_traits
+from ..message.batch import Batch, QueueEntry, ScatteredBatch, SingleMessage, StridedBatch
+from ..wire.properties import RANKED, TIMED, intern_attributes
 from .port import QueueIdentity
 from .record import Piece
 
@@ -100,7 +100,7 @@ class MessageRecord:
         start = first - self.sequence
         return None if count == self.count else array("I", range(start, start + count))
 
-    def block(self, monotonic_offset_ms: int) -> Block:
+    def batch(self, monotonic_offset_ms: int) -> Batch:
         """Its messages; the offset makes the time of day monotonic time."""
         body = self.body
         size, wall_ms, count, kind, priority, expiration_bytes, _ = _META.unpack_from(body)
@@ -109,20 +109,20 @@ class MessageRecord:
         layout = body[self._layout_at(at + expiration_bytes, size) : size]
         data, numbering = bytes(body[size:]), (self.sequence, count, wall_ms)
         if kind & 15 == _SCATTERED_KIND:
-            block: Block = self._scattered(layout, data, wall_ms)
+            batch: Batch = self._scattered(layout, data, wall_ms)
         else:
-            block = _read_block(kind & 15, layout, data, numbering)
+            batch = _read_block(kind & 15, layout, data, numbering)
         expiration = text if kind >> 4 & _EXPIRING else None
-        block.traits = intern_traits(True, priority, expiration, False)
-        block.arrived_ms = wall_ms + monotonic_offset_ms
-        return block
+        batch.attributes = intern_attributes(True, priority, expiration, False)
+        batch.arrived_ms = wall_ms + monotonic_offset_ms
+        return batch
 
-    def _scattered(self, layout: memoryview, data: bytes, arrived_ms: int) -> ScatteredBlock:
+    def _scattered(self, layout: memoryview, data: bytes, arrived_ms: int) -> ScatteredBatch:
         """Its offsets are kept: queues with a few messages each read the same record often."""
         if not self._offsets:
             self._offsets = _read_offsets(layout, self.count)
-        traits = intern_traits(True, 0, None, False)
-        return ScatteredBlock(data, self.sequence, traits, arrived_ms, *self._offsets)
+        attributes = intern_attributes(True, 0, None, False)
+        return ScatteredBatch(data, self.sequence, attributes, arrived_ms, *self._offsets)
 
     def _layout_at(self, at: int, size: int) -> int:
         """Where the layout begins: its size is known where there may be many shares."""
@@ -143,7 +143,7 @@ class MessageRecord:
 class Messages:
     """A decoded record."""
 
-    block: Block
+    batch: Batch
     record: MessageRecord
 
     @property
@@ -176,21 +176,21 @@ def octets(values: array[int]) -> bytes:
 
 
 def encode_messages(
-    block: Block,
-    runs: Sequence[tuple[QueueIdentity, Run]],
+    batch: Batch,
+    entries: Sequence[tuple[QueueIdentity, QueueEntry]],
     arrived_wall_ms: int,
     *,
     redelivered: bool = False,
     offsets: Offsets = (),
 ) -> list[Piece]:
     """The record's body in pieces; the messages' bytes are not copied."""
-    traits = block.traits
-    expiration = (traits.expiration or "").encode()
-    kind, layout, data = _layout(block)
-    shares = _shares(runs)
+    attributes = batch.attributes
+    expiration = (attributes.expiration or "").encode()
+    kind, layout, data = _layout(batch)
+    shares = _shares(entries)
     share_count = len(shares) // 2
     flags = (_REDELIVERED if redelivered else 0) | (
-        _EXPIRING if traits.expiration is not None else 0
+        _EXPIRING if attributes.expiration is not None else 0
     )
     if offsets:
         flags |= _NUMBERED
@@ -198,21 +198,21 @@ def encode_messages(
         shares += (_COUNT.pack(len(offsets)), octets(found))
     size = _META.size + len(expiration) + len(layout) + sum(map(len, shares))
     meta = _META.pack(
-        size, arrived_wall_ms, block.count, kind | flags << 4, traits.priority, len(expiration),
+        size, arrived_wall_ms, batch.count, kind | flags << 4, attributes.priority, len(expiration),
         share_count,
     )  # fmt: skip
     return [b"".join((meta, expiration, *shares, layout)), data]
 
 
-def _shares(runs: Sequence[tuple[QueueIdentity, Run]]) -> list[bytes]:
+def _shares(entries: Sequence[tuple[QueueIdentity, QueueEntry]]) -> list[bytes]:
     """Two pieces a share; runs of one share have the same selection, and stand together."""
     parts: list[bytes] = []
     at = 0
-    while at < len(runs):
-        selection = runs[at][1].selection
+    while at < len(entries):
+        selection = entries[at][1].selection
         queues = array("Q")
-        while at < len(runs) and runs[at][1].selection is selection:
-            queue = runs[at][0]
+        while at < len(entries) and entries[at][1].selection is selection:
+            queue = entries[at][0]
             queues.append(queue.id << 1 | queue.is_read)
             at += 1
         chosen = b"" if selection is None else octets(array("I", selection))
@@ -220,24 +220,24 @@ def _shares(runs: Sequence[tuple[QueueIdentity, Run]]) -> list[bytes]:
     return parts
 
 
-def _layout(block: Block) -> tuple[int, bytes, Piece]:
-    data: Piece = block.data
-    if isinstance(block, StridedBlock):
-        layout = _STRIDED.pack(block.stride, block.content_at, block.body_at)
-        end = block.first + block.stride * block.count
-        if block.first or end < len(data):
-            data = memoryview(data)[block.first : end]
+def _layout(batch: Batch) -> tuple[int, bytes, Piece]:
+    data: Piece = batch.data
+    if isinstance(batch, StridedBatch):
+        layout = _STRIDED.pack(batch.stride, batch.content_at, batch.body_at)
+        end = batch.first + batch.stride * batch.count
+        if batch.first or end < len(data):
+            data = memoryview(data)[batch.first : end]
         return _STRIDED_KIND, layout, data
-    if isinstance(block, ScatteredBlock):
-        base, end = block.starts[0], block.ends[-1]
-        arrays = (block.starts, block.contents, block.ends)
+    if isinstance(batch, ScatteredBatch):
+        base, end = batch.starts[0], batch.ends[-1]
+        arrays = (batch.starts, batch.contents, batch.ends)
         layout = base.to_bytes(4, "little") + b"".join(map(octets, arrays))
         if base or end < len(data):
             data = memoryview(data)[base:end]
         return _SCATTERED_KIND, layout, data
-    assert isinstance(block, WholeBlock)
-    envelope, properties = block.envelope(0), block.properties(0)
-    blind = b"".join(_KEY.pack(len(key)) + key for key in map(str.encode, block.blind_keys))
+    assert isinstance(batch, SingleMessage)
+    envelope, properties = batch.envelope(0), batch.properties(0)
+    blind = b"".join(_KEY.pack(len(key)) + key for key in map(str.encode, batch.blind_keys))
     layout = _WHOLE.pack(len(envelope), len(properties), len(blind))
     return _WHOLE_KIND, b"".join((layout, envelope, properties, blind)), data
 
@@ -268,9 +268,9 @@ def read_offsets(body: memoryview) -> Offsets:
 
 
 def decode_messages(body: memoryview, sequence: int, monotonic_offset_ms: int) -> Messages:
-    """The block and its shares; `monotonic_offset_ms` makes the time of day monotonic time."""
+    """The batch and its shares; `monotonic_offset_ms` makes the time of day monotonic time."""
     record = MessageRecord(body, sequence)
-    return Messages(record.block(monotonic_offset_ms), record)
+    return Messages(record.batch(monotonic_offset_ms), record)
 
 
 def _read_share(body: memoryview, at: int) -> tuple[Share, int]:
@@ -284,20 +284,20 @@ def _read_share(body: memoryview, at: int) -> tuple[Share, int]:
 
 def _read_block(
     kind: int, layout: memoryview, data: bytes, numbering: tuple[int, int, int]
-) -> Block:
+) -> Batch:
     sequence, count, arrived = numbering
-    traits = intern_traits(True, 0, None, False)
+    attributes = intern_attributes(True, 0, None, False)
     if kind == _STRIDED_KIND:
         stride, content_at, body_at = _STRIDED.unpack_from(layout)
-        return StridedBlock(
-            data, sequence, count, traits, arrived, (0, stride, content_at, body_at)
+        return StridedBatch(
+            data, sequence, count, attributes, arrived, (0, stride, content_at, body_at)
         )
     envelope_bytes, properties_bytes, _ = _WHOLE.unpack_from(layout)
     at = _WHOLE.size
     middle = at + envelope_bytes
     end = middle + properties_bytes
-    return WholeBlock(
-        bytes(layout[at:middle]), bytes(layout[middle:end]), data, sequence, traits, arrived,
+    return SingleMessage(
+        bytes(layout[at:middle]), bytes(layout[middle:end]), data, sequence, attributes, arrived,
         _read_keys(bytes(layout[end:])),
     )  # fmt: skip
 

@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING
 from ..slices import run_slice
 from .copier import Copier, Copy, Survivors
 from .disk import Disk
-from .part import Part, Segment, segment_name
 from .reader import DamagedRecord, Reader
 from .record import COLD, FileHeader
 from .relocation import relocate
+from .segment import Segment, SegmentPart, segment_name
 
 if TYPE_CHECKING:
-    from .log import DurableStore
+    from .durable import DurableStore
     from .work import Worker
 
 logger = logging.getLogger(__name__)
@@ -194,7 +194,7 @@ def _fill(segments: list[Segment], at_least: int) -> list[Segment]:
     return chosen
 
 
-def _survey(part: Part, survivors: Survivors) -> Iterator[None]:
+def _survey(part: SegmentPart, survivors: Survivors) -> Iterator[None]:
     for first in range(part.front, part.records, RECORDS_AT_ONCE):
         for ordinal in range(first, min(first + RECORDS_AT_ONCE, part.records)):
             if not part.is_dead(ordinal):

@@ -1,7 +1,7 @@
 """Copies what is left of segments into a new file, on a worker's thread.
 
 The records of one holder stand side by side. What is left of an old record becomes a new one for
-each stretch of neighbouring messages that somebody holds. A queue's share of it reaches from its
+each range of neighbouring messages that somebody holds. A queue's share of it reaches from its
 first to its last message that is left; those between that are settled stay in it and are noted as
 settled, so that each share is an interval of the old one.
 
@@ -15,14 +15,23 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..block import Block, Run
-from . import entries
+from ..message.batch import Batch, QueueEntry
+from . import small_records
 from .codec import MessageRecord, Messages, encode_messages
 from .disk import Disk, File
-from .part import ENTRY, Entry, Index, Part, Segment, packed, segment_name, unpacked
-from .pieces import Place, piece_of
 from .reader import DamagedRecord, Reader
 from .record import FILE_HEADER_BYTES, Flags, Kind, Piece, seal
+from .segment import (
+    ENTRY,
+    IndexEntry,
+    RecordIndex,
+    Segment,
+    SegmentPart,
+    packed,
+    segment_name,
+    unpacked,
+)
+from .split_entries import Place, piece_of
 
 _WRITE_BYTES = 1024 * 1024
 
@@ -33,7 +42,7 @@ class Survivors:
 
     __slots__ = ("died", "ordinals", "queue_id", "segment", "settled", "shape", "unclean")
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: SegmentPart) -> None:
         self.queue_id = part.queue_id
         self.segment = part.segment.number
         self.shape = part.shape
@@ -85,17 +94,17 @@ class QueueCopy:
     """The new records of one queue: the new part, and for each ordinal of it which positions of
     the old record it holds (`lows` to `highs - 1`). `sources` are old parts by segment."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: SegmentPart) -> None:
         self.part = part
-        self.index = Index()
+        self.index = RecordIndex()
         self.lows = array("I")
         self.highs = array("I")
         self.sources: dict[int, Source] = {}
 
-    def add(self, run: Run, where: Place, interval: tuple[int, int]) -> None:
+    def add(self, entry: QueueEntry, where: Place, interval: tuple[int, int]) -> None:
         low, high = interval
-        special = run.block.traits.special
-        first, last = run.sequence(0), run.sequence(run.count - 1)
+        special = entry.batch.attributes.special
+        first, last = entry.sequence(0), entry.sequence(entry.count - 1)
         self.index.add(first, last, high - low, where[1], where[2], special=special)
         self.part.special |= special
         self.lows.append(low)
@@ -108,7 +117,7 @@ class QueueCopy:
         order = sorted(range(len(firsts)), key=firsts.__getitem__)
         if all(place == at for at, place in enumerate(order)):
             return
-        self.index = Index(_permuted(self.index.numbers, order, ENTRY))
+        self.index = RecordIndex(_permuted(self.index.numbers, order, ENTRY))
         self.lows, self.highs = _permuted(self.lows, order), _permuted(self.highs, order)
         rank = array("I", bytes(4 * len(order)))
         for at, place in enumerate(order):
@@ -147,25 +156,25 @@ class Copy:
 
 
 class _Holding:
-    """What one queue has left of a record; a queue for the codec. `positions` in its run, and
-    their `indices` in the block."""
+    """What one queue has left of a record; a queue for the codec. `positions` in its entry, and
+    their `indices` in the batch."""
 
-    __slots__ = ("flags", "indices", "is_read", "left", "ordinal", "positions", "run")
+    __slots__ = ("entry", "flags", "indices", "is_read", "left", "ordinal", "positions")
 
     durable = True
 
-    def __init__(self, left: Survivors, ordinal: int, is_read: bool, run: Run) -> None:
+    def __init__(self, left: Survivors, ordinal: int, is_read: bool, entry: QueueEntry) -> None:
         self.left = left
         self.ordinal = ordinal
         self.is_read = is_read
-        self.run = run
+        self.entry = entry
         settled = left.settled.get(ordinal)
-        self.flags = None if settled is None else unpacked(settled, run.count)
+        self.flags = None if settled is None else unpacked(settled, entry.count)
         flags = self.flags
         self.positions = array(
-            "I", [at for at in range(run.count) if flags is None or not flags[at]]
+            "I", [at for at in range(entry.count) if flags is None or not flags[at]]
         )
-        self.indices = array("I", [run.index(at) for at in self.positions])
+        self.indices = array("I", [entry.index(at) for at in self.positions])
 
     @property
     def id(self) -> int:
@@ -173,17 +182,19 @@ class _Holding:
 
     def within(self, first: int, count: int) -> tuple[int, int] | None:
         """The positions from the first to behind the last that is left among these messages of
-        the block."""
+        the batch."""
         low = bisect_left(self.indices, first)
         high = bisect_left(self.indices, first + count)
         return (self.positions[low], self.positions[high - 1] + 1) if low < high else None
 
-    def piece(self, block: Block, first: int, interval: tuple[int, int]) -> Run:
-        """These positions as a run of a block that begins with index `first`."""
+    def piece(self, batch: Batch, first: int, interval: tuple[int, int]) -> QueueEntry:
+        """These positions as an entry of a batch that begins with index `first`."""
         low, high = interval
-        if high - low == block.count:
-            return Run(block, None)
-        return Run(block, array("I", [self.run.index(at) - first for at in range(low, high)]))
+        if high - low == batch.count:
+            return QueueEntry(batch, None)
+        return QueueEntry(
+            batch, array("I", [self.entry.index(at) - first for at in range(low, high)])
+        )
 
     def settled(self, interval: tuple[int, int]) -> bytes | None:
         """Which of these positions are settled, None for none."""
@@ -206,7 +217,7 @@ class Copier:
         self._written = 0
         self._file: File | None = None
         self._survivors: dict[tuple[int, int], Survivors] = {}
-        self._indexes: dict[tuple[int, int], Index] = {}
+        self._indexes: dict[tuple[int, int], RecordIndex] = {}
         self._shared: set[tuple[int, int]] = set()
         """Places of records that were copied for several queues."""
 
@@ -231,47 +242,47 @@ class Copier:
         for left in sorted(survivors, key=lambda left: (left.queue_id, left.segment)):
             index = self._index(left)
             for ordinal in left.ordinals:
-                entry = index[ordinal]
-                if (left.segment, entry.offset) not in self._shared:
-                    self._copy_record(left, entry)
+                index_entry = index[ordinal]
+                if (left.segment, index_entry.offset) not in self._shared:
+                    self._copy_record(left, index_entry)
 
-    def _index(self, left: Survivors) -> Index:
+    def _index(self, left: Survivors) -> RecordIndex:
         key = left.segment, left.queue_id
         index = self._indexes.get(key)
         if index is None:
             index = self._indexes[key] = self._reader.index(*key, left.shape)
         return index
 
-    def _copy_record(self, left: Survivors, entry: Entry) -> None:
-        record = self._reader.record(left.segment, entry.offset, entry.size)
-        messages = Messages(record.block(0), record)
+    def _copy_record(self, left: Survivors, index_entry: IndexEntry) -> None:
+        record = self._reader.record(left.segment, index_entry.offset, index_entry.size)
+        messages = Messages(record.batch(0), record)
         live = list(self._holders(left.segment, messages))
         if left.queue_id not in [held.id for held in live]:
             raise DamagedRecord(
-                f"{segment_name(left.segment)}: the record at offset {entry.offset} is not of "
-                f"queue {left.queue_id}"
+                f"{segment_name(left.segment)}: the record at offset {index_entry.offset} is not "
+                f"of queue {left.queue_id}"
             )
         if len(live) > 1:
-            self._shared.add((left.segment, entry.offset))
+            self._shared.add((left.segment, index_entry.offset))
         first_record = len(self._copy.offsets)
         starts = [len(self._of(held.id).index) for held in live]
         redelivered = messages.redelivered or any(
             held.is_read and held.left.unclean for held in live
         )
         for interval in _intervals(live):
-            self._write(record, messages.block, interval, live, redelivered=redelivered)
+            self._write(record, messages.batch, interval, live, redelivered=redelivered)
         for held, start in zip(live, starts, strict=True):
             self._note(held, start, record.sequence, first_record)
 
     def _holders(self, segment: int, messages: Messages) -> Iterator[_Holding]:
         """Everybody who has something left of a record."""
         for share in messages.shares:
-            run = Run(messages.block, share.selection)
+            entry = QueueEntry(messages.batch, share.selection)
             for place in share.queues:
                 left = self._survivors.get((segment, place >> 1))
-                ordinal = None if left is None else self._ordinal(left, run.sequence(0))
+                ordinal = None if left is None else self._ordinal(left, entry.sequence(0))
                 if left is not None and ordinal is not None:
-                    yield _Holding(left, ordinal, bool(place & 1), run)
+                    yield _Holding(left, ordinal, bool(place & 1), entry)
 
     def _ordinal(self, left: Survivors, first: int) -> int | None:
         """Of the record that begins with this message, if something of it is left."""
@@ -284,14 +295,14 @@ class Copier:
     def _of(self, queue_id: int) -> QueueCopy:
         found = self._copy.queues.get(queue_id)
         if found is None:
-            part = Part(self._segment, queue_id)
+            part = SegmentPart(self._segment, queue_id)
             found = self._copy.queues[queue_id] = QueueCopy(part)
         return found
 
     def _write(
         self,
         old: MessageRecord,
-        block: Block,
+        batch: Batch,
         interval: tuple[int, int],
         live: list[_Holding],
         *,
@@ -300,19 +311,19 @@ class Copier:
         """One new record, with the messages of an interval of the old one."""
         first, count = interval
         shares = [(held, found) for held in live if (found := held.within(first, count))]
-        piece = piece_of(block, first, count)
-        runs = [(held, held.piece(piece, first, found)) for held, found in shares]
-        body = encode_messages(piece, runs, old.arrived_wall_ms, redelivered=redelivered)
+        piece = piece_of(batch, first, count)
+        entries = [(held, held.piece(piece, first, found)) for held, found in shares]
+        body = encode_messages(piece, entries, old.arrived_wall_ms, redelivered=redelivered)
         where = self._put(Kind.MESSAGES, old.sequence + first, body)
         self._copy.firsts.append(first)
         self._copy.offsets.append(where[1])
         self._copy.sizes.append(where[2])
-        for (held, found), (_, run) in zip(shares, runs, strict=True):
+        for (held, found), (_, entry) in zip(shares, entries, strict=True):
             copied = self._of(held.id)
             settled = held.settled(found)
             if settled is not None:
                 copied.part.partial[len(copied.index)] = settled
-            copied.add(run, where, found)
+            copied.add(entry, where, found)
 
     def _note(self, held: _Holding, start: int, base: int, first_record: int) -> None:
         copied = self._of(held.id)
@@ -334,8 +345,8 @@ class Copier:
             part.first, part.last = index[0].first, index[len(index) - 1].last
         at = self._segment.end
         indexes = ((queue_id, copied.index) for queue_id, copied in self._copy.queues.items())
-        self._put(Kind.INDEX, 0, list(entries.encode_indexes(indexes)))
-        self._put(Kind.SEALED, 0, [entries.encode_number(at)])
+        self._put(Kind.INDEX, 0, list(small_records.encode_indexes(indexes)))
+        self._put(Kind.SEALED, 0, [small_records.encode_number(at)])
 
     def _put(self, kind: Kind, sequence: int, body: list[Piece]) -> Place:
         segment = self._segment
@@ -358,7 +369,7 @@ class Copier:
 
 
 def _intervals(live: list[_Holding]) -> list[tuple[int, int]]:
-    """First index and length of each stretch of neighbours that somebody holds."""
+    """First index and length of each range of neighbours that somebody holds."""
     held = sorted({at for holding in live for at in holding.indices})
     found: list[tuple[int, int]] = []
     for at in held:

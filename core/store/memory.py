@@ -7,24 +7,24 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 
-from ..block import Block, Cold, Ledger, Run, Span
+from ..message.batch import Batch, MemoryUsage, MessageRange, PagedOut, QueueEntry
 from ..slices import Pause, Steps
 from .port import BEHIND_BYTES, Browsed, ManySettled, QueueIdentity, Split
-from .recent import RecentRecords
+from .record_cache import RecordCache
 
 
 class _NoneSettled:
     """Nothing was written, so there is nothing to take back."""
 
-    def note(self, queue_id: int, span: Span) -> None: ...
+    def note(self, queue_id: int, messages: MessageRange) -> None: ...
     def forget(self, queue_id: int) -> None: ...
     def log(self) -> None: ...
-    def count(self, span: Span) -> None: ...
+    def count(self, messages: MessageRange) -> None: ...
     def end(self) -> None: ...
 
 
 class MemoryStore:
-    """Commits at once and keeps every block resident.
+    """Commits at once and keeps every batch resident.
 
     Sequence numbers begin at the time of the start in nanoseconds: above all that an earlier
     process handed out, unless it handled more than one message a nanosecond. Receivers know
@@ -40,8 +40,8 @@ class MemoryStore:
         self.leaving_bytes = 0
         self.is_short = False
         self.definitions: dict[bytes, bytes] = {}
-        self.memory = Ledger()
-        self.cache = RecentRecords()
+        self.memory = MemoryUsage()
+        self.cache = RecordCache()
         self.is_damaged = False
 
     def reserve(self, count: int) -> int:
@@ -51,19 +51,19 @@ class MemoryStore:
 
     def append(
         self,
-        block: Block,
-        runs: Sequence[tuple[QueueIdentity, Run]],
+        batch: Batch,
+        entries: Sequence[tuple[QueueIdentity, QueueEntry]],
         offsets: Sequence[tuple[int, int]] = (),
     ) -> int:
         return 0
 
-    def settle(self, queue: QueueIdentity, span: Span) -> None:
+    def settle(self, queue: QueueIdentity, messages: MessageRange) -> None:
         """Nothing was written, so there is nothing to take back."""
 
     def many_settled(self) -> ManySettled:
         return _NoneSettled()
 
-    def discard(self, queue: QueueIdentity, cold: Cold) -> Steps:
+    def discard(self, queue: QueueIdentity, paged_out: PagedOut) -> Steps:
         raise AssertionError("nothing in memory is cold")
 
     def delivered(self, queue: QueueIdentity, sequence: int) -> int:
@@ -78,7 +78,7 @@ class MemoryStore:
 
     def recovered(
         self, queue: QueueIdentity, *, ranks: bool = False, in_order: bool = False
-    ) -> Sequence[Cold]:
+    ) -> Sequence[PagedOut]:
         return ()
 
     def next_offset(self, queue: QueueIdentity) -> int:
@@ -116,37 +116,45 @@ class MemoryStore:
     def turned(self) -> int | None:
         return None
 
-    def fetch(self, block: Block, ready: Callable[[], None]) -> None:
+    def fetch(self, batch: Batch, ready: Callable[[], None]) -> None:
         raise AssertionError("a block in memory is always resident")
 
-    def thaw(
-        self, cold: Cold, ready: Callable[[Sequence[Span]], None], *, is_urgent: bool = True
+    def page_in(
+        self,
+        paged_out: PagedOut,
+        ready: Callable[[Sequence[MessageRange]], None],
+        *,
+        is_urgent: bool = True,
     ) -> None:
         raise AssertionError("nothing in memory is cold")
 
-    def hurry(self, cold: Cold) -> None:
+    def hurry(self, paged_out: PagedOut) -> None:
         raise AssertionError("nothing in memory is cold")
 
-    def browse(self, cold: Cold, position: int, ready: Callable[[Browsed | None], None]) -> None:
+    def browse(
+        self, paged_out: PagedOut, position: int, ready: Callable[[Browsed | None], None]
+    ) -> None:
         raise AssertionError("nothing in memory is cold")
 
-    def size_of(self, run: Run) -> int:
-        return run.block.size_bytes * run.count // run.block.count
+    def size_of(self, entry: QueueEntry) -> int:
+        return entry.batch.size_bytes * entry.count // entry.batch.count
 
-    def weigh(self, cold: Cold) -> Generator[Pause, None, int]:
+    def weigh(self, paged_out: PagedOut) -> Generator[Pause, None, int]:
         raise AssertionError("nothing in memory is cold")
 
-    def split(self, cold: Cold, size_bytes: int) -> Generator[Pause, None, Split | None]:
+    def split(self, paged_out: PagedOut, size_bytes: int) -> Generator[Pause, None, Split | None]:
         raise AssertionError("nothing in memory is cold")
 
-    def evict(self, block: Block) -> bool:
+    def evict(self, batch: Batch) -> bool:
         return False
 
-    def chill(self, span: Span, before: Cold | None, *, in_order: bool = False) -> Cold | None:
+    def page_out(
+        self, messages: MessageRange, before: PagedOut | None, *, in_order: bool = False
+    ) -> PagedOut | None:
         return None
 
 
-class LateStore(MemoryStore):
+class ManualStore(MemoryStore):
     """A twin for tests: commits and reads arrive only when it is told, as from a slow disk.
 
     While it is `paging`, what is written leaves memory at once.
@@ -155,20 +163,20 @@ class LateStore(MemoryStore):
     def __init__(self, first_sequence: int | None = None) -> None:
         super().__init__(first_sequence)
         self._appended = 0
-        self._written: dict[Block, Block] = {}
-        self._reads: list[tuple[Block, Callable[[], None]]] = []
+        self._written: dict[Batch, Batch] = {}
+        self._reads: list[tuple[Batch, Callable[[], None]]] = []
         self._callback: Callable[[], None] = lambda: None
         self.paging = True
 
     def append(
         self,
-        block: Block,
-        runs: Sequence[tuple[QueueIdentity, Run]],
+        batch: Batch,
+        entries: Sequence[tuple[QueueIdentity, QueueEntry]],
         offsets: Sequence[tuple[int, int]] = (),
     ) -> int:
-        self._written[block] = copy(block)
+        self._written[batch] = copy(batch)
         if self.paging:
-            self.evict(block)
+            self.evict(batch)
         return self.barrier()
 
     def define(self, key: bytes, value: bytes | None) -> int:
@@ -182,8 +190,8 @@ class LateStore(MemoryStore):
     def on_commit(self, callback: Callable[[], None]) -> None:
         self._callback = callback
 
-    def fetch(self, block: Block, ready: Callable[[], None]) -> None:
-        self._reads.append((block, ready))
+    def fetch(self, batch: Batch, ready: Callable[[], None]) -> None:
+        self._reads.append((batch, ready))
 
     def commit(self) -> None:
         """The disk has caught up."""
@@ -195,15 +203,15 @@ class LateStore(MemoryStore):
         self.refused = self._appended
         self._callback()
 
-    def page_out(self) -> None:
-        """Memory is short: every block that was written leaves it."""
-        for block in self._written:
-            self.evict(block)
+    def evict_all(self) -> None:
+        """Memory is short: every batch that was written leaves it."""
+        for batch in self._written:
+            self.evict(batch)
 
-    def evict(self, block: Block) -> bool:
-        if block.resident:
-            block.body_bytes(0)  # Sizes can be asked when the data is gone: they are noted now.
-            block.evict()
+    def evict(self, batch: Batch) -> bool:
+        if batch.resident:
+            batch.body_bytes(0)  # Sizes can be asked when the data is gone: they are noted now.
+            batch.evict()
         return True
 
     @property
@@ -214,9 +222,9 @@ class LateStore(MemoryStore):
     def arrive(self) -> int:
         """All reads under way arrive; gives how many there were."""
         reads, self._reads = self._reads, []
-        for block, _ in reads:
-            if not block.resident:
-                block.restore(self._written[block])
+        for batch, _ in reads:
+            if not batch.resident:
+                batch.restore(self._written[batch])
         for _, ready in reads:
             ready()
         return len(reads)

@@ -12,19 +12,19 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from ..block import Cold, Run, Span
 from ..clock import SystemClock
 from ..errors import ConfigError
+from ..message.batch import MessageRange, PagedOut, QueueEntry
 from .checkpoint import SUFFIX as STATE_SUFFIX
 from .checkpoint import decode
 from .disk import Disk, RealDisk
-from .log import DurableStore, parts_by_queue
-from .pages import Pages
-from .part import Stretch, segment_name
+from .durable import DurableStore, parts_by_queue
+from .paging import Pages
 from .record import FILE_HEADER_BYTES, DamagedHeader, Gap, read_file_header, scan
 from .recovery import SUFFIX as LOG_SUFFIX
 from .recovery import Recovery, number_of
 from .salvage import reason_of, salvage
+from .segment import PagedOutLocation, segment_name
 from .work import Worker
 from .writer import Writer
 
@@ -51,15 +51,15 @@ class OfflineLog:
         counts = {key: sum(part.left for part in parts) for key, parts in self._parts.items()}
         return {queue_id: count for queue_id, count in counts.items() if count}
 
-    def messages(self, queue_id: int) -> Iterator[Span]:
+    def messages(self, queue_id: int) -> Iterator[MessageRange]:
         """What can be read of a queue's messages, oldest first; changes nothing."""
         worker = Worker()
         writer = Writer(self._disk, lambda *_: None, worker.failed, lambda: False)
         pages = Pages(self._disk, worker, writer, SystemClock(), {}, {})
         parts = self._parts.get(queue_id, [])
-        for cold in pages.recovered(parts, in_order=True):
-            assert isinstance(cold, Cold)
-            yield from _thawed(cold, pages, worker.deliver)
+        for paged_out in pages.recovered(parts, in_order=True):
+            assert isinstance(paged_out, PagedOut)
+            yield from _paged_in(paged_out, pages, worker.deliver)
         pages.close()
 
     def move(self, queue_id: int, target: int, changes: Mapping[bytes, bytes]) -> int:
@@ -70,11 +70,11 @@ class OfflineLog:
             old, new = _Identity(queue_id), _Identity(target)
             for key, value in changes.items():
                 store.define(key, value)
-            for cold in store.recovered(old, in_order=True):
-                assert isinstance(cold, Cold)
-                for span in _thawed(cold, store, store.turned):
-                    _move(store, span, old, new)
-                    moved += span.count
+            for paged_out in store.recovered(old, in_order=True):
+                assert isinstance(paged_out, PagedOut)
+                for messages in _paged_in(paged_out, store, store.turned):
+                    _move(store, messages, old, new)
+                    moved += messages.count
         return moved
 
     def drop(self, queue_id: int) -> None:
@@ -133,31 +133,35 @@ class _Identity:
     is_read: bool = False
 
 
-class _Thawing(Protocol):
-    def thaw(self, cold: Cold, ready: Callable[[Sequence[Span]], None]) -> None: ...
+class _PagingIn(Protocol):
+    def page_in(
+        self, paged_out: PagedOut, ready: Callable[[Sequence[MessageRange]], None]
+    ) -> None: ...
 
 
-def _thawed(cold: Cold, store: _Thawing, deliver: Callable[[], object]) -> Iterator[Span]:
-    """The messages of a stretch, a megabyte at a time; they are let go of when the next is read."""
-    assert isinstance(cold.place, Stretch)
-    part = cold.place.part
-    while cold.count:
-        read: list[Span] = []
-        store.thaw(cold, read.extend)
+def _paged_in(
+    paged_out: PagedOut, store: _PagingIn, deliver: Callable[[], object]
+) -> Iterator[MessageRange]:
+    """The messages of a range, a megabyte at a time; they are let go of when the next is read."""
+    assert isinstance(paged_out.place, PagedOutLocation)
+    part = paged_out.place.part
+    while paged_out.count:
+        read: list[MessageRange] = []
+        store.page_in(paged_out, read.extend)
         deliver()
         yield from read
-        part.runs.clear()
+        part.entries.clear()
 
 
-def _move(store: DurableStore, span: Span, old: _Identity, new: _Identity) -> None:
-    run = span.run
-    block = copy(run.block)
-    block.sequence = store.reserve(block.count)
-    block.place = None
-    chosen = array("I", [run.index(at) for at in range(span.low, span.high)])
+def _move(store: DurableStore, messages: MessageRange, old: _Identity, new: _Identity) -> None:
+    entry = messages.entry
+    batch = copy(entry.batch)
+    batch.sequence = store.reserve(batch.count)
+    batch.place = None
+    chosen = array("I", [entry.index(at) for at in range(messages.low, messages.high)])
     with store.together():
-        store.append(block, [(new, Run(block, chosen))])
-        store.settle(old, span)
+        store.append(batch, [(new, QueueEntry(batch, chosen))])
+        store.settle(old, messages)
 
 
 @dataclass(frozen=True, slots=True)

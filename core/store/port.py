@@ -1,7 +1,7 @@
 """What the broker asks of a message store.
 
 Asynchronous from the first day: what is appended gets a commit number that becomes true later,
-and a block may not be resident, so whoever needs its bytes asks for them and comes back. The
+and a batch may not be resident, so whoever needs its bytes asks for them and comes back. The
 store never calls into a queue on its own except through the callbacks that it was given.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
-from ..block import Block, Cold, Ledger, Run, Span
+from ..message.batch import Batch, MemoryUsage, MessageRange, PagedOut, QueueEntry
 from ..slices import Pause, Steps
-from .recent import RecentRecords
+from .record_cache import RecordCache
 
 BEHIND_BYTES = 16 * 1024 * 1024
 """What may wait for the disk, at most; beyond it publishers of persistent messages wait for half
@@ -21,17 +21,17 @@ of it."""
 
 
 class Browsed(NamedTuple):
-    """Messages of a stretch, each span with the position of its first; what lies between and up to
+    """Messages of a range, each range with the position of its first; what lies between and up to
     `end` could not be read."""
 
-    spans: list[tuple[int, Span]]
+    ranges: list[tuple[int, MessageRange]]
     end: int
 
 
 class Split(NamedTuple):
-    """The front of a stretch as one of its own, and what it takes on disk."""
+    """The front of a range as one of its own, and what it takes on disk."""
 
-    cold: Cold
+    paged_out: PagedOut
     size_bytes: int
 
 
@@ -51,20 +51,20 @@ class ManySettled(Protocol):
     """Messages that are done with together. First all of them are noted, then they are logged,
     in one record, then each is counted, unless its queue has ended."""
 
-    def note(self, queue_id: int, span: Span) -> None: ...
+    def note(self, queue_id: int, messages: MessageRange) -> None: ...
     def forget(self, queue_id: int) -> None:
         """The queue has ended before `log`."""
 
     def log(self) -> None:
         """As part of a group, if one is open."""
 
-    def count(self, span: Span) -> None: ...
+    def count(self, messages: MessageRange) -> None: ...
     def end(self) -> None:
         """All are counted: a checkpoint may be made."""
 
 
 class Store(Protocol):
-    memory: Ledger
+    memory: MemoryUsage
     """What is made resident is counted here; the broker says where."""
 
     is_damaged: bool
@@ -76,23 +76,23 @@ class Store(Protocol):
 
     def append(
         self,
-        block: Block,
-        runs: Sequence[tuple[QueueIdentity, Run]],
+        batch: Batch,
+        entries: Sequence[tuple[QueueIdentity, QueueEntry]],
         offsets: Sequence[tuple[int, int]] = (),
     ) -> int:
-        """Keeps a block of persistent messages for durable queues, each with its run of it.
+        """Keeps a batch of persistent messages for durable queues, each with its entry of it.
 
         `offsets` are ids of those that number their messages, each with the number of the first.
         Gives the commit number to wait for, 0 if there is nothing to wait for.
         """
 
-    def settle(self, queue: QueueIdentity, span: Span) -> None:
+    def settle(self, queue: QueueIdentity, messages: MessageRange) -> None:
         """These messages of a durable queue are done with."""
 
     def many_settled(self) -> ManySettled:
         """For very many messages that are settled as a whole, though naming them takes long."""
 
-    def discard(self, queue: QueueIdentity, cold: Cold) -> Steps:
+    def discard(self, queue: QueueIdentity, paged_out: PagedOut) -> Steps:
         """As `settle` for messages that are not in memory, in steps, which may wait for an index;
         the oldest go first. What is just being read of them does not arrive any more."""
 
@@ -115,10 +115,10 @@ class Store(Protocol):
 
     def recovered(
         self, queue: QueueIdentity, *, ranks: bool = False, in_order: bool = False
-    ) -> Sequence[Cold]:
+    ) -> Sequence[PagedOut]:
         """What an earlier process left in a queue, oldest first; asked once, when the queue is
         made from its definition. Nothing of it is read. `ranks` if the queue orders by priority:
-        where messages may have one, that is said of their stretch. For `in_order` see `chill`."""
+        where messages may have one, that is said of their range. For `in_order` see `page_out`."""
 
     def next_offset(self, queue: QueueIdentity) -> int:
         """The number that the next message of a queue gets which numbers its messages, as far as
@@ -167,7 +167,7 @@ class Store(Protocol):
     when it fills still fits into what is set aside."""
 
     @property
-    def cache(self) -> RecentRecords:
+    def cache(self) -> RecordCache:
         """Copies of what is on disk, in memory as long as there is enough of it."""
 
     @property
@@ -184,42 +184,51 @@ class Store(Protocol):
         """A turn is over: what it appended may be written. Gives in how many milliseconds the
         store wants to be called again, None for not before there is something new."""
 
-    def fetch(self, block: Block, ready: Callable[[], None]) -> None:
-        """Makes a block resident, then calls `ready` in a later turn."""
+    def fetch(self, batch: Batch, ready: Callable[[], None]) -> None:
+        """Makes a batch resident, then calls `ready` in a later turn."""
 
-    def thaw(
-        self, cold: Cold, ready: Callable[[Sequence[Span]], None], *, is_urgent: bool = True
+    def page_in(
+        self,
+        paged_out: PagedOut,
+        ready: Callable[[Sequence[MessageRange]], None],
+        *,
+        is_urgent: bool = True,
     ) -> None:
-        """Reads the oldest messages of `cold`; in a later turn takes them off it and gives them,
-        in order. No spans at all: `cold` has been discarded meanwhile. What is not urgent is read
-        when nothing else is wanted."""
+        """Reads the oldest messages of `paged_out`; in a later turn takes them off it and gives
+        them, in order. No ranges at all: `paged_out` has been discarded meanwhile. What is not
+        urgent is read when nothing else is wanted."""
 
-    def hurry(self, cold: Cold) -> None:
-        """A stretch that was asked for without urgency is awaited now."""
+    def hurry(self, paged_out: PagedOut) -> None:
+        """A range that was asked for without urgency is awaited now."""
 
-    def browse(self, cold: Cold, position: int, ready: Callable[[Browsed | None], None]) -> None:
-        """Reads messages of `cold` from that position on, about a megabyte, and leaves them where
-        they are; `ready` gets them in a later turn, None if the stretch has changed meanwhile."""
+    def browse(
+        self, paged_out: PagedOut, position: int, ready: Callable[[Browsed | None], None]
+    ) -> None:
+        """Reads messages of `paged_out` from that position on, about a megabyte, and leaves them
+        where they are; `ready` gets them in a later turn, None if the range has changed
+        meanwhile."""
 
-    def size_of(self, run: Run) -> int:
-        """About what a run takes on disk, which was just appended; if it was not, in memory."""
+    def size_of(self, entry: QueueEntry) -> int:
+        """About what an entry takes on disk, which was just appended; if it was not, in memory."""
 
-    def weigh(self, cold: Cold) -> Generator[Pause, None, int]:
-        """As `size_of`, for a stretch; in steps, which may wait for an index."""
+    def weigh(self, paged_out: PagedOut) -> Generator[Pause, None, int]:
+        """As `size_of`, for a range; in steps, which may wait for an index."""
 
-    def split(self, cold: Cold, size_bytes: int) -> Generator[Pause, None, Split | None]:
-        """Takes the oldest records off a stretch of which nothing is settled, as many as have that
+    def split(self, paged_out: PagedOut, size_bytes: int) -> Generator[Pause, None, Split | None]:
+        """Takes the oldest records off a range of which nothing is settled, as many as have that
         size; None if there are no more. In steps, which may wait for an index."""
 
     @property
     def leaving_bytes(self) -> int:
-        """Of blocks that leave memory when they are written."""
+        """Of batches that leave memory when they are written."""
 
-    def evict(self, block: Block) -> bool:
-        """Lets a block's bytes leave memory; False if they can't yet."""
+    def evict(self, batch: Batch) -> bool:
+        """Lets a batch's bytes leave memory; False if they can't yet."""
 
-    def chill(self, span: Span, before: Cold | None, *, in_order: bool = False) -> Cold | None:
-        """Messages nobody has seen yet, as a stretch that needs no memory for each: `before`
+    def page_out(
+        self, messages: MessageRange, before: PagedOut | None, *, in_order: bool = False
+    ) -> PagedOut | None:
+        """Messages nobody has seen yet, as a range that needs no memory for each: `before`
         made longer, or a new one. None if the store can't find them again that way, or if the
         queue must know each of them; not so a queue that gives its messages `in_order` of
         coming, whatever their priority and expiration."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from .disk import FULL, Disk
-from .part import segment_name
 from .salvage import salvage
+from .segment import segment_name
 
 logger = logging.getLogger(__name__)
 

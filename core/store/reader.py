@@ -11,15 +11,15 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 
-from . import entries
+from . import small_records
 from .codec import MessageRecord
 from .disk import Disk, File
-from .entries import IndexTable
-from .part import INTERVAL_MAX, Entry, Index, Shape, segment_name
 from .rebuilt import RebuiltTable
-from .recent import RecentRecords
 from .record import HEAD_BYTES, Kind, Record, read_record
+from .record_cache import RecordCache
 from .salvage import reason_of, salvage
+from .segment import INTERVAL_MAX, IndexEntry, IndexSummary, RecordIndex, segment_name
+from .small_records import IndexTable
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +43,10 @@ class Reader:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._files: OrderedDict[int, File] = OrderedDict()
-        self._indexes: OrderedDict[tuple[int, int, Shape | None], Index] = OrderedDict()
-        self.recent = RecentRecords()
+        self._indexes: OrderedDict[tuple[int, int, IndexSummary | None], RecordIndex] = (
+            OrderedDict()
+        )
+        self.recent = RecordCache()
         self._tables: OrderedDict[int, _Table] = OrderedDict()
         self._lock = Lock()
         self.read_bytes = 0
@@ -95,17 +97,17 @@ class Reader:
             raise DamagedRecord(f"{segment_name(segment)}: {reason}")
         return found
 
-    def note_damage(self, segment: int, entry: Entry) -> str:
+    def note_damage(self, segment: int, index_entry: IndexEntry) -> str:
         """What is wrong there, as people are told."""
-        if entry.is_lost:
+        if index_entry.is_lost:
             return self._note(segment, "a record is not there any more")
-        return self._note(segment, f"no sound record at offset {entry.offset}")
+        return self._note(segment, f"no sound record at offset {index_entry.offset}")
 
     def _note(self, segment: int, reason: str) -> str:
         self.damaged.setdefault(segment, reason)
         return reason
 
-    def index(self, segment: int, queue_id: int, shape: Shape | None = None) -> Index:
+    def index(self, segment: int, queue_id: int, shape: IndexSummary | None = None) -> RecordIndex:
         """A queue's index of a sealed segment, from its end, or made anew from its records: with a
         shape there are places in it for those that are damaged."""
         key = segment, queue_id, shape
@@ -116,7 +118,7 @@ class Reader:
                 self._indexes.popitem(last=False)
         return index
 
-    def _table_index(self, segment: int, queue_id: int, shape: Shape | None) -> Index:
+    def _table_index(self, segment: int, queue_id: int, shape: IndexSummary | None) -> RecordIndex:
         """Two threads may make the same table, which costs the time of it."""
         table = self._tables.get(segment)
         if table is None:
@@ -206,7 +208,7 @@ class Reader:
         sealed = read_record(segment, self.read(segment, at, SEALED_BYTES), 0, at)
         if sealed is None or sealed.kind != Kind.SEALED:
             return None
-        start = entries.read_number(sealed.body)
+        start = small_records.read_number(sealed.body)
         return read_record(segment, self.read(segment, start, at - start), 0, start)
 
     def rebuilt(self, segment: int) -> RebuiltTable:

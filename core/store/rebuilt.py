@@ -18,8 +18,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from .codec import read_offsets, read_shares
-from .entries import QUEUE_BYTES, damaged_index
-from .part import ENTRY, INTERVAL_MAX, Index, Shape
 from .record import (
     COLD,
     FILE_HEADER_BYTES,
@@ -32,6 +30,8 @@ from .record import (
     claimed_record,
     scan,
 )
+from .segment import ENTRY, INTERVAL_MAX, IndexSummary, RecordIndex
+from .small_records import QUEUE_BYTES, damaged_index
 
 Row = tuple[int, int, int]
 """An index's numbers for one record."""
@@ -43,7 +43,7 @@ class Aligned:
     ordinals can't be known, the first and last one possible; `lost` counts those without a sound
     record."""
 
-    index: Index
+    index: RecordIndex
     unsure: Mapping[int, tuple[int, int]]
     lost: int
 
@@ -55,7 +55,7 @@ class RebuiltTable:
 
     def __init__(self, segment: int, data: memoryview, *, is_whole: bool = True) -> None:
         self._is_whole = is_whole
-        self._indexes: defaultdict[int, Index] = defaultdict(Index)
+        self._indexes: defaultdict[int, RecordIndex] = defaultdict(RecordIndex)
         self._hints: defaultdict[int, list[Row]] = defaultdict(list)
         self._offsets: defaultdict[int, array[int]] = defaultdict(lambda: array("Q"))
         """For queues that number their messages, the number of each record's first."""
@@ -103,16 +103,16 @@ class RebuiltTable:
         """Whether no record of messages is sound."""
         return not self._indexes
 
-    def index(self, queue_id: int, shape: Shape | None = None) -> Index:
+    def index(self, queue_id: int, shape: IndexSummary | None = None) -> RecordIndex:
         """A queue's index; an empty one if it has none. Without a shape, what is lost has no
         place in it."""
         if shape is not None:
             return self.aligned(queue_id, shape).index
-        return self._indexes.get(queue_id) or Index()
+        return self._indexes.get(queue_id) or RecordIndex()
 
-    def aligned(self, queue_id: int, shape: Shape) -> Aligned:
+    def aligned(self, queue_id: int, shape: IndexSummary) -> Aligned:
         """The index of a queue that had this shape."""
-        index = self._indexes.get(queue_id) or Index()
+        index = self._indexes.get(queue_id) or RecordIndex()
         lost = shape.records - len(index)
         if lost <= 0:
             return Aligned(index, {}, 0)
@@ -210,7 +210,7 @@ def _rows(record: Record) -> Iterator[tuple[int, Row, int | None]]:
         chosen = share.selection
         first = record.sequence + (chosen[0] if chosen else 0)
         last = record.sequence + (chosen[-1] if chosen else count - 1)
-        row = Index()
+        row = RecordIndex()
         row.add(first, last, len(chosen) if chosen else count, record.offset, size, special=special)
         numbers = row.numbers[0], row.numbers[1], row.numbers[2]
         for held in share.queues:
@@ -222,7 +222,7 @@ def _rows_of(numbers: Sequence[int]) -> Iterator[Row]:
     return zip(each, each, each, strict=True)
 
 
-def _sort(index: Index) -> None:
+def _sort(index: RecordIndex) -> None:
     rows = sorted(_rows_of(index.numbers))
     index.numbers = array("Q", [number for row in rows for number in row])
 
@@ -233,7 +233,7 @@ def _index_body(data: memoryview, end: int) -> bytes:
     return b"" if at < 0 else bytes(data[end + at + HEAD_BYTES :])
 
 
-def _is_within(row: Row, shape: Shape) -> bool:
+def _is_within(row: Row, shape: IndexSummary) -> bool:
     return shape.first <= row[0] <= _last(row) <= shape.last
 
 
@@ -249,7 +249,7 @@ class _Bounds(NamedTuple):
 
 
 def _bounds(
-    known: list[Row], gaps: list[int | None], shape: Shape, claimed: Sequence[Row]
+    known: list[Row], gaps: list[int | None], shape: IndexSummary, claimed: Sequence[Row]
 ) -> _Bounds:
     """Without what the damaged index claims, if that contradicts the rest."""
     for claims in (claimed, ()):
@@ -261,7 +261,7 @@ def _bounds(
 
 
 def _narrowed(
-    known: list[Row], gaps: list[int | None], shape: Shape, claimed: Sequence[Row]
+    known: list[Row], gaps: list[int | None], shape: IndexSummary, claimed: Sequence[Row]
 ) -> _Bounds:
     count, spare = len(known), shape.records - len(known)
     low, high = list(range(count)), list(range(spare, shape.records))
@@ -309,13 +309,13 @@ def _placed(
     known: list[Row],
     bounds: _Bounds,
     gaps: list[int | None],
-    shape: Shape,
+    shape: IndexSummary,
     claimed: Sequence[Row],
-) -> Index:
+) -> RecordIndex:
     """Each record at the first place that is possible, and places for those that are lost."""
     at_ordinal = {ordinal: at for at, ordinal in enumerate(bounds.low)}
     following = _following({ordinal: known[at] for ordinal, at in at_ordinal.items()}, shape)
-    index, behind, at = Index(), shape.first, -1
+    index, behind, at = RecordIndex(), shape.first, -1
     missing = 0
     for ordinal in range(shape.records):
         if ordinal in at_ordinal:
@@ -339,7 +339,7 @@ def _lost(claim: Row, behind: int, following: int, missing: int) -> Row:
     return min(behind, following), 0, min(missing, INTERVAL_MAX)
 
 
-def _following(by_ordinal: Mapping[int, Row], shape: Shape) -> list[int]:
+def _following(by_ordinal: Mapping[int, Row], shape: IndexSummary) -> list[int]:
     """For each ordinal the first number of the next record that is known."""
     found, after = [0] * shape.records, shape.last + 1
     for ordinal in range(shape.records - 1, -1, -1):

@@ -11,15 +11,14 @@ import logging
 from collections.abc import Iterable, Iterator
 from uuid import uuid4
 
-from ..block import Run
 from ..errors import ConfigError
-from . import checkpoint, entries
+from ..message.batch import QueueEntry
+from . import checkpoint, small_records
 from .checkpoint import State
 from .codec import read_offsets, read_shares
 from .disk import FULL, Disk, File
-from .mending import is_begun, revive
+from .index_repair import is_begun, revive
 from .overflow import remove_left
-from .part import Index, Kept, Part, Segment, pairs, positions, segment_name
 from .quarantine import damaged_name, set_aside
 from .reader import DamagedRecord, Reader, lost_places
 from .record import (
@@ -37,6 +36,7 @@ from .record import (
     seal,
 )
 from .salvage import reason_of, salvage
+from .segment import RecordIndex, Segment, SegmentPart, SettledSet, pairs, positions, segment_name
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ SUFFIX = ".log"
 
 
 class Recovery:
-    """Reads a store's directory. `run` changes nothing unless the whole of it could be read, and
+    """Reads a store's directory. `entry` changes nothing unless the whole of it could be read, and
     with `read_only` not even then."""
 
     def __init__(self, disk: Disk, *, read_only: bool = False) -> None:
@@ -56,7 +56,7 @@ class Recovery:
         self.store_id = uuid4().bytes
         self.quarantined: list[str] = []
         self.unreadable: dict[int, str] = {}
-        self._parts: dict[int, list[Part]] = {}
+        self._parts: dict[int, list[SegmentPart]] = {}
         self._tail: list[Segment] = []
         self._unread: dict[int, str] = {}
         self.lost: dict[int, str] = {}
@@ -81,10 +81,10 @@ class Recovery:
                 "from a copy of the data directory, or an empty one in its place: what stood in "
                 "it is given up then, and the rest is served."
             )
-        cold = {number for number in numbers if self._kind(number) == COLD}
+        paged_out = {number for number in numbers if self._kind(number) == COLD}
         for segment in self.state.segments.values():
             self._mend_index(segment)
-        behind = {number for number in numbers if number >= self.state.segment} - cold
+        behind = {number for number in numbers if number >= self.state.segment} - paged_out
         if behind:
             self._note_parts()
         for number in numbers:
@@ -95,7 +95,7 @@ class Recovery:
                 dead = self.state.segments[number] = Segment(number)
                 dead.sealed = True
             else:
-                self.state.segments[number].is_moved = number in cold
+                self.state.segments[number].is_moved = number in paged_out
         self._finish(numbers)
         return self.state
 
@@ -301,22 +301,22 @@ class Recovery:
         if kind == Kind.MESSAGES:
             self._messages(segment, record)
         elif kind == Kind.SETTLED:
-            for queue_id, ranges in entries.read_settled(body):
+            for queue_id, ranges in small_records.read_settled(body):
                 for first, last in pairs(ranges):
                     self._settle(queue_id, first, last)
         elif kind == Kind.DELIVERED:
-            for queue_id, mark in entries.read_marks(body):
+            for queue_id, mark in small_records.read_marks(body):
                 self.state.marks[queue_id] = max(mark, self.state.marks.get(queue_id, 0))
         elif kind == Kind.DEFINITION:
-            key, value = entries.read_definition(body)
+            key, value = small_records.read_definition(body)
             if value is None:
                 self.state.definitions.pop(key, None)
             else:
                 self.state.definitions[key] = value
         elif kind == Kind.DROPPED:
-            self._drop(entries.read_number(body))
+            self._drop(small_records.read_number(body))
         elif kind == Kind.START:
-            self.state.sequence = max(self.state.sequence, entries.read_number(body))
+            self.state.sequence = max(self.state.sequence, small_records.read_number(body))
 
     def _messages(self, segment: Segment, record: Record) -> None:
         count, special, shares = read_shares(record.body)
@@ -340,7 +340,7 @@ class Recovery:
                 if offset is not None:
                     part.number(offset)
 
-    def _note_lost(self, part: Part, first: int, offset: int) -> None:
+    def _note_lost(self, part: SegmentPart, first: int, offset: int) -> None:
         """Keeps the places of messages that must have stood before this record of a queue that
         numbers them: the numbers of others stay."""
         parts = self._parts[part.queue_id]
@@ -375,21 +375,23 @@ class Recovery:
             if part.last >= first and part.left:
                 self._settle_part(part, first, last)
 
-    def _settle_part(self, part: Part, first: int, last: int) -> None:
+    def _settle_part(self, part: SegmentPart, first: int, last: int) -> None:
         index = self._index(part)
         for ordinal in range(max(part.front, index.at(first)), len(index)):
-            entry = index[ordinal]
-            if entry.first > last:
+            index_entry = index[ordinal]
+            if index_entry.first > last:
                 break
-            if entry.last < first or part.is_dead(ordinal):
+            if index_entry.last < first or part.is_dead(ordinal):
                 continue
-            if entry.is_lost and self._may_return(part.segment):
+            if index_entry.is_lost and self._may_return(part.segment):
                 continue  # Nobody knows yet which messages it has.
-            untouched = ordinal not in part.partial and ordinal not in part.runs
-            is_whole = entry.is_lost or (first <= entry.first and entry.last <= last)
+            untouched = ordinal not in part.partial and ordinal not in part.entries
+            is_whole = index_entry.is_lost or (
+                first <= index_entry.first and index_entry.last <= last
+            )
             if untouched and is_whole:
                 part.died(ordinal)
-                part.settled(entry.count)
+                part.settled(index_entry.count)
             else:
                 self._settle_some(part, ordinal, first, last)
 
@@ -398,34 +400,34 @@ class Recovery:
         is_own = segment.sealed and not segment.keeps_indexes
         return is_own and segment.number in self._reader.unreadable
 
-    def _settle_some(self, part: Part, ordinal: int, first: int, last: int) -> None:
-        run = part.runs.get(ordinal)
-        if run is None:
-            run = self._run(part, ordinal)
-            if run is None:
+    def _settle_some(self, part: SegmentPart, ordinal: int, first: int, last: int) -> None:
+        entry = part.entries.get(ordinal)
+        if entry is None:
+            entry = self._run(part, ordinal)
+            if entry is None:
                 return
-        kept = run.kept
-        assert isinstance(kept, Kept)
-        low, high = positions(run, first, last)
-        for span in list(kept.spans(run, redelivered=False, low=low, high=high)):
-            kept.settle(run, span.low, span.high)
+        kept = entry.kept
+        assert isinstance(kept, SettledSet)
+        low, high = positions(entry, first, last)
+        for messages in list(kept.ranges(entry, redelivered=False, low=low, high=high)):
+            kept.settle(entry, messages.low, messages.high)
 
-    def _run(self, part: Part, ordinal: int) -> Run | None:
-        entry = self._index(part)[ordinal]
+    def _run(self, part: SegmentPart, ordinal: int) -> QueueEntry | None:
+        index_entry = self._index(part)[ordinal]
         try:
-            record = self._reader.record(part.segment.number, entry.offset, entry.size)
+            record = self._reader.record(part.segment.number, index_entry.offset, index_entry.size)
         except DamagedRecord as error:
             logger.error("%s", error)
             return None
         found = record.of(part.queue_id)
         assert found is not None
-        block = record.block(0)
-        run = Run(block, found[0])
-        block.evict()
-        part.hold(ordinal, run)
-        return run
+        batch = record.batch(0)
+        entry = QueueEntry(batch, found[0])
+        batch.evict()
+        part.hold(ordinal, entry)
+        return entry
 
-    def _index(self, part: Part) -> Index:
+    def _index(self, part: SegmentPart) -> RecordIndex:
         if part.index is None:
             part.index = self._reader.index(part.segment.number, part.queue_id, part.shape)
         return part.index
@@ -436,7 +438,7 @@ class Recovery:
         self._fence_others()
         for segment in self.state.segments.values():
             for part in list(segment.parts.values()):
-                _forget_runs(part)
+                _forget_entries(part)
         if not self._read_only:
             for segment in self._tail:
                 self._seal(segment)
@@ -492,16 +494,16 @@ class Recovery:
             logger.warning("%s: no space for its index", segment.name)
 
 
-def _forget_runs(part: Part) -> None:
-    if not part.runs:
+def _forget_entries(part: SegmentPart) -> None:
+    if not part.entries:
         return
     for ordinal, bits in list(part.settled_bits()):
         part.partial[ordinal] = bits
-    part.runs.clear()
+    part.entries.clear()
 
 
 def _is_index_of(segment: Segment, footer: Record) -> bool:
-    table = entries.IndexTable(footer.body)
+    table = small_records.IndexTable(footer.body)
     return all(
         table.index(part.queue_id).numbers == part.index.numbers
         for part in segment.parts.values()
@@ -509,7 +511,7 @@ def _is_index_of(segment: Segment, footer: Record) -> bool:
     )
 
 
-def closing(parts: Iterable[Part], at: int) -> list[tuple[int, list[Piece]]]:
+def closing(parts: Iterable[SegmentPart], at: int) -> list[tuple[int, list[Piece]]]:
     """The records that complete a segment which ends at `at`: its index, and where that begins.
 
     Of a queue that has nothing left there no index is needed; that it has nothing left must
@@ -519,8 +521,8 @@ def closing(parts: Iterable[Part], at: int) -> list[tuple[int, list[Piece]]]:
         (part.queue_id, part.index) for part in parts if part.left and part.index is not None
     ]
     return [
-        (Kind.INDEX, list(entries.encode_indexes(indexes))),
-        (Kind.SEALED, [entries.encode_number(at)]),
+        (Kind.INDEX, list(small_records.encode_indexes(indexes))),
+        (Kind.SEALED, [small_records.encode_number(at)]),
     ]
 
 

@@ -1,9 +1,9 @@
 """Points what is left of compacted records to their new places.
 
-Done for one queue after the other in steps: a step takes one run, or one cold stretch, from its
-old part to the new one. Between two steps each message that is to be kept counts in exactly one
+Done for one queue after the other in steps: a step takes one entry, or one paged-out range, from
+its old part to the new one. Between two steps each message that is to be kept counts in exactly one
 of both, and whoever settles, reads or drops it finds it there. Old and new file can both be read
-all the time, so a block may be read at its new places before all queues that hold messages of it
+all the time, so a batch may be read at its new places before all queues that hold messages of it
 were taken over.
 """
 
@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..block import Block, Run
+from ..message.batch import Batch, QueueEntry
 from .copier import Copy, QueueCopy, Source
-from .part import Kept, Part, Piece, Segment, Stretch
-from .pieces import KeptInPieces, is_in_log, places_of
+from .segment import Fragment, PagedOutLocation, Segment, SegmentPart, SettledSet
+from .split_entries import SplitSettledSet, is_in_log, places_of
 
 RECORDS_AT_ONCE = 256
 """Records of which nothing is left, as one step marks them."""
@@ -24,13 +24,13 @@ def relocate(copy: Copy, segments: dict[int, Segment]) -> Iterator[None]:
     """The steps; the new file is one of the `segments` from the first one on, so that a queue that
     is dropped is dropped there too, and sealed with the last."""
     target = copy.segment
-    touched: dict[Block, None] = {}
+    touched: dict[Batch, None] = {}
     segments[target.number] = target
     for copied in copy.queues.values():
         target.parts[copied.part.queue_id] = copied.part
         yield from _QueueRelocation(copy, copied, segments, touched).steps()
-    for block in touched:
-        places_of(block).forget(copy.victims)
+    for batch in touched:
+        places_of(batch).forget(copy.victims)
         yield
     target.sealed = True
     for part in list(target.parts.values()):
@@ -47,13 +47,13 @@ class _QueueRelocation:
         copy: Copy,
         copied: QueueCopy,
         segments: Mapping[int, Segment],
-        touched: dict[Block, None],
+        touched: dict[Batch, None],
     ) -> None:
         self._copy = copy
         self._touched = touched
         self._copied = copied
         self._part = copied.part
-        self._olds: list[tuple[Part, Source]] = []
+        self._olds: list[tuple[SegmentPart, Source]] = []
         self._ended: list[Source] = []
         for number, source in copied.sources.items():
             segment = segments.get(number)
@@ -68,14 +68,14 @@ class _QueueRelocation:
         for old, _ in olds:
             self._part.next_offset = max(self._part.next_offset, old.next_offset)
         # What is read or let go of meanwhile goes from one kind to the other.
-        while any(old.runs or old.colds for old, _ in olds):
+        while any(old.entries or old.paged_out_ranges for old, _ in olds):
             for old, source in olds:
-                while old.runs:
-                    self._take_run(old, source)
+                while old.entries:
+                    self._take_entry(old, source)
                     yield
             for old, source in olds:
-                while old.colds and not old.runs:
-                    self._take_cold(old, source)
+                while old.paged_out_ranges and not old.entries:
+                    self._take_paged_out(old, source)
                     yield
         for old, _ in olds:
             # The rest is nobody's: its queue could not be restored, or it can't be read.
@@ -86,72 +86,72 @@ class _QueueRelocation:
         for source in self._ended:
             yield from self._bury(source, None)
 
-    def _take_run(self, old: Part, source: Source) -> None:
-        ordinal, run = old.runs.popitem()
+    def _take_entry(self, old: SegmentPart, source: Source) -> None:
+        ordinal, entry = old.entries.popitem()
         before = None if old.pieces is None else old.pieces.pop(ordinal, None)
-        kept = run.kept
-        assert isinstance(kept, Kept)
+        kept = entry.kept
+        assert isinstance(kept, SettledSet)
         at = source.at(ordinal)
         base = 0 if before is None else before.low
         pieces = list(self._pieces(kept, source, at, base))
         old.hand_on(self._part, sum(piece.left for piece in pieces))
-        if before is None and len(pieces) == 1 and pieces[0].high - pieces[0].low == run.count:
+        if before is None and len(pieces) == 1 and pieces[0].high - pieces[0].low == entry.count:
             kept.part, kept.ordinal = self._part, pieces[0].ordinal
         else:
-            self._keep_in_pieces(run, kept, before, pieces)
+            self._keep_in_pieces(entry, kept, before, pieces)
         for piece in pieces:
-            self._part.runs[piece.ordinal] = run
+            self._part.entries[piece.ordinal] = entry
             self._part.partial.pop(piece.ordinal, None)
-        self._place(run.block, old.segment.number, source, at)
+        self._place(entry.batch, old.segment.number, source, at)
 
-    def _pieces(self, kept: Kept, source: Source, at: int, base: int) -> Iterator[Piece]:
-        """What is left of a record, which began at position `base` of its run."""
+    def _pieces(self, kept: SettledSet, source: Source, at: int, base: int) -> Iterator[Fragment]:
+        """What is left of a record, which began at position `base` of its entry."""
         for ordinal in range(source.starts[at], source.stops[at]):
             low, high = base + self._copied.lows[ordinal], base + self._copied.highs[ordinal]
             left = kept.left_between(low, high)
             if left:
-                yield Piece(low, high, left, self._part, ordinal)
+                yield Fragment(low, high, left, self._part, ordinal)
             else:
                 self._part.died(ordinal)
 
     def _keep_in_pieces(
-        self, run: Run, kept: Kept, before: Piece | None, pieces: list[Piece]
+        self, entry: QueueEntry, kept: SettledSet, before: Fragment | None, pieces: list[Fragment]
     ) -> None:
         if before is None:
-            run.kept = KeptInPieces(kept, pieces)
+            entry.kept = SplitSettledSet(kept, pieces)
         else:
-            assert isinstance(kept, KeptInPieces)
+            assert isinstance(kept, SplitSettledSet)
             kept.exchange(before, pieces)
         if self._part.pieces is None:
             self._part.pieces = {}
         self._part.pieces.update((piece.ordinal, piece) for piece in pieces)
 
-    def _place(self, block: Block, segment: int, source: Source, at: int) -> None:
-        """Says where a block can be read from now on: also what others hold of the record."""
-        if is_in_log(block.place):
-            first = source.bases[at] - block.sequence
+    def _place(self, batch: Batch, segment: int, source: Source, at: int) -> None:
+        """Says where a batch can be read from now on: also what others hold of the record."""
+        if is_in_log(batch.place):
+            first = source.bases[at] - batch.sequence
             records = ((first + index, where) for index, where in self._copy.places(source, at))
-            block.place = places_of(block).exchange(segment, first, records)
-            self._touched[block] = None
+            batch.place = places_of(batch).exchange(segment, first, records)
+            self._touched[batch] = None
 
-    def _take_cold(self, old: Part, source: Source) -> None:
-        cold = old.colds[-1]
-        stretch = cold.place
-        assert isinstance(stretch, Stretch)
-        old.forget_cold(cold)
-        low, high = source.at(stretch.low), source.at(stretch.high)
+    def _take_paged_out(self, old: SegmentPart, source: Source) -> None:
+        paged_out = old.paged_out_ranges[-1]
+        location = paged_out.place
+        assert isinstance(location, PagedOutLocation)
+        old.forget_paged_out(paged_out)
+        low, high = source.at(location.low), source.at(location.high)
         if old.died_count != source.died:
             # Others' records that lie in it, and were settled, must not be read with it.
             for at in range(low, high):
                 self._bury_dead(source, at, old)
-        stretch.part, stretch.at = self._part, len(self._part.colds)
-        stretch.low, stretch.high = (
+        location.part, location.at = self._part, len(self._part.paged_out_ranges)
+        location.low, location.high = (
             (source.starts[low], source.stops[high - 1]) if low < high else (0, 0)
         )
-        self._part.colds.append(cold)
-        old.hand_on(self._part, cold.count)
+        self._part.paged_out_ranges.append(paged_out)
+        old.hand_on(self._part, paged_out.count)
 
-    def _bury(self, source: Source, old: Part | None) -> Iterator[None]:
+    def _bury(self, source: Source, old: SegmentPart | None) -> Iterator[None]:
         """Marks what was copied and has died since."""
         marked = 0
         for at in range(len(source.ordinals)):
@@ -160,7 +160,7 @@ class _QueueRelocation:
                 marked = 0
                 yield
 
-    def _bury_dead(self, source: Source, at: int, old: Part | None) -> int:
+    def _bury_dead(self, source: Source, at: int, old: SegmentPart | None) -> int:
         if old is not None and not old.is_dead(source.ordinals[at]):
             return 0
         part = self._part

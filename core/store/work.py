@@ -56,7 +56,7 @@ class Worker:
             self._pool.submit(job).add_done_callback(ended)
 
     def awaited(self, job: Callable[[], Result]) -> Generator[Pause, None, Result]:
-        """As `run`, for sliced work: gives the result. If the work does not wait for it, the job
+        """As `entry`, for sliced work: gives the result. If the work does not wait for it, the job
         is done again where it is."""
         pause = Pause()
         results: list[Result] = []

@@ -58,7 +58,7 @@ class Roll:
 
 
 @dataclass(slots=True)
-class Batch:
+class WriteGroup:
     """What is written together; all before and in it is kept when its `number` is reported."""
 
     number: int
@@ -82,7 +82,7 @@ class Writer:
         self._report = report
         self._failed = failed
         self._make_room = make_room
-        self._queue: SimpleQueue[Batch | None] = SimpleQueue()
+        self._queue: SimpleQueue[WriteGroup | None] = SimpleQueue()
         self._work: deque[Append | Footer | Roll] = deque()
         self._number = 0
         self._synced = False
@@ -111,14 +111,14 @@ class Writer:
         """Whether what stands at this place can be read back."""
         return segment < self._segment or (segment == self._segment and offset < self._end)
 
-    def put(self, batch: Batch) -> None:
+    def put(self, group: WriteGroup) -> None:
         """Hands over; without a thread it is written now."""
         if self._thread is None:
-            self._take(batch)
+            self._take(group)
             if not self.is_dead:
                 self._step()
         else:
-            self._queue.put(batch)
+            self._queue.put(group)
 
     def stop(self) -> None:
         """Returns when everything is written, or can't be."""
@@ -148,14 +148,14 @@ class Writer:
                 self._retry.clear()
                 self._take_all()
 
-    def _take(self, batch: Batch | None) -> None:
-        if batch is None:
+    def _take(self, group: WriteGroup | None) -> None:
+        if group is None:
             self._ended = True
         elif not self.is_dead:
-            self._work.extend(batch.work)
-            self._number = batch.number
-            self._synced |= batch.synced
-            self._size += batch.size
+            self._work.extend(group.work)
+            self._number = group.number
+            self._synced |= group.synced
+            self._size += group.size
 
     def _take_all(self) -> None:
         try:

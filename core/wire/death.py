@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..model import FieldValue
+from ..message.model import FieldValue
 from .properties import EXPIRATION, HEADERS, join, split
 from .tables import (
     decode_value,
@@ -53,7 +53,7 @@ def add_death(
     time_s: int,
     keep_keys: bool,
 ) -> Letter:
-    """Adds one death to a property list that `read_traits` has passed."""
+    """Adds one death to a property list that `read_attributes` has passed."""
     parts = split(raw)
     table = parts.get(HEADERS, _EMPTY_TABLE)
     expiration = parts.pop(EXPIRATION, None)

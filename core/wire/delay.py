@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
-from ..model import FieldValue, Table
+from ..message.model import FieldValue, Table
 from .properties import HEADERS, join, split
 from .tables import decode_value, encode_value, entries, join_entries
 

@@ -1,4 +1,4 @@
-"""Framing deliveries: a span becomes one piece of bytes, without decoding a message.
+"""Framing deliveries: a range becomes one piece of bytes, without decoding a message.
 
 A delivery is a deliver method frame and the content frames as they came. For messages of one
 layout the piece is a repeated template in which only tags and body bytes differ, and those are
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 
-from ..block import Block, FrameBlock, ScatteredBlock, Span, StridedBlock
+from ..message.batch import Batch, FramedBatch, MessageRange, ScatteredBatch, StridedBatch
 from .frames import DELIVER, END_OCTET, METHOD, body_frames, header_frame, short_string
 
 COLUMNS_MAX = 96
@@ -33,16 +33,16 @@ class DeliverFramer:
         self._tag_name = short_string(consumer_tag)
         self._heads: dict[int, bytes] = {}
 
-    def frames(self, span: Span, first_tag: int) -> bytes | bytearray:
-        """All frames of the span's deliveries; tags count up from `first_tag`."""
-        run = span.run
-        block = run.block
-        if isinstance(block, StridedBlock) and run.selection is None:
-            if block.stride - block.body_at + 7 <= self._frame_max:
-                return self._strided(block, span, first_tag)
-        elif isinstance(block, ScatteredBlock):
-            return self._scattered(block, span, first_tag)
-        return self._one_by_one(block, span, first_tag)
+    def frames(self, messages: MessageRange, first_tag: int) -> bytes | bytearray:
+        """All frames of the range's deliveries; tags count up from `first_tag`."""
+        entry = messages.entry
+        batch = entry.batch
+        if isinstance(batch, StridedBatch) and entry.selection is None:
+            if batch.stride - batch.body_at + 7 <= self._frame_max:
+                return self._strided(batch, messages, first_tag)
+        elif isinstance(batch, ScatteredBatch):
+            return self._scattered(batch, messages, first_tag)
+        return self._one_by_one(batch, messages, first_tag)
 
     def _head(self, envelope_bytes: int) -> bytes:
         """The deliver frame up to the delivery tag."""
@@ -61,17 +61,19 @@ class DeliverFramer:
             self._heads[envelope_bytes] = head
         return head
 
-    def _strided(self, block: StridedBlock, span: Span, first_tag: int) -> bytes | bytearray:
-        count = span.high - span.low
-        data = block.data
-        stride = block.stride
-        start = block.first + span.low * stride
-        body = start + block.body_at
-        body_bytes = stride - block.body_at
-        envelope = data[start + 13 : start + block.content_at - 2]
+    def _strided(
+        self, batch: StridedBatch, messages: MessageRange, first_tag: int
+    ) -> bytes | bytearray:
+        count = messages.high - messages.low
+        data = batch.data
+        stride = batch.stride
+        start = batch.first + messages.low * stride
+        body = start + batch.body_at
+        body_bytes = stride - batch.body_at
+        envelope = data[start + 13 : start + batch.content_at - 2]
         head = self._head(len(envelope))
-        redelivered = b"\x01" if span.redelivered else b"\x00"
-        content = self._content_heads(data, start + block.content_at, body)
+        redelivered = b"\x01" if messages.redelivered else b"\x00"
+        content = self._content_heads(data, start + batch.content_at, body)
         fixed = redelivered + envelope + END_OCTET + content
         if count < _COLUMNS_MIN_MESSAGES:
             pieces: list[bytes] = []
@@ -110,18 +112,20 @@ class DeliverFramer:
             return heads
         return heads + b"\x03" + channel + data[frame + 3 : body]
 
-    def _scattered(self, block: ScatteredBlock, span: Span, first_tag: int) -> bytes:
-        data = block.data
-        starts, contents, ends = block.starts, block.contents, block.ends
-        selection = span.run.selection
-        redelivered = b"\x01" if span.redelivered else b"\x00"
+    def _scattered(self, batch: ScatteredBatch, messages: MessageRange, first_tag: int) -> bytes:
+        data = batch.data
+        starts, contents, ends = batch.starts, batch.contents, batch.ends
+        selection = messages.entry.selection
+        redelivered = b"\x01" if messages.redelivered else b"\x00"
         channel = self._channel_octets
         heads = self._heads
         room = self._frame_max
         pieces: list[bytes] = []
         tag = first_tag
         indices = (
-            range(span.low, span.high) if selection is None else selection[span.low : span.high]
+            range(messages.low, messages.high)
+            if selection is None
+            else selection[messages.low : messages.high]
         )
         for index in indices:
             start = starts[index]
@@ -143,25 +147,25 @@ class DeliverFramer:
                     redelivered,
                     data[start + 13 : content - 2],
                     END_OCTET,
-                    content_frames(block, index, self._channel, room),
+                    content_frames(batch, index, self._channel, room),
                 )
             tag += 1
         return b"".join(pieces)
 
-    def _one_by_one(self, block: Block, span: Span, first_tag: int) -> bytes:
-        redelivered = b"\x01" if span.redelivered else b"\x00"
+    def _one_by_one(self, batch: Batch, messages: MessageRange, first_tag: int) -> bytes:
+        redelivered = b"\x01" if messages.redelivered else b"\x00"
         pieces: list[bytes] = []
         tag = first_tag
-        for position in range(span.low, span.high):
-            index = span.run.index(position)
-            envelope = block.envelope(index)
+        for position in range(messages.low, messages.high):
+            index = messages.entry.index(position)
+            envelope = batch.envelope(index)
             pieces += (
                 self._head(len(envelope)),
                 tag.to_bytes(8, "big"),
                 redelivered,
                 envelope,
                 END_OCTET,
-                content_frames(block, index, self._channel, self._frame_max),
+                content_frames(batch, index, self._channel, self._frame_max),
             )
             tag += 1
         return b"".join(pieces)
@@ -178,16 +182,16 @@ def write_numbers(out: bytearray, at: int, width: int, first_tag: int, count: in
         out[at + column :: width] = octets[column::8]
 
 
-def content_frames(block: Block, index: int, channel: int, frame_max: int) -> bytes:
+def content_frames(batch: Batch, index: int, channel: int, frame_max: int) -> bytes:
     """Header and body frames of one message for any channel and frame size."""
-    if isinstance(block, FrameBlock):
-        _, content, end = block.bounds(index)
-        data = block.data
+    if isinstance(batch, FramedBatch):
+        _, content, end = batch.bounds(index)
+        data = batch.data
         frame = content + 8 + int.from_bytes(data[content + 3 : content + 7], "big")
         if end - frame <= frame_max:
             octets = channel.to_bytes(2, "big")
             header = b"\x02" + octets + data[content + 3 : frame]
             return header if frame == end else header + b"\x03" + octets + data[frame + 3 : end]
-    body = block.body(index)
-    header = header_frame(channel, len(body), block.properties(index))
+    body = batch.body(index)
+    header = header_frame(channel, len(body), batch.properties(index))
     return b"".join((header, *body_frames(channel, body, frame_max)))

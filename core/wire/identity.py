@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from hashlib import blake2b
 
-from ..model import FieldValue
+from ..message.model import FieldValue
 from .properties import HEADERS, split
 from .tables import decode_value, entries
 

@@ -1,7 +1,7 @@
 """Content properties: skipped over when they don't matter, decoded when they do.
 
 The property list is a flag word and the values whose bits are set, highest bit first
-(AMQP 0-9-1 4.2.6.1). `read_traits` answers for the hot path what a queue must know of a message
+(AMQP 0-9-1 4.2.6.1). `read_attributes` answers for the hot path what a queue must know of a message
 without decoding anything else; `decode` and `encode` serve applications.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..model import Properties
+from ..message.model import Properties
 from .tables import (
     check,
     decode_checked,
@@ -47,7 +47,7 @@ a queue orders by that."""
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class MessageAttributes:
     """What the broker must know of a message's properties; interned, compared by identity.
 
     `expiration` is still the publisher's text; `inspected` is true for the few messages whose
@@ -67,9 +67,9 @@ class Traits:
         return TIMED * (self.expiration is not None) | RANKED * (self.priority > 0)
 
 
-PLAIN = Traits()
-PERSISTENT = Traits(persistent=True)
-_interned: dict[tuple[bool, int, str | None, bool], Traits] = {
+PLAIN = MessageAttributes()
+PERSISTENT = MessageAttributes(persistent=True)
+_interned: dict[tuple[bool, int, str | None, bool], MessageAttributes] = {
     (False, 0, None, False): PLAIN,
     (True, 0, None, False): PERSISTENT,
 }
@@ -77,19 +77,19 @@ _INTERNED_MAX = 4096
 """Bounds what a publisher with a different expiration per message can leave behind."""
 
 
-def intern_traits(
+def intern_attributes(
     persistent: bool, priority: int, expiration: str | None, inspected: bool
-) -> Traits:
+) -> MessageAttributes:
     key = (persistent, priority, expiration, inspected)
-    traits = _interned.get(key)
-    if traits is None:
-        traits = Traits(*key)
+    attributes = _interned.get(key)
+    if attributes is None:
+        attributes = MessageAttributes(*key)
         if len(_interned) < _INTERNED_MAX:
-            _interned[key] = traits
-    return traits
+            _interned[key] = attributes
+    return attributes
 
 
-def read_traits(data: bytes, at: int, end: int) -> Traits:
+def read_attributes(data: bytes, at: int, end: int) -> MessageAttributes:
     """Walks the property list in `data[at:end]`, flag word first.
 
     Raises:
@@ -157,7 +157,7 @@ def read_traits(data: bytes, at: int, end: int) -> Traits:
         raise syntax_error("property list does not end where its frame ends")
     if suspect or not data[strings:end].isascii():
         _check_strings(split(data[begin:end]))
-    return intern_traits(persistent, priority, expiration, inspected)
+    return intern_attributes(persistent, priority, expiration, inspected)
 
 
 def _check_strings(parts: dict[int, bytes]) -> None:
@@ -170,7 +170,8 @@ def _check_strings(parts: dict[int, bytes]) -> None:
 
 
 def split(raw: bytes) -> dict[int, bytes]:
-    """Flag bit to encoded value, for a list that `read_traits` has passed; nothing is decoded."""
+    """Flag bit to encoded value, for a list that `read_attributes` has passed; nothing is
+    decoded."""
     flags = raw[0] << 8 | raw[1]
     at = 2
     parts: dict[int, bytes] = {}
@@ -210,7 +211,7 @@ def without_header(raw: bytes, name: bytes) -> bytes:
 
 
 def decode(raw: bytes) -> Properties:
-    """Everything in a list that `read_traits` has passed."""
+    """Everything in a list that `read_attributes` has passed."""
     parts = split(raw)
 
     def text(bit: int) -> str | None:

@@ -1,10 +1,10 @@
 """Property lists that differ only in values: recognised by one AND and one comparison.
 
 Celery sends 400 bytes of properties with fresh ids in every message; checking such a table entry
-by entry costs 16 us. Its structure (flags, lengths, keys, types, and the values that traits
+by entry costs 16 us. Its structure (flags, lengths, keys, types, and the values that attributes
 depend on) repeats, so the first list of a structure is checked in full and leaves a mask over
 those bytes. A later list of the same size whose masked bytes are equal is as valid as the first
-and has the same traits: 0.4 us.
+and has the same attributes: 0.4 us.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .properties import (
     HEADERS,
     PRIORITY,
     TIMESTAMP,
-    Traits,
-    read_traits,
+    MessageAttributes,
+    read_attributes,
     split,
 )
-from .tables import spans
+from .tables import ranges
 
 _SHAPES_PER_SIZE = 4
 _SIZES_MAX = 1024
@@ -36,26 +36,26 @@ class Shapes:
     __slots__ = ("_by_size",)
 
     def __init__(self) -> None:
-        self._by_size: dict[int, list[tuple[int, int, Traits]]] = {}
+        self._by_size: dict[int, list[tuple[int, int, MessageAttributes]]] = {}
 
-    def traits(self, data: bytes, at: int, end: int) -> Traits:
-        """As `read_traits`, faster from the second list of a structure on."""
+    def attributes(self, data: bytes, at: int, end: int) -> MessageAttributes:
+        """As `read_attributes`, faster from the second list of a structure on."""
         value = int.from_bytes(data[at:end], "big")
-        for mask, structure, traits in self._by_size.get(end - at, ()):
+        for mask, structure, attributes in self._by_size.get(end - at, ()):
             if value & mask == structure:
-                return traits
-        traits = read_traits(data, at, end)
-        self._remember(data[at:end], value, traits)
-        return traits
+                return attributes
+        attributes = read_attributes(data, at, end)
+        self._remember(data[at:end], value, attributes)
+        return attributes
 
-    def _remember(self, raw: bytes, value: int, traits: Traits) -> None:
+    def _remember(self, raw: bytes, value: int, attributes: MessageAttributes) -> None:
         mask = int.from_bytes(_mask(raw), "big")
         if len(self._by_size) >= _SIZES_MAX:
             self._by_size.clear()
         shapes = self._by_size.setdefault(len(raw), [])
         if len(shapes) >= _SHAPES_PER_SIZE:
             shapes.pop(0)
-        shapes.append((mask, value & mask, traits))
+        shapes.append((mask, value & mask, attributes))
 
 
 def _mask(raw: bytes) -> bytes:
@@ -76,6 +76,6 @@ def _mask(raw: bytes) -> bytes:
 
 def _table_mask(table: bytes) -> bytes:
     mask = bytearray(_STRUCTURE * len(table))
-    for start, end in spans(table):
+    for start, end in ranges(table):
         mask[start:end] = _FREE * (end - start)
     return bytes(mask)

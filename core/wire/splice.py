@@ -17,7 +17,7 @@ Numbers = Mapping[bytes, int]
 
 def splice(raw: bytes, name: bytes) -> tuple[bytes, bytes]:
     """What stands before and after the eight octets of a long `name` in the headers of a property
-    list that `read_traits` has passed. A header of that name which was there is left out."""
+    list that `read_attributes` has passed. A header of that name which was there is left out."""
     found = _kept.get((raw, name))
     if found is None:
         found = _splice(raw, name)

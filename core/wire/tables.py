@@ -18,7 +18,7 @@ from struct import Struct
 from typing import cast
 
 from ..errors import ConnectionFault
-from ..model import SIZED, FieldValue, SizedInt, Table
+from ..message.model import SIZED, FieldValue, SizedInt, Table
 
 MAX_DEPTH = 32
 """Deeper tables exist only in attacks: 580 levels end a recursive decoder."""
@@ -268,10 +268,10 @@ def _encode_decimal(value: Decimal) -> bytes:
     raise ValueError(f"table value {value}: 31 bits and at most 255 decimals")
 
 
-def spans(data: bytes, at: int = 0, is_array: bool = False) -> Iterator[tuple[int, int]]:
+def ranges(data: bytes, at: int = 0, is_array: bool = False) -> Iterator[tuple[int, int]]:
     """Where the plain values of a checked table stand, nested ones included.
 
-    What lies outside these spans is structure, all that `check` looks at: lengths, keys, types,
+    What lies outside these ranges is structure, all that `check` looks at: lengths, keys, types,
     and the first octet of a timestamp.
     """
     end = at + 4 + int.from_bytes(data[at : at + 4], "big")
@@ -289,5 +289,5 @@ def spans(data: bytes, at: int = 0, is_array: bool = False) -> Iterator[tuple[in
             if kind in _STRINGS:
                 yield at + 4, at + size
             else:
-                yield from spans(data, at, kind == _ARRAY)
+                yield from ranges(data, at, kind == _ARRAY)
         at += size

@@ -42,7 +42,7 @@ RESPONSE_CHARACTERS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredAttempt:
     """An attempt as it is stored; later ones have higher ids."""
 
     id: int
@@ -50,7 +50,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AttemptFilter:
     """Which attempts to look for, None meaning all; `before` is the id that the last page ended
     with."""
 

@@ -16,7 +16,7 @@ from ..lazy import Lazy
 from ..settings import HubSettings
 from ..storage.storage import Storage
 from ..tasks import Tasks
-from .attempt import Attempt, Kept, Wanted
+from .attempt import Attempt, AttemptFilter, StoredAttempt
 
 if TYPE_CHECKING:
     from .table import AttemptTable
@@ -68,11 +68,11 @@ class AttemptLog:
         self._arrived.set()
         self._begin()
 
-    async def find(self, wanted: Wanted) -> list[Kept]:
+    async def find(self, wanted: AttemptFilter) -> list[StoredAttempt]:
         """The newest first. Raises `StorageFailed`."""
         return await (await self._table.get()).find(wanted)
 
-    async def last_failures(self) -> dict[str, Kept]:
+    async def last_failures(self) -> dict[str, StoredAttempt]:
         """The last attempt of each subscription where that has failed, by its id.
 
         Raises `StorageFailed`.

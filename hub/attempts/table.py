@@ -13,7 +13,7 @@ from sqlalchemy.orm import aliased
 from ..keys.seal import Sealer
 from ..storage.database import Database
 from ..storage.tables import FAILED, AttemptRow
-from .attempt import RESPONSE_CHARACTERS, Attempt, Kept, Outcome, Wanted
+from .attempt import RESPONSE_CHARACTERS, Attempt, AttemptFilter, Outcome, StoredAttempt
 from .sealed_urls import SealedUrls
 
 WEBHOOK_ID_CHARACTERS = 255
@@ -52,12 +52,12 @@ class AttemptTable:
             self._inserts[count] = statement
         return statement
 
-    async def find(self, wanted: Wanted) -> list[Kept]:
+    async def find(self, wanted: AttemptFilter) -> list[StoredAttempt]:
         """The newest first."""
         async with self._database.begin() as session:
             return [self._from_row(row) for row in await session.execute(_selection(wanted))]
 
-    async def last_failures(self) -> dict[str, Kept]:
+    async def last_failures(self) -> dict[str, StoredAttempt]:
         """The last attempt of each subscription where that has failed, by its id."""
         last = select(func.max(AttemptRow.id)).where(FAILED).group_by(AttemptRow.subscription_id)
         later = aliased(AttemptRow)
@@ -100,7 +100,7 @@ class AttemptTable:
             _storable(attempt.body, BODY_CHARACTERS),
         )
 
-    def _from_row(self, row: Row[Any]) -> Kept:
+    def _from_row(self, row: Row[Any]) -> StoredAttempt:
         attempt = Attempt(
             subscription_id=row.subscription_id,
             webhook_id=row.webhook_id,
@@ -113,7 +113,7 @@ class AttemptTable:
             callback=self._urls.open(row.callback, row.subscription_id),
             body=row.body,
         )
-        return Kept(row.id, attempt)
+        return StoredAttempt(row.id, attempt)
 
 
 def _compile_insert(database: Database, count: int) -> str:
@@ -121,7 +121,7 @@ def _compile_insert(database: Database, count: int) -> str:
     return str(insert(AttemptRow).values(rows).compile(dialect=database.engine.dialect))
 
 
-def _selection(wanted: Wanted) -> Select[Any]:
+def _selection(wanted: AttemptFilter) -> Select[Any]:
     found = select(AttemptRow.__table__).order_by(AttemptRow.id.desc()).limit(wanted.limit)
     if wanted.subscription_ids is not None:
         found = found.where(

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from ...core.clock import Clock
 from ...core.errors import WarrenError
 from ..errors import BadRequest
+from ..owner_rights import Rights
 from ..requests import Resource
-from ..rights import Rights
 from ..storage.storage import Storage
 from ..tasks import Tasks
 from .capability import Capability

@@ -12,9 +12,9 @@ from weakref import WeakValueDictionary
 from ...core.auth import User
 from ...core.broker import Broker
 from ...core.errors import ChannelError, precondition_failed
-from ...core.local import LocalDelivery, LocalPublish, LocalSession, ack_all
-from ...core.local_batch import LocalBatch
-from ...core.model import Properties, Table
+from ...core.message.model import Properties, Table
+from ...core.publish.local import LocalDelivery, LocalPublish, LocalSession, ack_all
+from ...core.publish.local_batch import LocalBatch
 from ...core.queue.queue import Queue
 from ...core.route.exchange import Exchange
 from ...core.vhost import VirtualHost

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from ...core.definitions.kinds import ExchangeDefinition, QueueDefinition
-from ...core.model import Table
-from ..deliver.envelope import DELAY_PREFIX
+from ...core.message.model import Table
+from ..delivery.envelope import DELAY_PREFIX
 from ..subscriptions.subscription import OWN_QUEUE_PREFIX, STRANGERS_LIMITS
 from ..topics.names import CONTENT, ENTRIES
 from .port import BindingSpec, ExchangeSpec, QueueSpec

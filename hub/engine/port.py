@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from ...core.model import Message, Properties, Table
+from ...core.message.model import Message, Properties, Table
 from ..requests import Kind
 
 __all__ = [
@@ -218,7 +218,7 @@ class Engine(Protocol):
         on_cancel: Callable[[], Awaitable[None]],
         arguments: Table | None = None,
     ) -> Consumption:
-        """`on_delivery` must not block; `on_cancel` is called when the queue goes away."""
+        """`on_delivery` must not batch; `on_cancel` is called when the queue goes away."""
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """As `ack` of each, and cheaper: to be preferred for many."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from ...core.block import Block, Span, split_envelope
 from ...core.broker import Broker
-from ...core.model import Message
+from ...core.message.batch import Batch, MessageRange, split_envelope
+from ...core.message.model import Message
 from ...core.queue.queue import Queue
 from ...core.wire import properties as wire
 from .port import Taken
@@ -26,38 +26,38 @@ HELD_BYTES = 8 * 1024 * 1024
 class Seen:
     """A message that is shown, to be acked while it is."""
 
-    __slots__ = ("_message", "_queue", "is_settled", "span")
+    __slots__ = ("_message", "_queue", "is_settled", "messages")
 
-    def __init__(self, queue: Queue, span: Span) -> None:
+    def __init__(self, queue: Queue, messages: MessageRange) -> None:
         self._queue = queue
         self._message: Message | None = None
         self.is_settled = False
-        self.span = span
+        self.messages = messages
 
     @property
     def message(self) -> Message:
         if self._message is None:
-            run = self.span.run
-            block, index = run.block, run.index(self.span.low)
-            exchange, key = split_envelope(block.envelope(index))
-            properties = wire.decode(block.properties(index))
-            body = block.body(index)
-            self._message = Message(exchange, key, properties, body, self.span.redelivered)
+            entry = self.messages.entry
+            batch, index = entry.batch, entry.index(self.messages.low)
+            exchange, key = split_envelope(batch.envelope(index))
+            properties = wire.decode(batch.properties(index))
+            body = batch.body(index)
+            self._message = Message(exchange, key, properties, body, self.messages.redelivered)
         return self._message
 
     @property
     def sequence(self) -> int:
-        return self.span.sequence
+        return self.messages.sequence
 
     def ack(self) -> None:
         if not self.is_settled:
             self.is_settled = True
-            self._queue.settle(self.span)
+            self._queue.settle(self.messages)
 
     def nack(self, *, requeue: bool) -> None:
         if not requeue and not self.is_settled:
             self.is_settled = True
-            self._queue.reject(self.span)
+            self._queue.reject(self.messages)
 
 
 class Scan:
@@ -66,9 +66,9 @@ class Scan:
     def __init__(self, broker: Broker, queue: Queue) -> None:
         self._broker = broker
         self._queue = queue
-        self._kept: list[Span] = []
+        self._kept: list[MessageRange] = []
         self._held_bytes = 0
-        self._block: Block | None = None
+        self._batch: Batch | None = None
         """The one that was shown last, of which there may be more."""
 
     async def run(self, look: Callable[[Sequence[Taken]], Awaitable[bool]], limit: int) -> bool:
@@ -96,16 +96,16 @@ class Scan:
         size = 0
         self._broker.tick()
         while len(piece) < limit and size < PIECE_BYTES:
-            span = self._queue.take(limit - len(piece))
-            if span is None:
+            messages = self._queue.take(limit - len(piece))
+            if messages is None:
                 if piece or not self._queue.ready_count:
                     break
                 await self._arrival()
                 continue
-            size += span.body_bytes()
+            size += messages.body_bytes()
             piece += (
-                Seen(self._queue, Span(span.run, at, at + 1, span.redelivered))
-                for at in range(span.low, span.high)
+                Seen(self._queue, MessageRange(messages.entry, at, at + 1, messages.redelivered))
+                for at in range(messages.low, messages.high)
             )
         return piece
 
@@ -126,28 +126,31 @@ class Scan:
             for seen in piece:
                 if not seen.is_settled:
                     seen.is_settled = True  # nothing more can become of it here
-                    self._keep(seen.span)
+                    self._keep(seen.messages)
             self._lighten(piece)
             self._broker.on_work()
 
-    def _keep(self, span: Span) -> None:
+    def _keep(self, messages: MessageRange) -> None:
         last = self._kept[-1] if self._kept else None
         if (
             last is not None
-            and (last.run, last.high, last.redelivered) == (span.run, span.low, span.redelivered)
+            and (last.entry, last.high, last.redelivered)
+            == (messages.entry, messages.low, messages.redelivered)
         ):  # fmt: skip
-            last.high = span.high
+            last.high = messages.high
         else:
-            self._kept.append(Span(span.run, span.low, span.high, span.redelivered))
+            self._kept.append(
+                MessageRange(messages.entry, messages.low, messages.high, messages.redelivered)
+            )
 
     def _lighten(self, piece: list[Seen]) -> None:
         for seen in piece:
-            block, before = seen.span.run.block, self._block
-            if before is not None and before is not block:
+            batch, before = seen.messages.entry.batch, self._batch
+            if before is not None and before is not batch:
                 self._held_bytes += before.size_bytes
                 if self._held_bytes > HELD_BYTES and before.resident and before.place is not None:
                     self._broker.store.evict(before)
-            self._block = block
+            self._batch = batch
 
     async def _put_back(self) -> None:
         kept = self._kept

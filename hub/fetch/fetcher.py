@@ -14,11 +14,11 @@ from ..guard.domains import owner_of
 from ..guard.egress import make_dialler
 from ..guard.guard import Guard
 from ..guard.lookups import Purpose
+from ..request_limiter import RequestLimiter
 from ..sender.client import HttpClient
 from ..sender.connection import Limits, Response
 from ..sender.port import SendError
 from ..settings import HubSettings
-from ..turns import Turns
 from .decoding import ACCEPTED, DecodingFailed, decode
 from .page import FetchFailed, Page, page_of
 
@@ -33,7 +33,7 @@ class Fetcher:
         self._settings = settings
         self._guard = guard
         self._client = client_for_pages(settings, guard)
-        self._turns = Turns(settings.fetch_concurrency, settings.fetch_per_domain)
+        self._limiter = RequestLimiter(settings.fetch_concurrency, settings.fetch_per_domain)
 
     async def get(self, url: str, headers: Mapping[str, str]) -> Page:
         """What is there after at most five redirects, each vetted as the URL itself.
@@ -41,7 +41,7 @@ class Fetcher:
         Raises `FetchFailed`.
         """
         try:
-            async with self._turns.take([owner_of(self._guard.check(url).host)]):
+            async with self._limiter.take([owner_of(self._guard.check(url).host)]):
                 return await self._in_time(url, headers)
         except CallbackRefused as error:
             raise FetchFailed(f"it {error.reason}") from error

@@ -14,8 +14,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from ..errors import CallbackRefused
 from ..settings import HubSettings
+from .address_cache import AddressCache
 from .addresses import Address, embedded, is_in, is_public, is_this_machine, parse_address
-from .answers import Answers
 from .failures import NoAddress
 from .lookups import Lookups, Purpose
 from .own import DEFAULT_PORTS, is_own
@@ -62,7 +62,7 @@ class Guard:
     def __init__(self, settings: HubSettings) -> None:
         self._settings = settings
         self._own_ports = {_port_of(base) for base in settings.base_urls}
-        answers = Answers()
+        answers = AddressCache()
         self._lookups = {
             purpose: Lookups(purpose, settings.dns_servers, answers, settings.resolve_timeout_s)
             for purpose in Purpose

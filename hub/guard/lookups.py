@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import NotResolved
 from ..lazy import Lazy
+from .address_cache import AddressCache
 from .addresses import Address
-from .answers import Answers
 from .failures import NoReply, NoServer
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Lookups:
         self,
         purpose: Purpose,
         servers: Sequence[str],
-        answers: Answers,
+        answers: AddressCache,
         within_s: float,
         at_once: int = AT_ONCE,
     ) -> None:
@@ -60,7 +60,7 @@ class Lookups:
         self._answers = answers
         self._within_s = within_s
         self._at_once = at_once
-        self._turns = asyncio.Semaphore(at_once)
+        self._limiter = asyncio.Semaphore(at_once)
         self._resolver = Lazy(lambda: asyncio.to_thread(_make_resolver, servers, within_s))
         self._under_way: dict[str, _Lookup] = {}
 
@@ -102,7 +102,7 @@ class Lookups:
     async def _ask(self, host: str, lookup: _Lookup) -> list[Address]:
         """Holds its turn until the question has ended, in time or not."""
         loop = asyncio.get_running_loop()
-        async with self._turns:
+        async with self._limiter:
             if loop.time() >= lookup.deadline_s:
                 raise self._busy()
             lookup.ask(loop.time())

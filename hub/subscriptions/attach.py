@@ -7,11 +7,11 @@ from collections.abc import Callable
 from functools import partial
 
 from ...core.errors import ChannelError
-from ..deliver.relay import PREFETCH
+from ..delivery.relay import PREFETCH
 from ..engine.port import BindingSpec, Delivery, Engine
 from ..requests import Resource
 from ..settings import HubSettings
-from .live import Live
+from .active import ActiveSubscription
 from .sources import Sources
 from .subscription import Status, Subscription
 
@@ -19,14 +19,15 @@ NOT_FOUND = 404
 
 log = logging.getLogger(__name__)
 
-Offer = Callable[[Live, Delivery], None]
+Offer = Callable[[ActiveSubscription, Delivery], None]
 
 
 class Attacher:
     """`post` takes the messages of callbacks, `relay` those of sinks.
 
-    Whether a subscription is consumed follows from `Live.takes` alone, asked again after every
-    wait for the engine: pausing, suspending and ending may come in between, in any order.
+    Whether a subscription is consumed follows from `ActiveSubscription.takes` alone, asked again
+    after every wait for the engine: pausing, suspending and ending may come in between, in any
+    order.
     """
 
     def __init__(self, engine: Engine, settings: HubSettings, post: Offer, relay: Offer) -> None:
@@ -34,7 +35,7 @@ class Attacher:
         self._settings = settings
         self._post = post
         self._relay = relay
-        self._starting: set[Live] = set()
+        self._starting: set[ActiveSubscription] = set()
         self.sources = Sources(engine, settings.source_poll_s, self._attach)
 
     async def prepare(self, subscription: Subscription) -> None:
@@ -44,35 +45,35 @@ class Attacher:
             await self._engine.declare_queue(subscription.source.vhost, spec)
         await self._bind(subscription)
 
-    async def attach(self, live: Live) -> None:
+    async def attach(self, active: ActiveSubscription) -> None:
         """Prepares, and consumes if it takes messages; now or when the source is back.
 
         Repeating it does no harm. What nobody has agreed to, or is over, stays unattached.
         """
-        if live.is_over:
+        if active.is_over:
             return
         try:
-            await self._attach(live)
+            await self._attach(active)
         except ChannelError as error:
-            log.info("subscription %s waits: %s", live.subscription.id, error)
-            self.sources.wait(live, error.explanation)
+            log.info("subscription %s waits: %s", active.subscription.id, error)
+            self.sources.wait(active, error.explanation)
 
-    async def suspend(self, live: Live) -> None:
+    async def suspend(self, active: ActiveSubscription) -> None:
         """Takes no more messages until `resume`; they gather. Repeating it does no harm."""
-        live.is_suspended = True
-        await live.cancel()
+        active.is_suspended = True
+        await active.cancel()
 
-    async def resume(self, live: Live) -> None:
+    async def resume(self, active: ActiveSubscription) -> None:
         """Undoes `suspend`; one that was paused or has ended meanwhile stays so."""
-        live.is_suspended = False
-        await self.attach(live)
+        active.is_suspended = False
+        await self.attach(active)
 
-    async def detach(self, live: Live) -> None:
+    async def detach(self, active: ActiveSubscription) -> None:
         """Takes everything back, as far as it is there."""
-        live.is_over = True
-        self.sources.forget(live)
-        await live.cancel()
-        subscription = live.subscription
+        active.is_over = True
+        self.sources.forget(active)
+        await active.cancel()
+        subscription = active.subscription
         try:
             if subscription.is_binding:
                 await self._engine.unbind(subscription.source.vhost, subscription.binding)
@@ -82,11 +83,11 @@ class Attacher:
             if error.code != NOT_FOUND:
                 raise
 
-    async def leave(self, live: Live, source: str) -> None:
+    async def leave(self, active: ActiveSubscription, source: str) -> None:
         """Its queue gets nothing more from an exchange of its virtual host that it was bound to
         with the same key, if it was."""
-        subscription = live.subscription
-        self.sources.leave(live, Resource(subscription.source.vhost, "x", source))
+        subscription = active.subscription
+        self.sources.leave(active, Resource(subscription.source.vhost, "x", source))
         binding = BindingSpec(source, subscription.queue, True, subscription.topic)
         try:
             await self._engine.unbind(subscription.source.vhost, binding)
@@ -106,49 +107,49 @@ class Attacher:
             return min(in_flight, max(1, int(options.max_tps * self._settings.total_timeout_s)))
         return in_flight
 
-    async def _attach(self, live: Live) -> None:
+    async def _attach(self, active: ActiveSubscription) -> None:
         # Consumed before it is bound: what an earlier run left in the queue goes out even
         # while the source is gone.
-        subscription = live.subscription
+        subscription = active.subscription
         if subscription.status is Status.UNVERIFIED:
             return
         if subscription.owns_queue:
             spec = subscription.queue_spec
             await self._engine.declare_queue(subscription.source.vhost, spec)
         if not subscription.is_binding:
-            await self._consume(live)
+            await self._consume(active)
         await self._bind(subscription)
-        self.sources.follow(live)
-        if live.is_over:  # ended meanwhile
-            await self.detach(live)
+        self.sources.follow(active)
+        if active.is_over:  # ended meanwhile
+            await self.detach(active)
 
     async def _bind(self, subscription: Subscription) -> None:
         if subscription.binds:
             await self._engine.bind(subscription.source.vhost, subscription.binding)
 
-    async def _consume(self, live: Live) -> None:
-        if live.consumption is not None or live in self._starting or not live.takes():
+    async def _consume(self, active: ActiveSubscription) -> None:
+        if active.consumption is not None or active in self._starting or not active.takes():
             return
-        subscription = live.subscription
+        subscription = active.subscription
         offer = self._post if subscription.sink is None else self._relay
-        self._starting.add(live)
+        self._starting.add(active)
         try:
-            live.consumption = await self._engine.consume(
+            active.consumption = await self._engine.consume(
                 subscription.source.vhost,
                 subscription.queue,
-                prefetch=1 if live.is_probed else self.prefetch(subscription),
-                on_delivery=partial(offer, live),
-                on_cancel=partial(self._on_cancel, live),
+                prefetch=1 if active.is_probed else self.prefetch(subscription),
+                on_delivery=partial(offer, active),
+                on_cancel=partial(self._on_cancel, active),
             )
         finally:
-            self._starting.discard(live)
-        if not live.takes():  # it was paused, suspended or ended meanwhile
-            await live.cancel()
+            self._starting.discard(active)
+        if not active.takes():  # it was paused, suspended or ended meanwhile
+            await active.cancel()
 
-    async def _on_cancel(self, live: Live) -> None:
-        await live.cancel()  # by now it may be another one: two would break the order
-        if not live.is_over:
-            one = live.subscription
+    async def _on_cancel(self, active: ActiveSubscription) -> None:
+        await active.cancel()  # by now it may be another one: two would break the order
+        if not active.is_over:
+            one = active.subscription
             what = f"queue '{one.queue}' of vhost '{one.source.vhost}' is gone"
             log.warning("subscription %s waits: its %s", one.id, what)
-            self.sources.wait(live, what)
+            self.sources.wait(active, what)

@@ -63,7 +63,7 @@ class Denials:
         self._waits_s = waits_s
         self._pending: dict[str, Denial] = {}
         self._lines: dict[str, deque[Denial]] = {}
-        self._turns: deque[str] = deque()
+        self._limiter: deque[str] = deque()
         self._workers = 0
 
     @property
@@ -92,13 +92,13 @@ class Denials:
         for identity in list(self._pending):
             self.drop(identity)
         self._lines.clear()
-        self._turns.clear()
+        self._limiter.clear()
 
     def _enter(self, denial: Denial) -> None:
         line = self._lines.get(denial.origin)
         if line is None:
             line = self._lines[denial.origin] = deque()
-            self._turns.append(denial.origin)
+            self._limiter.append(denial.origin)
         line.append(denial)
         if self._workers < AT_ONCE:
             self._workers += 1
@@ -106,8 +106,8 @@ class Denials:
 
     async def _work(self) -> None:
         try:
-            while self._turns:
-                origin = self._turns.popleft()
+            while self._limiter:
+                origin = self._limiter.popleft()
                 try:
                     await self._serve(origin, self._lines[origin])
                 except Exception:  # the others are not to pay for what nobody expected
@@ -123,7 +123,7 @@ class Denials:
                 await self._try(denial)
         finally:
             if line:
-                self._turns.append(origin)
+                self._limiter.append(origin)
             else:
                 self._lines.pop(origin, None)
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from ...core.errors import access_refused
-from ..deliver.signature import check_secret
+from ..delivery.signature import check_secret
 from ..errors import BadRequest
 from ..requests import Mode, SubscribeRequest
 from ..settings import HubSettings

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..deliver.signature import METHODS
+from ..delivery.signature import METHODS
 from ..errors import BadRequest
 
 Format = Literal["plain", "cloudevents-binary", "cloudevents-structured"]
@@ -34,7 +34,7 @@ class Contact(msgspec.Struct, frozen=True, omit_defaults=True):
     description: str = ""
 
 
-class Stranger(msgspec.Struct, frozen=True):
+class AnonymousClient(msgspec.Struct, frozen=True):
     """Whom a subscription counts for that was made without credentials: networks or domains."""
 
     client: str
@@ -54,7 +54,7 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     ha_mode: str = ""
     """Kept and shown; one node has nothing to do for it."""
     contact: Contact | None = None
-    stranger: Stranger | None = None
+    stranger: AnonymousClient | None = None
     """Set by the hub, for who came without credentials."""
     is_verified: bool = True
     """Whether the callback was asked; no parameter says so, but `hub.verify=none`."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ..rights import Rights
-from .live import Live
+from ..owner_rights import Rights
+from .active import ActiveSubscription
 
 
 class Owned:
@@ -13,26 +13,26 @@ class Owned:
 
     def __init__(self, rights: Rights) -> None:
         self._rights = rights
-        self._lives: dict[str, dict[Live, None]] = {}
+        self._active_subscriptions: dict[str, dict[ActiveSubscription, None]] = {}
         self._changed: dict[str, None] = {}
         self._has_changed = asyncio.Event()
 
-    def of(self, owner: str) -> list[Live]:
-        return list(self._lives.get(owner, ()))
+    def of(self, owner: str) -> list[ActiveSubscription]:
+        return list(self._active_subscriptions.get(owner, ()))
 
-    def add(self, live: Live) -> None:
-        owner = live.subscription.owner
-        lives = self._lives.get(owner)
-        if lives is None:
-            lives = self._lives[owner] = {}
+    def add(self, active: ActiveSubscription) -> None:
+        owner = active.subscription.owner
+        active_subscriptions = self._active_subscriptions.get(owner)
+        if active_subscriptions is None:
+            active_subscriptions = self._active_subscriptions[owner] = {}
             self._rights.watch(owner, self.note)
-        lives[live] = None
+        active_subscriptions[active] = None
 
-    def remove(self, live: Live, owner: str) -> None:
-        lives = self._lives[owner]
-        del lives[live]
-        if not lives:
-            del self._lives[owner]
+    def remove(self, active: ActiveSubscription, owner: str) -> None:
+        active_subscriptions = self._active_subscriptions[owner]
+        del active_subscriptions[active]
+        if not active_subscriptions:
+            del self._active_subscriptions[owner]
             self._rights.unwatch(owner)
 
     def note(self, owner: str) -> None:
@@ -46,6 +46,6 @@ class Owned:
         self._has_changed.clear()
         owners, self._changed = list(self._changed), {}
         for owner in owners:
-            if owner in self._lives:
+            if owner in self._active_subscriptions:
                 self._rights.watch(owner, self.note)  # it may be another user of that name
         return owners

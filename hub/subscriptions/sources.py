@@ -15,7 +15,7 @@ from ...core.errors import ChannelError, resource_locked
 from ..engine.port import BindingSpec, Engine
 from ..errors import BadRequest
 from ..requests import Kind, Resource
-from .live import Live
+from .active import ActiveSubscription
 from .subscription import Subscription
 
 log = logging.getLogger(__name__)
@@ -26,17 +26,17 @@ class Sources:
     that can't be."""
 
     def __init__(
-        self, engine: Engine, poll_s: float, attach: Callable[[Live], Awaitable[None]]
+        self, engine: Engine, poll_s: float, attach: Callable[[ActiveSubscription], Awaitable[None]]
     ) -> None:
         self._engine = engine
         self._poll_s = poll_s
         self._attach = attach
-        self._waiting: dict[Live, None] = {}
+        self._waiting: dict[ActiveSubscription, None] = {}
         self._has_waiting = asyncio.Event()
-        self._missed: dict[Resource, dict[Live, None]] = {}
+        self._missed: dict[Resource, dict[ActiveSubscription, None]] = {}
         """Who waits, by each resource that may be what is not there."""
         self._came_back = asyncio.Event()
-        self._bound: dict[Resource, dict[Live, None]] = {}
+        self._bound: dict[Resource, dict[ActiveSubscription, None]] = {}
         engine.watch_deleted(self._deleted)
         engine.watch_declared(self._declared)
 
@@ -68,36 +68,36 @@ class Sources:
             reason = "is a stream, which can't be subscribed to: subscribe to its exchange"
             raise BadRequest(reason, field="resource", value=source.name)
 
-    def wait(self, live: Live, reason: str) -> None:
+    def wait(self, active: ActiveSubscription, reason: str) -> None:
         """Its source is not there now, or can't be bound to."""
-        live.waits_for = reason
-        self._waiting[live] = None
-        for resource in _needs(live.subscription):
-            self._missed.setdefault(resource, {})[live] = None
+        active.waits_for = reason
+        self._waiting[active] = None
+        for resource in _needs(active.subscription):
+            self._missed.setdefault(resource, {})[active] = None
         self._has_waiting.set()
 
-    def _waits_no_more(self, live: Live) -> None:
-        live.waits_for = ""
-        if self._waiting.pop(live, self) is self:
+    def _waits_no_more(self, active: ActiveSubscription) -> None:
+        active.waits_for = ""
+        if self._waiting.pop(active, self) is self:
             return
-        for resource in _needs(live.subscription):
-            _drop(self._missed, resource, live)
+        for resource in _needs(active.subscription):
+            _drop(self._missed, resource, active)
 
-    def follow(self, live: Live) -> None:
+    def follow(self, active: ActiveSubscription) -> None:
         """It is bound: when what it is bound to goes, it waits."""
-        self._waits_no_more(live)
-        for resource in _ends(live.subscription):
-            self._bound.setdefault(resource, {})[live] = None
+        self._waits_no_more(active)
+        for resource in _ends(active.subscription):
+            self._bound.setdefault(resource, {})[active] = None
 
-    def forget(self, live: Live) -> None:
+    def forget(self, active: ActiveSubscription) -> None:
         """It is over."""
-        self._waits_no_more(live)
-        for resource in _ends(live.subscription):
-            self.leave(live, resource)
+        self._waits_no_more(active)
+        for resource in _ends(active.subscription):
+            self.leave(active, resource)
 
-    def leave(self, live: Live, resource: Resource) -> None:
+    def leave(self, active: ActiveSubscription, resource: Resource) -> None:
         """It is bound there no longer."""
-        _drop(self._bound, resource, live)
+        _drop(self._bound, resource, active)
 
     async def watch(self) -> None:
         """Attaches what waits, as sources come back; runs until cancelled."""
@@ -112,12 +112,12 @@ class Sources:
     async def retry(self) -> None:
         """Looks once for each source that is missed, however many wait for it."""
         found: dict[Resource, bool] = {}
-        for live in list(self._waiting):
-            source = live.subscription.source
+        for active in list(self._waiting):
+            source = active.subscription.source
             if source not in found:
                 found[source] = await self._is_back(source)
-            if found[source] and live in self._waiting:
-                await self._retry(live)
+            if found[source] and active in self._waiting:
+                await self._retry(active)
             await asyncio.sleep(0)  # the engine need not wait for anything, and others do
         if not self._waiting:
             self._has_waiting.clear()
@@ -128,42 +128,48 @@ class Sources:
         except ChannelError:  # its virtual host is gone too
             return False
 
-    async def _retry(self, live: Live) -> None:
+    async def _retry(self, active: ActiveSubscription) -> None:
         try:
-            await self._attach(live)
+            await self._attach(active)
         except ChannelError as error:
-            live.waits_for = error.explanation
+            active.waits_for = error.explanation
 
     def _deleted(self, vhost: str, kind: Kind, name: str) -> Iterator[None]:
         """Bindings are gone with it: another one of that name has to be bound anew. In the first
         step all of them wait for it, then each is given the reason."""
         resource = Resource(vhost, kind, name)
-        lives = dict.fromkeys(self._bound.get(resource, ()))
-        if not lives:
+        active_subscriptions = dict.fromkeys(self._bound.get(resource, ()))
+        if not active_subscriptions:
             return
-        self._missed.setdefault(resource, {}).update(lives)
-        self._waiting.update(lives)
-        log.warning("%d subscriptions are suspended: %s was deleted", len(lives), resource)
-        for live in lives:
-            if live in self._waiting:
-                self.wait(live, f"{resource} was deleted")
+        self._missed.setdefault(resource, {}).update(active_subscriptions)
+        self._waiting.update(active_subscriptions)
+        log.warning(
+            "%d subscriptions are suspended: %s was deleted", len(active_subscriptions), resource
+        )
+        for active in active_subscriptions:
+            if active in self._waiting:
+                self.wait(active, f"{resource} was deleted")
             yield
 
     def _declared(self, vhost: str, kind: Kind, name: str) -> Iterator[BindingSpec]:
         """Gives the bindings of those that are still waiting as it is asked for them."""
-        lives = tuple(self._missed.get(Resource(vhost, kind, name), ()))
-        for live in lives:
-            if live in self._waiting and live.subscription.binds:
-                yield live.subscription.binding
-        if lives:
+        active_subscriptions = tuple(self._missed.get(Resource(vhost, kind, name), ()))
+        for active in active_subscriptions:
+            if active in self._waiting and active.subscription.binds:
+                yield active.subscription.binding
+        if active_subscriptions:
             self._came_back.set()  # what else there is to do for them can wait
 
 
-def _drop(places: dict[Resource, dict[Live, None]], resource: Resource, live: Live) -> None:
+def _drop(
+    places: dict[Resource, dict[ActiveSubscription, None]],
+    resource: Resource,
+    active: ActiveSubscription,
+) -> None:
     """No place is kept without anybody in it."""
-    lives = places.get(resource, {})
-    lives.pop(live, None)
-    if not lives:
+    active_subscriptions = places.get(resource, {})
+    active_subscriptions.pop(active, None)
+    if not active_subscriptions:
         places.pop(resource, None)
 
 

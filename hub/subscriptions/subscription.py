@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from ...core.model import Table
+from ...core.message.model import Table
 from ..engine.port import BindingSpec, QueueSpec
 from ..requests import Resource, SubscribeRequest
 from .options import DEFAULTS, NO_KEYS, Keys, Options

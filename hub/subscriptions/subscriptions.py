@@ -17,21 +17,21 @@ from ..guard.guard import Guard
 from ..guard.lookups import Purpose
 from ..guard.own import is_own
 from ..keys.shortcuts import Shortcuts
+from ..owner_rights import Rights
 from ..requests import Mode, Resource, SubscribeRequest, SubscribeResult
-from ..rights import Rights
 from ..settings import HubSettings
 from ..storage.storage import Storage
 from ..tasks import Tasks
 from ..topics.topics import Topics
 from ..verification.verifications import Verifications
-from .agreements import Agreements, not_subscribed
 from .attach import Attacher
-from .book import Book
 from .denial import Denials
-from .endings import Endings
+from .expiry import Expiry
 from .intent import Intent, read_intent
 from .operations import Operations
+from .store import SubscriptionStore
 from .subscription import Subscription, identity_of, identity_of_request
+from .verified_intents import VerifiedIntents, not_subscribed
 from .websub import is_external
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class Subscriptions(Operations):
 
     def __init__(
         self,
-        book: Book,
-        endings: Endings,
+        store: SubscriptionStore,
+        expiry: Expiry,
         attacher: Attacher,
         shortcuts: Shortcuts,
         guard: Guard,
@@ -58,16 +58,16 @@ class Subscriptions(Operations):
         denials: Denials,
         rights: Rights,
     ) -> None:
-        super().__init__(book, topics, settings, tasks)
-        self._endings = endings
+        super().__init__(store, topics, settings, tasks)
+        self._expiry = expiry
         self._attacher = attacher
         self._shortcuts = shortcuts
         self._guard = guard
-        self._agreements = Agreements(
-            book, attacher, denials, topics, rights, verifier, settings, clock
+        self._verified_intents = VerifiedIntents(
+            store, attacher, denials, topics, rights, verifier, settings, clock
         )
         self._verifications = Verifications(
-            storage, settings, clock, tasks, self._agreements.carry_out
+            storage, settings, clock, tasks, self._verified_intents.carry_out
         )
 
     async def start(self) -> None:
@@ -92,13 +92,15 @@ class Subscriptions(Operations):
         self._require_owner(request)
         if request.client:
             await domains.load()
-            self._agreements.require_room(request)
+            self._verified_intents.require_room(request)
         if sink is None and not intent.is_verified:
             # Else the first to look at its addresses would be a delivery, which nobody waits for.
             endpoint = self._guard.check(intent.callback)
             await self._guard.resolve(endpoint.host, endpoint.port, Purpose.VERIFY)
         if self._is_awaited(intent, sink):
-            return await self._finish(self._agreements.subscribe(request, intent, sink), intent)
+            return await self._finish(
+                self._verified_intents.subscribe(request, intent, sink), intent
+            )
         return await self._accept("subscribe", request, intent)
 
     async def unsubscribe(self, request: SubscribeRequest) -> SubscribeResult:
@@ -110,23 +112,25 @@ class Subscriptions(Operations):
         """
         intent = read_intent("unsubscribe", request, self._settings)
         sink = self._sink(request, "unsubscribe")
-        is_known = self._book.find(identity_of_request(request)) is not None
+        is_known = self._store.find(identity_of_request(request)) is not None
         if not is_known and not self._verifications.concern(request):
             return self._nothing_to_end(request, intent)
         if sink is None:
             self._check_callback(request, intent)
         self._require_owner(request)
         if self._is_awaited(intent, sink):
-            return await self._finish(self._agreements.unsubscribe(request, intent, sink), intent)
+            return await self._finish(
+                self._verified_intents.unsubscribe(request, intent, sink), intent
+            )
         return await self._accept("unsubscribe", request, intent)
 
     async def remove(self, source: Resource, topic: str, callback: str) -> Subscription:
         """Ends a subscription without asking its callback (DELETE); raises `NotSubscribed`."""
-        live = self._book.find(identity_of(source, topic, callback))
-        if live is None:
+        active = self._store.find(identity_of(source, topic, callback))
+        if active is None:
             raise not_subscribed(source, callback)
-        await self.end(live)
-        return live.subscription
+        await self.end(active)
+        return active.subscription
 
     async def put_inactive(self, request: SubscribeRequest) -> SubscribeResult:
         """Keeps it without asking its callback: it becomes active when it is subscribed.
@@ -140,15 +144,15 @@ class Subscriptions(Operations):
             await self._require(request.source)
             await self._attacher.sources.require_consumable(request.source)
         self._check_callback(request, intent)
-        self._agreements.require_owner(request)
-        wanted = self._agreements.made_of(request, intent, None)
-        await self._carry(self._book.put_inactive(wanted))
+        self._verified_intents.require_owner(request)
+        wanted = self._verified_intents.made_of(request, intent, None)
+        await self._carry(self._store.put_inactive(wanted))
         return SubscribeResult(verified=False, lease_seconds=intent.lease_seconds)
 
     def forget_vhost(self, vhost: str) -> None:
         """A virtual host was deleted, and with it whatever anybody was allowed there: one that is
         made later under its name must not be read by subscriptions to this one."""
-        self._tasks.own(self._endings.end_in(vhost))
+        self._tasks.own(self._expiry.end_in(vhost))
 
     def _sink(self, request: SubscribeRequest, use: Mode) -> Resource | None:
         """None at `/hub`, where a token is only for the callback to see."""
@@ -165,7 +169,7 @@ class Subscriptions(Operations):
         must not tell that somebody subscribes."""
         is_stranger = request.user in ("", self._settings.hub_user)
         if not (request.topic_url and is_stranger):
-            self._agreements.require_owner(request)
+            self._verified_intents.require_owner(request)
 
     def _check_callback(self, request: SubscribeRequest, intent: Intent) -> None:
         self._guard.check(intent.callback)

@@ -9,7 +9,7 @@ from ...core.errors import ChannelError
 from ..engine.own import TOPICS
 from ..engine.port import Engine, Outcome, Properties
 from ..errors import NotDistributed
-from ..subscriptions.allowance import Allowance
+from ..subscriptions.content_budget import ContentBudget
 from .document import Document
 from .names import CONTENT, ENTRIES, VHOST
 from .topic import Topic
@@ -38,9 +38,11 @@ class Distributor:
     `paused` gives how many of the queues of a key are those of paused subscriptions.
     """
 
-    def __init__(self, engine: Engine, allowance: Allowance, paused: Callable[[str], int]) -> None:
+    def __init__(
+        self, engine: Engine, content_budget: ContentBudget, paused: Callable[[str], int]
+    ) -> None:
         self._engine = engine
-        self._allowance = allowance
+        self._content_budget = content_budget
         self._paused = paused
 
     async def wait_s(self, key: str) -> float:
@@ -50,7 +52,7 @@ class Distributor:
             return SHORTAGE_AGAIN_S
         if 0 < await self.count(key) <= self._paused(key):
             return PAUSED_AGAIN_S
-        return self._allowance.wait_s(key, await self.count(key))
+        return self._content_budget.wait_s(key, await self.count(key))
 
     async def declare(self) -> None:
         for exchange in TOPICS:
@@ -66,7 +68,7 @@ class Distributor:
         Raises `NotDistributed`, and `ChannelError` where the engine refuses.
         """
         queues = await self.count(topic.key)
-        self._allowance.charge(topic.key, queues, len(document.body))
+        self._content_budget.charge(topic.key, queues, len(document.body))
         if await self._count(CONTENT, topic.key):
             await self._publish(CONTENT, topic, document.content_type, document.body)
         if document.news is not None and await self._count(ENTRIES, topic.key):
@@ -78,7 +80,7 @@ class Distributor:
         if queues:
             self._require_room(topic)
             size, bound = len(document.body), await self.count(topic.key)
-            self._allowance.charge(topic.key, bound, size)
+            self._content_budget.charge(topic.key, bound, size)
             properties = _properties(topic, document.content_type)
             _check(
                 topic,

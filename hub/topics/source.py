@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...core.clock import Clock
 from ...core.errors import WarrenError
-from ..deliver.retry import MAX_RETRY_AFTER_S, retry_after_s
+from ..delivery.retry import MAX_RETRY_AFTER_S, retry_after_s
 from ..fetch.page import FetchFailed, Page
 from ..links.discovery import Links
 from ..links.remote import find_links

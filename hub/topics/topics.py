@@ -16,25 +16,25 @@ from ..guard.own import is_own
 from ..lazy import Lazy
 from ..settings import HubSettings
 from ..storage.storage import Storage
-from ..subscriptions.allowance import Allowance
+from ..subscriptions.content_budget import ContentBudget
 from ..subscriptions.websub import normal_url
 from ..tasks import Tasks
 from ..workers.pool import Workers
 from .distributor import Distributor, Recipient
+from .fetch_scheduler import FetchScheduler
 from .names import topic_key
-from .rounds import Rounds
 from .source import Source, TopicFailed
 from .topic import Topic
 from .updating import Updating
 
 if TYPE_CHECKING:
     from ..fetch.fetcher import Fetcher
-    from .rows import TopicRows
+    from .repository import TopicRepository
 
 
 class Topics:
     """`make_fetcher` builds the client at the first fetch; `recipient` gives the queue of the
-    subscription with an identity, None where there is none; `allowance` is what strangers have
+    subscription with an identity, None where there is none; `content_budget` is what strangers have
     left; `paused` gives how many paused subscriptions are bound with a key."""
 
     def __init__(
@@ -47,26 +47,26 @@ class Topics:
         make_fetcher: Callable[[HubSettings, Guard], Awaitable[Fetcher]],
         workers: Workers,
         recipient: Callable[[str], Recipient | None],
-        allowance: Allowance,
+        content_budget: ContentBudget,
         paused: Callable[[str], int],
     ) -> None:
         self._storage = storage
         self._settings = settings
         self._tasks = Tasks()
-        self._rows: Lazy[TopicRows] = Lazy(self._open)
+        self._rows: Lazy[TopicRepository] = Lazy(self._open)
         self._fetcher = Lazy(lambda: make_fetcher(settings, guard))
-        self._distributor = Distributor(engine, allowance, paused)
+        self._distributor = Distributor(engine, content_budget, paused)
         self._source = Source(self._fetcher.get, workers, settings, clock)
         updating = Updating(self._source, self._distributor, clock)
-        self._rounds = Rounds(
+        self._scheduler = FetchScheduler(
             self._rows.get, updating, self._distributor, recipient, settings, clock, self._tasks
         )
 
     async def start(self) -> None:
         """What was pinged and not fetched before the hub stopped is fetched now."""
         if not self._storage.is_empty():
-            await self._rounds.load()
-        self._tasks.own(self._rounds.watch())
+            await self._scheduler.load()
+        self._tasks.own(self._scheduler.watch())
 
     async def stop(self) -> None:
         """Fetches under way are given up; the next start begins them again."""
@@ -87,14 +87,14 @@ class Topics:
                 wanted[key] = url
             else:
                 others.append(key)
-        await self._rounds.release(others)
+        await self._scheduler.release(others)
         if wanted:
             # Shielded: who hangs up must not leave half of it done.
-            await asyncio.shield(self._tasks.own(self._rounds.request(wanted)))
+            await asyncio.shield(self._tasks.own(self._scheduler.request(wanted)))
 
     def resumed(self, key: str) -> None:
         """A subscription goes on: what the topic was pinged for meanwhile is fetched now."""
-        self._rounds.look_again(key)
+        self._scheduler.look_again(key)
 
     async def declare(self) -> None:
         """Makes the exchanges that subscriptions to topics are bound to. Raises `ChannelError`."""
@@ -104,7 +104,7 @@ class Topics:
     async def first_content(self, url: str, identity: str) -> AsyncIterator[None]:
         """Around the binding of a new subscription, which is sent what is there afterwards: the
         topic may have changed since its subscriber looked. Raises `StorageFailed`."""
-        async with self._rounds.binding(topic_key(normal_url(url)), url, identity):
+        async with self._scheduler.binding(topic_key(normal_url(url)), url, identity):
             yield
 
     async def check(self, url: str) -> str | None:
@@ -129,7 +129,7 @@ class Topics:
         key = topic_key(normal_url(url))
         if not await self._distributor.count(key):
             return
-        offer = self._tasks.own(self._rounds.offer(key, url, content_type, body))
+        offer = self._tasks.own(self._scheduler.offer(key, url, content_type, body))
         try:
             await asyncio.shield(offer)
         except TopicFailed as error:
@@ -160,9 +160,9 @@ class Topics:
     def _is_empty(self) -> bool:
         return self._rows.made is None and self._storage.is_empty()
 
-    async def _open(self) -> TopicRows:
+    async def _open(self) -> TopicRepository:
         database = await self._storage.database()
         await asyncio.to_thread(importlib.import_module, f"{__package__}.rows")
-        from .rows import TopicRows
+        from .repository import TopicRepository
 
-        return TopicRows(database)
+        return TopicRepository(database)

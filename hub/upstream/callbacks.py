@@ -9,11 +9,11 @@ from functools import partial
 
 from ...core.clock import Clock
 from . import upstream as steps
-from .asked import MAX_LEASE_S
-from .held import Held
-from .register import Register
-from .upstream import Line, Status, Upstream
-from .work import Work
+from .registry import UpstreamRegistry
+from .state import UpstreamState
+from .tasks import UpstreamTasks
+from .upstream import Status, Upstream, UpstreamLease
+from .validation import MAX_LEASE_S
 
 MAX_REASON_CHARACTERS = 500
 
@@ -25,13 +25,13 @@ class Receiving:
     """What content that comes to a callback belongs to."""
 
     upstream: Upstream
-    line: Line
-    held: Held
+    lease: UpstreamLease
+    state: UpstreamState
 
 
 class Callbacks:
-    def __init__(self, register: Register, work: Work, clock: Clock) -> None:
-        self._register = register
+    def __init__(self, registry: UpstreamRegistry, work: UpstreamTasks, clock: Clock) -> None:
+        self._registry = registry
         self._work = work
         self._clock = clock
 
@@ -40,66 +40,68 @@ class Callbacks:
 
         Stored when it returns; raises `StorageFailed`, and then the hub must not be told yes.
         """
-        held, line = self._find(token)
-        if held is None or line is None or line.topic != topic:
+        state, lease = self._find(token)
+        if state is None or lease is None or lease.topic != topic:
             return False
         if mode == "unsubscribe":
-            return await self._confirm_end(held, line)
-        return mode == "subscribe" and await self._confirm_begin(held, line, lease_s)
+            return await self._confirm_end(state, lease)
+        return mode == "subscribe" and await self._confirm_begin(state, lease, lease_s)
 
     async def deny(self, token: str, topic: str, reason: str) -> bool:
         """The hub will not serve, or no more (WebSub 5.2); False for what it does not serve."""
-        held, line = self._find(token)
-        if held is None or line is None or line.topic != topic:
+        state, lease = self._find(token)
+        if state is None or lease is None or lease.topic != topic:
             return False
         # PostgreSQL stores no NUL, and a terminal obeys the other controls.
         said = "".join(filter(str.isprintable, reason[:MAX_REASON_CHARACTERS])).strip()
-        reason = f"the hub {line.hub_url} has denied it: {said or 'no reason given'}"
-        await self._register.step(held, partial(steps.denied, token=token, reason=reason))
-        held.answered(token)
+        reason = f"the hub {lease.hub_url} has denied it: {said or 'no reason given'}"
+        await self._registry.step(state, partial(steps.denied, token=token, reason=reason))
+        state.answered(token)
         return True
 
     def receiving(self, token: str) -> Receiving | None:
         """None for content that nobody waits for, or no more: 410 ends it at its hub."""
-        held, line = self._find(token)
-        if held is None or line is None or not line.expires_at:
+        state, lease = self._find(token)
+        if state is None or lease is None or not lease.expires_at:
             return None
-        is_over = line.leave_at and line.leave_at <= self._clock.wall_s()
-        return None if is_over else Receiving(held.upstream, line, held)
+        is_over = lease.leave_at and lease.leave_at <= self._clock.wall_s()
+        return None if is_over else Receiving(state.upstream, lease, state)
 
     async def refused(self, receiving: Receiving, reason: str) -> None:
         """Its owner may not write what came; shown until something is taken again."""
         log.warning("upstream '%s': %s", receiving.upstream.name, reason)
-        await self._register.step(receiving.held, partial(steps.refused, reason=reason))
+        await self._registry.step(receiving.state, partial(steps.refused, reason=reason))
 
     async def accepted(self, receiving: Receiving) -> None:
-        upstream = receiving.held.upstream
+        upstream = receiving.state.upstream
         if upstream.status is Status.FAILED and upstream.is_served(self._clock.wall_s()):
-            await self._register.step(receiving.held, steps.accepted)
+            await self._registry.step(receiving.state, steps.accepted)
 
-    def _find(self, token: str) -> tuple[Held | None, Line | None]:
-        held = self._register.holding(token)
-        return held, None if held is None else held.upstream.line(token)
+    def _find(self, token: str) -> tuple[UpstreamState | None, UpstreamLease | None]:
+        state = self._registry.holding(token)
+        return state, None if state is None else state.upstream.lease(token)
 
-    async def _confirm_begin(self, held: Held, line: Line, lease_s: int | None) -> bool:
+    async def _confirm_begin(
+        self, state: UpstreamState, lease: UpstreamLease, lease_s: int | None
+    ) -> bool:
         now_s, chance = self._clock.wall_s(), random.random()
-        granted_s = min(max(lease_s or held.upstream.wish.lease_seconds, 1), MAX_LEASE_S)
+        granted_s = min(max(lease_s or state.upstream.request.lease_seconds, 1), MAX_LEASE_S)
 
         def step(old: Upstream) -> Upstream:
-            is_pending = old.lines.pending == line
+            is_pending = old.leases.pending == lease
             return steps.confirmed(old, now_s, granted_s, chance) if is_pending else old
 
-        await self._register.step(held, step)
-        current = held.upstream.lines.current
-        if line.expires_at or current is None or current.token != line.token:
+        await self._registry.step(state, step)
+        current = state.upstream.leases.current
+        if lease.expires_at or current is None or current.token != lease.token:
             return False
-        held.answered(line.token)
-        self._work.leave_lines(held)
+        state.answered(lease.token)
+        self._work.leave_lines(state)
         return True
 
-    async def _confirm_end(self, held: Held, line: Line) -> bool:
-        if line not in held.upstream.lines.leaving or line.leave_at > self._clock.wall_s():
+    async def _confirm_end(self, state: UpstreamState, lease: UpstreamLease) -> bool:
+        if lease not in state.upstream.leases.leaving or lease.leave_at > self._clock.wall_s():
             return False
-        await self._register.step(held, partial(steps.without, token=line.token))
-        held.answered(line.token)
+        await self._registry.step(state, partial(steps.without, token=lease.token))
+        state.answered(lease.token)
         return True

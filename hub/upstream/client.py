@@ -17,12 +17,12 @@ from ..fetch.page import FetchFailed, Page, page_of
 from ..guard.domains import owner_of
 from ..guard.guard import Endpoint, Guard, read_callback
 from ..links.remote import find_links
+from ..request_limiter import RequestLimiter
 from ..sender.port import SendError
 from ..settings import HubSettings
-from ..turns import Turns
 from ..workers.pool import Workers, WorkFailed
-from .place import Place, UpstreamFailed
-from .upstream import Line, Upstream, Wish
+from .location import TopicLocation, UpstreamFailed
+from .upstream import Upstream, UpstreamLease, UpstreamRequest
 
 MAX_MOVES = 5
 _MOVED = frozenset((307, 308))
@@ -41,16 +41,16 @@ class HubClient:
         self._guard = guard
         self._fetcher = Fetcher(settings, guard)
         self._client = client_for_pages(settings, guard)
-        self._turns = Turns(settings.fetch_concurrency, settings.fetch_per_domain)
+        self._limiter = RequestLimiter(settings.fetch_concurrency, settings.fetch_per_domain)
 
-    async def find_hub(self, wish: Wish, authorization: str | None) -> Place:
+    async def find_hub(self, request: UpstreamRequest, authorization: str | None) -> TopicLocation:
         """Discovery (WebSub 4): Link fields before the document, https before http.
 
         Raises `UpstreamFailed`.
         """
-        if wish.hub:
-            return Place(wish.hub, wish.url)
-        page = await self._page(wish.url, authorization)
+        if request.hub:
+            return TopicLocation(request.hub, request.url)
+        page = await self._page(request.url, authorization)
         if not 200 <= page.status < 300:
             advice = _ADVICE.get(page.status, "")
             raise UpstreamFailed(f"the topic {page.url} answered {page.status}{advice}")
@@ -60,46 +60,46 @@ class HubClient:
             raise UpstreamFailed(f"the topic {page.url}: {error}") from error
         if not links.hubs:
             raise UpstreamFailed(f"the topic {page.url} names no hub: give one as 'hub'")
-        return Place(links.hubs[0], links.self_url or page.url)
+        return TopicLocation(links.hubs[0], links.self_url or page.url)
 
-    async def ask(self, mode: str, upstream: Upstream, line: Line) -> None:
+    async def ask(self, mode: str, upstream: Upstream, lease: UpstreamLease) -> None:
         """Returns when the hub has accepted the request; it asks back before or after that.
 
         Raises `UpstreamFailed`.
         """
         form = {
             "hub.mode": mode,
-            "hub.topic": line.topic,
-            "hub.callback": upstream.callback(line),
+            "hub.topic": lease.topic,
+            "hub.callback": upstream.callback(lease),
             "hub.verify": "async",  # PubSubHubbub 0.3 asks for it
         }
         if mode == "subscribe":
-            form["hub.lease_seconds"] = str(upstream.wish.lease_seconds)
-            if line.secret is not None:
-                form["hub.secret"] = line.secret
-        what = f"the hub {line.hub_url}"
+            form["hub.lease_seconds"] = str(upstream.request.lease_seconds)
+            if lease.secret is not None:
+                form["hub.secret"] = lease.secret
+        what = f"the hub {lease.hub_url}"
         try:
-            headers, content = self._headers(upstream, line), urlencode(form).encode()
-            await self._in_time(what, self._post(line.hub_url, headers, content))
+            headers, content = self._headers(upstream, lease), urlencode(form).encode()
+            await self._in_time(what, self._post(lease.hub_url, headers, content))
         except UpstreamFailed as error:
             # It may have said back what it was told.
-            raise UpstreamFailed(_without(str(error), line.token, line.secret)) from error
+            raise UpstreamFailed(_without(str(error), lease.token, lease.secret)) from error
 
     async def close(self) -> None:
         await self._fetcher.close()
         self._client.close()
 
-    def _headers(self, upstream: Upstream, line: Line) -> dict[str, str]:
+    def _headers(self, upstream: Upstream, lease: UpstreamLease) -> dict[str, str]:
         """With credentials only for who was meant to have them, not for any hub that is named in
         a page: the origin of the topic, or of the hub that was given by hand."""
         headers = {"Content-Type": _FORM}
-        meant = upstream.wish.hub or upstream.wish.url
-        if upstream.lines.authorization is not None and _is_same(line.hub_url, meant):
-            headers["Authorization"] = upstream.lines.authorization
+        meant = upstream.request.hub or upstream.request.url
+        if upstream.leases.authorization is not None and _is_same(lease.hub_url, meant):
+            headers["Authorization"] = upstream.leases.authorization
         return headers
 
     async def _post(self, url: str, headers: dict[str, str], form: bytes) -> None:
-        async with self._turns.take([owner_of(self._guard.check(url).host)]):
+        async with self._limiter.take([owner_of(self._guard.check(url).host)]):
             await self._follow(url, headers, form)
 
     async def _follow(self, url: str, headers: dict[str, str], form: bytes) -> None:

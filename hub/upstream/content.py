@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 
-from ..deliver.signature import METHODS, sign
+from ..delivery.signature import METHODS, sign
 
 
 def refusal(header: str | None, secret: str | None, body: bytes) -> str | None:

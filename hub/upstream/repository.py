@@ -8,7 +8,7 @@ from sqlalchemy import delete, select
 from ..keys.seal import Sealer
 from ..storage.database import Database
 from ..storage.tables import UpstreamRow
-from .upstream import Lines, Status, Upstream, Wish
+from .upstream import Status, Upstream, UpstreamLeases, UpstreamRequest
 
 
 class UpstreamRepository:
@@ -30,7 +30,7 @@ class UpstreamRepository:
             return [self._from_row(row) for row in await session.scalars(select(UpstreamRow))]
 
     def _to_row(self, upstream: Upstream) -> UpstreamRow:
-        lines = msgspec.json.encode(upstream.lines).decode()
+        leases = msgspec.json.encode(upstream.leases).decode()
         return UpstreamRow(
             id=upstream.id,
             vhost=upstream.vhost,
@@ -38,8 +38,8 @@ class UpstreamRepository:
             owner=upstream.owner,
             status=upstream.status.value,
             reason=upstream.reason,
-            wish=msgspec.json.encode(upstream.wish).decode(),
-            lines=self._sealer.seal(lines, upstream.id),
+            wish=msgspec.json.encode(upstream.request).decode(),
+            lines=self._sealer.seal(leases, upstream.id),
             renew_at=upstream.renew_at,
         )
 
@@ -51,7 +51,7 @@ class UpstreamRepository:
             owner=row.owner,
             status=Status(row.status),
             reason=row.reason,
-            wish=msgspec.json.decode(row.wish, type=Wish),
-            lines=msgspec.json.decode(self._sealer.open(row.lines, row.id), type=Lines),
+            request=msgspec.json.decode(row.wish, type=UpstreamRequest),
+            leases=msgspec.json.decode(self._sealer.open(row.lines, row.id), type=UpstreamLeases),
             renew_at=row.renew_at,
         )

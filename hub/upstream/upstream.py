@@ -1,6 +1,6 @@
 """A subscription of this hub at another one, and each step that it can take.
 
-A step makes a new value of an old one and asks nobody; `register.py` stores it before it counts.
+A step makes a new value of an old one and asks nobody; `registry.py` stores it before it counts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Status(StrEnum):
     """Removed by its owner; its hub is still to be told."""
 
 
-class Wish(msgspec.Struct, frozen=True, omit_defaults=True):
+class UpstreamRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What its owner asked for; `base_url` is where other hubs reach this one."""
 
     url: str
@@ -50,7 +50,7 @@ class Wish(msgspec.Struct, frozen=True, omit_defaults=True):
     is_signed: bool = True
 
 
-class Line(msgspec.Struct, frozen=True, omit_defaults=True):
+class UpstreamLease(msgspec.Struct, frozen=True, omit_defaults=True):
     """One subscription at a hub: of the callback's token, a new one at each renewal."""
 
     token: str
@@ -63,19 +63,19 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the hub is told that it is over; what comes before is taken."""
 
 
-class Lines(msgspec.Struct, frozen=True, omit_defaults=True):
+class UpstreamLeases(msgspec.Struct, frozen=True, omit_defaults=True):
     """Stored sealed, never shown."""
 
-    pending: Line | None = None
-    current: Line | None = None
-    leaving: tuple[Line, ...] = ()
+    pending: UpstreamLease | None = None
+    current: UpstreamLease | None = None
+    leaving: tuple[UpstreamLease, ...] = ()
     given_secret: str | None = None
     """The owner's choice; None has one made for each line."""
     authorization: str | None = None
     """`Basic ...` for a topic and a hub that want to know who asks."""
 
-    def all(self) -> list[Line]:
-        first = (line for line in (self.pending, self.current) if line is not None)
+    def all(self) -> list[UpstreamLease]:
+        first = (lease for lease in (self.pending, self.current) if lease is not None)
         return [*first, *self.leaving]
 
 
@@ -85,8 +85,8 @@ class Upstream:
     vhost: str
     name: str
     owner: str
-    wish: Wish
-    lines: Lines
+    request: UpstreamRequest
+    leases: UpstreamLeases
     status: Status = Status.DISCOVERING
     reason: str = ""
     renew_at: float = 0.0
@@ -94,18 +94,18 @@ class Upstream:
 
     @property
     def sink(self) -> Resource:
-        return Resource(self.vhost, self.wish.kind, self.wish.sink)
+        return Resource(self.vhost, self.request.kind, self.request.sink)
 
     def is_served(self, now_s: float) -> bool:
         """Whether its hub is bound to send content."""
-        current = self.lines.current
+        current = self.leases.current
         return current is not None and current.expires_at > now_s
 
-    def callback(self, line: Line) -> str:
-        return self.wish.base_url + CALLBACK_PATH + line.token
+    def callback(self, lease: UpstreamLease) -> str:
+        return self.request.base_url + CALLBACK_PATH + lease.token
 
-    def line(self, token: str) -> Line | None:
-        return next((line for line in self.lines.all() if line.token == token), None)
+    def lease(self, token: str) -> UpstreamLease | None:
+        return next((lease for lease in self.leases.all() if lease.token == token), None)
 
 
 def discovering(upstream: Upstream, now_s: float) -> Upstream:
@@ -115,24 +115,26 @@ def discovering(upstream: Upstream, now_s: float) -> Upstream:
     return replace(upstream, status=Status.DISCOVERING, reason="")
 
 
-def asking(upstream: Upstream, line: Line, now_s: float) -> Upstream:
+def asking(upstream: Upstream, lease: UpstreamLease, now_s: float) -> Upstream:
     status = Status.ACTIVE if upstream.is_served(now_s) else Status.PENDING
-    lines = msgspec.structs.replace(upstream.lines, pending=line)
-    return replace(upstream, status=status, reason="", lines=lines)
+    leases = msgspec.structs.replace(upstream.leases, pending=lease)
+    return replace(upstream, status=status, reason="", leases=leases)
 
 
 def confirmed(upstream: Upstream, now_s: float, lease_s: int, chance: float) -> Upstream:
     """The pending line takes the place of the current one; `chance` in [0, 1) spreads renewals."""
-    pending, old = upstream.lines.pending, upstream.lines.current
+    pending, old = upstream.leases.pending, upstream.leases.current
     assert pending is not None
-    leaving = upstream.lines.leaving
+    leaving = upstream.leases.leaving
     if old is not None:
         overlap_s = min(OVERLAP_S, max(0.0, old.expires_at - now_s) / 2)
         leaving = (*leaving, msgspec.structs.replace(old, leave_at=now_s + overlap_s))
     current = msgspec.structs.replace(pending, expires_at=now_s + lease_s)
-    lines = msgspec.structs.replace(upstream.lines, pending=None, current=current, leaving=leaving)
+    leases = msgspec.structs.replace(
+        upstream.leases, pending=None, current=current, leaving=leaving
+    )
     renew_at = now_s + lease_s * (RENEW_FROM + RENEW_SPREAD * chance)
-    return replace(upstream, status=Status.ACTIVE, reason="", lines=lines, renew_at=renew_at)
+    return replace(upstream, status=Status.ACTIVE, reason="", leases=leases, renew_at=renew_at)
 
 
 def failed(upstream: Upstream, now_s: float, reason: str) -> Upstream:
@@ -153,45 +155,47 @@ def accepted(upstream: Upstream) -> Upstream:
 
 def denied(upstream: Upstream, token: str, reason: str) -> Upstream:
     """The hub has ended, or will not begin, what it knows by this token."""
-    lines = without(upstream, token).lines
-    if any(line.token == token for line in upstream.lines.leaving):
-        return replace(upstream, lines=lines)
-    return replace(upstream, status=Status.DENIED, reason=reason, lines=lines)
+    leases = without(upstream, token).leases
+    if any(lease.token == token for lease in upstream.leases.leaving):
+        return replace(upstream, leases=leases)
+    return replace(upstream, status=Status.DENIED, reason=reason, leases=leases)
 
 
 def without(upstream: Upstream, token: str) -> Upstream:
     """The line is over, whichever it is."""
-    lines = upstream.lines
+    leases = upstream.leases
     kept = msgspec.structs.replace(
-        lines,
-        pending=None if lines.pending and lines.pending.token == token else lines.pending,
-        current=None if lines.current and lines.current.token == token else lines.current,
-        leaving=tuple(line for line in lines.leaving if line.token != token),
+        leases,
+        pending=None if leases.pending and leases.pending.token == token else leases.pending,
+        current=None if leases.current and leases.current.token == token else leases.current,
+        leaving=tuple(lease for lease in leases.leaving if lease.token != token),
     )
-    return replace(upstream, lines=kept)
+    return replace(upstream, leases=kept)
 
 
 def ending(upstream: Upstream, now_s: float) -> Upstream:
     """What is pending is forgotten: its hub will ask back, and be told that nobody wants it."""
-    return replace(upstream, status=Status.ENDING, reason="", lines=_leave(upstream.lines, now_s))
+    return replace(upstream, status=Status.ENDING, reason="", leases=_leave(upstream.leases, now_s))
 
 
-def changed(upstream: Upstream, owner: str, wish: Wish, lines: Lines, now_s: float) -> Upstream:
+def changed(
+    upstream: Upstream, owner: str, request: UpstreamRequest, leases: UpstreamLeases, now_s: float
+) -> Upstream:
     """Asked for anew; what is served goes on meanwhile, unless it is another topic now."""
-    kept = upstream.lines
-    if (wish.url, wish.hub) != (upstream.wish.url, upstream.wish.hub):
+    kept = upstream.leases
+    if (request.url, request.hub) != (upstream.request.url, upstream.request.hub):
         kept = _leave(kept, now_s)
     kept = msgspec.structs.replace(
-        kept, pending=None, given_secret=lines.given_secret, authorization=lines.authorization
+        kept, pending=None, given_secret=leases.given_secret, authorization=leases.authorization
     )
-    new = replace(upstream, owner=owner, wish=wish, lines=kept, renew_at=0.0)
+    new = replace(upstream, owner=owner, request=request, leases=kept, renew_at=0.0)
     return discovering(replace(new, status=Status.ACTIVE, reason=""), now_s)
 
 
-def _leave(lines: Lines, now_s: float) -> Lines:
-    leaving = [lines.current] if lines.current is not None else []
+def _leave(leases: UpstreamLeases, now_s: float) -> UpstreamLeases:
+    leaving = [leases.current] if leases.current is not None else []
     over = [
-        msgspec.structs.replace(line, leave_at=min(line.leave_at or now_s, now_s))
-        for line in (*lines.leaving, *leaving)
+        msgspec.structs.replace(lease, leave_at=min(lease.leave_at or now_s, now_s))
+        for lease in (*leases.leaving, *leaving)
     ]
-    return msgspec.structs.replace(lines, pending=None, current=None, leaving=tuple(over))
+    return msgspec.structs.replace(leases, pending=None, current=None, leaving=tuple(over))

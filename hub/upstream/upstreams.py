@@ -12,19 +12,19 @@ from collections.abc import Callable
 from ...core.clock import Clock
 from ..guard.guard import Guard
 from ..lazy import Lazy
-from ..rights import Rights
+from ..owner_rights import Rights
 from ..settings import HubSettings
 from ..storage.storage import Storage
 from ..workers.pool import Workers
 from . import upstream as steps
-from .asked import check_wish
 from .callbacks import Callbacks
-from .held import Held
-from .keeper import Keeper
-from .makers import make_client
-from .register import Register
-from .upstream import Lines, Status, Upstream, Wish
-from .work import Work
+from .client_factories import make_client
+from .registry import UpstreamRegistry
+from .renewal import Renewals
+from .state import UpstreamState
+from .tasks import UpstreamTasks
+from .upstream import Status, Upstream, UpstreamLeases, UpstreamRequest
+from .validation import check_wish
 
 
 class Upstreams:
@@ -40,16 +40,16 @@ class Upstreams:
         self._guard = guard
         self._rights = rights
         self._clock = clock
-        self._register = Register(storage)
-        self._loaded: list[Held] = []
+        self._registry = UpstreamRegistry(storage)
+        self._loaded: list[UpstreamState] = []
         self._client = Lazy(lambda: make_client(settings, guard, workers))
-        keeper = Keeper(self._register, self._client.get, rights, settings, clock)
-        self._work = Work(self._register, keeper, clock)
-        self.callbacks = Callbacks(self._register, self._work, clock)
+        renewals = Renewals(self._registry, self._client.get, rights, settings, clock)
+        self._work = UpstreamTasks(self._registry, renewals, clock)
+        self.callbacks = Callbacks(self._registry, self._work, clock)
 
     async def start(self) -> None:
         """Takes up what is stored: its callbacks are answered from here on."""
-        self._loaded = await self._register.load()
+        self._loaded = await self._registry.load()
 
     def begin(self) -> None:
         """Goes on with what is stored, first with what fell due meanwhile.
@@ -57,11 +57,11 @@ class Upstreams:
         To be called when callbacks can be reached: hubs ask back at once.
         """
         loaded, self._loaded = self._loaded, []
-        for held in loaded:
-            if self._rights.refuse_owner(held.upstream.owner):
-                self._work.end_soon(held)
+        for state in loaded:
+            if self._rights.refuse_owner(state.upstream.owner):
+                self._work.end_soon(state)
             else:
-                self._work.serve(held)
+                self._work.serve(state)
 
     async def stop(self) -> None:
         await self._work.stop()
@@ -69,41 +69,47 @@ class Upstreams:
             await self._client.made.close()
 
     def all(self) -> list[Upstream]:
-        return [held.upstream for held in self._register.all()]
+        return [state.upstream for state in self._registry.all()]
 
     def get(self, vhost: str, name: str) -> Upstream | None:
-        held = self._register.named(vhost, name)
-        return None if held is None else held.upstream
+        state = self._registry.named(vhost, name)
+        return None if state is None else state.upstream
 
-    async def put(self, vhost: str, name: str, owner: str, wish: Wish, lines: Lines) -> bool:
+    async def put(
+        self, vhost: str, name: str, owner: str, request: UpstreamRequest, leases: UpstreamLeases
+    ) -> bool:
         """Makes or changes one; True for a new one. Stored when it returns, subscribed soon.
 
-        `lines` hold what the owner gave of secrets. Asking for what there is does nothing, unless
+        `leases` hold what the owner gave of secrets. Asking for what there is does nothing, unless
         it has failed or was denied: then it is tried at once. The caller has checked the owner's
         rights. Raises `BadRequest`, `CallbackRefused` and `StorageFailed`.
         """
-        check_wish(wish, lines, self._guard)
+        check_wish(request, leases, self._guard)
         async with self._work.turn:
-            return await self._put(vhost, name, owner, wish, lines)
+            return await self._put(vhost, name, owner, request, leases)
 
-    async def _put(self, vhost: str, name: str, owner: str, wish: Wish, lines: Lines) -> bool:
-        held = self._register.named(vhost, name)
-        if held is None:
-            new = Upstream(uuid.uuid4().hex, vhost, name, owner, wish, lines)
-            self._work.serve(await self._register.add(new))
+    async def _put(
+        self, vhost: str, name: str, owner: str, request: UpstreamRequest, leases: UpstreamLeases
+    ) -> bool:
+        state = self._registry.named(vhost, name)
+        if state is None:
+            new = Upstream(uuid.uuid4().hex, vhost, name, owner, request, leases)
+            self._work.serve(await self._registry.add(new))
             return True
-        if not _is_asked_already(held.upstream, owner, wish, lines):
+        if not _is_asked_already(state.upstream, owner, request, leases):
             now_s = self._clock.wall_s()
-            await self._work.change(held, lambda old: steps.changed(old, owner, wish, lines, now_s))
+            await self._work.change(
+                state, lambda old: steps.changed(old, owner, request, leases, now_s)
+            )
         return False
 
     async def remove(self, vhost: str, name: str) -> bool:
         """Over for its owner when it returns, and for its hub as soon as that can be told."""
         async with self._work.turn:
-            held = self._register.named(vhost, name)
-            if held is None:
+            state = self._registry.named(vhost, name)
+            if state is None:
                 return False
-            await self._work.end(held)
+            await self._work.end(state)
             return True
 
     def forget_vhost(self, vhost: str) -> None:
@@ -115,15 +121,17 @@ class Upstreams:
         self._forget(lambda upstream: upstream.owner == owner)
 
     def _forget(self, is_over: Callable[[Upstream], bool]) -> None:
-        for held in self._register.all():
-            if is_over(held.upstream):
-                self._work.end_soon(held)
+        for state in self._registry.all():
+            if is_over(state.upstream):
+                self._work.end_soon(state)
 
 
-def _is_asked_already(upstream: Upstream, owner: str, wish: Wish, lines: Lines) -> bool:
-    old = upstream.lines
+def _is_asked_already(
+    upstream: Upstream, owner: str, request: UpstreamRequest, leases: UpstreamLeases
+) -> bool:
+    old = upstream.leases
     return (
         upstream.status not in (Status.FAILED, Status.DENIED)
-        and (upstream.owner, upstream.wish) == (owner, wish)
-        and (old.given_secret, old.authorization) == (lines.given_secret, lines.authorization)
+        and (upstream.owner, upstream.request) == (owner, request)
+        and (old.given_secret, old.authorization) == (leases.given_secret, leases.authorization)
     )

@@ -31,7 +31,7 @@ from ..tasks import Tasks
 from .writer import VerificationWriter
 
 if TYPE_CHECKING:
-    from .rows import Pending, VerificationRows
+    from .repository import PendingVerification, VerificationRepository
 
 AGAIN_S = (5.0, 300.0)  # after failures of the database, doubling: each asks the callback anew
 AEAD = "cryptography.hazmat.primitives.ciphers.aead"
@@ -95,20 +95,20 @@ class Verifications:
             raise
         self._begin(pending)
 
-    async def _store(self, mode: Mode, request: SubscribeRequest) -> Pending:
-        from .rows import Pending
+    async def _store(self, mode: Mode, request: SubscribeRequest) -> PendingVerification:
+        from .repository import PendingVerification
 
-        pending = Pending(uuid.uuid4().hex, mode, request, self._clock.wall_s())
+        pending = PendingVerification(uuid.uuid4().hex, mode, request, self._clock.wall_s())
         await self._writer.add(pending)
         return pending
 
-    async def _open(self) -> VerificationRows:
+    async def _open(self) -> VerificationRepository:
         database = await self._storage.database()
         # In a thread, for the broker must not stand still while it is imported.
         await asyncio.to_thread(importlib.import_module, AEAD)
-        from .rows import VerificationRows
+        from .repository import VerificationRepository
 
-        return VerificationRows(database, self._storage.sealer)
+        return VerificationRepository(database, self._storage.sealer)
 
     def _require_room(self, request: SubscribeRequest) -> None:
         settings, domain, client = self._settings, _domain(request), request.client
@@ -134,10 +134,10 @@ class Verifications:
             self._of_strangers -= 1
         _take(self._identities, identity_of_request(request))
 
-    def _begin(self, pending: Pending) -> None:
+    def _begin(self, pending: PendingVerification) -> None:
         self._tasks.own(self._run(pending))
 
-    async def _run(self, pending: Pending) -> None:
+    async def _run(self, pending: PendingVerification) -> None:
         """In the order in which they came, where they are about the same subscription."""
         identity = identity_of_request(pending.request)
         try:
@@ -146,7 +146,7 @@ class Verifications:
         finally:
             self._leave(pending.request)
 
-    async def _finish(self, pending: Pending) -> None:
+    async def _finish(self, pending: PendingVerification) -> None:
         """As often as the database fails, or no name can be resolved."""
         wait_s, longest_s = AGAIN_S
         while True:
@@ -160,7 +160,7 @@ class Verifications:
             else:
                 return
 
-    async def _try(self, pending: Pending) -> None:
+    async def _try(self, pending: PendingVerification) -> None:
         try:
             await self._carry_out(pending.mode, pending.request)
         except (StorageFailed, NotResolved):

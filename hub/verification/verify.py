@@ -15,12 +15,12 @@ from ..guard.domains import network_of, owner_of
 from ..guard.egress import make_dialler
 from ..guard.guard import Endpoint, Guard
 from ..guard.lookups import Purpose
+from ..request_limiter import HUB, Requester, RequestLimiter
 from ..sender.client import HttpClient
 from ..sender.connection import Limits
 from ..sender.port import SendError, TimedOut
 from ..settings import HubSettings
 from ..subscriptions.intent import Intent, append_query
-from ..turns import HUB, Asker, Turns
 
 CHALLENGE_BYTES = 32
 TURNS_PER_TARGET = 10
@@ -47,16 +47,16 @@ class Verifier:
         self._settings = settings
         self._guard = guard
         total = settings.verify_concurrency
-        self.turns = _turns(total)
+        self.limiter = _limiter(total)
         # Apart, so that those who wait for an answer don't stand behind those who don't.
-        self.patient_turns = _turns(total)
-        self._lookups = _turns(total * LOOKUPS_PER_TURN)
+        self.patient_turns = _limiter(total)
+        self._lookups = _limiter(total * LOOKUPS_PER_TURN)
         dialler = make_dialler(settings, guard, Purpose.VERIFY)
         limits = Limits(settings.max_response_bytes, keeps_body=True)
         self._client = HttpClient(guard, dialler, limits)
 
     async def verify(
-        self, mode: str, intent: Intent, *, asker: Asker = HUB, is_patient: bool = False
+        self, mode: str, intent: Intent, *, requester: Requester = HUB, is_patient: bool = False
     ) -> float:
         """How many seconds ago the callback was asked which has echoed the challenge with a 2xx.
 
@@ -66,7 +66,7 @@ class Verifier:
         """
         challenge = secrets.token_urlsafe(CHALLENGE_BYTES)
         url = question(mode, intent, challenge)
-        answer = await self._ask(intent.callback, url, intent.basic_auth, asker, is_patient)
+        answer = await self._ask(intent.callback, url, intent.basic_auth, requester, is_patient)
         if not 200 <= answer.status < 300:
             raise _failed(intent.callback, f"the callback answered {answer.status}")
         if answer.broken:
@@ -86,15 +86,20 @@ class Verifier:
         self._client.close()
 
     async def _ask(
-        self, callback: str, url: str, basic_auth: str | None, asker: Asker, is_patient: bool
+        self,
+        callback: str,
+        url: str,
+        basic_auth: str | None,
+        requester: Requester,
+        is_patient: bool,
     ) -> _Answer:
         endpoint = self._guard.check(callback)
-        turns = self.patient_turns if is_patient else self.turns
+        limiter = self.patient_turns if is_patient else self.limiter
         limit_s, loop = self._settings.verify_timeout_s, asyncio.get_running_loop()
         late = "too many verifications at once; it did not get its turn in time"
         try:
             async with asyncio.timeout(None if is_patient else limit_s) as bound:
-                async with turns.take(await self._targets(endpoint, asker), asker):
+                async with limiter.take(await self._targets(endpoint, requester), requester):
                     late = "the callback did not answer in time"
                     if is_patient:
                         bound.reschedule(loop.time() + limit_s)
@@ -104,12 +109,12 @@ class Verifier:
         except SendError as error:
             raise _failed(callback, f"the callback can't be asked: {error}") from error
 
-    async def _targets(self, endpoint: Endpoint, asker: Asker) -> list[str]:
+    async def _targets(self, endpoint: Endpoint, requester: Requester) -> list[str]:
         """Whose turns a question takes: those of its domain, and of each of its addresses."""
         owner = owner_of(endpoint.host)
         if endpoint.literal is not None:
             return [owner]
-        async with self._lookups.take([owner], asker):
+        async with self._lookups.take([owner], requester):
             found = await self._guard.resolve(endpoint.host, endpoint.port, Purpose.VERIFY)
         return list(dict.fromkeys([owner, *map(network_of, found)]))
 
@@ -121,8 +126,8 @@ class Verifier:
         return _Answer(got.status, got.body, got.broken, loop.time() - asked_at)
 
 
-def _turns(total: int) -> Turns:
-    return Turns(total, TURNS_PER_TARGET, total // KEPT_SHARE)
+def _limiter(total: int) -> RequestLimiter:
+    return RequestLimiter(total, TURNS_PER_TARGET, total // KEPT_SHARE)
 
 
 def question(mode: str, intent: Intent, challenge: str) -> str:

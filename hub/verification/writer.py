@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..tasks import Tasks
 
 if TYPE_CHECKING:
-    from .rows import Pending, VerificationRows
+    from .repository import PendingVerification, VerificationRepository
 
 MAX_AT_ONCE = 200
 """Below what a statement may have of parameters, and soon over."""
@@ -21,7 +21,7 @@ class _Change:
 
     __slots__ = ("done", "is_over", "pending")
 
-    def __init__(self, pending: Pending, is_over: bool) -> None:
+    def __init__(self, pending: PendingVerification, is_over: bool) -> None:
         self.pending = pending
         self.is_over = is_over
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -39,17 +39,17 @@ class _Change:
 class VerificationWriter:
     """`rows` opens the database at the first use."""
 
-    def __init__(self, rows: Callable[[], Awaitable[VerificationRows]], tasks: Tasks) -> None:
+    def __init__(self, rows: Callable[[], Awaitable[VerificationRepository]], tasks: Tasks) -> None:
         self._rows = rows
         self._tasks = tasks
         self._waiting: list[_Change] = []
         self._is_writing = False
 
-    async def add(self, pending: Pending) -> None:
+    async def add(self, pending: PendingVerification) -> None:
         """Durable when it returns; raises `StorageFailed`."""
         await self._write(_Change(pending, is_over=False))
 
-    async def delete(self, pending: Pending) -> None:
+    async def delete(self, pending: PendingVerification) -> None:
         """As `add`."""
         await self._write(_Change(pending, is_over=True))
 

@@ -19,11 +19,11 @@ from tests.app.support import problem
 from tests.support.users import GUEST_HASH, guest_users
 from warrenmq.app import authentication
 from warrenmq.app.authentication import Authenticator
-from warrenmq.app.nearness import CYCLE
+from warrenmq.app.local_requests import CYCLE
 from warrenmq.app.problems import Problem
 from warrenmq.core.auth import VERIFIED_FOR_S, User, Users
 from warrenmq.core.auth.throttle import FAILURES, NOT_RECALLED
-from warrenmq.core.server import waiting_room
+from warrenmq.core.server import login_queue as waiting_room
 from warrenmq.core.server.logins import AT_ONCE, Logins
 
 PATH = "/endpoint/x/amq.topic"

@@ -11,7 +11,7 @@ from starlette.types import Message
 
 from warrenmq.app.body import read_body
 from warrenmq.app.problems import Problem
-from warrenmq.core.unfinished import PART_BYTES, Unfinished
+from warrenmq.core.resources.partial_content import PART_BYTES, PartialContents
 
 PIECE_BYTES = 64 * 1024
 PIECES = 512
@@ -33,8 +33,8 @@ class Client:
         return {"type": "http.request", "body": body, "more_body": self.sent < self.announced}
 
 
-async def read(client: Client, limit: int, unfinished: Unfinished | None = None) -> bytes:
-    return await read_body(client.receive, limit, unfinished or Unfinished(), "alice")
+async def read(client: Client, limit: int, unfinished: PartialContents | None = None) -> bytes:
+    return await read_body(client.receive, limit, unfinished or PartialContents(), "alice")
 
 
 async def test_a_large_body_is_in_memory_once() -> None:
@@ -72,7 +72,7 @@ class Slow(Client):
 
 
 async def test_what_has_come_of_a_body_counts() -> None:
-    client, unfinished = Slow(), Unfinished()
+    client, unfinished = Slow(), PartialContents()
     reading = asyncio.ensure_future(read(client, 4 * PIECE_BYTES, unfinished))
     await client.waits.wait()
     assert unfinished.bytes == 2 * PIECE_BYTES + PART_BYTES
@@ -82,7 +82,7 @@ async def test_what_has_come_of_a_body_counts() -> None:
 
 
 async def test_when_memory_is_short_it_ends() -> None:
-    client, unfinished = Slow(), Unfinished()
+    client, unfinished = Slow(), PartialContents()
     reading = asyncio.ensure_future(read(client, 4 * PIECE_BYTES, unfinished))
     await client.waits.wait()
     unfinished.shrink(0)
@@ -92,7 +92,7 @@ async def test_when_memory_is_short_it_ends() -> None:
 
 
 async def test_one_owner_has_a_bounded_amount_under_way() -> None:
-    client, unfinished = Slow(), Unfinished()
+    client, unfinished = Slow(), PartialContents()
     unfinished.owner_max_bytes = 3 * PIECE_BYTES
     reading = asyncio.ensure_future(read(client, 4 * PIECE_BYTES, unfinished))
     await client.waits.wait()

@@ -6,7 +6,7 @@ import pytest
 from starlette.types import Scope
 
 from warrenmq.app.clients import Clients
-from warrenmq.app.texts import networks
+from warrenmq.app.setting_parsers import networks
 
 PROXIES = "10.0.0.0/8, 127.0.0.1, 2001:db8:1::/48"
 

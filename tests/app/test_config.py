@@ -8,10 +8,10 @@ from typing import Any, get_type_hints
 import pytest
 
 from warrenmq.app.config import DESCRIPTIONS, NAMES, SECRETS, TOPICS, Settings, load
-from warrenmq.app.expected import describe
-from warrenmq.app.texts import HostFiles
-from warrenmq.core.amount import Amount
+from warrenmq.app.setting_descriptions import describe
+from warrenmq.app.setting_parsers import HostFiles
 from warrenmq.core.errors import ConfigError
+from warrenmq.core.resources.amount import Amount
 
 
 def test_defaults_are_those_of_the_contract() -> None:

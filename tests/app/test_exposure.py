@@ -18,7 +18,7 @@ from warrenmq.app.cli import run
 from warrenmq.app.clients import Clients
 from warrenmq.app.config import Settings
 from warrenmq.app.exposure import Exposure
-from warrenmq.app.texts import networks
+from warrenmq.app.setting_parsers import networks
 from warrenmq.core.auth import Users
 from warrenmq.core.errors import ConfigError
 from warrenmq.core.server.listener import Listener

@@ -13,8 +13,8 @@ from warrenmq.app import http_guard
 from warrenmq.app.body import read_body
 from warrenmq.app.http_server import HttpServer
 from warrenmq.app.listen import listen, port_of
-from warrenmq.app.nearness import is_gone
-from warrenmq.core.unfinished import Unfinished
+from warrenmq.app.local_requests import is_gone
+from warrenmq.core.resources.partial_content import PartialContents
 
 LIMIT = 100_000
 HOST = b"Host: hub\r\n"
@@ -38,7 +38,7 @@ class Echo:
                 await asyncio.sleep(0)
             self.bodies.append(b"gone")
             return
-        body = await read_body(receive, 10**9, Unfinished(), "anybody")
+        body = await read_body(receive, 10**9, PartialContents(), "anybody")
         await self.go.wait()
         self.bodies.append(body)
         self.headers.append(scope["headers"])

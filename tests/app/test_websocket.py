@@ -18,7 +18,7 @@ from tests.support.certificates import Authority
 from tests.support.websocket import BINARY, client_frame
 from warrenmq.app.http_server import HttpServer
 from warrenmq.app.listen import listen, port_of
-from warrenmq.app.nearness import Hosts
+from warrenmq.app.local_requests import LocalHosts
 from warrenmq.app.origins import Origins
 from warrenmq.app.websocket import Upgrades
 from warrenmq.core.clock import SystemClock
@@ -114,7 +114,7 @@ async def site(authority: Authority) -> AsyncIterator[Site]:
         max_body_bytes=1000,
         drain_s=1,
         upgrades=Upgrades(
-            listener, origins, Hosts("burrow"), is_taken=lambda path: path.startswith(b"/api/")
+            listener, origins, LocalHosts("burrow"), is_taken=lambda path: path.startswith(b"/api/")
         ),
     )
     tls = Certificates(CertificateFiles(*authority.issue("localhost"))).context()

@@ -13,7 +13,7 @@ from tests.core.life import Life
 from tests.support.http import Callback
 from tests.support.server import WarrenServer
 from tests.support.users import GUEST_HASH
-from warrenmq.core.definitions.keeper import UserKeeper
+from warrenmq.core.definitions.writer import UserWriter
 
 from .raw import Channel, connect
 
@@ -136,7 +136,7 @@ def test_an_older_directory_in_which_they_were_taken(tmp_path: Path) -> None:
         )
         life.publish(b"mine", name)
     broker = life.broker
-    keeper, guest = UserKeeper(broker.set_aside, broker.vhosts), broker.users.existing("guest")
+    keeper, guest = UserWriter(broker.set_aside, broker.vhosts), broker.users.existing("guest")
     keeper.keep_user(guest, GUEST_HASH)
     keeper.keep_permissions(guest, "/", guest.permissions["/"])
     life.stop()

@@ -21,7 +21,7 @@ from tests.support.other_hub import CHALLENGE, Asked, OtherHub, json_feed
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
 from tests.support.times import seconds
-from warrenmq.hub.deliver.signature import METHODS, sign
+from warrenmq.hub.delivery.signature import METHODS, sign
 
 AUTH = ("guest", "guest")
 QUEUE = "got"

@@ -10,11 +10,11 @@ from time import monotonic
 from typing import Any
 
 from tests.support.amqp import Client, Reply, make_broker, take_turns
-from warrenmq.core.block import Cold, Span
 from warrenmq.core.clock import ManualClock
+from warrenmq.core.message.batch import MessageRange, PagedOut
 from warrenmq.core.queue.queue import Queue
 from warrenmq.core.store.disk import RealDisk, RealFile
-from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.durable import DurableStore
 
 PERSISTENT: Mapping[str, object] = {"delivery_mode": 2}
 TRANSIENT: Mapping[str, object] = {}
@@ -212,5 +212,5 @@ def numbered(count: int, first: int = 0, size: int = 6) -> list[bytes]:
     return [b"%0*d" % (size, number) for number in range(first, first + count)]
 
 
-def parts_of(queue: Queue) -> list[Span | Cold]:
+def parts_of(queue: Queue) -> list[MessageRange | PagedOut]:
     return list(queue.backlog)

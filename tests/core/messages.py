@@ -1,4 +1,4 @@
-"""Messages as a client sends them, and blocks of them as the broker keeps them.
+"""Messages as a client sends them, and batches of them as the broker keeps them.
 
 The frames are pamqp's, so that what Warren makes of them can be compared with another codec.
 """
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from pamqp import body, commands, frame, header
 
-from warrenmq.core.block import Block, ScatteredBlock, StridedBlock, WholeBlock, envelope
-from warrenmq.core.wire.properties import PLAIN, Traits
+from warrenmq.core.message.batch import Batch, ScatteredBatch, SingleMessage, StridedBatch, envelope
+from warrenmq.core.wire.properties import PLAIN, MessageAttributes
 
 NO_PROPERTIES = b"\x00\x00"
 
@@ -65,10 +65,10 @@ def strided(
     *,
     channel: int = 1,
     sequence: int = 1,
-    traits: Traits = PLAIN,
+    attributes: MessageAttributes = PLAIN,
     before: bytes = b"",
     arrived_ms: int = 0,
-) -> StridedBlock:
+) -> StridedBatch:
     """Messages that differ in nothing but their bodies' octets; `before` precedes them."""
     first = messages[0]
     content_at = len(first.publish_frame(channel))
@@ -76,7 +76,7 @@ def strided(
     stride = len(first.published(channel))
     data = before + b"".join(message.published(channel) for message in messages)
     layout = (len(before), stride, content_at, body_at)
-    return StridedBlock(data, sequence, len(messages), traits, arrived_ms, layout)
+    return StridedBatch(data, sequence, len(messages), attributes, arrived_ms, layout)
 
 
 def scattered(
@@ -84,10 +84,10 @@ def scattered(
     *,
     channel: int = 1,
     sequence: int = 1,
-    traits: Traits = PLAIN,
+    attributes: MessageAttributes = PLAIN,
     before: bytes = b"",
     arrived_ms: int = 0,
-) -> ScatteredBlock:
+) -> ScatteredBatch:
     data = before
     starts, contents, ends = array("I"), array("I"), array("I")
     for message in messages:
@@ -95,24 +95,26 @@ def scattered(
         contents.append(len(data) + len(message.publish_frame(channel)))
         data += message.published(channel)
         ends.append(len(data))
-    return ScatteredBlock(data, sequence, traits, arrived_ms, starts, contents, ends)
+    return ScatteredBatch(data, sequence, attributes, arrived_ms, starts, contents, ends)
 
 
 def whole(
-    message: Sent, *, sequence: int = 1, traits: Traits = PLAIN, arrived_ms: int = 0
-) -> WholeBlock:
-    return WholeBlock(
+    message: Sent, *, sequence: int = 1, attributes: MessageAttributes = PLAIN, arrived_ms: int = 0
+) -> SingleMessage:
+    return SingleMessage(
         envelope(message.exchange, message.routing_key),
         message.raw_properties,
         message.body,
         sequence,
-        traits,
+        attributes,
         arrived_ms,
     )
 
 
-def block(count: int, sequence: int = 1, traits: Traits = PLAIN, body_bytes: int = 4) -> Block:
+def batch(
+    count: int, sequence: int = 1, attributes: MessageAttributes = PLAIN, body_bytes: int = 4
+) -> Batch:
     """`count` messages whose bodies are their sequence numbers."""
     numbers = range(sequence, sequence + count)
     messages = [Sent(number.to_bytes(body_bytes, "big")) for number in numbers]
-    return strided(messages, sequence=sequence, traits=traits)
+    return strided(messages, sequence=sequence, attributes=attributes)

@@ -17,11 +17,11 @@ from tests.support.amqp import (
     publish,
     take_turns,
 )  # fmt: skip
-from warrenmq.core.block import Span
-from warrenmq.core.broker import PUMP_MESSAGES, TURN_MESSAGES
+from warrenmq.core.broker import DISPATCH_MESSAGES, TURN_MESSAGES
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.errors import ConnectionFault
-from warrenmq.core.store.memory import LateStore
+from warrenmq.core.message.batch import MessageRange
+from warrenmq.core.store.memory import ManualStore
 from warrenmq.core.store.port import QueueIdentity
 
 PERSISTENT = {"delivery_mode": 2}
@@ -48,14 +48,14 @@ def test_a_turn_has_a_budget() -> None:
     client = Client(make_broker())
     client.declare("q")
     for _ in range(3):
-        client.feed(row(PUMP_MESSAGES))
+        client.feed(row(DISPATCH_MESSAGES))
     client.connection.receive(method(1, "Basic.Consume", queue="q", no_ack=True))
     assert client.broker.turn(), "there is more to do"
     delivered = client.broker.counters.delivered
     assert 0 < delivered <= TURN_MESSAGES
-    assert delivered < 3 * PUMP_MESSAGES
+    assert delivered < 3 * DISPATCH_MESSAGES
     take_turns(client.broker)
-    assert client.broker.counters.delivered == 3 * PUMP_MESSAGES
+    assert client.broker.counters.delivered == 3 * DISPATCH_MESSAGES
 
 
 def test_a_long_queue_does_not_hold_up_a_short_one() -> None:
@@ -63,7 +63,7 @@ def test_a_long_queue_does_not_hold_up_a_short_one() -> None:
     other = Client(client.broker)
     client.declare("q")
     for _ in range(5):
-        client.feed(row(4 * PUMP_MESSAGES))
+        client.feed(row(4 * DISPATCH_MESSAGES))
     other.declare("short")
     other.consume("short", no_ack=True)
     client.connection.receive(
@@ -97,7 +97,7 @@ def test_settling_a_queue_hands_out_what_it_has_and_leaves_others_alone() -> Non
     assert client.messages("other") == 0
 
 
-def test_ticking_runs_what_is_due() -> None:
+def test_ticking_entries_what_is_due() -> None:
     clock = ManualClock()
     broker = make_broker(clock=clock)
     done: list[int] = []
@@ -145,14 +145,14 @@ def test_vhosts_are_apart() -> None:
 
 
 @pytest.fixture
-def store() -> LateStore:
-    store = LateStore()
+def store() -> ManualStore:
+    store = ManualStore()
     store.paging = False
     return store
 
 
 @pytest.fixture(params=[True, False], ids=["fast", "cold"])
-def publisher(request: pytest.FixtureRequest, store: LateStore) -> Client:
+def publisher(request: pytest.FixtureRequest, store: ManualStore) -> Client:
     client = Client(make_broker(store), fast=request.param)
     client.declare("q", durable=True)
     client.declare("transient")
@@ -160,13 +160,13 @@ def publisher(request: pytest.FixtureRequest, store: LateStore) -> Client:
     return client
 
 
-def commit(client: Client, store: LateStore) -> list[Reply]:
+def commit(client: Client, store: ManualStore) -> list[Reply]:
     store.commit()
     take_turns(client.broker)
     return client.come()
 
 
-def test_persistent_to_durable_waits_for_the_commit(publisher: Client, store: LateStore) -> None:
+def test_persistent_to_durable_waits_for_the_commit(publisher: Client, store: ManualStore) -> None:
     assert publisher.feed(row(30, PERSISTENT)) == []
     assert confirms(commit(publisher, store)) == [("Basic.Ack", 30, True)]
     assert commit(publisher, store) == []
@@ -183,7 +183,7 @@ def test_everything_else_is_confirmed_at_once(
     assert confirms(replies) == [("Basic.Ack", 30, True)]
 
 
-def test_confirms_come_in_publish_order(publisher: Client, store: LateStore) -> None:
+def test_confirms_come_in_publish_order(publisher: Client, store: ManualStore) -> None:
     """A transient publish behind a persistent one waits for its commit."""
     assert confirms(publisher.feed(row(2) + row(3, PERSISTENT) + row(4))) == [
         ("Basic.Ack", 2, True)
@@ -192,7 +192,7 @@ def test_confirms_come_in_publish_order(publisher: Client, store: LateStore) -> 
     assert confirms(commit(publisher, store)) == [("Basic.Ack", 10, True)]
 
 
-def test_a_refusal_keeps_its_place(publisher: Client, store: LateStore) -> None:
+def test_a_refusal_keeps_its_place(publisher: Client, store: ManualStore) -> None:
     publisher.declare("short", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
     stream = row(1, PERSISTENT) + row(1, key="short") + row(1)
     assert publisher.feed(stream) == []
@@ -201,7 +201,7 @@ def test_a_refusal_keeps_its_place(publisher: Client, store: LateStore) -> None:
     ]  # fmt: skip
 
 
-def test_channels_wait_for_themselves(publisher: Client, store: LateStore) -> None:
+def test_channels_wait_for_themselves(publisher: Client, store: ManualStore) -> None:
     publisher.call("Channel.Open", 2)
     publisher.call("Confirm.Select", 2)
     replies = publisher.feed(row(1, PERSISTENT) + publish(2, b"x", routing_key="q"))
@@ -209,7 +209,7 @@ def test_channels_wait_for_themselves(publisher: Client, store: LateStore) -> No
     assert [reply.channel for reply in commit(publisher, store)] == [1]
 
 
-def test_one_commit_serves_all_publishers(publisher: Client, store: LateStore) -> None:
+def test_one_commit_serves_all_publishers(publisher: Client, store: ManualStore) -> None:
     other = Client(publisher.broker)
     other.call("Confirm.Select")
     publisher.feed(row(3, PERSISTENT))
@@ -219,7 +219,7 @@ def test_one_commit_serves_all_publishers(publisher: Client, store: LateStore) -
 
 
 def test_publishes_after_the_last_commit_wait_for_the_next(
-    publisher: Client, store: LateStore
+    publisher: Client, store: ManualStore
 ) -> None:
     publisher.feed(row(3, PERSISTENT))
     commit(publisher, store)
@@ -227,7 +227,7 @@ def test_publishes_after_the_last_commit_wait_for_the_next(
     assert confirms(commit(publisher, store)) == [("Basic.Ack", 5, True)]
 
 
-def test_who_waits_for_a_commit_is_told_of_that_one(store: LateStore) -> None:
+def test_who_waits_for_a_commit_is_told_of_that_one(store: ManualStore) -> None:
     """In the order of the commits, each once, whatever goes wrong with another."""
     broker = make_broker(store)
     told: list[str] = []
@@ -252,20 +252,20 @@ def test_deliveries_do_not_wait(publisher: Client) -> None:
     assert len(consumer.bodies()) == 3
 
 
-def test_a_lost_connection_is_not_confirmed(publisher: Client, store: LateStore) -> None:
+def test_a_lost_connection_is_not_confirmed(publisher: Client, store: ManualStore) -> None:
     publisher.feed(row(3, PERSISTENT))
     publisher.connection.lost()
     assert commit(publisher, store) == []
     assert publisher.messages("q") == 3
 
 
-def test_a_closed_channel_is_not_confirmed(publisher: Client, store: LateStore) -> None:
+def test_a_closed_channel_is_not_confirmed(publisher: Client, store: ManualStore) -> None:
     publisher.feed(row(3, PERSISTENT))
     publisher.call("Channel.Close")
     assert commit(publisher, store) == []
 
 
-def test_a_reopened_channel_counts_from_1(publisher: Client, store: LateStore) -> None:
+def test_a_reopened_channel_counts_from_1(publisher: Client, store: ManualStore) -> None:
     publisher.feed(row(3, PERSISTENT))
     publisher.feed(method(1, "Channel.Close") + method(1, "Channel.Open"))
     publisher.call("Confirm.Select")
@@ -273,7 +273,7 @@ def test_a_reopened_channel_counts_from_1(publisher: Client, store: LateStore) -
     assert confirms(commit(publisher, store)) == [("Basic.Ack", 1, False)]
 
 
-def test_some_work_is_announced_when_a_commit_comes(publisher: Client, store: LateStore) -> None:
+def test_some_work_is_announced_when_a_commit_comes(publisher: Client, store: ManualStore) -> None:
     """No bytes come in then, so whoever drives the turns has to be told."""
     called: list[bool] = []
     publisher.feed(row(1, PERSISTENT))
@@ -285,7 +285,7 @@ def test_some_work_is_announced_when_a_commit_comes(publisher: Client, store: La
 # -- messages that are not resident
 
 
-def arrive(client: Client, store: LateStore) -> list[Reply]:
+def arrive(client: Client, store: ManualStore) -> list[Reply]:
     """All reads come in, and those that follow from them."""
     while store.arrive():
         take_turns(client.broker)
@@ -293,7 +293,7 @@ def arrive(client: Client, store: LateStore) -> list[Reply]:
 
 
 @pytest.fixture
-def paged(store: LateStore) -> Client:
+def paged(store: ManualStore) -> Client:
     """A connection without confirms; 40 persistent messages are in `q`, none in memory."""
     store.paging = True
     client = Client(make_broker(store))
@@ -306,35 +306,35 @@ def paged(store: LateStore) -> Client:
 EXPECTED = [b"%016d" % number for number in (*range(30), *range(10))]
 
 
-def test_a_consumer_gets_them_when_they_arrive(paged: Client, store: LateStore) -> None:
+def test_a_consumer_gets_them_when_they_arrive(paged: Client, store: ManualStore) -> None:
     assert paged.consume("q") == []
     assert bodies(arrive(paged, store)) == EXPECTED
     assert paged.connection.channels[1].unacked_count == 40
 
 
-def test_a_prefetch_holds_for_them(paged: Client, store: LateStore) -> None:
+def test_a_prefetch_holds_for_them(paged: Client, store: ManualStore) -> None:
     paged.send("Basic.Qos", prefetch_count=31)
     paged.consume("q")
     assert bodies(arrive(paged, store)) == EXPECTED[:31]
-    # The rest of the second block is in memory by now.
+    # The rest of the second batch is in memory by now.
     assert bodies(paged.send("Basic.Ack", delivery_tag=31, multiple=True)) == EXPECTED[31:]
 
 
-def test_get_answers_when_it_arrives(paged: Client, store: LateStore) -> None:
+def test_get_answers_when_it_arrives(paged: Client, store: ManualStore) -> None:
     assert paged.send("Basic.Get", queue="q") == []
     (got,) = arrive(paged, store)
     assert (got.name, got.body, got["message_count"]) == ("Basic.GetOk", EXPECTED[0], 39)
     assert paged.call("Basic.Get", queue="q").body == EXPECTED[1]
 
 
-def test_gets_in_a_row_answer_in_order(paged: Client, store: LateStore) -> None:
+def test_gets_in_a_row_answer_in_order(paged: Client, store: ManualStore) -> None:
     found = paged.feed(b"".join(method(1, "Basic.Get", queue="q") for _ in range(32)))
     for _ in range(32):
         found += arrive(paged, store) + paged.feed(b"")
     assert bodies(found) == EXPECTED[:32]
 
 
-def test_a_consumer_that_leaves_meanwhile(paged: Client, store: LateStore) -> None:
+def test_a_consumer_that_leaves_meanwhile(paged: Client, store: ManualStore) -> None:
     paged.consume("q")
     paged.call("Basic.Cancel", consumer_tag="c")
     assert arrive(paged, store) == []
@@ -342,7 +342,7 @@ def test_a_consumer_that_leaves_meanwhile(paged: Client, store: LateStore) -> No
     assert bodies(paged.consume("q") + arrive(paged, store)) == EXPECTED
 
 
-def test_a_requeued_message_goes_before_the_ones_on_disk(paged: Client, store: LateStore) -> None:
+def test_a_requeued_message_goes_before_the_ones_on_disk(paged: Client, store: ManualStore) -> None:
     paged.send("Basic.Get", queue="q")
     arrive(paged, store)
     paged.send("Basic.Reject", delivery_tag=1, requeue=True)
@@ -356,7 +356,7 @@ def test_a_requeued_message_goes_before_the_ones_on_disk(paged: Client, store: L
     assert [reply["redelivered"] for reply in replies] == [True] + [False] * 39
 
 
-def test_dead_letters_are_read_first(store: LateStore) -> None:
+def test_dead_letters_are_read_first(store: ManualStore) -> None:
     store.paging = True
     client = Client(make_broker(store))
     client.declare("dead")
@@ -373,7 +373,9 @@ def test_dead_letters_are_read_first(store: LateStore) -> None:
     assert bodies(client.consume("dead")) == EXPECTED[:28]
 
 
-def test_while_a_read_is_under_way_there_is_nothing_to_do(paged: Client, store: LateStore) -> None:
+def test_while_a_read_is_under_way_there_is_nothing_to_do(
+    paged: Client, store: ManualStore
+) -> None:
     """A broker that said so would turn without end."""
     paged.connection.receive(method(1, "Basic.Consume", queue="q"))
     paged.broker.turn()
@@ -390,9 +392,9 @@ def test_another_queues_messages_pass(paged: Client) -> None:
 def test_acknowledged_is_settled_in_the_store() -> None:
     settled: list[tuple[int, int, int]] = []
 
-    class Watching(LateStore):
-        def settle(self, queue: QueueIdentity, span: Span) -> None:
-            settled.append((queue.id, span.low, span.high))
+    class Watching(ManualStore):
+        def settle(self, queue: QueueIdentity, messages: MessageRange) -> None:
+            settled.append((queue.id, messages.low, messages.high))
 
     store = Watching()
     store.paging = False
@@ -420,7 +422,7 @@ def test_what_consumers_can_take_leaves_room_in_a_queue_that_refuses() -> None:
 
 
 def test_offer_tells_who_refuses_and_keeps_what_was_taken() -> None:
-    store = LateStore()
+    store = ManualStore()
     store.paging = False
     client = Client(make_broker(store))
     client.declare(

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.amqp import bodies, method, names, publish
 from warrenmq.core.queue import queue
-from warrenmq.core.store import log
+from warrenmq.core.store import durable as log
 from warrenmq.core.store.reader import Reader
 from warrenmq.core.store.work import Worker
 
@@ -462,7 +462,7 @@ def test_queues_with_a_ttl_are_read_behind_the_start(
     monkeypatch.undo()
     life.client = life.connect()
     assert [life.queue(name).ready_count for name in queues] == [1] * 100
-    assert [life.queue(name).cold_count for name in queues] == [0] * 100
+    assert [life.queue(name).paged_out_count for name in queues] == [0] * 100
 
 
 def test_a_queue_that_refuses_by_bytes_is_read_behind_the_start(
@@ -496,7 +496,7 @@ def test_a_limit_reads_nothing_before_something_is_over_it(life: Life) -> None:
     publish_all(life, 3, "limited")
     life.restart()
     life.turns()
-    assert life.queue("limited").cold_count == 3
+    assert life.queue("limited").paged_out_count == 3
     life.publish(b"%06d" % 3, "limited")
     assert life.bodies("limited") == numbered(3, first=1)
 

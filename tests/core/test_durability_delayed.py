@@ -230,7 +230,7 @@ def test_what_is_due_at_once_comes_from_disk(life: Life) -> None:
 
 
 def test_the_pager_knows_what_waits(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warrenmq.core.pager.KEPT_BUDGET_BYTES", 50_000)
+    monkeypatch.setattr("warrenmq.core.resources.pager.KEPT_BUDGET_BYTES", 50_000)
     for number in range(100):
         send(life, HOUR_MS, b"%06d" % number + bytes(2_000))
         life.turns(1)

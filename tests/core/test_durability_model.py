@@ -215,8 +215,8 @@ class Durability(RuleBasedStateMachine):
     def page_out_unacked(self) -> None:
         for connection in self.life.broker.connections:
             for channel in connection.channels.values():
-                for span in channel.unacked.spans():
-                    self.life.store.evict(span.run.block)
+                for messages in channel.unacked.ranges():
+                    self.life.store.evict(messages.entry.batch)
 
     @rule(times=st.integers(1, 20), each_ms=st.sampled_from((0, 10, 6_000)))
     def time_passes(self, times: int, each_ms: int) -> None:

@@ -82,11 +82,11 @@ def test_what_is_delivered_and_acked_is_gone(life: Life) -> None:
     assert life.drain() == [(body, True) for body in numbered(10, 990)]
 
 
-def test_a_cold_queue_is_consumed(life: Life) -> None:
+def test_a_paged_out_queue_is_consumed(life: Life) -> None:
     fill(life, 3_000)
     life.wait(lambda: life.store.behind_bytes == 0)
     life.page_out()
-    assert life.queue("q").cold_count > 2_000
+    assert life.queue("q").paged_out_count > 2_000
     reader = Receiver(life)
     reader.send(method(1, "Basic.Consume", queue="q", consumer_tag="c", no_ack=True))
     found = reader.wait("Basic.Deliver", 3_000)

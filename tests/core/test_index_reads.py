@@ -27,7 +27,7 @@ def life(tmp_path: Path) -> Iterator[Life]:
         life.client.publish(body, PERSISTENT, routing_key="q")
         life.client.publish(body, PERSISTENT, routing_key="s")
     life.restart()
-    assert life.queue("q").cold_count == life.queue("s").cold_count == COUNT
+    assert life.queue("q").paged_out_count == life.queue("s").paged_out_count == COUNT
     yield life
     life.abandon()
 

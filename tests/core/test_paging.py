@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import bodies, method, publish
-from warrenmq.core.block import Block, Cold, Run, Span
-from warrenmq.core.model import Table
+from warrenmq.core.message.batch import Batch, MessageRange, PagedOut, QueueEntry
+from warrenmq.core.message.model import Table
 from warrenmq.core.queue.queue import Queue
-from warrenmq.core.store.pages import CHUNK_BYTES, Pages
+from warrenmq.core.store.paging import CHUNK_BYTES, Pages
 
 from .life import PERSISTENT, TRANSIENT, Life, numbered
 
@@ -52,7 +52,9 @@ def ask(life: Life, queue: str = "q") -> None:
 def resident(queue: Queue) -> int:
     """Ready messages whose bytes are in memory."""
     return sum(
-        held.count for held in queue.backlog if isinstance(held, Span) and held.run.block.resident
+        held.count
+        for held in queue.backlog
+        if isinstance(held, MessageRange) and held.entry.batch.resident
     )
 
 
@@ -64,17 +66,17 @@ def alive(kind: type) -> int:
 # -- cold and back
 
 
-def test_a_cold_queue_keeps_only_its_number(life: Life) -> None:
+def test_a_paged_out_queue_keeps_only_its_number(life: Life) -> None:
     fill(life, 2_000)
-    blocks = alive(Block)
+    batches = alive(Batch)
     life.page_out()
-    assert life.queue("q").cold_count == 2_000
+    assert life.queue("q").paged_out_count == 2_000
     assert life.client.messages("q") == 2_000
-    assert alive(Block) <= blocks - 200
+    assert alive(Batch) <= batches - 200
     assert len(list(life.queue("q").backlog)) == 1
     assert life.broker.memory.resident_bytes == 0
     assert life.bodies() == numbered(2_000)
-    assert life.queue("q").cold_count == 0
+    assert life.queue("q").paged_out_count == 0
 
 
 def test_the_front_stays_in_memory(life: Life) -> None:
@@ -82,24 +84,24 @@ def test_the_front_stays_in_memory(life: Life) -> None:
     life.page_out(head_bytes=50 * 60)
     queue = life.queue("q")
     first, *rest = queue.backlog
-    assert isinstance(first, Span)
-    assert 0 < queue.cold_count < 200
-    assert isinstance(rest[-1], Cold)
+    assert isinstance(first, MessageRange)
+    assert 0 < queue.paged_out_count < 200
+    assert isinstance(rest[-1], PagedOut)
     assert life.bodies() == numbered(200)
 
 
-def test_what_comes_in_behind_a_cold_stretch_stays_in_order(life: Life) -> None:
+def test_what_comes_in_behind_a_paged_out_range_stays_in_order(life: Life) -> None:
     fill(life, 50)
     life.page_out()
     fill(life, 50, first=50)
-    assert life.queue("q").cold_count == 50
+    assert life.queue("q").paged_out_count == 50
     life.page_out()
-    assert life.queue("q").cold_count == 100
+    assert life.queue("q").paged_out_count == 100
     fill(life, 20, first=100)
     assert life.bodies() == numbered(120)
 
 
-def test_get_from_a_cold_queue(life: Life) -> None:
+def test_get_from_a_paged_out_queue(life: Life) -> None:
     fill(life, 30)
     life.page_out()
     for body in numbered(30):
@@ -126,7 +128,7 @@ def _get() -> bytes:
     return method(1, "Basic.Get", queue="q", no_ack=True)
 
 
-def test_purge_of_a_cold_queue(life: Life) -> None:
+def test_purge_of_a_paged_out_queue(life: Life) -> None:
     fill(life, 30)
     life.page_out()
     assert life.purge() == 30
@@ -162,7 +164,7 @@ def test_a_purge_leaves_what_is_unacked(life: Life) -> None:
     assert life.bodies() == numbered(15)
 
 
-def test_delete_of_a_cold_queue(life: Life) -> None:
+def test_delete_of_a_paged_out_queue(life: Life) -> None:
     fill(life, 30)
     life.page_out()
     assert life.client.call("Queue.Delete", queue="q")["message_count"] == 30
@@ -185,12 +187,12 @@ def test_delete_while_messages_are_on_their_way(life: Life) -> None:
     assert life.broker.memory.resident_bytes == 0
 
 
-def test_requeue_into_a_cold_queue(life: Life) -> None:
+def test_requeue_into_a_paged_out_queue(life: Life) -> None:
     fill(life, 30)
     for _ in range(10):
         life.get(ack=False)
     life.page_out()
-    assert life.queue("q").cold_count >= 10
+    assert life.queue("q").paged_out_count >= 10
     life.client.send("Basic.Nack", delivery_tag=0, multiple=True, requeue=True)
     expected = [(body, number < 10) for number, body in enumerate(numbered(30))]
     assert life.drain() == expected
@@ -207,7 +209,7 @@ def test_requeue_while_messages_are_on_their_way(life: Life) -> None:
     assert life.drain() == [(b"%06d" % number, number < 4) for number in expected]
 
 
-def test_consumers_share_a_cold_queue_in_order(life: Life) -> None:
+def test_consumers_share_a_paged_out_queue_in_order(life: Life) -> None:
     fill(life, 100)
     life.page_out()
     clients = [life.connect(), life.connect()]
@@ -227,7 +229,7 @@ def test_flags_are_kept_by_paging(life: Life) -> None:
     for _ in range(15):
         life.get(ack=False)
     life.restart()
-    assert life.queue("q").cold_count == 40
+    assert life.queue("q").paged_out_count == 40
     assert life.get(ack=False)["redelivered"]  # type: ignore[index]
     life.page_out()
     expected = [(body, 0 < number < 15) for number, body in enumerate(numbered(40))]
@@ -266,7 +268,7 @@ def test_fan_out_is_read_once_for_all_queues(life: Life) -> None:
         assert [body[:6] for body in life.bodies(name)] == numbered(50)
 
 
-def test_a_block_is_counted_once_and_until_the_last_queue_is_done(life: Life) -> None:
+def test_a_batch_is_counted_once_and_until_the_last_queue_is_done(life: Life) -> None:
     names = fan_out(life, 10)
     assert life.broker.memory.resident_bytes < 2 * 10 * 1800
     for name in names[:-1]:
@@ -295,7 +297,7 @@ def test_a_queue_that_ends_while_what_it_had_is_discarded(life: Life) -> None:
     fill(life, 40, batch=1)
     life.page_out()
     queue = life.queue("q")
-    cold = queue.backlog.first_cold()
+    cold = queue.backlog.first_paged_out()
     assert cold is not None
     steps = life.store.discard(queue, cold)
     next(steps)
@@ -383,8 +385,8 @@ def test_unacked_messages_of_a_deleted_queue(tmp_path: Path) -> None:
 def evict_unacked(life: Life) -> None:
     for connection in life.broker.connections:
         for channel in connection.channels.values():
-            for span in channel.unacked.spans():
-                life.store.evict(span.run.block)
+            for messages in channel.unacked.ranges():
+                life.store.evict(messages.entry.batch)
 
 
 # -- unacked
@@ -396,7 +398,7 @@ def test_unacked_messages_leave_memory_and_come_back(life: Life) -> None:
     assert len(bodies(delivered)) == 30
     evict_unacked(life)
     assert life.broker.memory.resident_bytes < 30 * 60 + 4_000
-    assert not any(run.block.resident for run in live_runs(life))
+    assert not any(entry.batch.resident for entry in live_entries(life))
     life.client.call("Basic.Cancel", consumer_tag="c")
     life.client.send("Basic.Ack", delivery_tag=3)
     life.client.send("Basic.Nack", delivery_tag=0, multiple=True, requeue=True)
@@ -405,12 +407,12 @@ def test_unacked_messages_leave_memory_and_come_back(life: Life) -> None:
     assert life.broker.memory.resident_bytes == 0
 
 
-def live_runs(life: Life) -> list[Run]:
+def live_entries(life: Life) -> list[QueueEntry]:
     return [
-        span.run
+        messages.entry
         for connection in life.broker.connections
         for channel in connection.channels.values()
-        for span in channel.unacked.spans()
+        for messages in channel.unacked.ranges()
     ]
 
 
@@ -427,7 +429,7 @@ def jobs_to_drain(life: Life, monkeypatch: pytest.MonkeyPatch) -> int:
 def test_messages_that_came_alone_are_read_many_at_a_time(
     life: Life, monkeypatch: pytest.MonkeyPatch, arguments: Table
 ) -> None:
-    """They have a block each, and where they may expire no stretch is made of them."""
+    """They have a batch each, and where they may expire no range is made of them."""
     life.client.call("Queue.Delete", queue="q")
     life.declare("q", arguments=arguments)
     properties = {**PERSISTENT, "expiration": "60000"}
@@ -454,7 +456,7 @@ def test_returned_messages_are_read_many_at_a_time(
 def test_every_second_of_many_acked_needs_little(life: Life) -> None:
     count = 8_000
     fill(life, count, batch=1_000)
-    before = alive(Span) + alive(Run) + alive(Block)
+    before = alive(MessageRange) + alive(QueueEntry) + alive(Batch)
     delivered = life.client.consume("q")
     for _ in range(20):
         life.turns(1)
@@ -465,7 +467,7 @@ def test_every_second_of_many_acked_needs_little(life: Life) -> None:
     life.write()
     evict_unacked(life)
     assert life.broker.memory.resident_bytes <= 16 * 700
-    assert alive(Span) + alive(Run) + alive(Block) <= before + 200
+    assert alive(MessageRange) + alive(QueueEntry) + alive(Batch) <= before + 200
     life.crash()
     assert life.bodies() == numbered(count)[1::2]
 
@@ -509,7 +511,7 @@ def test_transient_messages_in_a_durable_queue(life: Life) -> None:
     life.turns()
     queue = life.queue("q")
     assert resident(queue) == 0
-    assert queue.cold_count == 5
+    assert queue.paged_out_count == 5
     assert life.bodies() == numbered(10)
 
 
@@ -569,14 +571,12 @@ def stretched(tmp_path: Path) -> Iterator[Life]:
         fill(found, 1, first=first)
         found.store.roll()
     found.restart()
-    assert found.queue("q").backlog.cold_stretches == 6
+    assert found.queue("q").backlog.paged_out_ranges == 6
     yield found
     found.abandon()
 
 
-def test_small_stretches_are_read_together(
-    stretched: Life, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_ranges_are_read_together(stretched: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first two as they are asked for, the others with the next job."""
     jobs: list[int] = []
     read = Pages._read_thaws
@@ -590,7 +590,7 @@ def test_small_stretches_are_read_together(
     assert jobs == [1, 1, 4]
 
 
-def test_a_purge_while_several_stretches_are_read(stretched: Life) -> None:
+def test_a_purge_while_several_ranges_are_read(stretched: Life) -> None:
     ask(stretched)
     assert len(stretched.queue("q").arrivals.reading) == 6
     assert stretched.purge() == 6

@@ -15,9 +15,9 @@ from tests.support.amqp import Client, make_broker, method, publish, take_turns
 from tests.support.steps import STEPS_A_TURN, count_steps
 from warrenmq.core import slices
 from warrenmq.core.proto.connection import State
-from warrenmq.core.store import pages
-from warrenmq.core.store.part import Part
-from warrenmq.core.store.settling import Settling
+from warrenmq.core.store import paging as pages
+from warrenmq.core.store.segment import SegmentPart
+from warrenmq.core.store.settlements import Settlements
 
 COUNT = 2 * STEPS_A_TURN * max(slices.RELEASED_AT_ONCE, pages.DISCARDED_AT_ONCE)
 
@@ -44,18 +44,18 @@ def begin(life: Life, name: str) -> None:
 def settlements(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How many messages are settled, by which way."""
     counted: Counter[str] = Counter()
-    settle, settled = Settling.settle, Part.settled
+    settle, settled = Settlements.settle, SegmentPart.settled
 
-    def settle_counted(self: Settling, *given: Any) -> None:
+    def settle_counted(self: Settlements, *given: Any) -> None:
         counted["runs"] += 1
         settle(self, *given)
 
-    def settled_counted(self: Part, *given: Any) -> None:
+    def settled_counted(self: SegmentPart, *given: Any) -> None:
         counted["records"] += 1
         settled(self, *given)
 
-    monkeypatch.setattr(Settling, "settle", settle_counted)
-    monkeypatch.setattr(Part, "settled", settled_counted)
+    monkeypatch.setattr(Settlements, "settle", settle_counted)
+    monkeypatch.setattr(SegmentPart, "settled", settled_counted)
     return counted
 
 
@@ -64,14 +64,14 @@ def left(life: Life) -> int:
     return sum(segment.left for segment in life.store.segments.values())
 
 
-@pytest.mark.parametrize("is_cold", [False, True])
+@pytest.mark.parametrize("is_paged_out", [False, True])
 def test_a_purge_settles_in_slices(
-    life: Life, monkeypatch: pytest.MonkeyPatch, *, is_cold: bool
+    life: Life, monkeypatch: pytest.MonkeyPatch, *, is_paged_out: bool
 ) -> None:
-    if is_cold:
+    if is_paged_out:
         life.page_out()
     counted = settlements(monkeypatch)
-    most = STEPS_A_TURN * (pages.DISCARDED_AT_ONCE if is_cold else 1)
+    most = STEPS_A_TURN * (pages.DISCARDED_AT_ONCE if is_paged_out else 1)
     begin(life, "Queue.Purge")
     assert life.queue("q").ready_count == 0
     turns = 0
@@ -107,12 +107,12 @@ def test_a_second_purge_is_answered_behind_the_first(life: Life) -> None:
     assert [[one["message_count"] for one in found] for found in answers] == [[COUNT], [0], [1]]
 
 
-@pytest.mark.parametrize("is_cold", [False, True])
-def test_what_comes_in_during_a_purge_stays(life: Life, *, is_cold: bool) -> None:
+@pytest.mark.parametrize("is_paged_out", [False, True])
+def test_what_comes_in_during_a_purge_stays(life: Life, *, is_paged_out: bool) -> None:
     """Also what was delivered before and comes back, and though a read was under way."""
     tag = life.get("q", ack=False)
     assert tag is not None
-    if is_cold:
+    if is_paged_out:
         life.page_out()
         life.queue("q").arrivals.read(next(iter(life.queue("q").backlog)))  # type: ignore[arg-type]
     begin(life, "Queue.Purge")
@@ -127,11 +127,11 @@ def test_what_comes_in_during_a_purge_stays(life: Life, *, is_cold: bool) -> Non
     assert life.bodies("q") == [*numbered(1), b"new"]
 
 
-@pytest.mark.parametrize("is_cold", [False, True])
+@pytest.mark.parametrize("is_paged_out", [False, True])
 def test_a_crash_in_the_middle_of_a_purge_brings_back_the_newest(
-    life: Life, *, is_cold: bool
+    life: Life, *, is_paged_out: bool
 ) -> None:
-    if is_cold:
+    if is_paged_out:
         life.page_out()
     begin(life, "Queue.Purge")
     life.store.flush()
@@ -147,7 +147,7 @@ def test_a_deletion_frees_its_messages_in_slices(life: Life, first: str) -> None
     tag = life.get("q", ack=False)
     assert tag is not None
     (part,) = (part for held in life.store.segments.values() for part in held.parts.values())
-    runs = part.runs
+    entries = part.entries
     begin(life, first)
     if first != "Queue.Delete":
         begin(life, "Queue.Delete")
@@ -155,15 +155,15 @@ def test_a_deletion_frees_its_messages_in_slices(life: Life, first: str) -> None
     assert "q" not in life.broker.vhosts["/"].queues
     before = life.broker.memory.resident_bytes
     most, turns = STEPS_A_TURN * slices.RELEASED_AT_ONCE, 0
-    known = len(runs)
+    known = len(entries)
     life.client.connection.receive(method(1, "Basic.Ack", delivery_tag=tag["delivery_tag"]))
     while life.broker.slices.busy:
         life.broker.turn()
-        assert known - len(runs) <= most
-        known = len(runs)
+        assert known - len(entries) <= most
+        known = len(entries)
         turns += 1
     assert turns >= COUNT // most
-    assert not runs
+    assert not entries
     assert life.broker.memory.resident_bytes < before // 100
     life.store.flush()
     life.crash()

@@ -25,9 +25,9 @@ from tests.conformance import frames
 from tests.support.amqp import Client, Reply, make_broker, method, publish, read, split, take_turns
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.proto.connection import State
-from warrenmq.core.proto.intake import ADDRESSES_MAX
+from warrenmq.core.proto.publish_scanner import ADDRESSES_MAX
 from warrenmq.core.route import at_random
-from warrenmq.core.store.memory import LateStore
+from warrenmq.core.store.memory import ManualStore
 
 READER_CHANNEL = 5
 OPENED_OR_CLOSED = frozenset(
@@ -119,7 +119,7 @@ class Side:
     """One broker with its clients."""
 
     def __init__(self, fast: bool, paging: bool, crowded: bool) -> None:
-        self.store = LateStore()
+        self.store = ManualStore()
         self.store.paging = paging
         self.clock = ManualClock()
         self.broker = make_broker(self.store, self.clock)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import make_broker, take_turns
-from warrenmq.core.block import Run, Span, WholeBlock, envelope
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.model import Table
+from warrenmq.core.message.batch import MessageRange, QueueEntry, SingleMessage, envelope
+from warrenmq.core.message.model import Table
 from warrenmq.core.queue.consumer import Consumer
 from warrenmq.core.queue.queue import Queue
 from warrenmq.core.route.exchange import Exchange
@@ -29,8 +29,10 @@ class Session:
     def __init__(self) -> None:
         self.ended: list[Consumer] = []
 
-    def deliver(self, consumer: Consumer, span: Span, shown: Span | None = None) -> None:
-        consumer.queue.settle(span)
+    def deliver(
+        self, consumer: Consumer, messages: MessageRange, shown: MessageRange | None = None
+    ) -> None:
+        consumer.queue.settle(messages)
 
     def cancelled(self, consumer: Consumer) -> None:
         self.ended.append(consumer)
@@ -58,8 +60,8 @@ def exchange(
 
 def put(queue: Queue, count: int = 1) -> None:
     for number in range(count):
-        block = WholeBlock(envelope("", queue.name), b"\x00\x00", b"x", number, PLAIN, 0)
-        queue.enqueue(Run(block, None))
+        batch = SingleMessage(envelope("", queue.name), b"\x00\x00", b"x", number, PLAIN, 0)
+        queue.enqueue(QueueEntry(batch, None))
 
 
 def reached(vhost: VirtualHost, source: str, key: str = "") -> list[str]:
@@ -139,7 +141,7 @@ def test_a_new_exchange_of_the_name_begins_without_bindings(vhost: VirtualHost) 
     assert reached(vhost, "x") == []
 
 
-def test_auto_delete_runs_through_a_long_chain(vhost: VirtualHost) -> None:
+def test_auto_delete_entries_through_a_long_chain(vhost: VirtualHost) -> None:
     """No recursion: a client may build thousands."""
     chain = [exchange(vhost, f"x{number}", auto_delete=True) for number in range(3000)]
     for source, destination in pairwise(chain):

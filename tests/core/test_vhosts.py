@@ -15,8 +15,8 @@ from tests.support.steps import STEPS_A_TURN, count_steps
 from warrenmq.core.broker import Broker
 from warrenmq.core.definitions.kinds import PolicyDefinition
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.local import LocalSession
 from warrenmq.core.proto.connection import Connection
+from warrenmq.core.publish.local import LocalSession
 from warrenmq.core.vhosts import delete_vhost, put_vhost
 
 

@@ -13,12 +13,12 @@ from typing import Any
 from tests.support.http import Answer as Answered
 from tests.support.http import Callback, Request, stop_accepting
 from warrenmq.core.clock import Clock
-from warrenmq.core.model import Properties, Table
-from warrenmq.hub.attempts.attempt import Attempt, Kept, Wanted
+from warrenmq.core.message.model import Properties, Table
+from warrenmq.hub.attempts.attempt import Attempt, AttemptFilter, StoredAttempt
 from warrenmq.hub.engine.port import Delivery, Engine, Outcome
 from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.owner_rights import Rights
 from warrenmq.hub.requests import Resource, SubscribeRequest
-from warrenmq.hub.rights import Rights
 from warrenmq.hub.sender.port import Answer, Sender
 from warrenmq.hub.service import KEY_NAME, Hub
 from warrenmq.hub.settings import HubSettings
@@ -129,10 +129,10 @@ async def deliveries(callback: Callback, count: int) -> list[Request]:
 
 async def attempts_of(house: House, count: int) -> list[Attempt]:
     """All attempts that are stored, the oldest first, when there are so many."""
-    found: list[Kept] = []
+    found: list[StoredAttempt] = []
 
     async def are_stored() -> bool:
-        found[:] = await house.hub.attempts.find(Wanted())
+        found[:] = await house.hub.attempts.find(AttemptFilter())
         return len(found) >= count
 
     await until(are_stored, f"attempt {count} that is stored")

@@ -11,8 +11,8 @@ from warrenmq.core.clock import ManualClock
 from warrenmq.core.errors import ChannelError
 from warrenmq.hub.engine.port import BindingSpec, ExchangeSpec, Outcome, QueueSpec
 from warrenmq.hub.errors import BadRequest, CallbackRefused, SourceMissing, TokenRefused
+from warrenmq.hub.owner_rights import EverybodyMay
 from warrenmq.hub.requests import Resource
-from warrenmq.hub.rights import EverybodyMay
 
 from .support import BASE_URL, INBOX, NEWS, House, request
 
@@ -200,7 +200,7 @@ async def test_a_sink_that_is_gone_holds_the_message(wired: House) -> None:
 async def test_a_disk_that_takes_no_more_holds_the_message(
     wired: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warrenmq.hub.deliver.relay.HOLD_BACK_S", 0.01)
+    monkeypatch.setattr("warrenmq.hub.delivery.relay.HOLD_BACK_S", 0.01)
     await connect(wired, INBOX, OUT)
     await wired.post("in", "k", b"x")
     [first] = await wired.take("out", 1)

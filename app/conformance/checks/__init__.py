@@ -7,12 +7,12 @@ from . import (
     denying,
     ending,
     failing,
-    known,
     leases,
     pinging,
     replacing,
     requesting,
 )
+from . import websub_rocks as known
 
 __all__ = [
     "confirming",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..callback import Callback, always
+from ..check_context import CheckContext
 from ..exchange import Answer, Request
 from ..registry import check
-from ..stage import Stage
-from ..verdicts import Failed, Level
+from ..results import Failed, Level
 
 _RULE = "rule 15; WebSub 5.3.1"
 
@@ -17,10 +17,10 @@ Answers = Callable[[bytes], Answer]
 
 
 @check(120, "Each challenge is new", Level.SHOULD, "rule 14; WebSub 5.3")
-async def new_challenges(stage: Stage) -> None:
-    topic, callback = stage.topic(), stage.callback()
+async def new_challenges(context: CheckContext) -> None:
+    topic, callback = context.topic(), context.callback()
     for _ in range(3):
-        await stage.subscribe(callback, topic)
+        await context.subscribe(callback, topic)
     challenges = [request.challenge.decode() for request in callback.verifications]
     if len(set(challenges)) < len(challenges):
         raise Failed(f"a challenge was used again: {', '.join(challenges)}")
@@ -29,57 +29,57 @@ async def new_challenges(stage: Stage) -> None:
 
 
 @check(121, "Another body than the challenge confirms nothing", Level.MUST, _RULE)
-async def wrong_body(stage: Stage) -> None:
-    await _confirms_nothing(stage, lambda challenge: Answer(body=b"not " + challenge))
+async def wrong_body(context: CheckContext) -> None:
+    await _confirms_nothing(context, lambda challenge: Answer(body=b"not " + challenge))
 
 
 @check(122, "An empty body confirms nothing", Level.MUST, _RULE)
-async def empty_body(stage: Stage) -> None:
-    await _confirms_nothing(stage, lambda _: Answer(body=b""))
+async def empty_body(context: CheckContext) -> None:
+    await _confirms_nothing(context, lambda _: Answer(body=b""))
 
 
 @check(123, "404 confirms nothing, whatever its body", Level.MUST, _RULE)
-async def not_found(stage: Stage) -> None:
-    await _confirms_nothing(stage, lambda challenge: Answer(404, body=challenge))
+async def not_found(context: CheckContext) -> None:
+    await _confirms_nothing(context, lambda challenge: Answer(404, body=challenge))
 
 
 @check(124, "500 confirms nothing, whatever its body", Level.MUST, _RULE)
-async def broken(stage: Stage) -> None:
-    await _confirms_nothing(stage, lambda challenge: Answer(500, body=challenge))
+async def broken(context: CheckContext) -> None:
+    await _confirms_nothing(context, lambda challenge: Answer(500, body=challenge))
 
 
 @check(125, "A redirect confirms nothing, wherever it leads", Level.MUST, _RULE)
-async def redirected(stage: Stage) -> None:
+async def redirected(context: CheckContext) -> None:
     """It leads to a page that gives the challenge."""
-    page = stage.callback()
+    page = context.callback()
 
     async def confirm(request: Request) -> Answer:
         page.confirm = always(Answer(body=request.challenge))
         place = {"Location": f"{page.url}?hub.challenge=x"}
         return Answer(302, place, request.challenge)
 
-    callback = stage.callback()
+    callback = context.callback()
     callback.confirm = confirm
-    await _unsubscribed(stage, callback)
+    await _unsubscribed(context, callback)
 
 
-async def _confirms_nothing(stage: Stage, answer: Answers) -> None:
-    callback = stage.callback()
+async def _confirms_nothing(context: CheckContext, answer: Answers) -> None:
+    callback = context.callback()
 
     async def confirm(request: Request) -> Answer:
         return answer(request.challenge)
 
     callback.confirm = confirm
-    await _unsubscribed(stage, callback)
+    await _unsubscribed(context, callback)
 
 
-async def _unsubscribed(stage: Stage, callback: Callback) -> None:
+async def _unsubscribed(context: CheckContext, callback: Callback) -> None:
     """Another subscriber shows when the update is out."""
-    topic = stage.topic()
-    witness = await stage.witness(topic)
-    stage.require_accepted(await stage.ask("subscribe", callback, topic.url), "subscribe")
-    await stage.verification(callback, "subscribe", 1)
-    await stage.settle()
-    await stage.publish(topic)
-    await stage.delivery(witness, topic)
-    await stage.nothing_more(callback, 0, "an update came to a callback that had not confirmed")
+    topic = context.topic()
+    witness = await context.witness(topic)
+    context.require_accepted(await context.ask("subscribe", callback, topic.url), "subscribe")
+    await context.verification(callback, "subscribe", 1)
+    await context.settle()
+    await context.publish(topic)
+    await context.delivery(witness, topic)
+    await context.nothing_more(callback, 0, "an update came to a callback that had not confirmed")

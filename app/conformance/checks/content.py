@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..callback import Callback
+from ..check_context import CheckContext
 from ..expect import check_form
 from ..feeds import ATOM, RSS, Entry, Read, atom, read, rss
 from ..registry import check
-from ..stage import Stage
+from ..results import Failed, Level, Undecided
 from ..topic import Topic
-from ..verdicts import Failed, Level, Undecided
 
 Make = Callable[[str, Iterable[Entry]], bytes]
 _FIRST = [Entry(f"urn:example:{number}", f"Entry {number}") for number in (1, 2, 3)]
@@ -19,41 +19,43 @@ _CHANGED = Entry("urn:example:2", "Entry 2, corrected")
 
 
 @check(170, "Each update is the whole document", Level.MUST, "rule 18; WebSub 7")
-async def whole(stage: Stage) -> None:
+async def whole(context: CheckContext) -> None:
     """Also where it only got longer; only Atom and RSS may be cut down."""
-    topic, callback = stage.topic("text/plain", b"one\n"), stage.callback()
-    await stage.subscribe(callback, topic)
+    topic, callback = context.topic("text/plain", b"one\n"), context.callback()
+    await context.subscribe(callback, topic)
     for count, body in enumerate((b"one\ntwo\n", b"one\ntwo\nthree\n"), 1):
-        await stage.publish(topic, body)
-        await stage.delivery(callback, topic, count)
+        await context.publish(topic, body)
+        await context.delivery(callback, topic, count)
 
 
 @check(171, "Atom: the whole feed, or its new entries", Level.MUST, "rule 18; WebSub 7")
-async def atom_feed(stage: Stage) -> str:
-    return await _feed(stage, ATOM, atom)
+async def atom_feed(context: CheckContext) -> str:
+    return await _feed(context, ATOM, atom)
 
 
 @check(172, "RSS: the whole feed, or its new entries", Level.MUST, "rule 18; WebSub 7")
-async def rss_feed(stage: Stage) -> str:
-    return await _feed(stage, RSS, rss)
+async def rss_feed(context: CheckContext) -> str:
+    return await _feed(context, RSS, rss)
 
 
-async def _feed(stage: Stage, content_type: str, make: Make) -> str:
+async def _feed(context: CheckContext, content_type: str, make: Make) -> str:
     """Three entries, then a fourth, then a correction of the second."""
-    topic, callback = stage.topic(content_type), stage.callback()
+    topic, callback = context.topic(content_type), context.callback()
     topic.body = make(topic.url, _FIRST[:1])
-    await stage.subscribe(callback, topic)
+    await context.subscribe(callback, topic)
     updates = (_FIRST, [_NEW, *_FIRST], [_NEW, _FIRST[0], _CHANGED, _FIRST[2]])
     expected = (_FIRST[1], _NEW, _CHANGED)
     for count, (entries, wanted) in enumerate(zip(updates, expected, strict=True), 1):
-        await stage.publish(topic, make(topic.url, entries))
-        form = await _update(stage, callback, topic, count, wanted)
+        await context.publish(topic, make(topic.url, entries))
+        form = await _update(context, callback, topic, count, wanted)
     return form
 
 
-async def _update(stage: Stage, callback: Callback, topic: Topic, count: int, wanted: Entry) -> str:
-    request = await stage.request_to(callback, count)
-    check_form(request, callback, topic, stage.options.hub, None)
+async def _update(
+    context: CheckContext, callback: Callback, topic: Topic, count: int, wanted: Entry
+) -> str:
+    request = await context.request_to(callback, count)
+    check_form(request, callback, topic, context.options.hub, None)
     if request.body == topic.body:
         return "sends the whole feed"
     sent, whole = read(request.body), read(topic.body)
@@ -74,20 +76,20 @@ def _check_own(sent: Read, whole: Read) -> None:
 
 
 @check(173, "What has not changed is not sent again", Level.MAY, "rule 18; WebSub 6")
-async def unchanged(stage: Stage) -> None:
-    topic, callback = stage.topic(), stage.callback()
-    await stage.subscribe(callback, topic)
-    await stage.publish(topic)
-    await stage.delivery(callback, topic)
-    await stage.publish(topic, topic.body)
-    if await callback.delivered(2, stage.options.grace_s):
+async def unchanged(context: CheckContext) -> None:
+    topic, callback = context.topic(), context.callback()
+    await context.subscribe(callback, topic)
+    await context.publish(topic)
+    await context.delivery(callback, topic)
+    await context.publish(topic, topic.body)
+    if await callback.delivered(2, context.options.grace_s):
         raise Undecided("the hub sends at each ping, as it may")
 
 
 @check(174, "A new type of the content is told", Level.MUST, "rule 17; WebSub 7")
-async def new_type(stage: Stage) -> None:
-    topic, callback = stage.topic("text/plain", b"plain"), stage.callback()
-    await stage.subscribe(callback, topic)
+async def new_type(context: CheckContext) -> None:
+    topic, callback = context.topic("text/plain", b"plain"), context.callback()
+    await context.subscribe(callback, topic)
     topic.content_type = 'application/vnd.example+json; profile="a, b"; charset=UTF-8'
-    await stage.publish(topic, b"{}")
-    await stage.delivery(callback, topic)
+    await context.publish(topic, b"{}")
+    await context.delivery(callback, topic)

@@ -3,44 +3,44 @@
 from __future__ import annotations
 
 from ..callback import Callback
+from ..check_context import CheckContext
 from ..registry import check
-from ..stage import Stage
+from ..results import Failed, Level, Undecided
 from ..topic import Topic
-from ..verdicts import Failed, Level, Undecided
 
 _RULE = "rule 13; WebSub 5.2"
 
 
 @check(140, "A topic that is not there: refused or denied", Level.MUST, _RULE)
-async def missing(stage: Stage) -> str:
-    topic = stage.topic()
+async def missing(context: CheckContext) -> str:
+    topic = context.topic()
     topic.status = 404
-    return await _denied(stage, topic)
+    return await _denied(context, topic)
 
 
 @check(141, "A topic that may not be read: refused or denied", Level.MUST, _RULE)
-async def forbidden(stage: Stage) -> str:
-    topic = stage.topic()
+async def forbidden(context: CheckContext) -> str:
+    topic = context.topic()
     topic.status = 403
-    return await _denied(stage, topic)
+    return await _denied(context, topic)
 
 
 @check(142, "A topic that calls itself by another URL: refused or denied", Level.MUST,
        "rules 12, 13; WebSub 5.1.1, 5.2")  # fmt: skip
-async def other_self(stage: Stage) -> str:
-    topic = stage.topic()
-    topic.self_url = stage.topic().url
-    return await _denied(stage, topic)
+async def other_self(context: CheckContext) -> str:
+    topic = context.topic()
+    topic.self_url = context.topic().url
+    return await _denied(context, topic)
 
 
-async def _denied(stage: Stage, topic: Topic) -> str:
+async def _denied(context: CheckContext, topic: Topic) -> str:
     """The hub may take the subscription; if it tells the callback that it does not, it has to
     do so as it is written."""
-    callback = stage.callback("?token=1")
-    reply = await stage.ask("subscribe", callback, topic.url)
+    callback = context.callback("?token=1")
+    reply = await context.ask("subscribe", callback, topic.url)
     if not reply.is_accepted:
         return f"refused with {reply}"
-    wait_s = stage.options.grace_s
+    wait_s = context.options.grace_s
     if not await callback.wait(lambda: bool(callback.denials), wait_s):
         raise Undecided(f"the hub has not denied it within {wait_s:g} s, and need not")
     _check_denial(callback, topic)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..callback import Callback, Script, take
+from ..check_context import CheckContext
 from ..exchange import Answer, Request
 from ..registry import check
-from ..stage import Stage
+from ..results import Failed, Level, NoService, Undecided
 from ..topic import Topic
-from ..verdicts import Failed, Level, NoService, Undecided
 
 RETRY_AFTER_S = 5
 ROUNDING_S = 1.0
@@ -15,19 +15,19 @@ ROUNDING_S = 1.0
 
 
 @check(160, "500 is tried again", Level.SHOULD, "rule 21; WebSub 7")
-async def after_500(stage: Stage) -> str:
-    return await _tried_again(stage, Answer(500))
+async def after_500(context: CheckContext) -> str:
+    return await _tried_again(context, Answer(500))
 
 
 @check(161, "A connection that breaks is tried again", Level.SHOULD, "rule 21; WebSub 7")
-async def after_a_break(stage: Stage) -> str:
-    return await _tried_again(stage, Answer(drop=True))
+async def after_a_break(context: CheckContext) -> str:
+    return await _tried_again(context, Answer(drop=True))
 
 
 @check(162, "Retry-After is honoured", Level.SHOULD, "rule 21; RFC 9110 10.2.3")
-async def retry_after(stage: Stage) -> str:
+async def retry_after(context: CheckContext) -> str:
     answer = Answer(503, {"Retry-After": str(RETRY_AFTER_S)})
-    first, second = await _two_attempts(stage, answer)
+    first, second = await _two_attempts(context, answer)
     waited_s = second.at_s - first.at_s
     if waited_s < RETRY_AFTER_S - ROUNDING_S:
         raise Failed(f"asked to wait {RETRY_AFTER_S} s, the hub came again after {waited_s:.1f} s")
@@ -35,18 +35,18 @@ async def retry_after(stage: Stage) -> str:
 
 
 @check(163, "After a failed notification the next update comes", Level.MUST, "rule 22; WebSub 7")
-async def next_update(stage: Stage) -> None:
+async def next_update(context: CheckContext) -> None:
     """Failures never end a subscription: it lives until its lease ends."""
-    topic, callback = stage.topic(), stage.callback()
-    failing = await _subscribed(stage, topic, callback)
-    await stage.publish(topic)
-    await stage.request_to(callback, 1)
-    await stage.settle()
-    await stage.publish(topic)
+    topic, callback = context.topic(), context.callback()
+    failing = await _subscribed(context, topic, callback)
+    await context.publish(topic)
+    await context.request_to(callback, 1)
+    await context.settle()
+    await context.publish(topic)
     callback.receive = _except(failing)
     if not await callback.wait(
         lambda: any(request.body == topic.body for request in callback.deliveries),
-        stage.options.patience_s,
+        context.options.patience_s,
     ):
         if len(callback.deliveries) > 1:
             raise Undecided(
@@ -57,19 +57,19 @@ async def next_update(stage: Stage) -> None:
 
 
 @check(164, "A callback in trouble holds nobody else up", Level.SHOULD, "WebSub 7")
-async def isolated(stage: Stage) -> None:
-    topic, well = stage.topic(), stage.callback()
+async def isolated(context: CheckContext) -> None:
+    topic, well = context.topic(), context.callback()
     for _ in range(3):
-        await _subscribed(stage, topic, stage.callback())
-    await stage.subscribe(well, topic)
+        await _subscribed(context, topic, context.callback())
+    await context.subscribe(well, topic)
     for count in (1, 2, 3):
-        await stage.publish(topic)
-        await stage.delivery(well, topic, count)
+        await context.publish(topic)
+        await context.delivery(well, topic, count)
 
 
 @check(165, "A second attempt says that it is the same message", Level.MAY, "Standard Webhooks")
-async def same_id(stage: Stage) -> str:
-    first, second = await _two_attempts(stage, Answer(500))
+async def same_id(context: CheckContext) -> str:
+    first, second = await _two_attempts(context, Answer(500))
     names = [request.headers.get("webhook-id") for request in (first, second)]
     if names[0] is None:
         raise Undecided("the hub sends no webhook-id, as it may")
@@ -78,29 +78,29 @@ async def same_id(stage: Stage) -> str:
     return f"webhook-id {names[0]}"
 
 
-async def _tried_again(stage: Stage, answer: Answer) -> str:
-    first, second = await _two_attempts(stage, answer)
+async def _tried_again(context: CheckContext, answer: Answer) -> str:
+    first, second = await _two_attempts(context, answer)
     return f"after {second.at_s - first.at_s:.1f} s"
 
 
-async def _two_attempts(stage: Stage, answer: Answer) -> tuple[Request, Request]:
+async def _two_attempts(context: CheckContext, answer: Answer) -> tuple[Request, Request]:
     """The first is answered so, the second well; both carry the same."""
-    topic, callback = stage.topic(), stage.callback()
+    topic, callback = context.topic(), context.callback()
 
     async def receive(_: Request) -> Answer:
         return answer if len(callback.deliveries) == 1 else Answer(204)
 
     callback.receive = receive
-    await stage.subscribe(callback, topic)
-    await stage.publish(topic)
-    first = await stage.delivery(callback, topic)
+    await context.subscribe(callback, topic)
+    await context.publish(topic)
+    first = await context.delivery(callback, topic)
     try:
-        return first, await stage.delivery(callback, topic, 2)
+        return first, await context.delivery(callback, topic, 2)
     except NoService as error:
         raise Failed(f"no second attempt: {error}") from error
 
 
-async def _subscribed(stage: Stage, topic: Topic, callback: Callback) -> list[bytes]:
+async def _subscribed(context: CheckContext, topic: Topic, callback: Callback) -> list[bytes]:
     """A subscriber that answers 500 to what it gets; gives the list of what that was."""
     bodies: list[bytes] = []
 
@@ -109,7 +109,7 @@ async def _subscribed(stage: Stage, topic: Topic, callback: Callback) -> list[by
         return Answer(500)
 
     callback.receive = receive
-    await stage.subscribe(callback, topic)
+    await context.subscribe(callback, topic)
     return bodies
 
 

@@ -6,11 +6,11 @@ import asyncio
 import time
 
 from ..callback import Callback
+from ..check_context import CheckContext
 from ..expect import lease_of
 from ..registry import check
-from ..stage import Stage
+from ..results import Failed, Level, Undecided
 from ..topic import Topic
-from ..verdicts import Failed, Level, Undecided
 
 ENDLESS_S = 10 * 365 * 86_400
 ASKED_S = 86_400
@@ -19,21 +19,21 @@ _LEASE = "hub.lease_seconds"
 
 
 @check(130, "No lease is endless", Level.MUST, "rule 16; WebSub 5.1.1")
-async def never_endless(stage: Stage) -> str:
+async def never_endless(context: CheckContext) -> str:
     """Neither when none is asked for, as by old subscribers, nor when a very long one is."""
-    by_itself = await _granted(stage)
-    of_a_day = await _granted(stage, (_LEASE, str(ASKED_S)))
-    of_millennia = await _granted(stage, (_LEASE, "99999999999"))
+    by_itself = await _granted(context)
+    of_a_day = await _granted(context, (_LEASE, str(ASKED_S)))
+    of_millennia = await _granted(context, (_LEASE, "99999999999"))
     return f"grants {by_itself} by itself, {of_a_day} of a day, {of_millennia} of millennia"
 
 
-async def _granted(stage: Stage, *extra: tuple[str, str]) -> str:
-    topic, callback = stage.topic(), stage.callback()
-    reply = await stage.ask("subscribe", callback, topic.url, *extra)
+async def _granted(context: CheckContext, *extra: tuple[str, str]) -> str:
+    topic, callback = context.topic(), context.callback()
+    reply = await context.ask("subscribe", callback, topic.url, *extra)
     if extra and not reply.is_accepted:
         return f"nothing ({reply.status})"
-    stage.require_accepted(reply, "subscribe")
-    return _within_bounds(lease_of(await stage.verification(callback, "subscribe", 1)))
+    context.require_accepted(reply, "subscribe")
+    return _within_bounds(lease_of(await context.verification(callback, "subscribe", 1)))
 
 
 def _within_bounds(lease_s: int) -> str:
@@ -44,41 +44,41 @@ def _within_bounds(lease_s: int) -> str:
 
 @check(131, "A lease that has ended brings nothing more", Level.MUST, "rule 16; WebSub 5.3",
        is_slow=True)  # fmt: skip
-async def ends(stage: Stage) -> str:
+async def ends(context: CheckContext) -> str:
     """The lease counts from the verification; a witness has a longer one."""
-    topic, callback = stage.topic(), stage.callback()
-    witness = await stage.witness(topic)
-    lease_s = await _short(stage, callback, topic)
+    topic, callback = context.topic(), context.callback()
+    witness = await context.witness(topic)
+    lease_s = await _short(context, callback, topic)
     await asyncio.sleep(_left(callback, lease_s))
-    await stage.publish(topic)
-    await stage.delivery(witness, topic)
-    await stage.nothing_more(
+    await context.publish(topic)
+    await context.delivery(witness, topic)
+    await context.nothing_more(
         callback, 0, f"an update came {MARGIN_S:g} s after the lease of {lease_s} s had ended"
     )
     return f"a lease of {lease_s} s"
 
 
 @check(132, "A renewal makes the lease longer", Level.MUST, "rule 4; WebSub 5.1", is_slow=True)
-async def renewed(stage: Stage) -> None:
-    topic, callback = stage.topic(), stage.callback()
-    lease_s = await _short(stage, callback, topic)
+async def renewed(context: CheckContext) -> None:
+    topic, callback = context.topic(), context.callback()
+    lease_s = await _short(context, callback, topic)
     left_s = _left(callback, lease_s)
-    await stage.subscribe(callback, topic, (_LEASE, str(ASKED_S)))
+    await context.subscribe(callback, topic, (_LEASE, str(ASKED_S)))
     await asyncio.sleep(left_s)
-    await stage.publish(topic)
-    await stage.delivery(callback, topic)
+    await context.publish(topic)
+    await context.delivery(callback, topic)
 
 
-async def _short(stage: Stage, callback: Callback, topic: Topic) -> int:
+async def _short(context: CheckContext, callback: Callback, topic: Topic) -> int:
     """Subscribes for as short a time as the hub allows; gives the lease in seconds."""
-    asked = (_LEASE, str(stage.options.short_lease_s))
-    reply = await stage.ask("subscribe", callback, topic.url, asked)
+    asked = (_LEASE, str(context.options.short_lease_s))
+    reply = await context.ask("subscribe", callback, topic.url, asked)
     if not reply.is_accepted:
-        raise Undecided(f"the hub grants no lease of {stage.options.short_lease_s} s: {reply}")
-    lease_s = lease_of(await stage.verification(callback, "subscribe", 1))
-    if lease_s > stage.options.longest_lease_s:
-        raise Undecided(f"asked for {stage.options.short_lease_s} s, the hub granted {lease_s} s")
-    await stage.settle()
+        raise Undecided(f"the hub grants no lease of {context.options.short_lease_s} s: {reply}")
+    lease_s = lease_of(await context.verification(callback, "subscribe", 1))
+    if lease_s > context.options.longest_lease_s:
+        raise Undecided(f"asked for {context.options.short_lease_s} s, the hub granted {lease_s} s")
+    await context.settle()
     return lease_s
 
 

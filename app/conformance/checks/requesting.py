@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from ..check_context import CheckContext, new_secret
 from ..exchange import Answer, Reply, Request
 from ..expect import check_signature
 from ..registry import check
-from ..stage import Stage, new_secret
-from ..verdicts import Failed, Level, Undecided
+from ..results import Failed, Level, Undecided
 
 HELD_S = 5.0
 """How long a verification is held at most while the hub should answer."""
@@ -16,12 +16,12 @@ HELD_S = 5.0
 
 @check(110, "The request is answered before the callback is asked", Level.MUST,
        "rule 9; WebSub 5.1.2")  # fmt: skip
-async def answered_first(stage: Stage) -> None:
+async def answered_first(context: CheckContext) -> None:
     """The callback confirms when the hub has answered; who waits for it waits in vain."""
-    topic, callback = stage.topic(), stage.callback()
+    topic, callback = context.topic(), context.callback()
     answered = asyncio.Event()
     late: list[Request] = []
-    held_s = min(HELD_S, stage.options.patience_s / 2)
+    held_s = min(HELD_S, context.options.patience_s / 2)
 
     async def confirm(request: Request) -> Answer:
         try:
@@ -31,11 +31,11 @@ async def answered_first(stage: Stage) -> None:
         return Answer(body=request.challenge)
 
     callback.confirm = confirm
-    reply = await stage.ask("subscribe", callback, topic.url)
+    reply = await context.ask("subscribe", callback, topic.url)
     answered.set()
-    stage.require_accepted(reply, "subscribe")
-    await stage.verification(callback, "subscribe", 1)
-    await stage.settle()
+    context.require_accepted(reply, "subscribe")
+    await context.verification(callback, "subscribe", 1)
+    await context.settle()
     if late:
         raise Failed(
             f"the request was answered only when its callback had: {reply} came after {held_s:g} s"
@@ -43,80 +43,80 @@ async def answered_first(stage: Stage) -> None:
 
 
 @check(111, "A secret of 200 bytes is refused", Level.MUST, "rule 2; WebSub 5.1.1")
-async def long_secret(stage: Stage) -> None:
+async def long_secret(context: CheckContext) -> None:
     """Less than 200 bytes are allowed; of characters beyond ASCII there are fewer."""
-    topic = stage.topic()
+    topic = context.topic()
     for name, secret in (("200 letters", "s" * 200), ("100 umlauts", "\u00fc" * 100)):
         extra = ("hub.secret", secret)
-        reply = await stage.ask("subscribe", stage.callback(), topic.url, extra)
+        reply = await context.ask("subscribe", context.callback(), topic.url, extra)
         if not 400 <= reply.status < 500:
             raise Failed(f"a secret of 200 bytes ({name}) was answered with {reply}, not 4xx")
 
 
 @check(112, "A secret of 199 bytes is used whole", Level.MUST, "rule 2; WebSub 5.1.1")
-async def longest_secret(stage: Stage) -> None:
-    topic, callback, secret = stage.topic(), stage.callback(), new_secret(199)
-    await stage.subscribe(callback, topic, ("hub.secret", secret))
-    await stage.publish(topic)
-    check_signature(await stage.delivery(callback, topic, 1, secret), secret)
+async def longest_secret(context: CheckContext) -> None:
+    topic, callback, secret = context.topic(), context.callback(), new_secret(199)
+    await context.subscribe(callback, topic, ("hub.secret", secret))
+    await context.publish(topic)
+    check_signature(await context.delivery(callback, topic, 1, secret), secret)
 
 
 @check(113, "The callback's own query is kept", Level.MUST, "rule 7; WebSub 5.1.1")
-async def query_kept(stage: Stage) -> None:
+async def query_kept(context: CheckContext) -> None:
     """Also where it has names that the hub itself appends."""
     query = "?token=a%20b+c&empty=&hub.mode=mine&hub.topic=mine&hub.challenge=mine"
-    await _delivered_to(stage, query)
+    await _delivered_to(context, query)
 
 
 @check(114, "The callback is used exactly as it was given", Level.MUST, "rule 8; WebSub 5.1.1")
-async def as_given(stage: Stage) -> None:
+async def as_given(context: CheckContext) -> None:
     """Case, doubled slashes, reserved characters in percent encoding, an empty query."""
     for suffix in ("/Path//to/%2F%3D;a=b,c/@:!$'()*/", "/path?"):
-        await _delivered_to(stage, suffix)
+        await _delivered_to(context, suffix)
 
 
-async def _delivered_to(stage: Stage, suffix: str) -> None:
+async def _delivered_to(context: CheckContext, suffix: str) -> None:
     """The helpers compare what was used with what was given."""
-    topic, callback = stage.topic(), stage.callback(suffix)
-    await stage.subscribe(callback, topic)
-    await stage.publish(topic)
-    await stage.delivery(callback, topic)
+    topic, callback = context.topic(), context.callback(suffix)
+    await context.subscribe(callback, topic)
+    await context.publish(topic)
+    await context.delivery(callback, topic)
 
 
 @check(115, "Percent-encoded unreserved characters are decoded", Level.MUST,
        "rule 6; WebSub 5.1.1")  # fmt: skip
-async def decoded(stage: Stage) -> None:
+async def decoded(context: CheckContext) -> None:
     """The topic is subscribed to in one spelling and pinged in another; twice, for a hub may look
     at a topic some time after its first subscription, whoever pings."""
-    topic, callback = stage.topic(suffix="/a-b_c~d.e"), stage.callback()
+    topic, callback = context.topic(suffix="/a-b_c~d.e"), context.callback()
     spelled = topic.url.removesuffix("/a-b_c~d.e") + "/%61%2Db%5fc%7Ed%2ee"
-    reply = await stage.ask("subscribe", callback, spelled)
-    stage.require_accepted(reply, "subscribe")
-    await stage.verification(callback, "subscribe", 1)
-    await stage.settle()
+    reply = await context.ask("subscribe", callback, spelled)
+    context.require_accepted(reply, "subscribe")
+    await context.verification(callback, "subscribe", 1)
+    await context.settle()
     for count in (1, 2):
-        await stage.publish(topic)
-        await stage.delivery(callback, topic, count)
+        await context.publish(topic)
+        await context.delivery(callback, topic, count)
 
 
 @check(116, "Bad requests are refused", Level.MUST, "rule 10; WebSub 5.1.2")
-async def refused(stage: Stage) -> None:
-    for name, reply in await _bad_requests(stage):
+async def refused(context: CheckContext) -> None:
+    for name, reply in await _bad_requests(context):
         if not 400 <= reply.status < 600:
             raise Failed(f"a request with {name} was answered with {reply}, not 4xx")
 
 
 @check(117, "A refusal says why in plain text", Level.SHOULD, "rule 10; WebSub 5.1.2")
-async def reasons(stage: Stage) -> None:
-    for name, reply in await _bad_requests(stage):
+async def reasons(context: CheckContext) -> None:
+    for name, reply in await _bad_requests(context):
         if not reply.text.strip():
             raise Failed(f"the refusal of {name} is empty")
         if not reply.content_type.startswith("text/plain"):
             raise Failed(f"the refusal of {name} comes as {reply.content_type or 'no type'}")
 
 
-async def _bad_requests(stage: Stage) -> list[tuple[str, Reply]]:
-    topic, callback = ("hub.topic", stage.topic().url), ("hub.callback", stage.callback().url)
+async def _bad_requests(context: CheckContext) -> list[tuple[str, Reply]]:
+    topic, callback = ("hub.topic", context.topic().url), ("hub.callback", context.callback().url)
     mode = ("hub.mode", "subscribe")
     requests = {
         "an unknown mode": (("hub.mode", "celebrate"), topic, callback),
@@ -126,18 +126,18 @@ async def _bad_requests(stage: Stage) -> list[tuple[str, Reply]]:
         "no callback": (mode, topic),
         "a callback that is no URL": (mode, topic, ("hub.callback", "not a URL")),
     }
-    return [(name, await stage.post(*fields)) for name, fields in requests.items()]
+    return [(name, await context.post(*fields)) for name, fields in requests.items()]
 
 
 @check(118, "Senseless leases are not granted", Level.MUST, "rule 16; WebSub 5.1.1")
-async def senseless_leases(stage: Stage) -> None:
+async def senseless_leases(context: CheckContext) -> None:
     """Refused, or answered with a lease that makes sense: the hub may choose."""
     for asked in ("0", "-1", "soon"):
-        topic, callback = stage.topic(), stage.callback()
+        topic, callback = context.topic(), context.callback()
         extra = ("hub.lease_seconds", asked)
-        reply = await stage.ask("subscribe", callback, topic.url, extra)
+        reply = await context.ask("subscribe", callback, topic.url, extra)
         if reply.is_accepted:
-            request = await stage.verification(callback, "subscribe", 1)
+            request = await context.verification(callback, "subscribe", 1)
             lease = request.query.get("hub.lease_seconds", "")
             if not lease.isdigit() or not lease.strip("0"):
                 raise Failed(f"asked for a lease of {asked!r} s, the hub granted {lease!r}")
@@ -147,17 +147,19 @@ async def senseless_leases(stage: Stage) -> None:
 
 @check(119, "Parameters of PubSubHubbub 0.3 and 0.4 do no harm", Level.MUST,
        "rule 3; WebSub 5.1.1")  # fmt: skip
-async def old_parameters(stage: Stage) -> str:
+async def old_parameters(context: CheckContext) -> str:
     """`hub.verify` and its token; a token that comes back serves old subscribers."""
-    notes = []
+    internal_headers = []
     for how in ("async", "sync"):
-        topic, callback = stage.topic(), stage.callback()
+        topic, callback = context.topic(), context.callback()
         extra = ("hub.verify", how), ("hub.verify_token", "t&k")
-        request = await stage.subscribe(callback, topic, *extra)
+        request = await context.subscribe(callback, topic, *extra)
         token = request.query.get("hub.verify_token")
         if token not in (None, "t&k"):
             raise Failed(f"hub.verify_token 't&k' came back as {token!r}")
-        await stage.publish(topic)
-        await stage.delivery(callback, topic)
-        notes.append(token is not None)
-    return "hub.verify_token is echoed" if all(notes) else "hub.verify_token is not echoed"
+        await context.publish(topic)
+        await context.delivery(callback, topic)
+        internal_headers.append(token is not None)
+    return (
+        "hub.verify_token is echoed" if all(internal_headers) else "hub.verify_token is not echoed"
+    )

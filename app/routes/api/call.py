@@ -17,7 +17,7 @@ from ...body import read_body
 from ...context import Context
 from ...problems import Problem
 from .body import MAX_BYTES, Body
-from .rights import Right, sees
+from .required_tags import RequiredTag, sees
 
 NO_STORE = {"Cache-Control": "no-cache"}
 
@@ -31,7 +31,7 @@ class Call:
     request: Request
     user: User
     names: tuple[str, ...]
-    right: Right
+    right: RequiredTag
 
     @property
     def broker(self) -> Broker:

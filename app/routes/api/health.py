@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from starlette.responses import JSONResponse, Response
 
-from ...left_over import WHERE, troubles
+from ...unserved import WHERE, troubles
 from .call import NO_STORE, Call, answer
-from .rights import MONITORING
+from .required_tags import MONITORING
 from .route import Routes
 
 

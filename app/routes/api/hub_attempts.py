@@ -11,13 +11,13 @@ from typing import Any
 from starlette.responses import Response
 
 from ....core.errors import not_found
-from ....hub.attempts.attempt import Kept, Outcome, Wanted
+from ....hub.attempts.attempt import AttemptFilter, Outcome, StoredAttempt
 from ...problems import Problem
 from ...properties import parse_query
 from ...times import rfc3339
 from .call import Call, answer
-from .given import Given
-from .rights import ADMINISTRATOR, MANAGEMENT
+from .filters import Filters
+from .required_tags import ADMINISTRATOR, MANAGEMENT
 from .route import Routes
 
 LIMIT, MAX_LIMIT = 100, 1000
@@ -37,7 +37,7 @@ async def list_of_subscription(call: Call) -> Response:
     return await _listed(call, _given(call), call.names[0])
 
 
-def described(kept: Kept) -> dict[str, Any]:
+def described(kept: StoredAttempt) -> dict[str, Any]:
     attempt = kept.attempt
     return {
         "id": kept.id,
@@ -54,15 +54,15 @@ def described(kept: Kept) -> dict[str, Any]:
     }
 
 
-def _given(call: Call) -> Given:
-    return Given(parse_query(call.request.scope["query_string"]), QUERY)
+def _given(call: Call) -> Filters:
+    return Filters(parse_query(call.request.scope["query_string"]), QUERY)
 
 
-async def _listed(call: Call, given: Given, subscription_id: str | None) -> Response:
+async def _listed(call: Call, given: Filters, subscription_id: str | None) -> Response:
     """`next_before` is the `before` of the next page, null at the end."""
     outcome = given.word("outcome", [*Outcome])
     limit = given.number("limit", 1, MAX_LIMIT) or LIMIT
-    wanted = Wanted(
+    wanted = AttemptFilter(
         subscription_ids=_subscriptions(call, subscription_id),
         webhook_id=given.text("webhook_id"),
         outcome=Outcome(outcome) if outcome else None,
@@ -78,8 +78,10 @@ def _subscriptions(call: Call, wanted: str | None) -> Collection[str] | None:
     """Those whose attempts may be shown; None for all, also those that are over."""
     if ADMINISTRATOR.has(call.user):
         return None if wanted is None else [wanted]
-    lives = (live.subscription for live in call.context.hub.subscriptions.lives())
-    own = {one.id for one in lives if one.owner == call.user.name}
+    active_subscriptions = (
+        active.subscription for active in call.context.hub.subscriptions.active_subscriptions()
+    )
+    own = {one.id for one in active_subscriptions if one.owner == call.user.name}
     if wanted is not None:
         if wanted not in own:
             raise not_found(f"no subscription '{wanted}'")

@@ -6,8 +6,8 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
+from ....core.auth.authorization import to_publish
 from ....core.errors import not_found
-from ....core.rights import to_publish
 from ....hub.capabilities.capability import Capability
 from ....hub.requests import Kind
 from ...paths import CAPABILITY_PATH, Target
@@ -16,7 +16,7 @@ from ...times import rfc3339
 from ..endpoint import find
 from .body import Body
 from .call import Call, answer
-from .rights import ADMINISTRATOR, MANAGEMENT
+from .required_tags import ADMINISTRATOR, MANAGEMENT
 from .route import Routes
 
 KINDS: dict[str, Kind] = {"x": "x", "q": "q"}

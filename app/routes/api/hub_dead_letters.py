@@ -12,20 +12,20 @@ from typing import Any
 
 from starlette.responses import Response
 
-from ....core.model import Properties
-from ....hub.dead.letter import OWN_HEADERS, DeadLetter
-from ....hub.dead.letters import Done
-from ....hub.dead.wanted import Wanted
+from ....core.message.model import Properties
+from ....hub.deadletter.filter import DeadLetterFilter
+from ....hub.deadletter.letter import OWN_HEADERS, DeadLetter
+from ....hub.deadletter.letters import BulkResult
 from ...definitions.values import table_to_json
-from ...listed import resource
-from ...listing import PAGE_SIZE, PAGING, Page, read_page
 from ...payload import payload
 from ...problems import Problem
 from ...properties import parse_query
+from ...subscription_filter import PAGE_SIZE, PAGING, Page, read_page
+from ...subscription_json import resource
 from ...times import rfc3339
 from .call import Call, answer
-from .given import Given
-from .rights import ADMINISTRATOR, MANAGEMENT
+from .filters import Filters
+from .required_tags import ADMINISTRATOR, MANAGEMENT
 from .route import Routes
 
 _TEXTS = ("subscription", "callback", "exchange", "queue", "routing_key", "webhook_id", "reason")
@@ -37,7 +37,7 @@ async def list_letters(call: Call) -> Response:
     """Lists dead letters, the oldest first, as the query filters them."""
     query = parse_query(call.request.scope["query_string"])
     page = read_page(query) or Page(1, PAGE_SIZE)
-    given = Given(query, QUERY)
+    given = Filters(query, QUERY)
     first = (page.number - 1) * page.size
     letters = call.context.hub.dead_letters
     found = await letters.page(_vhosts(call, given), _wanted(call, given), first, page.size)
@@ -77,7 +77,7 @@ async def delete(call: Call) -> Response:
 
 async def replay_all(call: Call) -> Response:
     """Gives all that the filters of the body let pass back to their subscriptions."""
-    given = Given((await call.body()).everything(), (*_FILTERS, "ids"))
+    given = Filters((await call.body()).everything(), (*_FILTERS, "ids"))
     done = await call.context.hub.dead_letters.replay(_vhosts(call, given), _wanted(call, given))
     await call.kept()
     return answer(_counts(done, "replayed"))
@@ -86,7 +86,7 @@ async def replay_all(call: Call) -> Response:
 async def delete_all(call: Call) -> Response:
     """Deletes all that the filters of the body let pass; without one, `"all": true` is needed."""
     body = (await call.body()).everything()
-    given = Given({key: body[key] for key in body if key != "all"}, (*_FILTERS, "ids"))
+    given = Filters({key: body[key] for key in body if key != "all"}, (*_FILTERS, "ids"))
     if not given and body.get("all") is not True:
         raise Problem(400, 'name a filter, or say "all": true to delete all dead letters')
     done = await call.context.hub.dead_letters.drop(_vhosts(call, given), _wanted(call, given))
@@ -95,7 +95,7 @@ async def delete_all(call: Call) -> Response:
 
 
 def described(letter: DeadLetter) -> dict[str, Any]:
-    subscription = None if letter.live is None else letter.live.subscription
+    subscription = None if letter.active is None else letter.active.subscription
     headers = letter.message.properties.headers or {}
     own = {name: value for name, value in headers.items() if name not in OWN_HEADERS}
     source = None if subscription is None else resource(subscription.source)
@@ -125,7 +125,7 @@ def _properties(properties: Properties) -> Mapping[str, Any]:
     return {"content_type": properties.content_type, "properties": found}
 
 
-def _counts(done: Done, verb: str) -> dict[str, Any]:
+def _counts(done: BulkResult, verb: str) -> dict[str, Any]:
     return {
         verb: done.done,
         **({"skipped": done.skipped} if verb == "replayed" else {}),
@@ -139,15 +139,15 @@ def _owner(call: Call) -> str | None:
     return None if ADMINISTRATOR.has(call.user) else call.user.name
 
 
-def _vhosts(call: Call, given: Given) -> list[str]:
+def _vhosts(call: Call, given: Filters) -> list[str]:
     vhost = given.text("vhost")
     return sorted(call.broker.vhosts) if vhost is None else [call.vhost(vhost).name]
 
 
-def _wanted(call: Call, given: Given) -> Wanted:
+def _wanted(call: Call, given: Filters) -> DeadLetterFilter:
     now = time.time()
     youngest, oldest = given.seconds("min_age_s"), given.seconds("max_age_s")
-    return Wanted(
+    return DeadLetterFilter(
         owner=_owner(call),
         ids=given.names("ids"),
         dead_before=None if youngest is None else now - youngest,

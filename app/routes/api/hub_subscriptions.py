@@ -14,17 +14,17 @@ from starlette.responses import Response
 from ....core.auth import User
 from ....core.errors import not_found
 from ....hub.requests import Resource
-from ....hub.subscriptions.live import Live
-from ... import listing
+from ....hub.subscriptions.active import ActiveSubscription
+from ... import subscription_filter as listing
 from ...environment import environment_of
-from ...listed import described, running
 from ...problems import Problem
 from ...subscription_batch import import_batch
 from ...subscription_entry import KINDS
 from ...subscription_import import Importer
+from ...subscription_json import described, running
 from ..subscriptions import listed, matching, troubled
 from .call import Call, answer
-from .rights import ADMINISTRATOR, MANAGEMENT
+from .required_tags import ADMINISTRATOR, MANAGEMENT
 from .route import Routes
 
 PAUSED = "paused by an operator"
@@ -49,7 +49,7 @@ async def list_errors(call: Call) -> Response:
 
 async def list_consumers(call: Call) -> Response:
     """Lists the subscriptions whose messages are consumed now."""
-    found = [live for live in _visible(call) if live.consumption is not None]
+    found = [active for active in _visible(call) if active.consumption is not None]
     return await listing.answer("consumers", found, None, running)
 
 
@@ -88,24 +88,24 @@ async def end(call: Call) -> Response:
 
 async def pause(call: Call) -> Response:
     """Deactivates a subscription: its messages gather, nothing is delivered."""
-    live = _by_id(call)
-    await call.context.hub.subscriptions.pause(live, PAUSED)
-    return answer(described(live))
+    active = _by_id(call)
+    await call.context.hub.subscriptions.pause(active, PAUSED)
+    return answer(described(active))
 
 
 async def resume(call: Call) -> Response:
     """Reactivates a subscription that was paused."""
-    live = _by_id(call)
-    await call.context.hub.subscriptions.resume(live)
-    return answer(described(live))
+    active = _by_id(call)
+    await call.context.hub.subscriptions.resume(active)
+    return answer(described(active))
 
 
 async def renew(call: Call) -> Response:
     """Gives a subscription a new lease, from now on: `{"lease_seconds": 600}`."""
     body = await call.body()
-    live = _by_id(call)
-    await call.context.hub.subscriptions.renew(live, body.integer("lease_seconds"))
-    return answer(described(live))
+    active = _by_id(call)
+    await call.context.hub.subscriptions.renew(active, body.integer("lease_seconds"))
+    return answer(described(active))
 
 
 # -- by what makes it this subscription and no other
@@ -129,8 +129,8 @@ async def put_named(call: Call) -> Response:
 
 async def end_named(call: Call) -> Response:
     """Ends the subscription of a resource with this topic and callback, which is told."""
-    for live in _named(call):
-        await call.context.hub.subscriptions.end(live)
+    for active in _named(call):
+        await call.context.hub.subscriptions.end(active)
     return Response(status_code=204)
 
 
@@ -141,32 +141,36 @@ async def _subscribe(call: Call, raw: dict[str, Any]) -> Response:
         entry = replace(entry, request=replace(entry.request, verify=("sync",)))
     before = importer.find(entry.request)
     await importer.subscribe(entry)
-    live = importer.find(entry.request)
-    if before is not None or live is None:
+    active = importer.find(entry.request)
+    if before is not None or active is None:
         return Response(status_code=204)
     base_url = call.context.base_url(call.request)
-    location = f"{base_url}/api/hub/subscriptions/{live.subscription.id}"
+    location = f"{base_url}/api/hub/subscriptions/{active.subscription.id}"
     return Response(status_code=201, headers={"Location": location})
 
 
-def _visible(call: Call) -> list[Live]:
-    lives = call.context.hub.subscriptions.lives()
-    return lives if ADMINISTRATOR.has(call.user) else [one for one in lives if _owns(call, one)]
+def _visible(call: Call) -> list[ActiveSubscription]:
+    active_subscriptions = call.context.hub.subscriptions.active_subscriptions()
+    return (
+        active_subscriptions
+        if ADMINISTRATOR.has(call.user)
+        else [one for one in active_subscriptions if _owns(call, one)]
+    )
 
 
-def _owns(call: Call, live: Live) -> bool:
-    return live.subscription.owner == call.user.name
+def _owns(call: Call, active: ActiveSubscription) -> bool:
+    return active.subscription.owner == call.user.name
 
 
-def _by_id(call: Call) -> Live:
+def _by_id(call: Call) -> ActiveSubscription:
     """One of another user is as one that is not there."""
-    live = call.context.hub.subscriptions.by_id(*call.names)
-    if live is None or not (ADMINISTRATOR.has(call.user) or _owns(call, live)):
+    active = call.context.hub.subscriptions.by_id(*call.names)
+    if active is None or not (ADMINISTRATOR.has(call.user) or _owns(call, active)):
         raise not_found(f"no subscription '{call.names[0]}'")
-    return live
+    return active
 
 
-def _named(call: Call) -> list[Live]:
+def _named(call: Call) -> list[ActiveSubscription]:
     vhost, kind, name, topic, callback = call.names
     if kind not in KINDS:
         raise Problem(404, f"'{kind}' is neither exchange nor queue")

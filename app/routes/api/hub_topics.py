@@ -12,12 +12,12 @@ from starlette.responses import Response
 from ....core.errors import not_found
 from ....hub.subscriptions.websub import check_url
 from ....hub.topics.topic import Topic
-from ...listing import PAGING, facts_of, read_page
 from ...properties import parse_query
+from ...subscription_filter import PAGING, facts_of, read_page
 from ...times import rfc3339
 from .call import Call, answer
-from .given import Given
-from .rights import ADMINISTRATOR
+from .filters import Filters
+from .required_tags import ADMINISTRATOR
 from .route import Routes
 
 
@@ -40,7 +40,7 @@ def described(topic: Topic, subscribers: int) -> dict[str, Any]:
 async def _list(call: Call) -> Response:
     """A list of all, or with `page` or `page_size` an object with RabbitMQ's keys of paging."""
     query = parse_query(call.request.scope["query_string"])
-    Given(query, PAGING)
+    Filters(query, PAGING)
     page, topics = read_page(query), call.context.hub.topics
     if page is None:
         return answer([described(*found) for found in await topics.all()])

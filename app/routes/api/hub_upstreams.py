@@ -7,10 +7,10 @@ from typing import Any
 
 from starlette.responses import Response
 
+from ....core.auth.authorization import to_publish
 from ....core.errors import access_refused, not_found
-from ....core.rights import to_publish
-from ....hub.upstream.asked import DEFAULT_LEASE_S
-from ....hub.upstream.upstream import Lines, Upstream, Wish
+from ....hub.upstream.upstream import Upstream, UpstreamLeases, UpstreamRequest
+from ....hub.upstream.validation import DEFAULT_LEASE_S
 from ...access import require_topic
 from ...paths import Target
 from ...problems import Problem
@@ -19,29 +19,29 @@ from ..endpoint import find
 from .body import Body
 from .call import Call, answer
 from .hub_capabilities import read_kind
-from .rights import ADMINISTRATOR, MANAGEMENT
+from .required_tags import ADMINISTRATOR, MANAGEMENT
 from .route import Routes
 
 
 def described(upstream: Upstream) -> dict[str, Any]:
     """Without secrets, and without callbacks: who knows one can speak for the other hub."""
-    wish, lines = upstream.wish, upstream.lines
-    line = lines.current or lines.pending
+    request, leases = upstream.request, upstream.leases
+    lease = leases.current or leases.pending
     return {
         "vhost": upstream.vhost,
         "name": upstream.name,
         "owner": upstream.owner,
-        "url": wish.url,
-        "hub": wish.hub or None,
-        "sink": {"type": wish.kind, "name": wish.sink},
-        "routing_key": wish.routing_key,
-        "lease_seconds": wish.lease_seconds,
-        "signed": wish.is_signed,
+        "url": request.url,
+        "hub": request.hub or None,
+        "sink": {"type": request.kind, "name": request.sink},
+        "routing_key": request.routing_key,
+        "lease_seconds": request.lease_seconds,
+        "signed": request.is_signed,
         "status": upstream.status.value,
         "reason": upstream.reason,
-        "hub_url": line and line.hub_url,
-        "self": line and line.topic,
-        "expires_at": lines.current and rfc3339(lines.current.expires_at),
+        "hub_url": lease and lease.hub_url,
+        "self": lease and lease.topic,
+        "expires_at": leases.current and rfc3339(leases.current.expires_at),
         "renew_at": rfc3339(upstream.renew_at),
     }
 
@@ -74,13 +74,13 @@ async def _put(call: Call) -> Response:
     call.own_vhost(vhost)
     body = await call.body()
     call.own_vhost(vhost)
-    wish, lines = _read_wish(call, body), _read_secrets(body)
-    await _check_sink(call, vhost, wish)
+    request, leases = _read_wish(call, body), _read_secrets(body)
+    await _check_sink(call, vhost, request)
     upstreams = call.context.hub.upstreams
     existing = upstreams.get(vhost, name)
     if existing is not None and not _is_visible(call, existing):
         raise access_refused(f"upstream '{name}' in vhost '{vhost}' is another user's")
-    is_new = await upstreams.put(vhost, name, call.user.name, wish, lines)
+    is_new = await upstreams.put(vhost, name, call.user.name, request, leases)
     return Response(status_code=201 if is_new else 204)
 
 
@@ -92,9 +92,9 @@ async def _delete(call: Call) -> Response:
     return Response(status_code=204)
 
 
-def _read_wish(call: Call, body: Body) -> Wish:
+def _read_wish(call: Call, body: Body) -> UpstreamRequest:
     sink = body.inner("sink")
-    return Wish(
+    return UpstreamRequest(
         url=body.text("url"),
         kind=read_kind(sink, "type"),
         sink=sink.text("name"),
@@ -106,9 +106,9 @@ def _read_wish(call: Call, body: Body) -> Wish:
     )
 
 
-def _read_secrets(body: Body) -> Lines:
+def _read_secrets(body: Body) -> UpstreamLeases:
     has_secret = body.has("secret") and not body.is_false("secret")
-    return Lines(
+    return UpstreamLeases(
         given_secret=body.text("secret") if has_secret else None,
         authorization=_read_credentials(body),
     )
@@ -124,14 +124,14 @@ def _read_credentials(body: Body) -> str | None:
     return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
 
 
-async def _check_sink(call: Call, vhost: str, wish: Wish) -> None:
+async def _check_sink(call: Call, vhost: str, request: UpstreamRequest) -> None:
     """What is there, and the user may write; asked again whenever content comes."""
-    target = Target("endpoint", vhost, wish.kind, wish.sink)
+    target = Target("endpoint", vhost, request.kind, request.sink)
     to_publish(call.user, vhost, target.kind, target.name)
     await find(call.context, target)
-    if wish.kind == "x" and wish.routing_key is not None:
+    if request.kind == "x" and request.routing_key is not None:
         user, engine = call.user, call.context.engine
-        await require_topic(engine, user, "write", vhost, wish.sink, wish.routing_key)
+        await require_topic(engine, user, "write", vhost, request.sink, request.routing_key)
 
 
 def _find(call: Call) -> Upstream:

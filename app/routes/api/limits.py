@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from ....core.errors import access_refused
 from .call import Call, answer
-from .rights import ADMINISTRATOR, MANAGEMENT, MONITORING, sees
+from .required_tags import ADMINISTRATOR, MANAGEMENT, MONITORING, sees
 from .route import Routes
 
 # -- of virtual hosts

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from ....core.auth import User
 from ....core.errors import not_found
 from .call import Call, answer
-from .rights import ADMINISTRATOR
+from .required_tags import ADMINISTRATOR
 from .route import Handler, Routes
 
 Entries = Callable[[User], Iterator[dict[str, Any]]]

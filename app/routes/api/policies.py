@@ -15,7 +15,7 @@ from ....core.policy.policy import Record
 from ...definitions.values import table_from_json, table_to_json
 from ...problems import Problem
 from .call import Call, answer
-from .rights import ADMINISTRATOR, POLICYMAKER, Right
+from .required_tags import ADMINISTRATOR, POLICYMAKER, RequiredTag
 from .route import Routes
 
 
@@ -43,7 +43,7 @@ class _Sort:
 
     path: str
     operator: bool
-    changed_by: Right
+    changed_by: RequiredTag
 
     def routes(self) -> Routes:
         return {

@@ -7,7 +7,7 @@ import asyncio
 from starlette.responses import Response
 
 from .call import Call, answer
-from .rights import ADMINISTRATOR
+from .required_tags import ADMINISTRATOR
 from .route import Routes
 
 

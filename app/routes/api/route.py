@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from starlette.responses import Response
 
 from .call import Call
-from .rights import Right
+from .required_tags import RequiredTag
 
 Handler = Callable[[Call], Awaitable[Response]]
-Methods = Mapping[str, tuple[Handler, Right]]
+Methods = Mapping[str, tuple[Handler, RequiredTag]]
 Routes = Mapping[str, Methods]
 """By path below `/api`; a part `{vhost}` stands for a name."""

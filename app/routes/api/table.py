@@ -15,9 +15,9 @@ from starlette.responses import JSONResponse, Response
 from ....core.policy.keys import PolicyError
 from ...context import Context
 from ...error_pages import answer_problem, is_page_wanted
-from ...nearest import suggestion
 from ...paths import ApiPath
 from ...problems import Problem, problem_of
+from ...suggestions import suggestion
 from . import (
     health,
     hub_attempts,

@@ -11,7 +11,7 @@ from ....core.auth import User, Users, exported, imported
 from ...problems import Problem
 from .body import Body
 from .call import Call, answer
-from .rights import ADMINISTRATOR, MANAGEMENT
+from .required_tags import ADMINISTRATOR, MANAGEMENT
 from .route import Routes
 
 

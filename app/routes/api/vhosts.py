@@ -7,13 +7,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from ....core.model import FieldValue, Table
+from ....core.message.model import FieldValue, Table
 from ....core.vhost import VirtualHost
 from ....core.vhosts import delete_vhost, put_vhost
 from ...problems import Problem
 from .body import Body
 from .call import Call, answer
-from .rights import ADMINISTRATOR, MANAGEMENT, sees
+from .required_tags import ADMINISTRATOR, MANAGEMENT, sees
 from .route import Routes
 
 _DEFAULT_TYPE = "default_queue_type"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from warrenmq.app.conformance.options import Options
+from warrenmq.app.conformance.results import Result
 from warrenmq.app.conformance.runner import run
-from warrenmq.app.conformance.verdicts import Result
 
 from .wrong_hub import WrongHub
 

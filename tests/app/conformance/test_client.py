@@ -8,8 +8,8 @@ from tests.support.http import Answer, Callback
 from tests.support.ports import free_port
 from warrenmq.app.conformance.client import HubClient
 from warrenmq.app.conformance.options import Options
+from warrenmq.app.conformance.results import Failed
 from warrenmq.app.conformance.transcript import Transcript
-from warrenmq.app.conformance.verdicts import Failed
 
 
 @pytest.mark.parametrize("status", [307, 308])

@@ -19,9 +19,9 @@ from warrenmq.app.conformance.expect import (
     lease_of,
     normal,
 )
+from warrenmq.app.conformance.results import Failed
 from warrenmq.app.conformance.topic import Topic
 from warrenmq.app.conformance.transcript import Transcript
-from warrenmq.app.conformance.verdicts import Failed
 
 HUB = "http://hub.example/"
 URL = "http://me.example/topic/1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warrenmq.app.conformance.registry import all_checks
-from warrenmq.app.conformance.verdicts import Level, Verdict
+from warrenmq.app.conformance.results import Level, Verdict
 
 from .support import check
 

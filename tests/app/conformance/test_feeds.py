@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warrenmq.app.conformance.feeds import Entry, atom, read, rss
-from warrenmq.app.conformance.verdicts import Failed
+from warrenmq.app.conformance.results import Failed
 
 URL = "http://me.example/feed"
 ENTRIES = [Entry("urn:1", "one"), Entry("urn:2", "two")]

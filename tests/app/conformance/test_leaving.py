@@ -8,8 +8,8 @@ import pytest
 from tests.hub.support import until
 from tests.support.server import WarrenServer
 from warrenmq.app.conformance.options import Options
+from warrenmq.app.conformance.results import Verdict
 from warrenmq.app.conformance.runner import run
-from warrenmq.app.conformance.verdicts import Verdict
 
 from .support import QUICK
 from .wrong_hub import WrongHub

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from warrenmq.app.conformance.check_context import CheckContext
 from warrenmq.app.conformance.registry import all_checks, check
-from warrenmq.app.conformance.stage import Stage
-from warrenmq.app.conformance.verdicts import Level
+from warrenmq.app.conformance.results import Level
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "websub.md"
 
@@ -48,7 +48,7 @@ def test_the_numbers_of_websub_rocks() -> None:
 
 
 def test_a_number_is_given_once() -> None:
-    async def play(_: Stage) -> None: ...
+    async def play(_: CheckContext) -> None: ...
 
     with pytest.raises(ValueError, match="two checks with the number 100"):
         check(100, "again", Level.MAY, "none")(play)

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from tests.core.wire.support import TABLES
 from warrenmq.app.definitions.values import table_from_json, table_to_json
 from warrenmq.core.definitions.fields import arguments
-from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.message.model import FieldValue, Table
 
 
 def through_a_file(table: Table) -> Table:

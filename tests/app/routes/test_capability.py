@@ -14,8 +14,8 @@ from tests.app.support import problem
 from warrenmq.core.clock import ManualClock
 from warrenmq.hub.capabilities.capabilities import Capabilities
 from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.owner_rights import EverybodyMay
 from warrenmq.hub.requests import Resource
-from warrenmq.hub.rights import EverybodyMay
 from warrenmq.hub.storage.storage import Storage
 from warrenmq.hub.tasks import Tasks
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.app.conftest import World
 from tests.app.support import problem
-from warrenmq.core.model import Table
+from warrenmq.core.message.model import Table
 from warrenmq.hub.engine.port import ExchangeSpec, QueueSpec
 from warrenmq.hub.settings import HubSettings
 

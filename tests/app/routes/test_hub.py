@@ -16,7 +16,7 @@ from tests.app.conftest import GUEST, World
 from tests.hub.support import until
 from tests.support.http import Answer, Callback
 from warrenmq.app.routes.ping import content_type_of
-from warrenmq.core.model import Properties
+from warrenmq.core.message.model import Properties
 from warrenmq.core.server.listener import Listener
 from warrenmq.hub.requests import Resource
 from warrenmq.hub.service import Hub

@@ -14,9 +14,9 @@ from tests.app.conftest import LIMIT, World
 from tests.app.support import problem
 from tests.core.server.support import until
 from warrenmq.app.authentication import Authenticator
-from warrenmq.core.alarms import Bounds, Reading
-from warrenmq.core.model import PROPERTY_NAMES, Properties
-from warrenmq.core.store.memory import LateStore
+from warrenmq.core.message.model import PROPERTY_NAMES, Properties
+from warrenmq.core.resources.alarms import Bounds, Reading
+from warrenmq.core.store.memory import ManualStore
 from warrenmq.core.vhosts import delete_vhost
 from warrenmq.hub.engine.embedded import EmbeddedEngine
 
@@ -319,7 +319,7 @@ class TestOutcome:
     async def test_the_disk_takes_no_more(
         self, world: World, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        store = LateStore()
+        store = ManualStore()
         monkeypatch.setattr(world.broker, "store", store)
         store.on_commit(world.broker._committed)
         waiting = asyncio.create_task(http.post("/endpoint/q/in", content=b"1"))
@@ -331,7 +331,7 @@ class TestOutcome:
         self, world: World, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("warrenmq.app.routes.publish.MAX_WAITING", 2)
-        store = LateStore()
+        store = ManualStore()
         monkeypatch.setattr(world.broker, "store", store)
         store.on_commit(world.broker._committed)
         waiting = [asyncio.create_task(http.post("/endpoint/q/in")) for _ in range(2)]

@@ -18,7 +18,8 @@ from tests.app.routes.subscribing import KEYS, PASSWORD, SECRET, entry, listed, 
 from tests.app.support import problem
 from tests.hub.support import until
 from tests.support.http import Answer, Callback
-from warrenmq.app import listing, subscription_batch
+from warrenmq.app import subscription_batch
+from warrenmq.app import subscription_filter as listing
 from warrenmq.app.subscription_entry import READ, TOLD
 from warrenmq.hub.service import Hub
 from warrenmq.hub.settings import HubSettings
@@ -338,10 +339,10 @@ class TestBatch:
         await subscribe(http, "q/in", callback.url, secret=SECRET, basic_auth=PASSWORD)
         (exported,) = await listed(http)
         await self.post(http, {**exported, "max_tps": 9, "status": "inactive"})
-        (live,) = hub.subscriptions.lives()
-        assert live.subscription.options.max_tps == 9
-        assert live.subscription.keys.secret == SECRET
-        assert live.subscription.keys.basic_auth == PASSWORD
+        (active,) = hub.subscriptions.active_subscriptions()
+        assert active.subscription.options.max_tps == 9
+        assert active.subscription.keys.secret == SECRET
+        assert active.subscription.keys.basic_auth == PASSWORD
 
     def test_every_key_of_a_listing_is_known(self) -> None:
         assert set(KEYS) == READ | TOLD
@@ -483,7 +484,7 @@ class TestAccess:
         world.users.set_permissions("chief", "/", ".*", ".*", ".*")
         async with world.client(auth=("chief", "secret")) as http:
             problem(await http.post("/subscriptions", content=body()), 403)
-        assert hub.subscriptions.lives() == []
+        assert hub.subscriptions.active_subscriptions() == []
 
     @pytest.mark.parametrize(
         ("method", "path", "allow"),

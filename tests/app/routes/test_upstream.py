@@ -15,9 +15,9 @@ from tests.app.conftest import LIMIT, World
 from tests.app.support import problem
 from tests.hub.support import until
 from tests.support.other_hub import OtherHub
-from warrenmq.hub.deliver.signature import sign
+from warrenmq.hub.delivery.signature import sign
 from warrenmq.hub.service import Hub
-from warrenmq.hub.upstream.upstream import Lines, Status, Upstream, Wish
+from warrenmq.hub.upstream.upstream import Status, Upstream, UpstreamLeases, UpstreamRequest
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ class Line:
 
     async def open(self, other: OtherHub, **wish: Any) -> None:
         given = {"kind": "x", "sink": "tony.news", "lease_seconds": 1_000, **wish}
-        asked = Wish(url=other.url + "/topic", base_url="http://hub", **given)
-        await self.hub.upstreams.put("/", "feed", "tony", asked, Lines())
+        asked = UpstreamRequest(url=other.url + "/topic", base_url="http://hub", **given)
+        await self.hub.upstreams.put("/", "feed", "tony", asked, UpstreamLeases())
         await until(lambda: bool(other.asked), "a request")
         form = other.asked[0].form
         self.url, self.secret = form["hub.callback"], form["hub.secret"]

@@ -20,17 +20,17 @@ OF_RABBITMQ = {
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def entries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The hashes on which argon2 was run."""
-    run: list[str] = []
+    entry: list[str] = []
     verify = hashes._verify
 
     def counted(argon2_hash: str, password: str) -> bool:
-        run.append(argon2_hash)
+        entry.append(argon2_hash)
         return verify(argon2_hash, password)
 
     monkeypatch.setattr(hashes, "_verify", counted)
-    return run
+    return entry
 
 
 def test_parameters_are_those_of_the_threat_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,9 +91,9 @@ def test_an_empty_password_is_never_right() -> None:
 
 
 @pytest.mark.parametrize("kept", ["", None, f"${SHA256}${OF_RABBITMQ[SHA256]}", NOBODY_HASH])
-def test_every_refusal_costs_one_argon2_run(kept: str | None, runs: list[str]) -> None:
+def test_every_refusal_costs_one_argon2_run(kept: str | None, entries: list[str]) -> None:
     assert not matches(kept, "wrong")
-    assert runs == [NOBODY_HASH]
+    assert entries == [NOBODY_HASH]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from warrenmq.core.definitions.kinds import (
     VhostDefinition,
     VhostLimitsDefinition,
 )
-from warrenmq.core.equivalence import comparable
+from warrenmq.core.message.equivalence import comparable
 from warrenmq.core.store.memory import MemoryStore
 
 TEXTS = st.text(max_size=20)

@@ -28,8 +28,8 @@ from warrenmq.core.definitions.kinds import (
     VhostLimitsDefinition,
     described,
 )
-from warrenmq.core.equivalence import comparable
-from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.message.equivalence import comparable
+from warrenmq.core.message.model import FieldValue, Table
 from warrenmq.core.wire.tables import decode_table
 
 from .support import DEFINITIONS

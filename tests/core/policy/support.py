@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.amqp import take_turns
 from warrenmq.core.broker import Broker
 from warrenmq.core.definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
-from warrenmq.core.model import FieldValue
+from warrenmq.core.message.model import FieldValue
 from warrenmq.core.policy.policies import Policies
 
 

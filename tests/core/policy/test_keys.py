@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.message.model import FieldValue, Table
 from warrenmq.core.policy.keys import PolicyError, check_definition, is_for, without_effect
 
 TEN_YEARS_MS = 315_360_000_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warrenmq.core.model import Table
+from warrenmq.core.message.model import Table
 from warrenmq.core.policy.merge import effective_rules, merged
 from warrenmq.core.queue.arguments import Declared, read_rules
 from warrenmq.core.queue.rules import RetryDelay, Rules

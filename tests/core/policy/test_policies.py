@@ -207,10 +207,10 @@ def test_another_virtual_host_has_its_own(broker: Broker) -> None:
 
 def declare_exchanges(client: Client) -> None:
     client.call("Exchange.Declare", exchange="news", exchange_type="direct")
-    for letter in "ab":
-        client.call("Exchange.Declare", exchange=letter, exchange_type="fanout")
-        client.declare(f"of-{letter}")
-        client.call("Queue.Bind", queue=f"of-{letter}", exchange=letter)
+    for dead_letter in "ab":
+        client.call("Exchange.Declare", exchange=dead_letter, exchange_type="fanout")
+        client.declare(f"of-{dead_letter}")
+        client.call("Queue.Bind", queue=f"of-{dead_letter}", exchange=dead_letter)
 
 
 def unrouted(client: Client) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from tests.support.amqp import (
     take_turns,
 )
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.store.memory import LateStore
+from warrenmq.core.store.memory import ManualStore
 
 
 @pytest.fixture
@@ -279,14 +279,14 @@ def test_get_of_nothing(client: Client) -> None:
 
 def test_get_of_a_queue_that_waits_for_what_has_expired() -> None:
     """A read is under way for nothing: the queue is empty, and says so."""
-    store, clock = LateStore(), ManualClock()
+    store, clock = ManualStore(), ManualClock()
     broker = make_broker(store, clock)
     store.on_commit(broker._committed)
     first, second = Client(broker), Client(broker)
     first.declare("q", durable=True, arguments={"x-message-ttl": 50})
     first.publish(b"x", {"delivery_mode": 2}, routing_key="q")
     store.commit()
-    store.page_out()
+    store.evict_all()
     assert not first.send("Basic.Get", queue="q"), "it has to be read first"
     clock.advance(60)
     take_turns(broker)

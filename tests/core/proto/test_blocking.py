@@ -8,10 +8,10 @@ import pytest
 
 from tests.conformance import frames
 from tests.support.amqp import Client, make_broker, method, names, publish, take_turns
-from warrenmq.core.alarms import Bounds, Reading
 from warrenmq.core.broker import Broker
 from warrenmq.core.errors import ConnectionFault
 from warrenmq.core.proto.connection import State
+from warrenmq.core.resources.alarms import Bounds, Reading
 
 ALARM = Reading(disk_free_bytes=0)
 OVER = Reading(disk_free_bytes=10**9)

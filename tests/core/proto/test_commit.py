@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import Client, bodies, make_broker, method, names, take_turns
-from warrenmq.core.mover import MOVES_PER_TURN
 from warrenmq.core.proto import transaction
+from warrenmq.core.republish.republisher import REPUBLISHED_PER_TURN
 
 from .test_transaction import PERSISTENT, Store, filled, refused, row, synced
 
@@ -68,7 +68,7 @@ def test_rejects_are_one_group_with_publishes_and_acks(client: Client, store: St
 
 
 def test_many_are_made_in_slices_and_take_effect_at_once(client: Client, store: Store) -> None:
-    count = 5 * MOVES_PER_TURN
+    count = 5 * REPUBLISHED_PER_TURN
     prepared(client, store, count)
     client.feed(method(1, "Basic.Nack", delivery_tag=count, multiple=True, requeue=False))
     client.connection.receive(method(1, "Tx.Commit"))
@@ -83,7 +83,7 @@ def test_many_are_made_in_slices_and_take_effect_at_once(client: Client, store: 
 
 def test_what_is_on_disk_is_read_first(client: Client, store: Store) -> None:
     prepared(client, store, 3)
-    store.page_out()
+    store.evict_all()
     client.feed(rejects(3) + row(1) + method(1, "Tx.Commit") + method(1, "Basic.Qos"))
     client.feed(row(1) + method(1, "Tx.Commit"))
     assert (happened(store), synced(client, store)) == ([], [])
@@ -98,7 +98,7 @@ def test_what_is_on_disk_is_read_first(client: Client, store: Store) -> None:
 
 def test_what_can_t_be_read_stays_where_it_is(client: Client, store: Store) -> None:
     prepared(client, store, 1)
-    store.page_out()
+    store.evict_all()
     store._written.clear()
     store._reads.clear()
     client.feed(rejects(1) + row(1) + method(1, "Tx.Commit"))
@@ -125,7 +125,7 @@ def test_what_was_committed_counts_though_its_channel_ends(
     client: Client, store: Store, end: str
 ) -> None:
     prepared(client, store, 2)
-    store.page_out()
+    store.evict_all()
     client.publish(b"nowhere", PERSISTENT, routing_key="nobody", mandatory=True)
     client.feed(rejects(2) + method(1, "Tx.Commit") + rejects(1))
     if end == "lost":
@@ -140,10 +140,10 @@ def test_what_was_committed_counts_though_its_channel_ends(
     assert client.connection.held_bytes == 0
 
 
-@pytest.mark.parametrize(("gone", "left"), [("dead", 50), ("d", MOVES_PER_TURN + 50)])
+@pytest.mark.parametrize(("gone", "left"), [("dead", 50), ("d", REPUBLISHED_PER_TURN + 50)])
 def test_a_queue_that_ends_meanwhile(client: Client, store: Store, gone: str, left: int) -> None:
     """What was meant for a queue that is gone by then is gone with it."""
-    count = MOVES_PER_TURN + 50
+    count = REPUBLISHED_PER_TURN + 50
     prepared(client, store, count)
     client.call("Channel.Open", 2)
     client.connection.receive(rejects(count) + method(1, "Tx.Commit"))
@@ -158,7 +158,7 @@ def test_a_queue_that_ends_meanwhile(client: Client, store: Store, gone: str, le
 
 def test_a_return_comes_before_its_own_answer(client: Client, store: Store) -> None:
     prepared(client, store, 1)
-    store.page_out()
+    store.evict_all()
     client.publish(b"r", PERSISTENT, routing_key="nobody", mandatory=True)
     client.feed(rejects(1) + method(1, "Tx.Commit") + method(1, "Basic.Qos"))
     while store.arrive():

@@ -5,13 +5,13 @@ import pytest
 from tests.conformance.frames import BODY, HEADER, content_header
 from warrenmq.core.errors import ConnectionFault
 from warrenmq.core.proto.content import Content
-from warrenmq.core.unfinished import Unfinished
+from warrenmq.core.resources.partial_content import PartialContents
 
 METHOD = b"method"
 
 
 def begin() -> Content:
-    return Content(METHOD, Unfinished().begin("guest", lambda _: None), 0)
+    return Content(METHOD, PartialContents().begin("guest", lambda _: None), 0)
 
 
 def test_without_body_the_header_completes_it() -> None:

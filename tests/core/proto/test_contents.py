@@ -6,8 +6,8 @@ import pytest
 
 from tests.conformance import frames
 from tests.support.amqp import Client, Reply, make_broker, method, names, take_turns
-from warrenmq.core.alarms import Bounds
 from warrenmq.core.broker import Broker, Limits
+from warrenmq.core.resources.alarms import Bounds
 
 MIB = 2**20
 FRAME_MAX = 131_072

@@ -12,10 +12,10 @@ import pytest
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import Client, bodies, make_broker, method, names, publish, take_turns
 from tests.support.steps import STEPS_A_TURN, count_steps
-from warrenmq.core.mover import MoveGroup
 from warrenmq.core.proto import transaction
 from warrenmq.core.queue.queue import Queue
 from warrenmq.core.queue.unacked import Unacked
+from warrenmq.core.republish.republisher import RepublishGroup
 
 COUNT = 2 * STEPS_A_TURN
 ALL: dict[str, Any] = {"delivery_tag": 0, "multiple": True}
@@ -54,7 +54,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often something was done with one delivery."""
     counted: Counter[str] = Counter()
     names = ("note_settled", "count_settled", "come_back", "put_back", "settle", "requeue")
-    counting_too = [(MoveGroup, "add"), (transaction, "letter_bytes")]
+    counting_too = [(RepublishGroup, "add"), (transaction, "letter_bytes")]
     for owner, name in [*((Queue, name) for name in names), *counting_too]:
         before = getattr(owner, name)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.amqp import Client, bodies, make_broker, method, names, publish, take_turns
 from tests.support.steps import STEPS_A_TURN, count_steps
-from warrenmq.core.block import Span
+from warrenmq.core.message.batch import MessageRange
 from warrenmq.core.queue.queue import Queue
 
 COUNT = 4 * STEPS_A_TURN
@@ -247,10 +247,10 @@ def test_an_error_with_one_message_holds_up_no_other(
     sent = outstanding(client)
     before = getattr(Queue, name)
 
-    def broken(queue: Queue, span: Span, **named: Any) -> Any:
-        if span.run.block.body(span.low) == sent[1]:
+    def broken(queue: Queue, messages: MessageRange, **named: Any) -> Any:
+        if messages.entry.batch.body(messages.low) == sent[1]:
             raise RuntimeError("broken")
-        return before(queue, span, **named)
+        return before(queue, messages, **named)
 
     monkeypatch.setattr(Queue, name, broken)
     client.send("Basic.Nack", **NACK, requeue=True)

@@ -23,10 +23,10 @@ from tests.support.amqp import (
     publish,
     take_turns,
 )
-from warrenmq.core.block import Block, Run, Span
 from warrenmq.core.clock import ManualClock
+from warrenmq.core.message.batch import Batch, MessageRange, QueueEntry
 from warrenmq.core.proto import held, transaction
-from warrenmq.core.store.memory import LateStore
+from warrenmq.core.store.memory import ManualStore
 from warrenmq.core.store.port import ManySettled, QueueIdentity
 
 PERSISTENT = {"delivery_mode": 2}
@@ -40,8 +40,8 @@ class Many:
         self._note = note
         self._noted = 0
 
-    def note(self, queue_id: int, span: Span) -> None:
-        self._noted += span.count
+    def note(self, queue_id: int, messages: MessageRange) -> None:
+        self._noted += messages.count
 
     def forget(self, queue_id: int) -> None:
         """Nothing of it was noted by name."""
@@ -49,14 +49,14 @@ class Many:
     def log(self) -> None:
         self._note(f"settle {self._noted}")
 
-    def count(self, span: Span) -> None:
+    def count(self, messages: MessageRange) -> None:
         """It was noted."""
 
     def end(self) -> None:
         """No checkpoint waits."""
 
 
-class Store(LateStore):
+class Store(ManualStore):
     """Notes what is written, and whether as part of a group."""
 
     def __init__(self) -> None:
@@ -75,15 +75,15 @@ class Store(LateStore):
 
     def append(
         self,
-        block: Block,
-        runs: Sequence[tuple[QueueIdentity, Run]],
+        batch: Batch,
+        entries: Sequence[tuple[QueueIdentity, QueueEntry]],
         offsets: Sequence[tuple[int, int]] = (),
     ) -> int:
-        self.note(f"append {block.count}")
-        return super().append(block, runs, offsets)
+        self.note(f"append {batch.count}")
+        return super().append(batch, entries, offsets)
 
-    def settle(self, queue: QueueIdentity, span: Span) -> None:
-        self.note(f"settle {span.count}")
+    def settle(self, queue: QueueIdentity, messages: MessageRange) -> None:
+        self.note(f"settle {messages.count}")
 
     def many_settled(self) -> ManySettled:
         return Many(self.note)
@@ -108,20 +108,20 @@ def client(request: pytest.FixtureRequest, store: Store) -> Client:
     return client
 
 
-def synced(client: Client, store: LateStore) -> list[Reply]:
+def synced(client: Client, store: ManualStore) -> list[Reply]:
     """What comes when the disk has caught up."""
     store.commit()
     take_turns(client.broker)
     return client.come()
 
 
-def refused(client: Client, store: LateStore) -> list[Reply]:
+def refused(client: Client, store: ManualStore) -> list[Reply]:
     store.refuse()
     take_turns(client.broker)
     return client.come()
 
 
-def filled(client: Client, store: LateStore, count: int, queue: str = "q") -> None:
+def filled(client: Client, store: ManualStore, count: int, queue: str = "q") -> None:
     """Messages "0", "1", ... in the queue, all outstanding at channel 1."""
     client.call("Channel.Open", 9)
     for number in range(count):
@@ -157,7 +157,7 @@ def test_a_rollback_writes_nothing(client: Client, store: Store) -> None:
     assert (store.groups, store.alone) == ([], [])
 
 
-def test_kinds_of_messages_are_blocks_of_their_own(client: Client, store: Store) -> None:
+def test_kinds_of_messages_are_batches_of_their_own(client: Client, store: Store) -> None:
     client.declare("short", durable=True, arguments={"x-max-length": 9, "x-overflow":
                                                      "reject-publish"})  # fmt: skip
     large = publish(1, bytes(70_000), PERSISTENT, routing_key="q")
@@ -169,7 +169,7 @@ def test_kinds_of_messages_are_blocks_of_their_own(client: Client, store: Store)
     ]
 
 
-def test_blocks_end_at_what_a_read_brings(
+def test_batches_end_at_what_a_read_brings(
     client: Client, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(held, "BATCH_BYTES", 200)

@@ -1,46 +1,50 @@
-"""A queue's surroundings without a broker: what it asks of them is written down."""
+"""A queue's context without a broker: what it asks of them is written down."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tests.core.messages import block
-from warrenmq.core.block import Block, Run, Span
+from tests.core.messages import batch
 from warrenmq.core.clock import Clock, SystemClock
 from warrenmq.core.definitions.facts import Facts
-from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.message.batch import Batch, MessageRange, QueueEntry
+from warrenmq.core.message.model import FieldValue, Table
 from warrenmq.core.queue.arguments import Declared, read_rules
+from warrenmq.core.queue.backlog import Backlog
 from warrenmq.core.queue.consumer import Consumer
 from warrenmq.core.queue.queue import Queue
-from warrenmq.core.queue.ready import Backlog
 from warrenmq.core.slices import Slices
 from warrenmq.core.store.memory import MemoryStore
 from warrenmq.core.store.port import QueueIdentity, Store
 from warrenmq.core.timers import Timers
-from warrenmq.core.wire.properties import PLAIN, Traits
+from warrenmq.core.wire.properties import PLAIN, MessageAttributes
 
 BUDGET = 2_000
 
 
-def sequences(*spans: Span) -> list[int]:
+def sequences(*ranges: MessageRange) -> list[int]:
     """The sequence numbers of all messages, in order."""
-    return [span.run.sequence(at) for span in spans for at in range(span.low, span.high)]
+    return [
+        messages.entry.sequence(at)
+        for messages in ranges
+        for at in range(messages.low, messages.high)
+    ]
 
 
-def spans(backlog: Backlog) -> list[Span]:
+def ranges(backlog: Backlog) -> list[MessageRange]:
     """What is in memory of a backlog."""
-    return [held for held in backlog if isinstance(held, Span)]
+    return [held for held in backlog if isinstance(held, MessageRange)]
 
 
-def head(backlog: Backlog) -> Span:
+def head(backlog: Backlog) -> MessageRange:
     first = backlog.head()
-    assert isinstance(first, Span)
+    assert isinstance(first, MessageRange)
     return first
 
 
-def expiring(ms: str) -> Traits:
-    return Traits(expiration=ms)
+def expiring(ms: str) -> MessageAttributes:
+    return MessageAttributes(expiration=ms)
 
 
 class NotingStore(MemoryStore):
@@ -50,14 +54,14 @@ class NotingStore(MemoryStore):
         super().__init__(first_sequence=1)
         self.settled: list[int] = []
 
-    def settle(self, queue: QueueIdentity, span: Span) -> None:
+    def settle(self, queue: QueueIdentity, messages: MessageRange) -> None:
         assert queue.durable
-        self.settled += sequences(span)
+        self.settled += sequences(messages)
 
 
 @dataclass
 class House:
-    """The broker as queues see it. `letters` are sequence numbers with their reasons."""
+    """The broker as queues see it. `dead_letters` are sequence numbers with their reasons."""
 
     store: Store = field(default_factory=NotingStore)
     timers: Timers = field(default_factory=Timers)
@@ -65,7 +69,7 @@ class House:
     slices: Slices = field(default_factory=Slices)
     always_kept: int = 0
     now_ms: int = 1_000
-    letters: list[tuple[int, str]] = field(default_factory=list)
+    dead_letters: list[tuple[int, str]] = field(default_factory=list)
     dropped: list[Queue] = field(default_factory=list)
     active: list[Queue] = field(default_factory=list)
 
@@ -95,11 +99,13 @@ class House:
     def note_timeout(self, timeout_ms: int | None) -> None:
         """Nothing of this kind runs here."""
 
-    def dead_letter(self, queue: Queue, span: Span, reason: str) -> None:
-        self.letters += [(number, reason) for number in sequences(span)]
+    def dead_letter(self, queue: Queue, messages: MessageRange, reason: str) -> None:
+        self.dead_letters += [(number, reason) for number in sequences(messages)]
 
-    def dead_letter_as(self, queue: Queue, span: Span, reason: str, shown: Block) -> None:
-        self.dead_letter(queue, span, reason)
+    def dead_letter_as(
+        self, queue: Queue, messages: MessageRange, reason: str, shown: Batch
+    ) -> None:
+        self.dead_letter(queue, messages, reason)
 
     def drop_queue(self, queue: Queue) -> None:
         self.dropped.append(queue)
@@ -125,7 +131,7 @@ class House:
         while self.active:
             queue = self.active.pop(0)
             queue.active = False
-            if queue.pump(budget):
+            if queue.dispatch(budget):
                 self.wake(queue)
 
     def wait(self, ms: int) -> None:
@@ -145,7 +151,7 @@ class Session:
 
     prefetch: int = 0
     room: int = 1_000_000
-    got: list[tuple[Consumer, Span]] = field(default_factory=list)
+    got: list[tuple[Consumer, MessageRange]] = field(default_factory=list)
     cancels: list[Consumer] = field(default_factory=list)
     unacked_count: int = 0
 
@@ -153,37 +159,41 @@ class Session:
     def writable(self) -> bool:
         return self.room > 0
 
-    def deliver(self, consumer: Consumer, span: Span, shown: Span | None = None) -> None:
-        self.got.append((consumer, span))
-        self.room -= span.count
+    def deliver(
+        self, consumer: Consumer, messages: MessageRange, shown: MessageRange | None = None
+    ) -> None:
+        self.got.append((consumer, messages))
+        self.room -= messages.count
         if consumer.no_ack:
-            consumer.queue.settle(span)
+            consumer.queue.settle(messages)
         else:
-            consumer.unacked_count += span.count
-            self.unacked_count += span.count
+            consumer.unacked_count += messages.count
+            self.unacked_count += messages.count
 
     def cancelled(self, consumer: Consumer) -> None:
         self.cancels.append(consumer)
 
     def numbers(self, consumer: Consumer | None = None) -> list[int]:
         """What was delivered, to all or to one."""
-        return sequences(*(span for to, span in self.got if consumer is None or to is consumer))
+        return sequences(
+            *(messages for to, messages in self.got if consumer is None or to is consumer)
+        )
 
     def redelivered(self) -> list[bool]:
-        return [span.redelivered for _, span in self.got for _ in range(span.count)]
+        return [messages.redelivered for _, messages in self.got for _ in range(messages.count)]
 
-    def take_back(self, consumer: Consumer) -> list[Span]:
+    def take_back(self, consumer: Consumer) -> list[MessageRange]:
         """The unacked deliveries of a consumer, with their credit."""
-        spans = [span for to, span in self.got if to is consumer]
-        self.got = [(to, span) for to, span in self.got if to is not consumer]
-        for span in spans:
-            consumer.unacked_count -= span.count
-            self.unacked_count -= span.count
-        return spans
+        ranges = [messages for to, messages in self.got if to is consumer]
+        self.got = [(to, messages) for to, messages in self.got if to is not consumer]
+        for messages in ranges:
+            consumer.unacked_count -= messages.count
+            self.unacked_count -= messages.count
+        return ranges
 
     def ack(self, consumer: Consumer) -> None:
-        for span in self.take_back(consumer):
-            consumer.queue.settle(span)
+        for messages in self.take_back(consumer):
+            consumer.queue.settle(messages)
         consumer.reopen()
 
 
@@ -206,18 +216,24 @@ def add(
 
 
 def publish(
-    house: House, queue: Queue, count: int = 1, traits: Traits = PLAIN, body_bytes: int = 4
+    house: House,
+    queue: Queue,
+    count: int = 1,
+    attributes: MessageAttributes = PLAIN,
+    body_bytes: int = 4,
 ) -> bool:
     """One read's messages; False if the queue refuses them."""
-    run = Run(made(house, count, traits, body_bytes), None)
-    refused = queue.refuses(run)
+    entry = QueueEntry(made(house, count, attributes, body_bytes), None)
+    refused = queue.refuses(entry)
     if not refused:
-        queue.enqueue(run)
+        queue.enqueue(entry)
     return not refused
 
 
-def made(house: House, count: int = 1, traits: Traits = PLAIN, body_bytes: int = 4) -> Block:
-    return block(count, house.store.reserve(count), traits, body_bytes)
+def made(
+    house: House, count: int = 1, attributes: MessageAttributes = PLAIN, body_bytes: int = 4
+) -> Batch:
+    return batch(count, house.store.reserve(count), attributes, body_bytes)
 
 
 def ready(queue: Queue) -> list[int]:
@@ -225,8 +241,8 @@ def ready(queue: Queue) -> list[int]:
     return sequences(*queue.backlog)
 
 
-def take(queue: Queue, limit: int) -> Iterable[Span]:
+def take(queue: Queue, limit: int) -> Iterable[MessageRange]:
     """Up to `limit` messages, taken as by get."""
-    while limit > 0 and (span := queue.take(limit)) is not None:
-        limit -= span.count
-        yield span
+    while limit > 0 and (messages := queue.take(limit)) is not None:
+        limit -= messages.count
+        yield messages

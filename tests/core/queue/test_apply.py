@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.core.life import PERSISTENT, TRANSIENT, Life, numbered
 from tests.core.messages import Sent, scattered
 from tests.support.amqp import Client, make_broker, publish, take_turns
-from warrenmq.core.block import Cold, Run, Span
 from warrenmq.core.definitions.keys import Kind
 from warrenmq.core.definitions.kinds import PolicyDefinition
+from warrenmq.core.message.batch import MessageRange, PagedOut, QueueEntry
 from warrenmq.core.queue.queue import Queue
 from warrenmq.core.queue.rules import Deduplication, Rules
 
@@ -30,7 +30,10 @@ def test_a_shorter_length_drops_the_oldest() -> None:
     enqueue(house, queue, 8)
     queue.apply(Rules(max_length=3))
     house.turn()
-    assert (ready(queue), [number for number, _ in house.letters]) == ([6, 7, 8], [1, 2, 3, 4, 5])
+    assert (ready(queue), [number for number, _ in house.dead_letters]) == (
+        [6, 7, 8],
+        [1, 2, 3, 4, 5],
+    )
     queue.apply(Rules(max_length=5))
     enqueue(house, queue, 4)
     assert ready(queue) == [8, 9, 10, 11, 12]
@@ -75,15 +78,15 @@ def test_bytes_are_right_however_often_the_limit_comes_and_goes(
     """Publish, take, give back, acknowledge, page out; a limit in bytes, other rules, none."""
     house = House()
     queue = house.queue()
-    held: list[Span] = []
+    held: list[MessageRange] = []
     for step, number in steps:
         match step:
             case "p":
                 sent = [Sent(bytes(size)) for size in range(number)]
-                block = scattered(sent, sequence=house.store.reserve(number))
-                queue.enqueue(Run(block, None))
-                block.evict()
-                block.resident = True  # Sizes are asked of what is on disk, too.
+                batch = scattered(sent, sequence=house.store.reserve(number))
+                queue.enqueue(QueueEntry(batch, None))
+                batch.evict()
+                batch.resident = True  # Sizes are asked of what is on disk, too.
             case "t":
                 held += take(queue, number)
             case "g" if held:
@@ -98,10 +101,10 @@ def test_bytes_are_right_however_often_the_limit_comes_and_goes(
                 queue.apply(None)
     queue.apply(Rules(max_length_bytes=2_000))
     assert queue.ready_bytes == sum(
-        span.run.block.body_bytes(span.run.index(at))
-        for span in queue.backlog
-        if isinstance(span, Span)
-        for at in range(span.low, span.high)
+        messages.entry.batch.body_bytes(messages.entry.index(at))
+        for messages in queue.backlog
+        if isinstance(messages, MessageRange)
+        for at in range(messages.low, messages.high)
     )
 
 
@@ -233,20 +236,20 @@ def test_dead_letters_go_where_they_did_when_they_died(client: Client) -> None:
         client.declare(name)
     queue = queue_of(client)
 
-    def letters(to: str | None) -> Rules:
+    def dead_letters(to: str | None) -> Rules:
         exchange = None if to is None else ""
         return Rules(max_length=0, dead_letter_exchange=exchange, dead_letter_routing_key=to)
 
-    queue.apply(letters("old"))
+    queue.apply(dead_letters("old"))
     client.connection.receive(b"".join(publish(1, b"1", routing_key="q") for _ in range(300)))
-    queue.pump(1_000)
-    queue.apply(letters("new"))
+    queue.dispatch(1_000)
+    queue.apply(dead_letters("new"))
     client.connection.receive(publish(1, b"2", routing_key="q"))
-    queue.pump(1_000)
+    queue.dispatch(1_000)
     queue.apply(None)
     take_turns(client.broker)
     assert (client.messages("old"), client.messages("new")) == (300, 1)
-    queue.apply(letters(None))
+    queue.apply(dead_letters(None))
     client.publish(b"3", routing_key="q")
     assert [client.messages(name) for name in ("q", "old", "new")] == [0, 300, 1]
 
@@ -256,8 +259,8 @@ def test_dead_letters_go_where_they_did_when_they_died(client: Client) -> None:
 
 def returned(queue: Queue, times: int = 1) -> None:
     for _ in range(times):
-        for span in list(take(queue, 100)):
-            queue.requeue(span)
+        for messages in list(take(queue, 100)):
+            queue.requeue(messages)
 
 
 def test_a_delivery_limit_counts_from_when_it_came() -> None:
@@ -271,7 +274,7 @@ def test_a_delivery_limit_counts_from_when_it_came() -> None:
     queue.apply(Rules(delivery_limit=1))
     assert ready(queue) == [1, 2]  # It is asked when they come back.
     returned(queue)
-    assert house.letters == [(1, "delivery_limit"), (2, "delivery_limit")]
+    assert house.dead_letters == [(1, "delivery_limit"), (2, "delivery_limit")]
 
 
 def test_a_delivery_limit_that_goes_leaves_nothing() -> None:
@@ -313,10 +316,10 @@ def fill(life: Life, count: int, *, first: int = 0, transient: bool = False) -> 
     return some
 
 
-def chilled(life: Life, count: int = 300) -> list[bytes]:
+def went_out(life: Life, count: int = 300) -> list[bytes]:
     some = fill(life, count)
     life.page_out()
-    assert life.queue("q").cold_count == count
+    assert life.queue("q").paged_out_count == count
     return some
 
 
@@ -325,18 +328,18 @@ def apply(life: Life, rules: Rules | None, *, turns: int = 30) -> None:
     life.turns(turns)
 
 
-def test_a_ttl_reads_what_is_cold_and_nothing_is_lost(life: Life) -> None:
-    some = chilled(life)
+def test_a_ttl_reads_what_is_paged_out_and_nothing_is_lost(life: Life) -> None:
+    some = went_out(life)
     apply(life, Rules(message_ttl_ms=60_000))
-    assert life.queue("q").cold_count == 0
+    assert life.queue("q").paged_out_count == 0
     life.page_out()
-    assert life.queue("q").cold_count == 0
+    assert life.queue("q").paged_out_count == 0
     life.turns(1, each_ms=30_000)
     assert life.bodies() == some
 
 
-def test_what_was_cold_expires_when_its_time_has_come(life: Life) -> None:
-    chilled(life)
+def test_what_was_paged_out_expires_when_its_time_has_come(life: Life) -> None:
+    went_out(life)
     life.clock.advance(10_000)
     late = fill(life, 10, first=300)
     life.page_out()
@@ -349,8 +352,8 @@ def test_what_was_cold_expires_when_its_time_has_come(life: Life) -> None:
     assert life.bodies() == late
 
 
-def test_a_ttl_that_goes_leaves_a_queue_that_gets_cold_again(life: Life) -> None:
-    some = chilled(life)
+def test_a_ttl_that_goes_leaves_a_queue_that_gets_paged_out_again(life: Life) -> None:
+    some = went_out(life)
     apply(life, Rules(message_ttl_ms=60_000))
     apply(life, None)
     life.clock.advance(100_000)
@@ -361,8 +364,8 @@ def test_a_ttl_that_goes_leaves_a_queue_that_gets_cold_again(life: Life) -> None
 
 
 @pytest.mark.parametrize("again", [Life.restart, Life.crash])
-def test_a_shorter_length_drops_cold_ones(life: Life, again: Callable[[Life], object]) -> None:
-    some = chilled(life)
+def test_a_shorter_length_drops_paged_out_ones(life: Life, again: Callable[[Life], object]) -> None:
+    some = went_out(life)
     apply(life, Rules(max_length=25))
     assert life.client.messages("q") == 25
     life.write()
@@ -370,13 +373,13 @@ def test_a_shorter_length_drops_cold_ones(life: Life, again: Callable[[Life], ob
     assert life.bodies() == some[-25:]
 
 
-def test_bytes_of_cold_ones_are_counted_when_they_are_read(life: Life) -> None:
-    some = chilled(life)
+def test_bytes_of_paged_out_ones_are_counted_when_they_are_read(life: Life) -> None:
+    some = went_out(life)
     some += fill(life, 20, first=300)
     total = sum(map(len, some))
     apply(life, Rules(max_length_bytes=total))
     queue = life.queue("q")
-    assert (queue.ready_count, queue.ready_bytes, queue.cold_count) == (320, total, 0)
+    assert (queue.ready_count, queue.ready_bytes, queue.paged_out_count) == (320, total, 0)
     apply(life, Rules(max_length_bytes=500), turns=5)
     left, size = list[bytes](), 0
     for body in reversed(some):
@@ -390,13 +393,15 @@ def test_bytes_of_cold_ones_are_counted_when_they_are_read(life: Life) -> None:
 
 @pytest.mark.parametrize("transient", [False, True])
 def test_bytes_of_what_is_on_disk_one_by_one(life: Life, transient: bool) -> None:
-    """Their blocks have left memory; their sizes can always be asked."""
+    """Their batches have left memory; their sizes can always be asked."""
     apply(life, Rules(message_ttl_ms=600_000))
     some = fill(life, 30, transient=transient)
     life.page_out(transient=True)
     life.turns()
     queue = life.queue("q")
-    assert not any(isinstance(held, Span) and held.run.block.resident for held in queue.backlog)
+    assert not any(
+        isinstance(held, MessageRange) and held.entry.batch.resident for held in queue.backlog
+    )
     apply(life, Rules(message_ttl_ms=600_000, max_length_bytes=10_000))
     assert queue.ready_bytes == sum(map(len, some))
     assert life.bodies() == some
@@ -418,10 +423,10 @@ def test_bytes_of_what_left_memory_with_another_queue(
     life.queue("other").get(lambda: None)
     life.turns()
     life.page_out("other")
-    assert life.queue("other").cold_count == 30
+    assert life.queue("other").paged_out_count == 30
     (held,) = life.queue("q").backlog
-    assert isinstance(held, Span)
-    assert not held.run.block.resident
+    assert isinstance(held, MessageRange)
+    assert not held.entry.batch.resident
     apply(life, Rules(max_length_bytes=10_000))
     assert life.queue("q").ready_bytes == sum(map(len, some[1:]))
     assert life.bodies() == some[1:]
@@ -430,8 +435,8 @@ def test_bytes_of_what_left_memory_with_another_queue(
 def test_bytes_of_what_was_paged_out_while_it_was_out(life: Life) -> None:
     some = fill(life, 20)
     assert len(life.client.consume("q")) == 20
-    for span in life.client.connection.channels[1].unacked.spans():
-        life.store.evict(span.run.block)
+    for messages in life.client.connection.channels[1].unacked.ranges():
+        life.store.evict(messages.entry.batch)
     apply(life, Rules(max_length_bytes=10_000))
     life.client.call("Basic.Cancel", consumer_tag="c")
     life.client.send("Basic.Nack", delivery_tag=0, multiple=True, requeue=True)
@@ -439,20 +444,20 @@ def test_bytes_of_what_was_paged_out_while_it_was_out(life: Life) -> None:
     assert life.bodies() == some
 
 
-def test_rules_that_come_while_a_stretch_is_read(life: Life) -> None:
-    some = chilled(life)
+def test_rules_that_come_while_a_range_is_read(life: Life) -> None:
+    some = went_out(life)
     queue = life.queue("q")
     life.broker.tick()
     queue.get(lambda: None)
     assert queue.waiting
     apply(life, Rules(max_length_bytes=1_000_000))
-    assert (queue.cold_count, queue.ready_bytes) == (0, sum(map(len, some)))
+    assert (queue.paged_out_count, queue.ready_bytes) == (0, sum(map(len, some)))
     assert life.bodies() == some
 
 
 @pytest.mark.parametrize("end", ["Queue.Purge", "Queue.Delete"])
 def test_a_queue_that_is_emptied_while_it_is_read(life: Life, end: str) -> None:
-    chilled(life)
+    went_out(life)
     life.queue("q").apply(Rules(message_ttl_ms=60_000))
     assert life.client.call(end, queue="q")["message_count"] == 300
     life.turns(5)
@@ -464,25 +469,27 @@ def test_a_queue_that_is_emptied_while_it_is_read(life: Life, end: str) -> None:
     assert life.client.messages("q") == 0
 
 
-def test_a_stretch_that_moves_while_it_is_read_is_read_where_it_is(
+def test_a_range_that_moves_while_it_is_read_is_read_where_it_is(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store's answer is nothing then, and nobody else would ask again."""
-    some = chilled(life)
+    some = went_out(life)
     queue = life.queue("q")
-    thaw = life.store.thaw
-    asked: list[Cold] = []
+    page_in = life.store.page_in
+    asked: list[PagedOut] = []
 
-    def moved(cold: Cold, done: Callable[[Sequence[Span]], None], **how: bool) -> None:
-        asked.append(cold)
+    def moved(
+        paged_out: PagedOut, done: Callable[[Sequence[MessageRange]], None], **how: bool
+    ) -> None:
+        asked.append(paged_out)
         if len(asked) == 1:
             done(())
         else:
-            thaw(cold, done, **how)
+            page_in(paged_out, done, **how)
 
-    monkeypatch.setattr(life.store, "thaw", moved)
+    monkeypatch.setattr(life.store, "page_in", moved)
     apply(life, Rules(message_ttl_ms=60_000))
-    assert queue.cold_count == 0
+    assert queue.paged_out_count == 0
     assert asked[0] is asked[1]
     assert life.bodies() == some
 

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from warrenmq.core.deduplication import CACHE_SIZE_MAX
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.message.deduplication import CACHE_SIZE_MAX
+from warrenmq.core.message.model import FieldValue, Table
 from warrenmq.core.queue.arguments import KNOWN, MAX_TTL_MS, OF_TYPE, Declared, read_rules
 from warrenmq.core.queue.rules import Deduplication, RetryDelay, Rules
 

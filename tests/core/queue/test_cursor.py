@@ -10,14 +10,15 @@ import pytest
 from tests.core.life import PERSISTENT, TRANSIENT, Life, numbered
 from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.support.amqp import Client, make_broker, publish, take_turns
-from warrenmq.core.block import Cold, Span
+from warrenmq.core.message.batch import MessageRange, PagedOut
 from warrenmq.core.queue.cursor import Cursor
 from warrenmq.core.queue.retention import WHOLE
-from warrenmq.core.store import pages, relocation
+from warrenmq.core.store import paging as pages
+from warrenmq.core.store import relocation
 from warrenmq.core.store.copier import Copy
-from warrenmq.core.store.log import DurableStore
-from warrenmq.core.store.memory import LateStore
-from warrenmq.core.store.part import Segment
+from warrenmq.core.store.durable import DurableStore
+from warrenmq.core.store.memory import ManualStore
+from warrenmq.core.store.segment import Segment
 
 
 @pytest.fixture
@@ -149,7 +150,7 @@ def test_all_of_it_with_its_index_can_be_damaged(life: Life) -> None:
     assert Reading(life, "1h").offsets() == [3]
 
 
-class Deaf(LateStore):
+class Deaf(ManualStore):
     """Reads arrive, but what was written is not there."""
 
     def arrive(self) -> int:
@@ -159,7 +160,7 @@ class Deaf(LateStore):
         return len(reads)
 
 
-def late(store: LateStore) -> tuple[Client, Client]:
+def late(store: ManualStore) -> tuple[Client, Client]:
     """A publisher, and a reader from the beginning, of a stream on such a store."""
     broker = make_broker(store)
     publisher, reader = Client(broker), Client(broker)
@@ -177,7 +178,7 @@ def offsets(reader: Client) -> list[int]:
 
 
 def test_what_left_memory_alone_is_fetched() -> None:
-    store = LateStore()
+    store = ManualStore()
     publisher, reader = late(store)
     for body in numbered(3):
         publisher.publish(body, PERSISTENT, routing_key="s")
@@ -214,14 +215,14 @@ def test_what_was_read_and_left_memory_is_read_again(life: Life) -> None:
     first = cursor.next()
     assert first is not None
     found.append(first)
-    for _, span in cursor._ahead:
-        life.store.evict(span.run.block)
+    for _, messages in cursor._ahead:
+        life.store.evict(messages.entry.batch)
     cursor.offset += first.count
     assert cursor.next() is None
     life.turns()
     second = cursor.next()
     assert second is not None
-    assert second.run.block.body(0) == b"000001"
+    assert second.entry.batch.body(0) == b"000001"
 
 
 def test_a_move_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,15 +255,18 @@ def test_a_move_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert any(moves)
     asked.next()
     life.turns()
-    span = asked.next()
-    assert isinstance(span, Span) and span.run.block.body(span.run.index(span.low)) == b"000007"
+    messages = asked.next()
+    assert (
+        isinstance(messages, MessageRange)
+        and messages.entry.batch.body(messages.entry.index(messages.low)) == b"000007"
+    )
     for number in range(1, 60):
         reading.ack()
         assert reading.offsets()[-1] == number
     life.abandon()
 
 
-def test_a_stretch_that_is_dropped_while_it_is_read(life: Life) -> None:
+def test_a_range_that_is_dropped_while_it_is_read(life: Life) -> None:
     fill(life, numbered(20))
     life.restart()
     fill(life, numbered(3, 20))
@@ -270,13 +274,13 @@ def test_a_stretch_that_is_dropped_while_it_is_read(life: Life) -> None:
     woken: list[int] = []
     cursor = Cursor(log, life.store, 0, lambda: woken.append(log.first))
     assert cursor.next() is None
-    drop(life, lambda: WHOLE * isinstance(log.piece_at(log.first).held, Cold))
+    drop(life, lambda: WHOLE * isinstance(log.piece_at(log.first).held, PagedOut))
     assert woken == [20]
-    span = cursor.next()
-    assert span is not None and cursor.offset == 20
+    messages = cursor.next()
+    assert messages is not None and cursor.offset == 20
 
 
-def test_a_stretch_that_is_split_while_it_is_read(life: Life) -> None:
+def test_a_range_that_is_split_while_it_is_read(life: Life) -> None:
     fill(life, numbered(20))
     life.restart()
     fill(life, numbered(3, 20))
@@ -286,10 +290,10 @@ def test_a_stretch_that_is_split_while_it_is_read(life: Life) -> None:
     cursor = Cursor(log, life.store, 5, lambda: None)
     assert cursor.next() is None
     drop(life, lambda: 300 * (not log.first))
-    span = cursor.next()
+    messages = cursor.next()
     assert 0 < log.first <= 5
-    assert span is not None
-    assert (cursor.offset, span.run.block.body(span.low)) == (5, b"000005")
+    assert messages is not None
+    assert (cursor.offset, messages.entry.batch.body(messages.low)) == (5, b"000005")
 
 
 def test_a_file_that_is_gone_ends_nothing(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,9 +332,9 @@ def test_messages_with_priorities_and_expirations_can_be_cold(life: Life) -> Non
     life.write()
     life.page_out("s")
     life.clock.advance(1_000)
-    assert stream(life).cold_count == 20
+    assert stream(life).paged_out_count == 20
     life.crash()
-    assert stream(life).cold_count == 20
+    assert stream(life).paged_out_count == 20
     assert Reading(life, "first").bodies() == numbered(20)
 
 
@@ -344,7 +348,7 @@ def test_messages_that_others_hold_too_can_be_cold(life: Life, durable: bool) ->
         life.turns()
     life.write()
     life.page_out("s")
-    assert stream(life).cold_count == 20
+    assert stream(life).paged_out_count == 20
     assert life.bodies("q") == numbered(20)
     assert Reading(life, "first").bodies() == numbered(20)
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warrenmq.core.block import WholeBlock, envelope
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.deduplication import CACHE_TTL_MAX_MS, Deduplication
 from warrenmq.core.definitions.facts import Facts, queue_owner
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.model import FieldValue, Properties, Table
+from warrenmq.core.message.batch import SingleMessage, envelope
+from warrenmq.core.message.deduplication import CACHE_TTL_MAX_MS, Deduplication
+from warrenmq.core.message.model import FieldValue, Properties, Table
 from warrenmq.core.queue.deduplication import SeenIds
 from warrenmq.core.store.memory import MemoryStore
 from warrenmq.core.wire import properties as wire
@@ -44,18 +44,18 @@ class House:
         return House(self.clock, self.store)
 
 
-def message(value: FieldValue, *, persistent: bool = True, **headers: FieldValue) -> WholeBlock:
+def message(value: FieldValue, *, persistent: bool = True, **headers: FieldValue) -> SingleMessage:
     table: Table = {"id": value, **{name.replace("_", "-"): one for name, one in headers.items()}}
     raw = wire.encode(Properties(headers=table, delivery_mode=2 if persistent else None))
-    traits = wire.read_traits(raw, 0, len(raw))
-    return WholeBlock(envelope("", "q"), raw, b"", 1, traits, 0)
+    attributes = wire.read_attributes(raw, 0, len(raw))
+    return SingleMessage(envelope("", "q"), raw, b"", 1, attributes, 0)
 
 
-def offer(ids: SeenIds, block: WholeBlock) -> bool:
+def offer(ids: SeenIds, batch: SingleMessage) -> bool:
     """Whether it was taken in."""
-    if ids.has_seen(block):
+    if ids.has_seen(batch):
         return False
-    ids.remember(block)
+    ids.remember(batch)
     return True
 
 
@@ -225,8 +225,8 @@ def test_as_a_model_has_it(
         else:
             now_ms = house.now_ms
             seen = model.get(number, 0) > now_ms
-            block = message(number, x_cache_ttl=own_ms)
-            assert offer(ids, block) is not seen
+            batch = message(number, x_cache_ttl=own_ms)
+            assert offer(ids, batch) is not seen
             wanted_ms = ttl_ms if own_ms is None else own_ms
             if not seen and wanted_ms != 0:
                 model.pop(number, None)

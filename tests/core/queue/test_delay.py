@@ -6,8 +6,15 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from warrenmq.core.block import Block, Cold, Run, Span, WholeBlock, envelope
-from warrenmq.core.model import Properties
+from warrenmq.core.message.batch import (
+    Batch,
+    MessageRange,
+    PagedOut,
+    QueueEntry,
+    SingleMessage,
+    envelope,
+)
+from warrenmq.core.message.model import Properties
 from warrenmq.core.queue.delay import RELEASED, RELEASES_AT_ONCE, DelayQueue
 from warrenmq.core.wire import properties as wire
 
@@ -20,23 +27,27 @@ class SlowStore(NotingStore):
     def __init__(self) -> None:
         super().__init__()
         self.reads: list[Callable[[], None]] = []
-        self.lost: Block | None = None
+        self.lost: Batch | None = None
 
-    def fetch(self, block: Block, ready: Callable[[], None]) -> None:
+    def fetch(self, batch: Batch, ready: Callable[[], None]) -> None:
         def arrive() -> None:
-            block.resident = block is not self.lost
+            batch.resident = batch is not self.lost
             ready()
 
         self.reads.append(arrive)
 
-    def thaw(
-        self, cold: Cold, ready: Callable[[Sequence[Span]], None], *, is_urgent: bool = True
+    def page_in(
+        self,
+        paged_out: PagedOut,
+        ready: Callable[[Sequence[MessageRange]], None],
+        *,
+        is_urgent: bool = True,
     ) -> None:
         def arrive() -> None:
-            spans = cold.place
-            assert isinstance(spans, list)
-            cold.count = 0
-            ready(spans)
+            ranges = paged_out.place
+            assert isinstance(ranges, list)
+            paged_out.count = 0
+            ready(ranges)
 
         self.reads.append(arrive)
 
@@ -50,16 +61,16 @@ def delay_queue(house: House) -> DelayQueue:
     return DelayQueue("delay\nx", "/", house, 1, durable=True)
 
 
-def run(house: House, delay_ms: int, came_ms: int | None = None) -> Run:
+def run(house: House, delay_ms: int, came_ms: int | None = None) -> QueueEntry:
     raw = wire.encode(Properties(headers={"x-delay": delay_ms}))
     number = house.store.reserve(1)
     at_ms = house.now_ms if came_ms is None else came_ms
-    return Run(WholeBlock(envelope("x", "k"), raw, b"", number, wire.PLAIN, at_ms), None)
+    return QueueEntry(SingleMessage(envelope("x", "k"), raw, b"", number, wire.PLAIN, at_ms), None)
 
 
 def released(house: House) -> list[int]:
-    assert {reason for _, reason in house.letters} <= {RELEASED}
-    return [number for number, _ in house.letters]
+    assert {reason for _, reason in house.dead_letters} <= {RELEASED}
+    return [number for number, _ in house.dead_letters]
 
 
 def test_they_leave_by_their_times() -> None:
@@ -83,9 +94,9 @@ def test_a_turn_lets_a_bounded_number_go() -> None:
     for _ in range(count):
         queue.enqueue(run(house, 5))
     house.now_ms += 5
-    assert queue.pump(100_000)
+    assert queue.dispatch(100_000)
     assert len(released(house)) == RELEASES_AT_ONCE
-    while queue.pump(100_000):
+    while queue.dispatch(100_000):
         pass
     assert released(house) == list(range(1, count + 1))
 
@@ -97,15 +108,15 @@ def test_nothing_goes_out_before_all_is_known(kind: str) -> None:
     house = House(store=store)
     queue = delay_queue(house)
     count = 600 if kind == "many" else 2
-    runs = [run(house, 500, came_ms=400 - number) for number in range(count)]
-    held: list[Cold | Span] = [Span(single, 0, 1) for single in runs]
+    entries = [run(house, 500, came_ms=400 - number) for number in range(count)]
+    held: list[PagedOut | MessageRange] = [MessageRange(single, 0, 1) for single in entries]
     if kind in ("stretch", "both"):
-        held[0] = Cold(1, [held[0]])
+        held[0] = PagedOut(1, [held[0]])
     if kind == "stretch":
-        held[1] = Cold(1, [held[1]])
+        held[1] = PagedOut(1, [held[1]])
     for part in held:
-        if isinstance(part, Span):
-            part.run.block.resident = False
+        if isinstance(part, MessageRange):
+            part.entry.batch.resident = False
     queue.recover(held)
     while store.reads:
         queue.enqueue(run(house, 1))
@@ -122,9 +133,9 @@ def test_a_message_that_cannot_be_read_holds_nobody() -> None:
     queue = delay_queue(house)
     lost, kept = run(house, 5), run(house, 5)
     for single in (lost, kept):
-        single.block.resident = False
-    queue.recover([Span(single, 0, 1) for single in (lost, kept)])
-    store.lost = lost.block
+        single.batch.resident = False
+    queue.recover([MessageRange(single, 0, 1) for single in (lost, kept)])
+    store.lost = lost.batch
     store.arrive()
     house.wait(5)
     assert (released(house), queue.ready_count) == ([2], 0)

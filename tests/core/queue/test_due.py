@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.messages import block
-from warrenmq.core.block import Block, Run, Span
+from tests.core.messages import batch
+from warrenmq.core.message.batch import Batch, MessageRange, QueueEntry
 from warrenmq.core.queue.due import AHEAD_MS, Due
 
 from .support import sequences
 
 
-def single(sequence: int) -> Span:
-    return Span(Run(block(1, sequence), None), 0, 1)
+def single(sequence: int) -> MessageRange:
+    return MessageRange(QueueEntry(batch(1, sequence), None), 0, 1)
 
 
 def taken(due: Due, now_ms: int, limit: int = 1_000) -> list[int]:
@@ -22,8 +22,8 @@ def taken(due: Due, now_ms: int, limit: int = 1_000) -> list[int]:
     more = True
     while more:
         more = due.draw_near(now_ms, limit)[1]
-        while (span := due.take(now_ms)) is not None:
-            found += sequences(span)
+        while (messages := due.take(now_ms)) is not None:
+            found += sequences(messages)
     return found
 
 
@@ -40,17 +40,17 @@ STEPS = st.lists(
 @given(STEPS, st.integers(1, 5))
 def test_they_come_by_their_times(steps: list[tuple[str, int]], limit: int) -> None:
     due, now_ms = Due(), 10_000
-    spans: dict[int, Span] = {}
+    ranges: dict[int, MessageRange] = {}
     times: dict[int, int] = {}
     for action, number in steps:
         if action == "add":
-            sequence = len(spans) + 1
-            spans[sequence] = single(sequence)
+            sequence = len(ranges) + 1
+            ranges[sequence] = single(sequence)
             times[sequence] = now_ms + number
-            due.add(times[sequence], spans[sequence], now_ms)
+            due.add(times[sequence], ranges[sequence], now_ms)
         elif action == "empty":
             if number in times:
-                spans[number].low = 1
+                ranges[number].low = 1
                 del times[number]
         else:
             now_ms += number
@@ -68,17 +68,17 @@ def test_they_come_by_their_times(steps: list[tuple[str, int]], limit: int) -> N
 
 def test_only_what_is_soon_has_to_be_read() -> None:
     due = Due()
-    blocks: list[Block] = []
+    batches: list[Batch] = []
     for second in range(5):
-        span = single(second)
-        blocks.append(span.run.block)
-        due.add(10_000 + second * 1_000, span, 0)
-        span.run.block.evict()
+        messages = single(second)
+        batches.append(messages.entry.batch)
+        due.add(10_000 + second * 1_000, messages, 0)
+        messages.entry.batch.evict()
     assert due.draw_near(0, 100) == ([], False)
     assert due.next_ms == 9_000
-    assert due.draw_near(9_000, 100) == (blocks[:1], False)
-    assert due.draw_near(11_000, 1) == (blocks[1:2], True)
-    assert due.draw_near(11_000, 1) == (blocks[2:3], False)
+    assert due.draw_near(9_000, 100) == (batches[:1], False)
+    assert due.draw_near(11_000, 1) == (batches[1:2], True)
+    assert due.draw_near(11_000, 1) == (batches[2:3], False)
     assert due.draw_near(11_000, 1) == ([], False)
 
 
@@ -88,7 +88,7 @@ def test_what_is_not_soon_may_go() -> None:
         due.add(second * 1_000, single(second), 0)
     evicted: list[int] = []
 
-    def evict(found: Block) -> bool:
+    def evict(found: Batch) -> bool:
         if found.sequence == 4:
             return False
         evicted.append(found.sequence)
@@ -104,8 +104,8 @@ def test_what_is_not_soon_may_go() -> None:
 def test_what_has_gone_is_not_kept_for_paging() -> None:
     due = Due()
     for number in range(3_000):
-        span = single(number)
-        due.add(10 * number + 1_500, span, 10 * number)
-        span.low = 1
+        messages = single(number)
+        due.add(10 * number + 1_500, messages, 10 * number)
+        messages.low = 1
         taken(due, 10 * number)
     assert len(due._fresh) < 600

@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warrenmq.core.block import Run, Span
+from warrenmq.core.message.batch import MessageRange, QueueEntry
+from warrenmq.core.queue.backlog import EMPTIED_MAX
 from warrenmq.core.queue.expiry import DUE_AT_ONCE
 from warrenmq.core.queue.queue import Queue
-from warrenmq.core.queue.ready import EMPTIED_MAX
 from warrenmq.core.queue.rules import Rules
-from warrenmq.core.wire.properties import Traits
+from warrenmq.core.wire.properties import MessageAttributes
 
 from .support import House, Session, add, expiring, made, publish, ready, sequences, take
 
 
 def expired(house: House) -> list[int]:
-    assert {reason for _, reason in house.letters} <= {"expired"}
-    return [number for number, _ in house.letters]
+    assert {reason for _, reason in house.dead_letters} <= {"expired"}
+    return [number for number, _ in house.dead_letters]
 
 
-def test_a_queues_ttl_runs_from_arrival() -> None:
+def test_a_queues_ttl_entries_from_arrival() -> None:
     house = House()
     queue = house.queue(message_ttl=100)
     publish(house, queue, 2)
@@ -43,8 +43,8 @@ def test_a_messages_own_expiration_ends_it_anywhere() -> None:
     house = House()
     queue = house.queue()
     publish(house, queue)
-    publish(house, queue, traits=expiring("50"))
-    publish(house, queue, traits=expiring("20"))
+    publish(house, queue, attributes=expiring("50"))
+    publish(house, queue, attributes=expiring("20"))
     publish(house, queue)
     house.wait(20)
     assert (ready(queue), expired(house)) == ([1, 2, 4], [3])
@@ -59,10 +59,10 @@ def test_what_ends_together_ends_in_order() -> None:
     house = House()
     queue = house.queue(message_ttl=30)
     publish(house, queue)
-    publish(house, queue, traits=expiring("9999"))
+    publish(house, queue, attributes=expiring("9999"))
     publish(house, queue, 2)
-    publish(house, queue, traits=expiring("20"))
-    publish(house, queue, traits=expiring("9999"))
+    publish(house, queue, attributes=expiring("20"))
+    publish(house, queue, attributes=expiring("9999"))
     house.wait(30)
     assert (ready(queue), expired(house)) == ([], [5, 1, 2, 3, 4, 6])
 
@@ -71,7 +71,7 @@ def test_what_ends_together_ends_in_order() -> None:
 def test_the_shorter_of_both_counts(ttl: int, own: str, effective: int) -> None:
     house = House()
     queue = house.queue(message_ttl=ttl)
-    publish(house, queue, traits=expiring(own))
+    publish(house, queue, attributes=expiring(own))
     house.wait(effective - 1)
     assert ready(queue) == [1]
     house.wait(1)
@@ -93,7 +93,7 @@ def test_an_expired_message_is_never_delivered() -> None:
 def test_get_does_not_see_an_expired_message() -> None:
     house = House()
     queue = house.queue()
-    publish(house, queue, 3, traits=expiring("10"))
+    publish(house, queue, 3, attributes=expiring("10"))
     publish(house, queue)
     house.now_ms += 11
     assert sequences(*take(queue, 5)) == [4]
@@ -114,11 +114,11 @@ def test_delivered_messages_do_not_expire() -> None:
 def test_a_requeued_message_keeps_its_deadline(own: bool) -> None:
     house = House()
     queue = house.queue() if own else house.queue(message_ttl=100)
-    publish(house, queue, 3, traits=expiring("100") if own else expiring("1000"))
+    publish(house, queue, 3, attributes=expiring("100") if own else expiring("1000"))
     held = list(take(queue, 2))
     house.wait(60)
-    for span in held:
-        queue.requeue(span)
+    for messages in held:
+        queue.requeue(messages)
     house.wait(39)
     assert ready(queue) == [1, 2, 3]
     house.wait(1)
@@ -148,7 +148,7 @@ def zero(house: House, own: bool) -> Queue:
 def test_nobody_is_ready(own: bool) -> None:
     house = House()
     queue = zero(house, own)
-    publish(house, queue, 2, traits=expiring("0"))
+    publish(house, queue, 2, attributes=expiring("0"))
     house.turn()
     assert (ready(queue), expired(house)) == ([], [1, 2])
 
@@ -158,7 +158,7 @@ def test_somebody_is_ready(own: bool) -> None:
     house, session = House(), Session()
     queue = zero(house, own)
     add(queue, session)
-    publish(house, queue, 2, traits=expiring("0"))
+    publish(house, queue, 2, attributes=expiring("0"))
     house.turn()
     assert (session.numbers(), expired(house)) == ([1, 2], [])
 
@@ -168,7 +168,7 @@ def test_somebody_is_ready_for_a_part(own: bool) -> None:
     house, session = House(), Session()
     queue = zero(house, own)
     add(queue, session, prefetch=2)
-    publish(house, queue, 5, traits=expiring("0"))
+    publish(house, queue, 5, attributes=expiring("0"))
     house.turn()
     assert (session.numbers(), expired(house)) == ([1, 2], [3, 4, 5])
 
@@ -178,7 +178,7 @@ def test_who_is_ready_gets_more_than_a_turns_budget(own: bool) -> None:
     house, session = House(), Session()
     queue = zero(house, own)
     add(queue, session)
-    publish(house, queue, 1_000, traits=expiring("0"))
+    publish(house, queue, 1_000, attributes=expiring("0"))
     house.turn(budget=10)
     assert (len(session.numbers()), expired(house)) == (1_000, [])
 
@@ -205,13 +205,13 @@ def test_each_message_goes_when_it_is_due(
     house = House()
     queue = house.queue() if ttl is None else house.queue(message_ttl=ttl)
     due: dict[int, int] = {}
-    held: list[Span] = []
+    held: list[MessageRange] = []
     for action, number, own in steps:
         if action == "publish":
-            block = made(house, number, expiring(own))
+            batch = made(house, number, expiring(own))
             deadline = house.now_ms + min(int(own), 99 if ttl is None else ttl)
-            due |= dict.fromkeys(range(block.sequence, block.sequence + number), deadline)
-            queue.enqueue(Run(block, None))
+            due |= dict.fromkeys(range(batch.sequence, batch.sequence + number), deadline)
+            queue.enqueue(QueueEntry(batch, None))
             house.turn()
         elif action == "wait":
             house.wait(number)
@@ -243,7 +243,7 @@ def test_what_was_consumed_is_let_go_long_before_its_deadline() -> None:
     queue = house.queue()
     consumer = add(queue, session)
     for _ in range(2_000):
-        publish(house, queue, traits=expiring("86400000"))
+        publish(house, queue, attributes=expiring("86400000"))
         house.turn()
         session.ack(consumer)
     assert queue.expiry is not None
@@ -254,7 +254,7 @@ def test_what_was_consumed_is_let_go_long_before_its_deadline() -> None:
 def test_one_that_is_returned_again_and_again_is_noted_once() -> None:
     house = House()
     queue = house.queue()
-    publish(house, queue, 3, traits=expiring("86400000"))
+    publish(house, queue, 3, attributes=expiring("86400000"))
     for _ in range(2_000):
         (held,) = take(queue, 1)
         queue.requeue(held)
@@ -267,7 +267,7 @@ def test_one_that_is_returned_again_and_again_is_noted_once() -> None:
 def test_a_purged_queue_waits_for_nothing() -> None:
     house = House()
     queue = house.queue(message_ttl=1_000)
-    publish(house, queue, traits=expiring("500"))
+    publish(house, queue, attributes=expiring("500"))
     (held,) = take(queue, 1)
     publish(house, queue, 2)
     queue.purge()
@@ -289,7 +289,7 @@ def test_a_deleted_queue_is_let_go_long_before_its_deadlines(own: str) -> None:
     queue = house.queue(message_ttl=86_400_000, expires=86_400_000)
     queue.owner = owner
     watched = ref(owner)
-    publish(house, queue, 3, traits=expiring(own))
+    publish(house, queue, 3, attributes=expiring(own))
     house.turn()
     # As a virtual host does.
     queue.deleted = True
@@ -309,12 +309,12 @@ def test_a_requeued_one_goes_to_whoever_is_ready(own: bool) -> None:
     house, session, other = House(), Session(), Session()
     queue = zero(house, own)
     consumer = add(queue, session, prefetch=2)
-    publish(house, queue, 2, traits=expiring("0"))
+    publish(house, queue, 2, attributes=expiring("0"))
     house.turn()
     house.wait(500)
     add(queue, other, tag="other")
-    for span in session.take_back(consumer):
-        queue.requeue(span)
+    for messages in session.take_back(consumer):
+        queue.requeue(messages)
     house.turn()
     assert (sorted(session.numbers() + other.numbers()), expired(house)) == ([1, 2], [])
     assert ready(queue) == []
@@ -325,27 +325,27 @@ def test_a_requeued_one_expires_if_nobody_is_ready(own: bool) -> None:
     house, session = House(), Session()
     queue = zero(house, own)
     consumer = add(queue, session)
-    publish(house, queue, 2, traits=expiring("0"))
+    publish(house, queue, 2, attributes=expiring("0"))
     house.turn()
     house.wait(500)
-    spans = session.take_back(consumer)
+    ranges = session.take_back(consumer)
     session.room = 0
-    for span in spans:
-        queue.requeue(span)
+    for messages in ranges:
+        queue.requeue(messages)
     assert ready(queue) == [1, 2]
     house.turn()
     assert (ready(queue), sorted(expired(house))) == ([], [1, 2])
 
 
 def test_requeued_ones_go_out_beyond_a_turns_budget() -> None:
-    """All of them are asked about in one pump: a second one would be too late."""
+    """All of them are asked about in one dispatch: a second one would be too late."""
     house, session = House(), Session()
     queue = zero(house, own=False)
     consumer = add(queue, session)
     publish(house, queue, 300)
     house.turn()
-    for span in session.take_back(consumer):
-        queue.requeue(span)
+    for messages in session.take_back(consumer):
+        queue.requeue(messages)
     house.now_ms += 1
     house.turn(budget=10)
     assert (len(session.numbers()), expired(house)) == (300, [])
@@ -373,9 +373,9 @@ def test_no_expired_message_goes_to_a_busy_consumer() -> None:
 def test_priorities_do_not_hide_an_expired_message() -> None:
     house, session = House(), Session()
     queue = house.queue(max_priority=5, message_ttl=50)
-    publish(house, queue, traits=Traits(priority=1))
+    publish(house, queue, attributes=MessageAttributes(priority=1))
     house.wait(30)
-    publish(house, queue, traits=Traits(priority=4))
+    publish(house, queue, attributes=MessageAttributes(priority=4))
     house.wait(20)
     assert (ready(queue), expired(house)) == ([2], [1])
     house.now_ms += 31
@@ -391,7 +391,7 @@ def test_another_ttl_counts_for_what_comes_back() -> None:
     publish(house, queue)
     (held,) = take(queue, 1)
     publish(house, queue)
-    # Blocks made here have come at 0.
+    # Batches made here have come at 0.
     queue.apply(Rules(message_ttl_ms=house.now_ms + 100))
     queue.requeue(held)
     house.turn()
@@ -405,7 +405,7 @@ def test_what_comes_back_too_late_under_another_ttl_is_not_delivered(policy_firs
     """Though a consumer is ready in that very millisecond."""
     house, session = House(), Session()
     queue = house.queue()
-    ttl = Rules(message_ttl_ms=house.now_ms + 50)  # Blocks made here have come at 0.
+    ttl = Rules(message_ttl_ms=house.now_ms + 50)  # Batches made here have come at 0.
     if policy_first:
         queue.apply(ttl)
     consumer = add(queue, session)
@@ -413,8 +413,8 @@ def test_what_comes_back_too_late_under_another_ttl_is_not_delivered(policy_firs
     house.turn()
     queue.apply(ttl)
     house.wait(house.now_ms + 100)
-    for span in session.take_back(consumer):
-        queue.requeue(span)
+    for messages in session.take_back(consumer):
+        queue.requeue(messages)
     house.turn()
     assert (session.numbers(), expired(house)) == ([], [1])
 
@@ -437,10 +437,10 @@ def test_so_many_at_once_take_several_turns() -> None:
     house = House()
     queue = house.queue()
     for _ in range(DUE_AT_ONCE + 500):
-        publish(house, queue, traits=expiring("10"))
+        publish(house, queue, attributes=expiring("10"))
     house.turn()
     house.now_ms += 10
-    queue.pump(1)
+    queue.dispatch(1)
     assert len(expired(house)) == DUE_AT_ONCE
     assert queue.active, "it is pumped again"
     house.turn()
@@ -453,9 +453,9 @@ def test_what_expired_behind_one_that_stays_is_let_go() -> None:
     queue = house.queue()
     publish(house, queue)
     for _ in range(50):
-        publish(house, queue, 20, traits=expiring("10"))
+        publish(house, queue, 20, attributes=expiring("10"))
         for _ in range(20):
-            publish(house, queue, traits=expiring("5"))
+            publish(house, queue, attributes=expiring("5"))
         house.wait(10)
     assert (ready(queue), len(expired(house))) == ([1], 2_000)
     assert len(queue.backlog._ready) <= EMPTIED_MAX + 2

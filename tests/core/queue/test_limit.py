@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.messages import Sent, scattered
-from warrenmq.core.block import Run
+from warrenmq.core.message.batch import QueueEntry
 from warrenmq.core.queue.limit import over_limit
 from warrenmq.core.queue.rules import Rules
 
@@ -33,8 +33,8 @@ def test_room(rules: Rules, held: int, coming: int, over: bool) -> None:
     queue = house.queue(max_length_bytes=1_000_000)
     if held:
         publish(house, queue, held, body_bytes=10)
-    run = Run(made(house, coming, body_bytes=10), None)
-    assert over_limit(queue, rules, run) is over
+    entry = QueueEntry(made(house, coming, body_bytes=10), None)
+    assert over_limit(queue, rules, entry) is over
 
 
 def test_what_consumers_hold_takes_no_room() -> None:
@@ -55,14 +55,14 @@ def test_reject_publish_keeps_what_is_there() -> None:
     queue = house.queue(max_length=2, overflow="reject-publish")
     assert [publish(house, queue) for _ in range(4)] == [True, True, False, False]
     house.turn()
-    assert (ready(queue), house.letters) == ([1, 2], [])
+    assert (ready(queue), house.dead_letters) == ([1, 2], [])
 
 
 def test_reject_publish_with_dead_letters() -> None:
     house = House()
     queue = house.queue(max_length=2, overflow="reject-publish-dlx", dead_letter_exchange="dead")
     assert [publish(house, queue) for _ in range(4)] == [True, True, False, False]
-    assert (ready(queue), house.letters) == ([1, 2], [(3, "maxlen"), (4, "maxlen")])
+    assert (ready(queue), house.dead_letters) == ([1, 2], [(3, "maxlen"), (4, "maxlen")])
 
 
 def test_drop_head_keeps_the_newest() -> None:
@@ -70,7 +70,10 @@ def test_drop_head_keeps_the_newest() -> None:
     queue = house.queue(max_length=3)
     publish(house, queue, 2)
     publish(house, queue, 5)
-    assert (ready(queue), house.letters) == ([5, 6, 7], [(at, "maxlen") for at in (1, 2, 3, 4)])
+    assert (ready(queue), house.dead_letters) == (
+        [5, 6, 7],
+        [(at, "maxlen") for at in (1, 2, 3, 4)],
+    )
     publish(house, queue)
     assert ready(queue) == [6, 7, 8]
 
@@ -93,7 +96,7 @@ def test_a_queue_for_no_message_passes_on_to_who_is_ready() -> None:
     add(queue, session, prefetch=2)
     publish(house, queue, 3)
     house.turn()
-    assert (session.numbers(), ready(queue), house.letters) == ([1, 2], [], [(3, "maxlen")])
+    assert (session.numbers(), ready(queue), house.dead_letters) == ([1, 2], [], [(3, "maxlen")])
 
 
 def test_nothing_is_dropped_before_consumers_had_their_share() -> None:
@@ -102,7 +105,7 @@ def test_nothing_is_dropped_before_consumers_had_their_share() -> None:
     add(queue, session)
     publish(house, queue, 5_000)
     house.turn(budget=100)
-    assert (len(session.numbers()), house.letters) == (5_000, [])
+    assert (len(session.numbers()), house.dead_letters) == (5_000, [])
 
 
 def test_a_returned_message_is_the_first_to_go() -> None:
@@ -113,7 +116,7 @@ def test_a_returned_message_is_the_first_to_go() -> None:
     publish(house, queue)
     queue.requeue(held)
     house.turn()
-    assert (ready(queue), house.letters) == ([2, 3], [(1, "maxlen")])
+    assert (ready(queue), house.dead_letters) == ([2, 3], [(1, "maxlen")])
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=20), st.data())
@@ -121,13 +124,13 @@ def test_bytes_are_counted_through_every_way(sizes: list[int], data: st.DataObje
     house = House()
     queue = house.queue(max_length_bytes=10_000)
     bodies = dict(enumerate(sizes, 1))
-    block = scattered([Sent(bytes(size)) for size in sizes])
+    batch = scattered([Sent(bytes(size)) for size in sizes])
     house.store.reserve(len(sizes))
-    queue.enqueue(Run(block, None))
+    queue.enqueue(QueueEntry(batch, None))
     outstanding = list(take(queue, data.draw(st.integers(0, len(sizes)))))
     assert queue.ready_bytes == sum(bodies[number] for number in ready(queue))
-    for span in outstanding:
-        (queue.requeue if data.draw(st.booleans()) else queue.untake)(span)
+    for messages in outstanding:
+        (queue.requeue if data.draw(st.booleans()) else queue.untake)(messages)
         assert queue.ready_bytes == sum(bodies[number] for number in ready(queue))
     publish(house, queue, 3, body_bytes=7)
     assert queue.ready_bytes == sum(sizes) + 21

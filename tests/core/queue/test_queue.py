@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from warrenmq.core.block import Run, Span
-from warrenmq.core.queue.queue import PUMP_BYTES
+from warrenmq.core.message.batch import MessageRange, QueueEntry
+from warrenmq.core.queue.queue import DISPATCH_BYTES
 
 from .support import House, Session, add, made, publish, ready, sequences, take
 
@@ -21,10 +21,10 @@ def test_first_in_first_out_over_reads_and_selections() -> None:
     house = House()
     queue = house.queue()
     publish(house, queue, 2)
-    queue.enqueue(Run(made(house, 5), array("H", [1, 3, 4])))
+    queue.enqueue(QueueEntry(made(house, 5), array("H", [1, 3, 4])))
     publish(house, queue)
     assert (ready(queue), queue.ready_count) == ([1, 2, 4, 6, 7, 8], 6)
-    assert [sequences(span) for span in take(queue, 5)] == [[1, 2], [4, 6, 7]]
+    assert [sequences(messages) for messages in take(queue, 5)] == [[1, 2], [4, 6, 7]]
     assert (ready(queue), queue.ready_count, queue.unacked_count) == ([8], 1, 5)
 
 
@@ -41,23 +41,23 @@ def test_requeued_messages_are_back_at_their_place() -> None:
     house = House()
     queue = house.queue()
     publish(house, queue, 4)
-    spans = [queue.take(1) for _ in range(3)]
+    ranges = [queue.take(1) for _ in range(3)]
     publish(house, queue)
-    for span in (spans[2], spans[0]):
-        assert span is not None
-        queue.requeue(span)
+    for messages in (ranges[2], ranges[0]):
+        assert messages is not None
+        queue.requeue(messages)
     assert ready(queue) == [1, 3, 4, 5]
-    assert [span.redelivered for span in take(queue, 4)] == [True, True, False, False]
+    assert [messages.redelivered for messages in take(queue, 4)] == [True, True, False, False]
 
 
 def test_what_reached_nobody_comes_back_unflagged() -> None:
     house = House()
     queue = house.queue()
     publish(house, queue, 2)
-    (span,) = take(queue, 1)
-    queue.untake(span)
+    (messages,) = take(queue, 1)
+    queue.untake(messages)
     assert (ready(queue), queue.unacked_count) == ([1, 2], 0)
-    assert [span.redelivered for span in take(queue, 2)] == [False, False]
+    assert [messages.redelivered for messages in take(queue, 2)] == [False, False]
 
 
 def test_redelivered_stays_once_it_is_set() -> None:
@@ -65,21 +65,21 @@ def test_redelivered_stays_once_it_is_set() -> None:
     queue = house.queue()
     publish(house, queue)
     for _ in range(3):
-        (span,) = take(queue, 1)
-        queue.requeue(span)
-    (span,) = take(queue, 1)
-    queue.untake(span)
-    (span,) = take(queue, 1)
-    assert span.redelivered
+        (messages,) = take(queue, 1)
+        queue.requeue(messages)
+    (messages,) = take(queue, 1)
+    queue.untake(messages)
+    (messages,) = take(queue, 1)
+    assert messages.redelivered
 
 
 def test_large_messages_are_given_in_pieces() -> None:
     house = House()
     queue = house.queue()
     publish(house, queue, 100, body_bytes=10_000)
-    publish(house, queue, 2, body_bytes=2 * PUMP_BYTES)
-    counts = [span.count for span in take(queue, 102)]
-    assert max(counts) * 10_000 <= PUMP_BYTES
+    publish(house, queue, 2, body_bytes=2 * DISPATCH_BYTES)
+    counts = [messages.count for messages in take(queue, 102)]
+    assert max(counts) * 10_000 <= DISPATCH_BYTES
     assert (sum(counts), counts[-2:]) == (102, [1, 1])
 
 
@@ -92,33 +92,33 @@ class Model(RuleBasedStateMachine):
         self.queue = self.house.queue(durable=True, dead_letter_exchange="dead")
         self.ready: set[int] = set()
         self.again: set[int] = set()
-        self.out: list[Span] = []
+        self.out: list[MessageRange] = []
         self.settled: list[int] = []
         self.rejected: list[tuple[int, str]] = []
 
     @rule(count=st.integers(1, 6))
     def publish(self, count: int) -> None:
-        run = Run(made(self.house, count), None)
-        self.queue.enqueue(run)
-        self.ready |= {run.sequence(at) for at in range(count)}
+        entry = QueueEntry(made(self.house, count), None)
+        self.queue.enqueue(entry)
+        self.ready |= {entry.sequence(at) for at in range(count)}
 
     @rule(limit=st.integers(1, 8))
     def take(self, limit: int) -> None:
-        span = self.queue.take(limit)
-        expected = sorted(self.ready)[: 0 if span is None else span.count]
-        assert (span is None) == (not self.ready)
-        if span is not None:
-            assert sequences(span) == expected
-            assert {number in self.again for number in expected} == {span.redelivered}
+        messages = self.queue.take(limit)
+        expected = sorted(self.ready)[: 0 if messages is None else messages.count]
+        assert (messages is None) == (not self.ready)
+        if messages is not None:
+            assert sequences(messages) == expected
+            assert {number in self.again for number in expected} == {messages.redelivered}
             self.ready -= set(expected)
-            self.out.append(span)
+            self.out.append(messages)
 
     @precondition(lambda self: self.out)
     @rule(action=st.sampled_from(["settle", "requeue", "untake", "reject"]), data=st.data())
     def end(self, action: str, data: st.DataObject) -> None:
-        span = self.out.pop(data.draw(st.integers(0, len(self.out) - 1)))
-        getattr(self.queue, action)(span)
-        numbers = sequences(span)
+        messages = self.out.pop(data.draw(st.integers(0, len(self.out) - 1)))
+        getattr(self.queue, action)(messages)
+        numbers = sequences(messages)
         if action == "settle":
             self.settled += numbers
         elif action == "reject":
@@ -139,9 +139,9 @@ class Model(RuleBasedStateMachine):
     def agrees(self) -> None:
         assert ready(self.queue) == sorted(self.ready)
         assert self.queue.ready_count == len(self.ready)
-        assert self.queue.unacked_count == sum(span.count for span in self.out)
+        assert self.queue.unacked_count == sum(messages.count for messages in self.out)
         assert self.house.settled == self.settled
-        assert self.house.letters == self.rejected
+        assert self.house.dead_letters == self.rejected
 
 
 TestModel: Any = Model.TestCase
@@ -155,8 +155,8 @@ def test_a_queue_that_is_not_durable_leaves_the_store_alone() -> None:
     house = House()
     queue = house.queue()
     publish(house, queue, 3)
-    (span,) = take(queue, 1)
-    queue.settle(span)
+    (messages,) = take(queue, 1)
+    queue.settle(messages)
     queue.purge()
     assert (house.settled, queue.unacked_count) == ([], 0)
 
@@ -165,10 +165,10 @@ def test_a_purge_spares_what_is_out() -> None:
     house = House()
     queue = house.queue(durable=True)
     publish(house, queue, 5)
-    (span,) = take(queue, 2)
+    (messages,) = take(queue, 2)
     assert queue.purge() == 3
     assert (queue.ready_count, queue.unacked_count, house.settled) == (0, 2, [3, 4, 5])
-    queue.requeue(span)
+    queue.requeue(messages)
     publish(house, queue)
     assert ready(queue) == [1, 2, 6]
 
@@ -183,7 +183,7 @@ def test_nothing_comes_back_to_a_deleted_queue() -> None:
     queue.requeue(first)
     queue.untake(second)
     queue.reject(third)
-    assert (queue.ready_count, queue.unacked_count, house.letters) == (0, 0, [])
+    assert (queue.ready_count, queue.unacked_count, house.dead_letters) == (0, 0, [])
 
 
 # -- whose turn it is
@@ -313,10 +313,10 @@ def test_a_budget_ends_a_turn_and_the_rest_follows() -> None:
     add(queue, session)
     for _ in range(10):
         publish(house, queue, 10)
-    assert queue.pump(35)
+    assert queue.dispatch(35)
     assert len(session.numbers()) == 35
-    assert not queue.pump(65)
-    assert not queue.pump(10)
+    assert not queue.dispatch(65)
+    assert not queue.dispatch(10)
     assert session.numbers() == list(range(1, 101))
 
 
@@ -342,8 +342,8 @@ def test_requeued_messages_go_to_the_next_in_turn() -> None:
     second = add(queue, session, "second", prefetch=1)
     publish(house, queue)
     house.turn()
-    for span in session.take_back(first):
-        queue.requeue(span)
+    for messages in session.take_back(first):
+        queue.requeue(messages)
     first.reopen()
     house.turn()
     assert (session.numbers(first), session.numbers(second)) == ([], [1])

@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
-from tests.core.messages import block
+from tests.core.messages import batch
 from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.core.queue.support import House, Session
 from tests.support.amqp import Client, make_broker, publish, take_turns
-from warrenmq.core.block import Run
 from warrenmq.core.broker import CROWDED_MESSAGES
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.local import LocalDelivery, LocalSession
-from warrenmq.core.model import FieldValue
-from warrenmq.core.queue import dressing, showing, stream_spec
+from warrenmq.core.message.batch import QueueEntry
+from warrenmq.core.message.model import FieldValue
+from warrenmq.core.publish.local import LocalDelivery, LocalSession
+from warrenmq.core.queue import header_rewriting as dressing
+from warrenmq.core.queue import stream_offsets as showing
+from warrenmq.core.queue import stream_spec
 from warrenmq.core.queue.consumer import Consumer
 from warrenmq.core.queue.rules import PLAIN
 from warrenmq.core.queue.stream import StreamQueue
@@ -39,7 +41,7 @@ def life(tmp_path: Path) -> Iterator[Life]:
 def enqueue(queue: StreamQueue, count: int, *, each: int = 500) -> None:
     """Batches, as reads of a socket bring them."""
     for _ in range(count // each):
-        queue.enqueue(Run(block(each, queue.log.end), None))
+        queue.enqueue(QueueEntry(batch(each, queue.log.end), None))
 
 
 def add(
@@ -77,7 +79,7 @@ def test_a_filter_looks_at_no_more_than_a_turn_allows(
     add(queue, session, filter="none")
     more, turns = True, 0
     while more:
-        more, turns = queue.pump(300), turns + 1
+        more, turns = queue.dispatch(300), turns + 1
         assert len(looked) <= 300 * turns
     assert len(looked) == 20_000
     assert not session.got
@@ -90,7 +92,7 @@ def test_a_filter_that_finds_nothing_holds_up_nobody(
     searching, reading = Session(), Session()
     add(queue, searching, filter="none")
     add(queue, reading)
-    queue.pump(1_000)
+    queue.dispatch(1_000)
     assert len(reading.numbers()) >= 400
     assert len(looked) <= 600
 
@@ -100,7 +102,7 @@ def test_readers_share_a_turn(queue: StreamQueue) -> None:
     sessions = [Session() for _ in range(4)]
     for session in sessions:
         add(queue, session)
-    assert queue.pump(400)
+    assert queue.dispatch(400)
     assert all(90 <= len(session.numbers()) <= 100 for session in sessions)
 
 
@@ -110,9 +112,9 @@ def test_more_readers_than_a_turn_has_messages(queue: StreamQueue) -> None:
     sessions = [Session() for _ in range(50)]
     for session in sessions:
         add(queue, session)
-    assert queue.pump(20)
+    assert queue.dispatch(20)
     assert 5 <= sum(bool(session.got) for session in sessions) <= 20
-    while queue.pump(20):
+    while queue.dispatch(20):
         pass
     assert [session.numbers() for session in sessions] == [[0, 1, 2]] * 50
 
@@ -124,7 +126,7 @@ def test_who_has_read_everything_costs_nothing(
     enqueue(queue, 10, each=10)
     idle = [add(queue, Session()) for _ in range(10)]
     stuck = [add(queue, Session(), prefetch=1) for _ in range(10)]
-    queue.pump(2_000)
+    queue.dispatch(2_000)
     session = Session()
     consumer = add(queue, session, prefetch=2)
     asked: list[Consumer] = []
@@ -135,9 +137,9 @@ def test_who_has_read_everything_costs_nothing(
         return plain(self)
 
     monkeypatch.setattr(Consumer, "credit", credit)
-    queue.pump(2_000)
+    queue.dispatch(2_000)
     session.ack(consumer)
-    queue.pump(2_000)
+    queue.dispatch(2_000)
     assert session.numbers() == [2, 3]
     assert not {*idle, *stuck} & {*asked}
 
@@ -147,10 +149,10 @@ def test_a_reader_that_goes_leaves_the_line(queue: StreamQueue) -> None:
     sessions = [Session() for _ in range(3)]
     consumers = [add(queue, session) for session in sessions]
     queue.remove_consumer(consumers[1])
-    queue.pump(2_000)
+    queue.dispatch(2_000)
     enqueue(queue, 100, each=100)
     queue.remove_consumer(consumers[0])
-    queue.pump(2_000)
+    queue.dispatch(2_000)
     assert [len(session.numbers()) for session in sessions] == [100, 0, 200]
     queue.remove_consumer(consumers[2])
     assert queue.ring is None
@@ -173,17 +175,17 @@ def test_a_long_stream_slows_no_publisher() -> None:
 # -- what they are shown
 
 
-def test_who_takes_little_of_a_run_has_little_of_it_dressed(
+def test_who_takes_little_of_an_entry_has_little_of_it_dressed(
     queue: StreamQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many slow readers at different places must not dress a whole run for each message."""
+    """Many slow readers at different places must not dress a whole entry for each message."""
     enqueue(queue, 40_000, each=2_000)
     counts: list[int] = []
     plain = dressing.dressed
 
-    def dressed(span: object, *rest: object) -> object:
-        counts.append(span.count)  # type: ignore[attr-defined]
-        return plain(span, *rest)  # type: ignore[arg-type]
+    def dressed(messages: object, *rest: object) -> object:
+        counts.append(messages.count)  # type: ignore[attr-defined]
+        return plain(messages, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(showing, "dressed", dressed)
     sessions = [Session() for _ in range(20)]
@@ -192,7 +194,7 @@ def test_who_takes_little_of_a_run_has_little_of_it_dressed(
         for at, session in enumerate(sessions)
     ]
     for _ in range(10):
-        queue.pump(2_000)
+        queue.dispatch(2_000)
         for session, consumer in zip(sessions, consumers, strict=True):
             session.ack(consumer)
     assert sum(counts) == 200
@@ -204,15 +206,15 @@ def test_readers_at_the_end_share_what_is_dressed(
     counts: list[int] = []
     plain = dressing.dressed
 
-    def dressed(span: object, *rest: object) -> object:
-        counts.append(span.count)  # type: ignore[attr-defined]
-        return plain(span, *rest)  # type: ignore[arg-type]
+    def dressed(messages: object, *rest: object) -> object:
+        counts.append(messages.count)  # type: ignore[attr-defined]
+        return plain(messages, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(showing, "dressed", dressed)
     for _ in range(20):
         add(queue, Session())
     enqueue(queue, 1_000, each=500)
-    while queue.pump(2_000):
+    while queue.dispatch(2_000):
         pass
     assert counts == [500, 500]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warrenmq.core.errors import ChannelError, ConfigError
-from warrenmq.core.model import Table
+from warrenmq.core.message.model import Table
 from warrenmq.core.queue import registry
 from warrenmq.core.queue.arguments import Declared
 from warrenmq.core.queue.queue import Queue

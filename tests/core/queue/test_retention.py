@@ -11,13 +11,13 @@ from tests.core.life import PERSISTENT, Life, numbered
 from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.support.amqp import publish
 from warrenmq.core import slices
-from warrenmq.core.block import Cold
-from warrenmq.core.model import Table
+from warrenmq.core.message.batch import PagedOut
+from warrenmq.core.message.model import Table
 from warrenmq.core.queue import retention, stream_log
 from warrenmq.core.queue.cursor import Cursor
 from warrenmq.core.queue.rules import PLAIN, Rules
-from warrenmq.core.store import pages
-from warrenmq.core.store.pages import Pages
+from warrenmq.core.store import paging as pages
+from warrenmq.core.store.paging import Pages
 from warrenmq.core.store.record import Kind, Record, scan
 
 
@@ -47,8 +47,8 @@ def left(life: Life) -> int:
 # -- by size
 
 
-def test_a_stretch_is_dropped_from_its_front(life: Life) -> None:
-    """What one segment holds is one stretch after a restart; it need not go as a whole."""
+def test_a_range_is_dropped_from_its_front(life: Life) -> None:
+    """What one segment holds is one range after a restart; it need not go as a whole."""
     declare(life, max_length_bytes=20_000)
     for body in numbered(120):
         fill(life, [body])
@@ -57,7 +57,7 @@ def test_a_stretch_is_dropped_from_its_front(life: Life) -> None:
     fill(life, numbered(100, 120))
     log = stream(life).log
     assert 15_000 < log.size_bytes <= 20_000
-    assert isinstance(log._pieces[log._gone].held, Cold)
+    assert isinstance(log._pieces[log._gone].held, PagedOut)
     assert Reading(life, "first").bodies() == numbered(220)[log.first :]
     life.crash()
     assert stream(life).log.first == log.first
@@ -112,12 +112,12 @@ def test_no_index_is_read_unless_there_is_a_limit(
     """A stream of a terabyte begins as fast as an empty one."""
     declare(life)
     fill(life, numbered(20))
-    weighed: list[Cold] = []
+    weighed: list[PagedOut] = []
     plain = Pages.weigh
 
-    def weigh(self: Pages, cold: Cold) -> Generator[slices.Pause, None, int]:
-        weighed.append(cold)
-        return plain(self, cold)
+    def weigh(self: Pages, paged_out: PagedOut) -> Generator[slices.Pause, None, int]:
+        weighed.append(paged_out)
+        return plain(self, paged_out)
 
     monkeypatch.setattr(Pages, "weigh", weigh)
     life.restart()
@@ -168,24 +168,24 @@ def test_a_reader_far_behind_while_all_is_dropped(life: Life) -> None:
         assert offsets[len(seen)] >= stream(life).log.first
         seen = offsets
     assert seen == sorted(seen)
-    span = cursor.next()
+    messages = cursor.next()
     life.turns()
-    assert span is None or cursor.offset >= stream(life).log.first
+    assert messages is None or cursor.offset >= stream(life).log.first
 
 
 # -- in slices
 
 
-@pytest.mark.parametrize("is_cold", [False, True])
+@pytest.mark.parametrize("is_paged_out", [False, True])
 def test_very_many_are_dropped_in_slices(
-    life: Life, monkeypatch: pytest.MonkeyPatch, *, is_cold: bool
+    life: Life, monkeypatch: pytest.MonkeyPatch, *, is_paged_out: bool
 ) -> None:
     """A crash after any of them leaves each message its offset."""
     declare(life)
     count = 500
     for body in numbered(count):
         life.client.publish(body, PERSISTENT, routing_key="s")
-    if is_cold:
+    if is_paged_out:
         life.restart()
     fill(life, [b"%06d" % count])
     monkeypatch.setattr(slices, "SLICE_S", -1)
@@ -217,20 +217,20 @@ def test_an_idle_stream_grows_old(life: Life) -> None:
 
 
 def test_an_idle_stream_grows_old_over_a_restart(life: Life) -> None:
-    """Each segment is a stretch; the last message of one says how old it is."""
+    """Each segment is a range; the last message of one says how old it is."""
     declare(life, max_age="1h")
     for body in numbered(5):
         fill(life, [body])
         life.store.roll()
         life.clock.advance(600_000)
     life.restart()
-    assert all(isinstance(piece.held, Cold) for piece in stream(life).log._pieces)
+    assert all(isinstance(piece.held, PagedOut) for piece in stream(life).log._pieces)
     for _ in range(10):
         life.turns(3, each_ms=120_000)
     assert stream(life).log.first == 4
 
 
-def test_the_age_of_a_stretch_is_read_once(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_age_of_a_range_is_read_once(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """However much comes in while it is read."""
     declare(life, max_age="1h")
     fill(life, numbered(5))
@@ -238,9 +238,9 @@ def test_the_age_of_a_stretch_is_read_once(life: Life, monkeypatch: pytest.Monke
     begun: list[int] = []
     plain = Pages.browse
 
-    def browse(self: Pages, cold: Cold, position: int, ready: object) -> None:
+    def browse(self: Pages, paged_out: PagedOut, position: int, ready: object) -> None:
         begun.append(position)
-        plain(self, cold, position, ready)  # type: ignore[arg-type]
+        plain(self, paged_out, position, ready)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Pages, "browse", browse)
     life.client.connection.receive(publish(1, b"new", PERSISTENT, routing_key="s"))
@@ -252,7 +252,7 @@ def test_the_age_of_a_stretch_is_read_once(life: Life, monkeypatch: pytest.Monke
     assert stream(life).log._pieces[0].newest_ms is not None
 
 
-def test_a_stretch_whose_age_can_not_be_read_stays(life: Life) -> None:
+def test_a_range_whose_age_can_not_be_read_stays(life: Life) -> None:
     declare(life, max_age="1h")
     fill(life, numbered(5))
     life.stop()

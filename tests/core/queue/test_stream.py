@@ -12,7 +12,7 @@ import pytest
 from tests.core.life import PERSISTENT, TRANSIENT, Life, numbered
 from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.support.amqp import publish
-from warrenmq.core.block import Cold
+from warrenmq.core.message.batch import PagedOut
 
 
 @pytest.fixture
@@ -175,12 +175,12 @@ def test_readers_see_only_what_is_on_disk(life: Life) -> None:
     life.wait(lambda: any(reply.name == "Basic.Deliver" for reply in reading.client.come()))
 
 
-def test_cold_messages_are_read_where_they_are(life: Life) -> None:
+def test_paged_out_messages_are_read_where_they_are(life: Life) -> None:
     fill(life, numbered(300))
     life.write()
     life.page_out("s")
     pieces = [piece.held for piece in stream(life).log._pieces]
-    assert any(isinstance(held, Cold) and held.count > 200 for held in pieces)
+    assert any(isinstance(held, PagedOut) and held.count > 200 for held in pieces)
     fill(life, numbered(10, 300))
     for start in (0, 7, 299, 305):
         reading = Reading(life, start)

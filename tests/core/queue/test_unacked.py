@@ -11,11 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tests.core.messages import block
-from warrenmq.core.block import Run, Span
+from tests.core.messages import batch
+from warrenmq.core.message.batch import MessageRange, QueueEntry
 from warrenmq.core.queue.consumer import Consumer
 from warrenmq.core.queue.queue import Queue
-from warrenmq.core.queue.unacked import Piece, Unacked, _Range
+from warrenmq.core.queue.unacked import DeliveryRange, Unacked, _Range
 
 from .support import House, Session, add, sequences
 
@@ -27,13 +27,13 @@ class Held(NamedTuple):
     redelivered: bool
 
 
-def flat(pieces: list[Piece] | None) -> list[Held] | None:
+def flat(pieces: list[DeliveryRange] | None) -> list[Held] | None:
     if pieces is None:
         return None
     return [
-        Held(piece.consumer, piece.queue, number, piece.span.redelivered)
+        Held(piece.consumer, piece.queue, number, piece.messages.redelivered)
         for piece in pieces
-        for number in sequences(piece.span)
+        for number in sequences(piece.messages)
     ]
 
 
@@ -45,7 +45,7 @@ class Model(RuleBasedStateMachine):
         self.consumers = [add(queue, Session()) for queue in self.queues]
         self.unacked = Unacked()
         self.model: dict[int, Held] = {}
-        self.taken: list[tuple[list[Piece], dict[int, Held]]] = []
+        self.taken: list[tuple[list[DeliveryRange], dict[int, Held]]] = []
         self.next_tag = 1
         self.next_sequence = 1
 
@@ -63,11 +63,11 @@ class Model(RuleBasedStateMachine):
     ) -> None:
         """Tags are skipped where deliveries without acks went out between."""
         tag = self.next_tag + skipped
-        run = Run(block(count + 2, self.next_sequence), None)
-        span = Span(run, 1, 1 + count, redelivered)
+        entry = QueueEntry(batch(count + 2, self.next_sequence), None)
+        messages = MessageRange(entry, 1, 1 + count, redelivered)
         consumer = None if by_get else self.consumers[which]
-        self.unacked.add(tag, consumer, self.queues[which], span)
-        for at, number in enumerate(sequences(span)):
+        self.unacked.add(tag, consumer, self.queues[which], messages)
+        for at, number in enumerate(sequences(messages)):
             self.model[tag + at] = Held(consumer, self.queues[which], number, redelivered)
         self.next_tag = tag + count
         self.next_sequence += count + 2
@@ -98,7 +98,7 @@ class Model(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 3), which=st.integers(0, 50))
     def back(self, count: int, which: int) -> None:
-        pieces: list[Piece] = []
+        pieces: list[DeliveryRange] = []
         for _ in range(min(count, len(self.taken))):
             part, held = self.taken.pop(which % len(self.taken))
             pieces += part
@@ -106,14 +106,14 @@ class Model(RuleBasedStateMachine):
         for _ in self.unacked.put_back(pieces):
             pass
 
-    def agree(self, pieces: list[Piece] | None, tags: Any) -> None:
+    def agree(self, pieces: list[DeliveryRange] | None, tags: Any) -> None:
         if any(tag not in self.model for tag in tags):
             assert pieces is None
             return
         held = {tag: self.model.pop(tag) for tag in sorted(tags)}
         assert flat(pieces) == list(held.values())
         assert pieces is not None
-        numbers = [piece.tag + at for piece in pieces for at in range(piece.span.count)]
+        numbers = [piece.tag + at for piece in pieces for at in range(piece.messages.count)]
         assert numbers == list(held)
         self.taken.append((pieces, held))
 
@@ -131,14 +131,14 @@ def queue() -> Queue:
     return House().queue()
 
 
-def deliver(unacked: Unacked, queue: Queue, tag: int, count: int) -> Span:
-    span = Span(Run(block(count, tag), None), 0, count)
-    unacked.add(tag, None, queue, span)
-    return span
+def deliver(unacked: Unacked, queue: Queue, tag: int, count: int) -> MessageRange:
+    messages = MessageRange(QueueEntry(batch(count, tag), None), 0, count)
+    unacked.add(tag, None, queue, messages)
+    return messages
 
 
-def taken(pieces: list[Piece] | None) -> list[list[int]] | None:
-    return None if pieces is None else [sequences(piece.span) for piece in pieces]
+def taken(pieces: list[DeliveryRange] | None) -> list[list[int]] | None:
+    return None if pieces is None else [sequences(piece.messages) for piece in pieces]
 
 
 def test_messages_that_belong_together_are_taken_together(queue: Queue) -> None:
@@ -196,13 +196,13 @@ def test_a_settled_delivery_lets_go_of_its_messages(queue: Queue) -> None:
     assert watched() is None
 
 
-def ref_to_data(unacked: Unacked, queue: Queue, tag: int) -> ref[Run]:
-    class Watched(Run):
+def ref_to_data(unacked: Unacked, queue: Queue, tag: int) -> ref[QueueEntry]:
+    class Watched(QueueEntry):
         pass
 
-    run = Watched(block(2, tag), None)
-    unacked.add(tag, None, queue, Span(run, 0, 2))
-    return ref(run)
+    entry = Watched(batch(2, tag), None)
+    unacked.add(tag, None, queue, MessageRange(entry, 0, 2))
+    return ref(entry)
 
 
 def test_one_that_is_kept_does_not_keep_all_behind_it(queue: Queue) -> None:

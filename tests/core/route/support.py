@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.message.model import FieldValue, Table
 from warrenmq.core.route.exchange import Destination, Exchange
 from warrenmq.core.route.registry import make
 

@@ -5,7 +5,7 @@ import pytest
 from tests.support.amqp import Client, make_broker
 from warrenmq.core.broker import Limits
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.message.model import FieldValue, Table
 from warrenmq.core.route.arguments import ExchangeArguments
 from warrenmq.core.route.registry import make
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.core.route.support import FakeQueue
 from tests.support.amqp import make_broker
-from warrenmq.core.model import Table
+from warrenmq.core.message.model import Table
 from warrenmq.core.route.binding import Binding, GroupedBindings
 
 MANY = 500

@@ -11,7 +11,7 @@ import pytest
 from tests.core.definitions.support import new_broker, restarted
 from tests.core.route.support import FakeQueue, exchange
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.model import FieldValue, MessageHeaders, Properties, Table
+from warrenmq.core.message.model import FieldValue, MessageHeaders, Properties, Table
 from warrenmq.core.route.exchange import Exchange
 from warrenmq.core.route.resolve import resolve
 from warrenmq.core.wire import properties as wire

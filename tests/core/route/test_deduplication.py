@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.core.route.support import exchange
-from warrenmq.core.deduplication import CACHE_SIZE_MAX, CACHE_TTL_MAX_MS, Deduplication
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.model import FieldValue
+from warrenmq.core.message.deduplication import CACHE_SIZE_MAX, CACHE_TTL_MAX_MS, Deduplication
+from warrenmq.core.message.model import FieldValue
 from warrenmq.core.queue.arguments import Declared, read_rules
 from warrenmq.core.route.registry import exchange_types
 

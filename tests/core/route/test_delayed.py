@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.route.support import FakeQueue, exchange
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.model import FieldValue
+from warrenmq.core.message.model import FieldValue
 from warrenmq.core.route.exchange import Exchange
 from warrenmq.core.route.registry import exchange_types
 from warrenmq.core.route.resolve import resolve

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.core.route.support import FakeQueue, exchange, unbind_each
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.message.model import FieldValue, Table
 from warrenmq.core.route.exchange import Destination, Exchange
 from warrenmq.core.route.registry import exchange_types
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from tests.core.route.support import FakeQueue, exchange
-from warrenmq.core.model import FieldValue
+from warrenmq.core.message.model import FieldValue
 from warrenmq.core.route.hashing import (
     HASH_VALUES,
     hash_of,

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.route.support import FakeQueue, exchange, unbind_each
-from warrenmq.core.equivalence import comparable
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.message.equivalence import comparable
+from warrenmq.core.message.model import FieldValue, Table
 from warrenmq.core.route.headers import HeadersExchange
 
 MODES = ["all", "any", "all-with-x", "any-with-x"]

@@ -11,7 +11,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from tests.core.route.support import FakeQueue, exchange
 from tests.support.rabbitmq import RabbitMQServer
-from warrenmq.core.model import Table
+from warrenmq.core.message.model import Table
 from warrenmq.core.route.exchange import Exchange
 
 Wish = tuple[str, Table]

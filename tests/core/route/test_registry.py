@@ -4,7 +4,7 @@ import pytest
 
 from tests.core.route.support import exchange
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.message.model import FieldValue, Table
 from warrenmq.core.route.direct import DirectExchange
 from warrenmq.core.route.exchange import Exchange
 from warrenmq.core.route.registry import equivalent, exchange_types, make, register

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.route.support import FakeQueue, exchange, unbind_each
-from warrenmq.core.model import Table
+from warrenmq.core.message.model import Table
 from warrenmq.core.route.exchange import Destination, Exchange
 from warrenmq.core.route.registry import exchange_types
 from warrenmq.core.route.resolve import Route, resolve

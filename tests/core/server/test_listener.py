@@ -13,9 +13,10 @@ from tests.support.amqp import make_broker, method, publish
 from warrenmq.core.broker import Broker
 from warrenmq.core.clock import SystemClock
 from warrenmq.core.server import listener as listener_module
-from warrenmq.core.server import waiting_room, watch
+from warrenmq.core.server import login_queue as waiting_room
+from warrenmq.core.server import watchdog as watch
 from warrenmq.core.server.listener import Listener
-from warrenmq.core.store.memory import LateStore
+from warrenmq.core.store.memory import ManualStore
 
 from .support import Remote, listening_socket, log_in, until
 
@@ -23,7 +24,7 @@ from .support import Remote, listening_socket, log_in, until
 class Server:
     """A listener in this loop, in real time, with the clients of one test."""
 
-    def __init__(self, store: LateStore | None = None) -> None:
+    def __init__(self, store: ManualStore | None = None) -> None:
         self.broker: Broker = make_broker(store)
         self.broker.clock = SystemClock()
         self.listener = Listener(self.broker)
@@ -176,7 +177,7 @@ async def test_an_earlier_deadline_comes_first(server: Server) -> None:
 
 async def test_work_from_elsewhere_gets_a_turn(server: Server) -> None:
     """A commit comes on its own; so does what HTTP puts into queues."""
-    store = LateStore()
+    store = ManualStore()
     store.paging = False
     late = Server(store)
     await late.start()

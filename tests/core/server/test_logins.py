@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.users import GUEST_HASH, guest_users
 from warrenmq.core.auth import AuthError, User, Users, hashes, imported
+from warrenmq.core.server import login_queue as waiting_room
 from warrenmq.core.server import logins as module
-from warrenmq.core.server import waiting_room
+from warrenmq.core.server.login_queue import TooManyAttempts
 from warrenmq.core.server.logins import HungUp, Logins, TooManyFailures
-from warrenmq.core.server.waiting_room import TooManyAttempts
 
 SECRET_SHA256 = "AooJzju8/26DNt7JG8KqzbTFtDL7hFOsSj4/uutyxYMdgAC3"
 

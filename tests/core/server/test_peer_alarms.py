@@ -7,11 +7,11 @@ from typing import Any
 
 from tests.conformance import frames
 from tests.support.amqp import make_broker, method, names, publish
-from warrenmq.core.alarms import Bounds, Reading
 from warrenmq.core.clock import ManualClock
+from warrenmq.core.resources.alarms import Bounds, Reading
 from warrenmq.core.server.listener import Listener
 from warrenmq.core.server.peer import Hold, Peer
-from warrenmq.core.server.watch import look_after
+from warrenmq.core.server.watchdog import look_after
 
 from .support import FakeTransport, Remote, listening_socket, log_in, meet, meet_open, until
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.amqp import make_broker, method, names, publish
-from warrenmq.core.amount import GIB, MIB, Amount, read_amount
 from warrenmq.core.clock import ManualClock
+from warrenmq.core.resources.amount import GIB, MIB, Amount, read_amount
 from warrenmq.core.server import resources as resources_module
 from warrenmq.core.server.listener import Listener
 from warrenmq.core.server.machine import Disk, Memory
 from warrenmq.core.server.resources import TRIM_PERIODS, Resources
-from warrenmq.core.store.memory import LateStore
+from warrenmq.core.store.memory import ManualStore
 
 from .support import meet_open, until
 
@@ -143,7 +143,7 @@ async def test_what_clients_hold_is_counted(listener: Listener, machine: Machine
 
 
 async def test_a_store_without_space(clock: ManualClock, machine: Machine) -> None:
-    store = LateStore()
+    store = ManualStore()
     listener = Listener(make_broker(store=store, clock=clock))
     resources = watch(listener, machine)
     store.barrier()

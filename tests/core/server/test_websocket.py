@@ -9,13 +9,13 @@ import pytest
 from tests.conformance import frames
 from tests.support.amqp import Reply, method, names, publish, read
 from tests.support.websocket import BINARY, CLOSE, PING, PONG, client_frame
-from warrenmq.core.alarms import Bounds, Reading
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.proto.connection import State
+from warrenmq.core.resources.alarms import Bounds, Reading
 from warrenmq.core.server import peer
 from warrenmq.core.server.listener import Listener
 from warrenmq.core.server.peer import FULL_READ_BYTES, HIGH_WATER_BYTES
-from warrenmq.core.server.watch import CLOSE_OK_S, look_after
+from warrenmq.core.server.watchdog import CLOSE_OK_S, look_after
 from warrenmq.core.server.websocket import WebSocket
 from warrenmq.core.wire import websocket as wire
 from warrenmq.core.wire.proxy import Relayed

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tests.core.messages import Sent
-from warrenmq.core.block import Cold, Span
-from warrenmq.core.queue.ready import Backlog
+from warrenmq.core.message.batch import MessageRange, PagedOut
+from warrenmq.core.queue.backlog import Backlog
 from warrenmq.core.store.port import Store
 
 
@@ -17,15 +19,15 @@ class FakeQueue:
     def __init__(self, queue_id: int) -> None:
         self.id = queue_id
         self.backlog = HoldingBacklog()
-        self.taken: list[Span] = []
+        self.taken: list[MessageRange] = []
 
     def forget_backlog(self) -> None:
         self.backlog = HoldingBacklog()
 
-    def thaw_all(self, store: Store) -> None:
-        """One chunk of each cold stretch, wherever it stands."""
-        for cold in [held for held in self.backlog if isinstance(held, Cold)]:
-            store.thaw(cold, lambda spans, cold=cold: self.backlog.replace(cold, spans))  # type: ignore[misc]
+    def page_in_all(self, store: Store) -> None:
+        """One chunk of each paged-out range, wherever it stands."""
+        for paged_out in [held for held in self.backlog if isinstance(held, PagedOut)]:
+            store.page_in(paged_out, partial(self.backlog.replace, paged_out))
             store.turned()
 
 
@@ -34,18 +36,18 @@ class HoldingBacklog(Backlog):
 
     __slots__ = ()
 
-    def put(self, span: Span) -> None:
-        self._ready.append(span)
-        self.count += span.count
+    def put(self, messages: MessageRange) -> None:
+        self._ready.append(messages)
+        self.count += messages.count
 
-    def replace(self, cold: Cold, spans: list[Span]) -> None:
-        at = self._ready.index(cold)
-        if not cold.count:
+    def replace(self, paged_out: PagedOut, ranges: list[MessageRange]) -> None:
+        at = self._ready.index(paged_out)
+        if not paged_out.count:
             del self._ready[at]
-        self.count -= cold.lost
-        cold.lost = 0
-        for place, span in enumerate(spans):
-            self._ready.insert(at + place, span)
+        self.count -= paged_out.lost
+        paged_out.lost = 0
+        for place, messages in enumerate(ranges):
+            self._ready.insert(at + place, messages)
 
 
 def frames_of(body: bytes) -> tuple[int, int, bytes]:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.messages import block
+from tests.core.messages import batch
 from tests.support.faulty_disk import FaultyDisk, Keep, fault
-from warrenmq.core.block import Run, Span
+from warrenmq.core.message.batch import MessageRange, QueueEntry
 from warrenmq.core.store import checkpoint
 from warrenmq.core.store.checkpoint import State, checkpoint_name
-from warrenmq.core.store.log import DurableStore
-from warrenmq.core.store.part import Segment
+from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.record import FILE_HEADER_BYTES, FORMAT_VERSION
+from warrenmq.core.store.segment import Segment
 from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
@@ -243,7 +243,7 @@ def test_a_checkpoint_waits_for_what_it_has_seen() -> None:
 
     disk.before = no_space_for_the_log
     with store.together():
-        store.settle(source, Span(original, 0, 1))
+        store.settle(source, MessageRange(original, 0, 1))
         publish(store, target)
     for _ in range(6):
         store.turned()
@@ -255,7 +255,7 @@ def test_a_checkpoint_waits_for_what_it_has_seen() -> None:
     assert [len(found.messages[queue.id]) for queue in (source, target)] == [0, 1]
 
 
-def publish(store: DurableStore, queue: FakeQueue) -> Run:
-    run = Run(block(1, store.reserve(1), PERSISTENT, 8), None)
-    store.append(run.block, [(queue, run)])
-    return run
+def publish(store: DurableStore, queue: FakeQueue) -> QueueEntry:
+    entry = QueueEntry(batch(1, store.reserve(1), PERSISTENT, 8), None)
+    store.append(entry.batch, [(queue, entry)])
+    return entry

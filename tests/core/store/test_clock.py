@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from tests.core.messages import block
+from tests.core.messages import batch
 from tests.support.faulty_disk import FaultyDisk, Keep
-from warrenmq.core.block import Run
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.store.log import SEQUENCES_AHEAD, DurableStore
+from warrenmq.core.message.batch import QueueEntry
+from warrenmq.core.store.durable import SEQUENCES_AHEAD, DurableStore
 from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
@@ -26,8 +26,8 @@ def opened(disk: FaultyDisk, wall_s: float) -> DurableStore:
 
 def publish(store: DurableStore, queue: FakeQueue, count: int) -> int:
     """Gives the last number."""
-    one = block(count, store.reserve(count), PERSISTENT, 8)
-    store.append(one, [(queue, Run(one, None))])
+    one = batch(count, store.reserve(count), PERSISTENT, 8)
+    store.append(one, [(queue, QueueEntry(one, None))])
     return one.sequence + count - 1
 
 

@@ -11,7 +11,7 @@ from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import method, publish
 from warrenmq.core import slices
 from warrenmq.core.store import checkpoint, compactor
-from warrenmq.core.store.part import Part
+from warrenmq.core.store.segment import SegmentPart
 
 EACH = 200
 
@@ -112,8 +112,8 @@ def test_no_step_grows_with_the_messages(life: Life, monkeypatch: pytest.MonkeyP
     fill(life, 2_000)
     ack(life, (tag for tag in range(1, 2_001) if tag % 5))
     life.write()
-    looks = Counted(monkeypatch, Part, "settled_of")
-    taken = Counted(monkeypatch, Part, "hand_on")
+    looks = Counted(monkeypatch, SegmentPart, "settled_of")
+    taken = Counted(monkeypatch, SegmentPart, "hand_on")
     old = life.store.open_number
     life.store.roll()
     while old in [number for number, held in life.store.segments.items() if held.left]:

@@ -10,9 +10,9 @@ import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import method, publish
-from warrenmq.core.block import Cold
-from warrenmq.core.store.part import Stretch
+from warrenmq.core.message.batch import PagedOut
 from warrenmq.core.store.record import COLD, FILE_HEADER_BYTES, read_file_header
+from warrenmq.core.store.segment import PagedOutLocation
 
 SEGMENT_BYTES = 3_000
 
@@ -135,7 +135,7 @@ def test_what_is_more_than_a_quarter_alive_stays(life: Life) -> None:
 # -- what becomes of the messages
 
 
-def test_runs_in_memory_go_on(life: Life) -> None:
+def test_entries_in_memory_go_on(life: Life) -> None:
     """Half of each read is settled before the move, then one by one behind it."""
     data = b"".join(publish(1, body, PERSISTENT, routing_key="kept") for body in numbered(40))
     life.client.feed(data)
@@ -154,7 +154,7 @@ def test_runs_in_memory_go_on(life: Life) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(6,), (3, 6, 90)], ids=["alike", "different"])
-def test_evicted_runs_are_read_at_their_new_place(life: Life, sizes: tuple[int, ...]) -> None:
+def test_evicted_entries_are_read_at_their_new_place(life: Life, sizes: tuple[int, ...]) -> None:
     bodies = [b"%0*d" % (sizes[number % len(sizes)], number) for number in range(40)]
     life.client.feed(b"".join(publish(1, body, PERSISTENT, routing_key="kept") for body in bodies))
     life.client.consume("kept", "c")
@@ -166,8 +166,8 @@ def test_evicted_runs_are_read_at_their_new_place(life: Life, sizes: tuple[int, 
     churn(life, 60)
     assert not before & set(life.files())
     for connection in life.broker.connections:
-        for span in connection.channels[1].unacked.spans():
-            assert life.store.evict(span.run.block)
+        for messages in connection.channels[1].unacked.ranges():
+            assert life.store.evict(messages.entry.batch)
     life.client.send("Basic.Ack", delivery_tag=5)
     life.client.call("Basic.Cancel", consumer_tag="c")
     life.client.send("Basic.Nack", delivery_tag=0, multiple=True, requeue=True)
@@ -191,10 +191,10 @@ def test_every_piece_of_a_moved_run_can_be_settled(life: Life) -> None:
     assert life.drain("kept") == [(b"%06d" % number, True) for number in (3, 5, 39)]
 
 
-def test_cold_messages_are_read_at_their_new_place(life: Life) -> None:
+def test_paged_out_messages_are_read_at_their_new_place(life: Life) -> None:
     scatter(life, 5)
     life.page_out("kept")
-    assert life.queue("kept").cold_count == 5
+    assert life.queue("kept").paged_out_count == 5
     before = unmoved(life)
     churn(life, 60)
     assert not before & set(life.files())
@@ -336,9 +336,11 @@ ACTIONS: dict[str, tuple[list[Step], list[int]]] = {
 )
 @pytest.mark.parametrize("end", ["switched", "crash before", "crash behind", "checkpoint"])
 @pytest.mark.parametrize("what", list(ACTIONS))
-def test_while_a_copy_is_under_way(life: Life, what: str, end: str, cold: bool, each: int) -> None:
+def test_while_a_copy_is_under_way(
+    life: Life, what: str, end: str, paged_out: bool, each: int
+) -> None:
     scatter(life, 4, each=each)
-    if cold:
+    if paged_out:
         life.page_out("kept")
     paused = Paused(life)
     paused.copy()
@@ -364,7 +366,7 @@ def test_while_a_copy_is_under_way(life: Life, what: str, end: str, cold: bool, 
     assert life.bodies("kept") == []
 
 
-def test_a_part_of_a_run_is_settled_while_a_copy_is_under_way(life: Life) -> None:
+def test_a_part_of_an_entry_is_settled_while_a_copy_is_under_way(life: Life) -> None:
     data = b"".join(publish(1, body, PERSISTENT, routing_key="kept") for body in numbered(40))
     life.client.feed(data)
     for _ in range(35):
@@ -432,20 +434,21 @@ def test_a_copy_that_nobody_took_over_goes(life: Life) -> None:
     assert life.bodies("kept") == numbered(4)
 
 
-def test_cold_stretches_stay_whole(life: Life) -> None:
+def test_paged_out_ranges_stay_whole(life: Life) -> None:
     scatter(life, 8)
     life.page_out("kept")
     churn(life, 60)
     life.restart()
     parts = list(life.queue("kept").backlog)
-    assert all(isinstance(part, Cold) for part in parts)
+    assert all(isinstance(part, PagedOut) for part in parts)
     assert sum(part.count for part in parts) == 8
     assert life.bodies("kept") == numbered(8)
 
 
 @pytest.mark.parametrize("end", ["Queue.Purge", "Queue.Delete"])
-def test_the_end_of_a_stretch_settles_nothing_that_was_moved_into_it(life: Life, end: str) -> None:
-    """A message that is unacknowledged stands between two that are cold, since the second move."""
+def test_the_end_of_a_range_settles_nothing_that_was_moved_into_it(life: Life, end: str) -> None:
+    """A message that is unacknowledged stands between two that are paged out, since the second
+    move."""
     life.declare("ranked", arguments={"x-max-priority": 5})
     for name in ("pad", "large", "other"):
         life.declare(name)
@@ -466,15 +469,15 @@ def test_the_end_of_a_stretch_settles_nothing_that_was_moved_into_it(life: Life,
     assert taken is not None and taken.body == b"taken"
     churn(life, 60)
     life.page_out("ranked")
-    (cold,) = [held for held in life.queue("ranked").backlog if isinstance(held, Cold)]
+    (paged_out,) = [held for held in life.queue("ranked").backlog if isinstance(held, PagedOut)]
     compactor.begin = lambda before: None  # type: ignore[method-assign]
     for name in ("pad", "large"):
         life.bodies(name)
     compactor.__dict__.pop("begin")
     churn(life, 60)
-    stretch = cold.place
-    assert isinstance(stretch, Stretch)
-    assert (cold.count, stretch.high - stretch.low, len(stretch.part.runs)) == (2, 3, 1)
+    location = paged_out.place
+    assert isinstance(location, PagedOutLocation)
+    assert (paged_out.count, location.high - location.low, len(location.part.entries)) == (2, 3, 1)
     life.client.send(end, queue="ranked")
     life.write()
     life.crash()

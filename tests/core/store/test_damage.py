@@ -14,10 +14,10 @@ import pytest
 
 from tests.core.messages import Sent, whole
 from tests.support.faulty_disk import FaultyDisk
-from warrenmq.core.block import Run
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.errors import ConfigError
-from warrenmq.core.store.log import DurableStore
+from warrenmq.core.message.batch import QueueEntry
+from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.offline import verify
 from warrenmq.core.store.record import COLD, FILE_HEADER_BYTES, Gap, Kind, Record, scan
 from warrenmq.core.wire.properties import PERSISTENT
@@ -92,8 +92,8 @@ def publish_bodies(store: DurableStore, count: int) -> None:
     store.define(b"q%d" % queue.id, b"queue")
     for number in range(count):
         sent = Sent(b"body %d" % number)
-        block = whole(sent, sequence=store.reserve(1), traits=PERSISTENT)
-        store.append(block, [(queue, Run(block, None))])
+        batch = whole(sent, sequence=store.reserve(1), attributes=PERSISTENT)
+        store.append(batch, [(queue, QueueEntry(batch, None))])
         store.request()
         store.turned()
 

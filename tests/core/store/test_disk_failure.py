@@ -8,11 +8,11 @@ import random
 
 import pytest
 
-from tests.core.messages import block
+from tests.core.messages import batch
 from tests.support.faulty_disk import CHANGES, FaultyDisk, Keep, fault
-from warrenmq.core.block import Run
-from warrenmq.core.store.log import DurableStore
-from warrenmq.core.store.writer import Append, Batch, Roll, Writer
+from warrenmq.core.message.batch import QueueEntry
+from warrenmq.core.store.durable import DurableStore
+from warrenmq.core.store.writer import Append, Roll, WriteGroup, Writer
 from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
@@ -98,9 +98,9 @@ def test_whoever_waits_is_refused_at_once() -> None:
     store = DurableStore(disk)
     queue = FakeQueue(store.reserve(1))
     Failing(disk, "sync", 1)
-    one = block(1, store.reserve(1), PERSISTENT, 8)
+    one = batch(1, store.reserve(1), PERSISTENT, 8)
     seen: list[tuple[int, bool]] = []
-    number = store.append(one, [(queue, Run(one, None))])
+    number = store.append(one, [(queue, QueueEntry(one, None))])
     store.on_commit(lambda: seen.append((store.committed, store.refused >= number)))
     store.request()
     store.turned()
@@ -130,7 +130,7 @@ class Written:
 
     def put(self, *work: Append | Roll, synced: bool = True) -> int:
         number = next(self.numbers)
-        self.writer.put(Batch(number, synced, 1, list(work)))
+        self.writer.put(WriteGroup(number, synced, 1, list(work)))
         return number
 
 

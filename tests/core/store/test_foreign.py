@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.faulty_disk import FaultyDisk
 from warrenmq.core.errors import ConfigError
-from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.offline import OfflineLog
 from warrenmq.core.store.record import FILE_HEADER_BYTES, FORMAT_VERSION
 

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from tests.core.messages import block
+from tests.core.messages import batch
 from tests.support.faulty_disk import CHANGES, FaultyDisk, Keep
-from warrenmq.core.block import Run
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.store.log import DurableStore
+from warrenmq.core.message.batch import QueueEntry
+from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.reserve import NAME, Reserve
 from warrenmq.core.wire.properties import PERSISTENT
 
@@ -87,10 +87,10 @@ def test_a_restart_on_a_full_disk_loses_nothing(nth: int) -> None:
 
 
 def publish(store: DurableStore, queue: FakeQueue) -> int:
-    one = block(5, store.reserve(5), PERSISTENT, 40)
-    run = Run(one, None)
-    number = store.append(one, [(queue, run)])
-    queue.backlog.append(run)
+    one = batch(5, store.reserve(5), PERSISTENT, 40)
+    entry = QueueEntry(one, None)
+    number = store.append(one, [(queue, entry)])
+    queue.backlog.append(entry)
     store.request()
     store.turned()
     return number
@@ -127,8 +127,8 @@ def test_a_publish_that_does_not_fit_is_refused() -> None:
 def test_settling_goes_on_from_the_reserve_until_the_disk_is_drained() -> None:
     disk, store, queue = full_store()
     assert disk.free_bytes() < 9_000
-    while (span := queue.backlog.head()) is not None:
-        store.settle(queue, queue.backlog.take(span, 3))  # type: ignore[arg-type]
+    while (messages := queue.backlog.head()) is not None:
+        store.settle(queue, queue.backlog.take(messages, 3))  # type: ignore[arg-type]
         number = store.barrier()
         store.request()
         store.turned()
@@ -141,8 +141,8 @@ def test_a_full_disk_can_be_drained_and_filled_again() -> None:
     clock = store._clock
     assert isinstance(clock, ManualClock)
     for _ in range(5):
-        while (span := queue.backlog.head()) is not None:
-            store.settle(queue, queue.backlog.take(span, 3))  # type: ignore[arg-type]
+        while (messages := queue.backlog.head()) is not None:
+            store.settle(queue, queue.backlog.take(messages, 3))  # type: ignore[arg-type]
             clock.advance(1_000)
             store.request()
             store.turned()

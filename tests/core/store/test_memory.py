@@ -6,18 +6,18 @@ from itertools import chain
 
 import pytest
 
-from tests.core.messages import block
+from tests.core.messages import batch
 from tests.core.queue.support import House, Session, add, publish, ready, sequences, take
 from tests.support.amqp import Client, bodies, make_broker, take_turns
-from warrenmq.core.block import Block, Run
+from warrenmq.core.message.batch import Batch, QueueEntry
 from warrenmq.core.queue.queue import Queue
-from warrenmq.core.store.memory import LateStore, MemoryStore
+from warrenmq.core.store.memory import ManualStore, MemoryStore
 from warrenmq.core.wire.properties import PERSISTENT
 
 # -- the stores themselves
 
 
-@pytest.mark.parametrize("make", [MemoryStore, LateStore])
+@pytest.mark.parametrize("make", [MemoryStore, ManualStore])
 def test_sequence_numbers_are_handed_out_once(make: type[MemoryStore]) -> None:
     store = make(7)
     assert [store.reserve(3), store.reserve(1), store.reserve(5), store.reserve(1)] == [
@@ -33,7 +33,7 @@ def test_a_later_process_hands_out_higher_ones() -> None:
 
 
 def test_memory_commits_at_once_and_keeps_everything() -> None:
-    store, one = MemoryStore(), block(2)
+    store, one = MemoryStore(), batch(2)
     called: list[str] = []
     store.on_commit(lambda: called.append("commit"))
     assert (store.append(one, []), store.committed, one.resident) == (0, 0, True)
@@ -43,17 +43,17 @@ def test_memory_commits_at_once_and_keeps_everything() -> None:
 
 
 def test_a_late_store_commits_when_it_is_told() -> None:
-    store, seen = LateStore(), list[int]()
+    store, seen = ManualStore(), list[int]()
     store.on_commit(lambda: seen.append(store.committed))
-    assert [store.append(block(1), []), store.append(block(1), [])] == [1, 2]
+    assert [store.append(batch(1), []), store.append(batch(1), [])] == [1, 2]
     assert (store.committed, seen) == (0, [])
     store.commit()
-    assert store.append(block(1), []) == 3
+    assert store.append(batch(1), []) == 3
     assert (store.committed, seen) == (2, [2])
 
 
 def test_a_late_store_takes_the_data_away_and_brings_it_back() -> None:
-    store, one, arrived = LateStore(), block(2), list[str]()
+    store, one, arrived = ManualStore(), batch(2), list[str]()
     data = one.data
     store.append(one, [])
     assert (one.resident, one.data) == (False, b"")
@@ -62,33 +62,33 @@ def test_a_late_store_takes_the_data_away_and_brings_it_back() -> None:
     assert (store.reads, one.resident) == (2, False)
     assert (store.arrive(), store.reads, arrived) == (2, 0, ["first", "second"])
     assert (one.resident, one.data) == (True, data)
-    store.page_out()
+    store.evict_all()
     assert (one.resident, one.data) == (False, b"")
 
 
 def test_a_late_store_that_does_not_page() -> None:
-    store, one = LateStore(), block(2)
+    store, one = ManualStore(), batch(2)
     store.paging = False
     store.append(one, [])
     assert one.resident
-    store.page_out()
+    store.evict_all()
     assert not one.resident
 
 
 # -- a queue waits
 
 
-def late_house() -> tuple[House, LateStore]:
-    store = LateStore(1)
+def late_house() -> tuple[House, ManualStore]:
+    store = ManualStore(1)
     return House(store=store), store
 
 
-def write(house: House, queue: Queue, count: int, body_bytes: int = 4) -> Block:
+def write(house: House, queue: Queue, count: int, body_bytes: int = 4) -> Batch:
     """A read's messages that are on disk only."""
-    made = block(count, house.store.reserve(count), PERSISTENT, body_bytes)
-    run = Run(made, None)
-    house.store.append(made, [(queue, run)])
-    queue.enqueue(run)
+    made = batch(count, house.store.reserve(count), PERSISTENT, body_bytes)
+    entry = QueueEntry(made, None)
+    house.store.append(made, [(queue, entry)])
+    queue.enqueue(entry)
     return made
 
 
@@ -133,7 +133,7 @@ def test_a_returned_message_that_has_left_memory_is_still_the_first() -> None:
     assert held is not None
     write(house, queue, 1)
     add(queue, session)
-    store.page_out()
+    store.evict_all()
     queue.requeue(held)
     house.turn()
     assert session.numbers() == []
@@ -150,11 +150,11 @@ def test_a_get_waits_for_its_message() -> None:
     got: list[int] = []
 
     def get() -> None:
-        span = queue.take(1)
-        if span is None and queue.waiting:
+        messages = queue.take(1)
+        if messages is None and queue.waiting:
             queue.get(get)
-        elif span is not None:
-            got.extend(sequences(span))
+        elif messages is not None:
+            got.extend(sequences(messages))
 
     queue.get(get)
     queue.get(get)
@@ -192,8 +192,8 @@ def test_a_queue_over_its_limits_drops_what_is_on_disk() -> None:
     house.turn()
     assert (ready(queue), ready(sized)) == ([6, 9, 10], [8, 11, 12])
     assert sized.ready_bytes == 30
-    assert house.letters[:2] == [(1, "maxlen"), (3, "maxlen")]
-    # The first to go needs no data: the mover asks for it if there is a letter to write.
+    assert house.dead_letters[:2] == [(1, "maxlen"), (3, "maxlen")]
+    # The first to go needs no data: the republisher asks for it if there is a letter to write.
     assert store.reads == 0
 
 
@@ -205,7 +205,7 @@ def test_messages_expire_on_disk() -> None:
     house.turn()
     house.wait(51)
     assert (ready(queue), queue.ready_bytes) == ([], 0)
-    assert house.letters == [(1, "expired"), (2, "expired")]
+    assert house.dead_letters == [(1, "expired"), (2, "expired")]
     store.arrive()
     house.turn()
     assert session.numbers() == []
@@ -218,7 +218,7 @@ class Late:
     """A broker on a late store, with one client."""
 
     def __init__(self) -> None:
-        self.store = LateStore()
+        self.store = ManualStore()
         self.broker = make_broker(self.store)
         self.client = Client(self.broker)
 
@@ -298,7 +298,7 @@ def test_rejected_messages_that_have_left_memory(late: Late) -> None:
     while late.arrive():
         pass
     assert late.client.bodies() == [b"a", b"b", b"c"]
-    late.store.page_out()
+    late.store.evict_all()
     late.client.send("Basic.Nack", delivery_tag=2, multiple=True, requeue=False)
     assert late.client.messages("dead") == 0
     assert dead_letters(late) == [(b"a", "rejected"), (b"b", "rejected")]

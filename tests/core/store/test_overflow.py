@@ -13,10 +13,10 @@ import pytest
 
 from tests.core.life import TRANSIENT, Life, numbered
 from tests.support.faulty_disk import FaultyDisk
-from warrenmq.core.block import Block, Span
+from warrenmq.core.message.batch import Batch, MessageRange
 from warrenmq.core.store import overflow
 from warrenmq.core.store.disk import RealDisk, RealFile
-from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.overflow import Overflow
 from warrenmq.core.store.record import Piece
 
@@ -76,12 +76,12 @@ def test_messages_stay_in_memory_when_there_is_no_space(
         disk.setattr(RealFile, "write", full)
         life.page_out("t", transient=True)
         life.turns()
-    spans = [held for held in life.queue("t").backlog if isinstance(held, Span)]
-    assert all(span.run.block.resident for span in spans)
+    ranges = [held for held in life.queue("t").backlog if isinstance(held, MessageRange)]
+    assert all(messages.entry.batch.resident for messages in ranges)
     assert not life.store._failed
     life.page_out("t", transient=True)
     life.turns()
-    assert not any(span.run.block.resident for span in spans)
+    assert not any(messages.entry.batch.resident for messages in ranges)
     assert life.bodies("t") == numbered(10)
     life.abandon()
 
@@ -94,20 +94,22 @@ def test_two_jobs_do_not_write_over_each_other(
     for body in numbered(2):
         life.publish(body, "t", TRANSIENT)
     pages = life.store._pages
-    blocks = [held.run.block for held in life.queue("t").backlog if isinstance(held, Span)]
-    places: list[tuple[Block, Any]] = []
+    batches = [
+        held.entry.batch for held in life.queue("t").backlog if isinstance(held, MessageRange)
+    ]
+    places: list[tuple[Batch, Any]] = []
     write = RealFile.write
     second = Thread(target=lambda: places.extend(pages._write_overflow()))
 
     def interrupted(file: RealFile, at: int, pieces: list[Piece]) -> None:
         if second.ident is None:
-            pages._overflowing.append(blocks[1])
+            pages._overflowing.append(batches[1])
             second.start()
             second.join(0.2)  # The second job has to wait; if it does not, it is done by then.
         write(file, at, pieces)
 
     monkeypatch.setattr(RealFile, "write", interrupted)
-    pages._overflowing.append(blocks[0])
+    pages._overflowing.append(batches[0])
     places += pages._write_overflow()
     second.join()
     assert len({at for _, (_, at, _) in places}) == 2

@@ -10,7 +10,7 @@ import random
 import pytest
 
 from tests.support.faulty_disk import FaultyDisk, Keep
-from warrenmq.core.store.log import DurableStore
+from warrenmq.core.store.durable import DurableStore
 
 from .power import Survey
 from .workload import Workload, recover

@@ -62,9 +62,9 @@ def test_they_outlast_every_start(life: Life, caplog: pytest.LogCaptureFixture) 
             life.stop()
         else:
             life.abandon()
-    assert [span.run.block.body(0) for span in OfflineLog(life.disk).messages(queue_id)] == (
-        numbered(5)
-    )
+    assert [
+        messages.entry.batch.body(0) for messages in OfflineLog(life.disk).messages(queue_id)
+    ] == (numbered(5))
     life.open()
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.core.messages import Sent, whole
 from tests.support.faulty_disk import SECTOR, FaultyDisk
-from warrenmq.core.block import Cold, Run, Span
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.store.log import DurableStore
+from warrenmq.core.message.batch import MessageRange, PagedOut, QueueEntry
+from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.offline import verify
 from warrenmq.core.wire.properties import PERSISTENT
 
@@ -23,8 +23,8 @@ COUNT = 40
 def publish(store: DurableStore, queue: FakeQueue, first: int, count: int) -> None:
     for number in range(first, first + count):
         sent = Sent(b"%06d" % number * 300)
-        block = whole(sent, sequence=store.reserve(1), traits=PERSISTENT)
-        store.append(block, [(queue, Run(block, None))])
+        batch = whole(sent, sequence=store.reserve(1), attributes=PERSISTENT)
+        store.append(batch, [(queue, QueueEntry(batch, None))])
         store.request()
         store.turned()
 
@@ -39,13 +39,13 @@ def opened(disk: FaultyDisk) -> tuple[DurableStore, list[OSError]]:
 def left(store: DurableStore, queue: FakeQueue) -> list[int]:
     """The numbers of the messages that can be read."""
     found: list[int] = []
-    for cold in store.recovered(queue):
-        assert isinstance(cold, Cold)
-        while cold.count:
-            read: list[Span] = []
-            store.thaw(cold, read.extend)
+    for paged_out in store.recovered(queue):
+        assert isinstance(paged_out, PagedOut)
+        while paged_out.count:
+            read: list[MessageRange] = []
+            store.page_in(paged_out, read.extend)
             store.turned()
-            found += [int(span.run.block.body(0)[:6]) for span in read]
+            found += [int(messages.entry.batch.body(0)[:6]) for messages in read]
     store.restored()
     return found
 
@@ -101,9 +101,9 @@ def test_a_segment_that_a_start_could_not_read_is_kept_when_all_else_is_gone(
     before = disk.files()[name]
     store, _ = opened(disk)
     assert store.unreadable.keys() == {name}
-    for cold in store.recovered(queue):
-        assert isinstance(cold, Cold)
-        for _ in store.discard(queue, cold):
+    for paged_out in store.recovered(queue):
+        assert isinstance(paged_out, PagedOut)
+        for _ in store.discard(queue, paged_out):
             pass
     store.restored()
     for number in range(3):
@@ -154,11 +154,13 @@ def opened_small(disk: FaultyDisk) -> DurableStore:
 def publish_small(store: DurableStore, queues: Sequence[FakeQueue], count: int) -> None:
     """Records of 60 to 260 bytes, now of the first queue, now of all, in groups now and then."""
     for number in range(count):
-        block = whole(
+        batch = whole(
             Sent(b"%06d" % number * (1 + number * 7 % 33)),
-            sequence=store.reserve(1), traits=PERSISTENT,
+            sequence=store.reserve(1), attributes=PERSISTENT,
         )  # fmt: skip
-        store.append(block, [(queue, Run(block, None)) for queue in queues[: 1 + number % 2]])
+        store.append(
+            batch, [(queue, QueueEntry(batch, None)) for queue in queues[: 1 + number % 2]]
+        )
         if number % 20 == 0:
             store.request()
             store.turned()
@@ -172,29 +174,31 @@ def served(store: DurableStore, queues: Iterable[FakeQueue]) -> dict[int, list[i
         queue.forget_backlog()
         queue.taken.clear()
         for held in store.recovered(queue):
-            assert isinstance(held, Cold)
+            assert isinstance(held, PagedOut)
             queue.backlog.freeze(held)
     store.restored()
     for queue in queues:
-        while any(isinstance(held, Cold) for held in queue.backlog):
-            queue.thaw_all(store)
-        queue.taken += [span for span in queue.backlog if isinstance(span, Span)]
+        while any(isinstance(held, PagedOut) for held in queue.backlog):
+            queue.page_in_all(store)
+        queue.taken += [
+            messages for messages in queue.backlog if isinstance(messages, MessageRange)
+        ]
     return {
-        queue.id: [number for span in queue.taken for number in numbers_of(span)]
+        queue.id: [number for messages in queue.taken for number in numbers_of(messages)]
         for queue in queues
     }
 
 
-def numbers_of(span: Span) -> list[int]:
-    return [span.run.sequence(at) for at in range(span.low, span.high)]
+def numbers_of(messages: MessageRange) -> list[int]:
+    return [messages.entry.sequence(at) for at in range(messages.low, messages.high)]
 
 
 def settle_some(store: DurableStore, queue: FakeQueue, chance: random.Random) -> set[int]:
     settled = set()
-    for span in queue.taken:
+    for messages in queue.taken:
         if chance.random() < 0.5:
-            store.settle(queue, span)
-            settled.update(numbers_of(span))
+            store.settle(queue, messages)
+            settled.update(numbers_of(messages))
     store.flush()
     store.turned()
     return settled

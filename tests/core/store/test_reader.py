@@ -6,12 +6,12 @@ import pytest
 
 from tests.core.messages import Sent, whole
 from tests.support.faulty_disk import FaultyDisk
-from warrenmq.core.block import Run
+from warrenmq.core.message.batch import QueueEntry
 from warrenmq.core.store import reader
-from warrenmq.core.store.log import DurableStore
-from warrenmq.core.store.part import Index
+from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.reader import FILES_OPEN, DamagedRecord, Reader
 from warrenmq.core.store.record import Kind, Record, counting, scan, seal
+from warrenmq.core.store.segment import RecordIndex
 from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
@@ -76,7 +76,7 @@ def test_a_record_of_another_kind_is_damage() -> None:
 
 def test_a_queue_that_is_not_in_a_segment_has_an_empty_index() -> None:
     disk, _ = one_record()
-    assert Reader(disk).index(1, 12345).numbers == Index().numbers
+    assert Reader(disk).index(1, 12345).numbers == RecordIndex().numbers
 
 
 def test_few_files_are_open_and_a_dead_one_is_let_go() -> None:
@@ -105,8 +105,8 @@ def many_queues(segments: int = 1) -> tuple[FaultyDisk, list[FakeQueue]]:
     queues = [FakeQueue(store.reserve(1)) for _ in range(300)]
     for _ in range(segments):
         for queue in queues:
-            block = whole(Sent(b"body"), sequence=store.reserve(1), traits=PERSISTENT)
-            store.append(block, [(queue, Run(block, None))])
+            batch = whole(Sent(b"body"), sequence=store.reserve(1), attributes=PERSISTENT)
+            store.append(batch, [(queue, QueueEntry(batch, None))])
         store.roll()
     store.stop()
     return disk, queues

@@ -1,5 +1,5 @@
 """Messages that a queue must know one by one, by a time or a priority of their own: they never are
-in cold stretches, whatever they come back from."""
+in paged-out ranges, whatever they come back from."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
-from tests.core.queue.support import spans
+from tests.core.queue.support import ranges
 from tests.core.store.test_compactor import churn, unmoved
-from tests.core.store.test_pages import count
+from tests.core.store.test_paging import count
 from tests.support.amqp import make_broker, take_turns
-from warrenmq.core.block import Cold, Span
-from warrenmq.core.store import codec, pages
-from warrenmq.core.store.log import DurableStore
+from warrenmq.core.message.batch import MessageRange, PagedOut
+from warrenmq.core.store import codec
+from warrenmq.core.store import paging as pages
+from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.work import Worker
 from warrenmq.core.wire import properties as wire
-from warrenmq.core.wire.properties import intern_traits
+from warrenmq.core.wire.properties import intern_attributes
 
 URGENT = {**PERSISTENT, "priority": 3}
 TIMED = {**PERSISTENT, "expiration": "600000"}
@@ -68,8 +69,8 @@ def held(life: Life) -> list[tuple[type, int]]:
 )
 def test_which_are(priority: int, expiration: str | None, special: int) -> None:
     for persistent in (False, True):
-        traits = intern_traits(persistent, priority, expiration, False)
-        assert traits.special == special
+        attributes = intern_attributes(persistent, priority, expiration, False)
+        assert attributes.special == special
 
 
 @pytest.mark.parametrize("again", [Life.restart, Life.crash])
@@ -81,20 +82,20 @@ def test_a_priority_counts_only_where_the_queue_orders_by_it(tmp_path: Path, aga
         life.publish(body, "kept", URGENT)
     life.write()
     life.page_out("kept")
-    assert {kind for kind, _ in held(life)} == {Cold}
+    assert {kind for kind, _ in held(life)} == {PagedOut}
     again(life)
-    assert {kind for kind, _ in held(life)} == {Cold}
+    assert {kind for kind, _ in held(life)} == {PagedOut}
     assert life.bodies("kept") == numbered(100)
     life.abandon()
 
 
-def test_paging_leaves_them_between_stretches(life: Life) -> None:
-    """A queue with something that expires makes no stretches at all."""
+def test_paging_leaves_them_between_ranges(life: Life) -> None:
+    """A queue with something that expires makes no ranges at all."""
     fill(life, URGENT, 4, 10)
     life.page_out("kept")
-    assert held(life) == [(Span, 1), (Cold, 4), (Cold, 5)]
-    (span,) = spans(life.queue("kept").backlog)
-    assert not span.run.block.resident
+    assert held(life) == [(MessageRange, 1), (PagedOut, 4), (PagedOut, 5)]
+    (messages,) = ranges(life.queue("kept").backlog)
+    assert not messages.entry.batch.resident
     assert life.bodies("kept") == in_order(URGENT, 4, 10)
 
 
@@ -103,15 +104,19 @@ def test_paging_leaves_them_between_stretches(life: Life) -> None:
 def test_they_are_known_one_by_one_after_a_restart(
     life: Life, properties: Mapping[str, object], again: Again
 ) -> None:
-    """Of their segment all are; other segments are stretches. Sizes are known, bytes not read."""
+    """Of their segment all are; other segments are ranges. Sizes are known, bytes not read."""
     fill(life, properties, 4, 60)
     assert len(life.files()) > 2
     again(life)
     found = held(life)
-    assert found[0] == (Span, 1)
-    assert found[-1][0] is Cold
-    special = [span for span in spans(life.queue("kept").backlog) if span.run.block.traits.special]
-    assert [span.run.block.resident for span in special] == [False]
+    assert found[0] == (MessageRange, 1)
+    assert found[-1][0] is PagedOut
+    special = [
+        messages
+        for messages in ranges(life.queue("kept").backlog)
+        if messages.entry.batch.attributes.special
+    ]
+    assert [messages.entry.batch.resident for messages in special] == [False]
     assert special[0].body_bytes() == 6
     assert life.bodies("kept") == in_order(properties, 4, 60)
 
@@ -131,7 +136,7 @@ def test_a_start_reads_no_message(
     broker = make_broker(store, life.clock)
     broker.restore()
     queue = broker.vhosts["/"].queues["kept"]
-    assert not decoded and queue.cold_count == queue.ready_count == 60
+    assert not decoded and queue.paged_out_count == queue.ready_count == 60
     take_turns(broker)
     assert 0 < len(decoded) < 60
     life.clock.advance(600_001)
@@ -159,7 +164,7 @@ def test_priorities_hold_from_the_first_message_on(
         life.publish(b"%d" % number, "kept", {**PERSISTENT, "priority": priority})
     declared = life.client.call("Queue.Declare", queue="kept", passive=True)
     assert declared["message_count"] == 9
-    assert life.queue("kept").cold_count == 6
+    assert life.queue("kept").paged_out_count == 6
     monkeypatch.undo()
     for job, done in jobs:
         done(job())
@@ -180,10 +185,10 @@ def test_a_checkpoint_says_which_segments_have_them(
     assert life.files(".state")
     again(life)
     again(life)
-    assert held(life) == [(Span, 1)]
-    (span,) = spans(life.queue("kept").backlog)
-    traits = span.run.block.traits
-    assert (traits.priority, traits.expiration) == (
+    assert held(life) == [(MessageRange, 1)]
+    (messages,) = ranges(life.queue("kept").backlog)
+    attributes = messages.entry.batch.attributes
+    assert (attributes.priority, attributes.expiration) == (
         properties.get("priority", 0), properties.get("expiration"),
     )  # fmt: skip
 
@@ -196,9 +201,13 @@ def test_moved_ones_are_still_known(life: Life, properties: Mapping[str, object]
     assert not before & set(life.files())
     life.page_out("kept")
     life.crash()
-    assert sum(kind is Span for kind, _ in held(life)) >= 1
-    special = [span for span in spans(life.queue("kept").backlog) if span.run.block.traits.special]
-    assert [span.count for span in special] == [1]
+    assert sum(kind is MessageRange for kind, _ in held(life)) >= 1
+    special = [
+        messages
+        for messages in ranges(life.queue("kept").backlog)
+        if messages.entry.batch.attributes.special
+    ]
+    assert [messages.count for messages in special] == [1]
     life.restart()
     assert life.bodies("kept") == numbered(1)
 

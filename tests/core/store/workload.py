@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 
 from tests.core.messages import Sent, scattered, strided, whole
 from tests.support.faulty_disk import FaultyDisk
-from warrenmq.core.block import Block, Cold, Run, Span
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.store.log import DurableStore
+from warrenmq.core.message.batch import Batch, MessageRange, PagedOut, QueueEntry
+from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
@@ -28,23 +28,23 @@ def recover(disk: FaultyDisk, wall_s: float = CLOCK_S) -> tuple[DurableStore, Fo
 def look(store: DurableStore, queues: Iterable[FakeQueue]) -> Found:
     known = list(queues)
     for queue in known:
-        for cold in store.recovered(queue):
-            queue.backlog.freeze(cold)
+        for paged_out in store.recovered(queue):
+            queue.backlog.freeze(paged_out)
     store.restored()
     messages = {queue.id: tuple(all_messages(store, queue)) for queue in known}
     return Found(dict(store.definitions), messages)
 
 
 def all_messages(store: DurableStore, queue: FakeQueue) -> Iterable[tuple[int, bytes]]:
-    while any(isinstance(held, Cold) for held in queue.backlog):
-        queue.thaw_all(store)
-    for span in queue.backlog:
-        assert isinstance(span, Span)
-        if not span.run.block.resident:
-            store.fetch(span.run.block, lambda: None)
+    while any(isinstance(held, PagedOut) for held in queue.backlog):
+        queue.page_in_all(store)
+    for messages in queue.backlog:
+        assert isinstance(messages, MessageRange)
+        if not messages.entry.batch.resident:
+            store.fetch(messages.entry.batch, lambda: None)
             store.turned()
-        for at in range(span.low, span.high):
-            yield span.run.sequence(at), span.run.block.body(span.run.index(at))
+        for at in range(messages.low, messages.high):
+            yield messages.entry.sequence(at), messages.entry.batch.body(messages.entry.index(at))
 
 
 def is_queue(key: bytes) -> bool:
@@ -94,7 +94,7 @@ class Workload:
 
     def run(self, steps: int, *, groups: bool = True) -> None:
         actions: list[Callable[[], None]] = (
-            [self.publish] * 5 + [self.settle] * 9 + [self.group] * 2 * groups + [self.chill] * 2
+            [self.publish] * 5 + [self.settle] * 9 + [self.group] * 2 * groups + [self.page_out] * 2
             + [self.new_queue, self.value, self.mark, self.drop]
         )  # fmt: skip
         for _ in range(steps):
@@ -121,7 +121,9 @@ class Workload:
         self.note()
 
     def _delivered(self, queue: FakeQueue) -> int:
-        return max((span.run.sequence(span.high - 1) for span in queue.taken), default=0)
+        return max(
+            (messages.entry.sequence(messages.high - 1) for messages in queue.taken), default=0
+        )
 
     # -- actions
 
@@ -163,30 +165,32 @@ class Workload:
         self._publish(queues)
 
     def _publish(self, queues: list[FakeQueue]) -> list[Message]:
-        block = self._block()
-        runs = []
+        batch = self._batch()
+        entries = []
         while queues:
-            chosen = self._selection(block.count)
+            chosen = self._selection(batch.count)
             some = self.random.randint(1, len(queues))
-            runs += [(queue, Run(block, chosen)) for queue in queues[:some]]
+            entries += [(queue, QueueEntry(batch, chosen)) for queue in queues[:some]]
             queues = queues[some:]
-        facts = self._note_publish(block, runs)
-        number = self.store.append(block, runs)
+        facts = self._note_publish(batch, entries)
+        number = self.store.append(batch, entries)
         for fact in facts.values():
             fact.published = number
-        for queue, run in runs:
-            queue.backlog.append(run)
+        for queue, entry in entries:
+            queue.backlog.append(entry)
         return list(facts)
 
-    def _note_publish(self, block: Block, runs: list[tuple[FakeQueue, Run]]) -> dict[Message, Fact]:
+    def _note_publish(
+        self, batch: Batch, entries: list[tuple[FakeQueue, QueueEntry]]
+    ) -> dict[Message, Fact]:
         facts = {}
-        for queue, run in runs:
-            for at in range(run.count):
-                message = queue.id, run.sequence(at)
-                facts[message] = self.history.publish(message, block.body(run.index(at)))
+        for queue, entry in entries:
+            for at in range(entry.count):
+                message = queue.id, entry.sequence(at)
+                facts[message] = self.history.publish(message, batch.body(entry.index(at)))
         return facts
 
-    def _block(self) -> Block:
+    def _batch(self) -> Batch:
         count = self.random.choice([1, 2, 5, 20])
         size = self.random.choice([4, 9, 60])
         kind = self.random.randrange(3)
@@ -198,9 +202,9 @@ class Workload:
             for at in range(count)
         ]
         if kind == 0:
-            return whole(sent[0], sequence=first, traits=PERSISTENT)
+            return whole(sent[0], sequence=first, attributes=PERSISTENT)
         shape = scattered if kind == 1 else strided
-        return shape(sent, sequence=first, traits=PERSISTENT, before=b"x" * (size % 5))
+        return shape(sent, sequence=first, attributes=PERSISTENT, before=b"x" * (size % 5))
 
     def _selection(self, count: int) -> list[int] | None:
         if self.random.random() < 0.6:
@@ -213,29 +217,33 @@ class Workload:
             return
         self._take(queue)
         if queue.taken:
-            span = queue.taken.pop(self.random.randrange(len(queue.taken)))
+            messages = queue.taken.pop(self.random.randrange(len(queue.taken)))
             if self.random.random() < 0.15:
-                queue.backlog.put_back(Span(span.run, span.low, span.high, True))
+                queue.backlog.put_back(
+                    MessageRange(messages.entry, messages.low, messages.high, True)
+                )
                 return
-            cut = self.random.randint(span.low, span.high - 1)
-            if cut > span.low:
-                queue.taken.append(Span(span.run, span.low, cut))
-            self._settle(queue, Span(span.run, cut, span.high))
+            cut = self.random.randint(messages.low, messages.high - 1)
+            if cut > messages.low:
+                queue.taken.append(MessageRange(messages.entry, messages.low, cut))
+            self._settle(queue, MessageRange(messages.entry, cut, messages.high))
 
     def _take(self, queue: FakeQueue) -> None:
         head = queue.backlog.head()
-        if isinstance(head, Cold):
-            cold = head
-            self.store.thaw(cold, lambda spans: queue.backlog.thawed(cold, spans))
+        if isinstance(head, PagedOut):
+            paged_out = head
+            self.store.page_in(paged_out, lambda ranges: queue.backlog.paged_in(paged_out, ranges))
             self.store.turned()
             head = queue.backlog.head()
-        if isinstance(head, Span):
+        if isinstance(head, MessageRange):
             queue.taken.append(queue.backlog.take(head, self.random.randint(1, 30)))
 
-    def _settle(self, queue: FakeQueue, span: Span) -> list[Message]:
-        gone = [(queue.id, span.run.sequence(at)) for at in range(span.low, span.high)]
+    def _settle(self, queue: FakeQueue, messages: MessageRange) -> list[Message]:
+        gone = [
+            (queue.id, messages.entry.sequence(at)) for at in range(messages.low, messages.high)
+        ]
         self.history.settle(gone, NEVER)
-        self.store.settle(queue, span)
+        self.store.settle(queue, messages)
         self.history.settle(gone, self.store.barrier() or NEVER)
         return gone
 
@@ -260,10 +268,10 @@ class Workload:
             self.history.facts[message].published = number
         self.history.settle(group.gone, number)
 
-    def chill(self) -> None:
+    def page_out(self) -> None:
         queue = self._any()
         if queue is not None:
-            list(queue.backlog.chill(self.random.choice([0, 10]), self.store.chill))
+            list(queue.backlog.page_out(self.random.choice([0, 10]), self.store.page_out))
 
     def _any(self) -> FakeQueue | None:
         return self.random.choice(list(self.queues.values())) if self.queues else None

@@ -10,7 +10,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from warrenmq.core.errors import ProtocolError
-from warrenmq.core.model import FieldValue, Properties, Table
+from warrenmq.core.message.model import FieldValue, Properties, Table
 from warrenmq.core.wire.properties import DIRECT_REPLY_TO
 
 SHORT = st.text(max_size=12)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warrenmq.core.model import FieldValue, Properties, Table
+from warrenmq.core.message.model import FieldValue, Properties, Table
 from warrenmq.core.wire import properties as wire
 from warrenmq.core.wire.death import add_death, would_cycle
-from warrenmq.core.wire.properties import read_traits
+from warrenmq.core.wire.properties import read_attributes
 from warrenmq.core.wire.tables import (
     MAX_ENTRIES,
     decode_checked,
@@ -48,7 +48,7 @@ DEATHS = st.builds(
 
 def die(raw: bytes, death: Death) -> tuple[bytes, list[str], Table]:
     """The new list, the keys that travel on, and the new headers."""
-    letter = add_death(
+    dead_letter = add_death(
         raw,
         queue=death.queue,
         reason=death.reason,
@@ -57,17 +57,17 @@ def die(raw: bytes, death: Death) -> tuple[bytes, list[str], Table]:
         time_s=TIME_S,
         keep_keys=death.keep_keys,
     )
-    headers = wire.decode(letter.properties).headers
+    headers = wire.decode(dead_letter.properties).headers
     assert headers is not None
-    assert [decode_checked(join_entries(old)) for old in letter.deaths] == headers["x-death"]
-    return letter.properties, letter.copies, headers
+    assert [decode_checked(join_entries(old)) for old in dead_letter.deaths] == headers["x-death"]
+    return dead_letter.properties, dead_letter.copies, headers
 
 
 def after(properties: Properties, *deaths: Death) -> Properties:
     raw = wire.encode(properties)
     for death in deaths:
         raw = die(raw, death)[0]
-    read_traits(raw, 0, len(raw))
+    read_attributes(raw, 0, len(raw))
     return wire.decode(raw)
 
 
@@ -142,7 +142,7 @@ def test_any_life(
         raw, keys, decoded = die(raw, death)
         assert keys == travelling
         assert decoded == model.headers
-    assert read_traits(raw, 0, len(raw)).expiration is None
+    assert read_attributes(raw, 0, len(raw)).expiration is None
     made.headers, made.expiration = model.headers, None
     assert wire.decode(raw) == made
 
@@ -236,7 +236,7 @@ ODD_HISTORIES: list[FieldValue] = [
 
 def test_a_table_as_full_as_a_publisher_may_make_it() -> None:
     full = wire.encode(Properties(headers={str(number): None for number in range(MAX_ENTRIES)}))
-    read_traits(full, 0, len(full))
+    read_attributes(full, 0, len(full))
     raw, _, headers = die(full, Death("q", "expired"))
     assert len(headers) == MAX_ENTRIES + 7
     assert wire.decode(raw).headers == headers

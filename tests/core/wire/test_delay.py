@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warrenmq.core.model import FieldValue, Properties, Table
+from warrenmq.core.message.model import FieldValue, Properties, Table
 from warrenmq.core.wire import properties as wire
 from warrenmq.core.wire.delay import DELAY_MAX_MS, has_waited, kept_wait_ms, wait_ms
 
@@ -62,7 +62,7 @@ def test_a_message_that_has_waited(headers: Table, delay: FieldValue) -> None:
     assert wire.decode(after) == wire.decode(
         wire.encode(Properties(headers=headers | {"x-delay": -ms}, expiration="5", message_id="m"))
     )
-    wire.read_traits(after, 0, len(after))
+    wire.read_attributes(after, 0, len(after))
     assert kept_wait_ms(after) == 0
     assert after.count(b"x-delay") == 1
 

@@ -1,4 +1,4 @@
-"""Framing a span, against a naive encoder that makes one message after the other with pamqp."""
+"""Framing a range, against a naive encoder that makes one message after the other with pamqp."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pamqp import commands
 
 from tests.core.messages import Sent, scattered, strided, whole
-from warrenmq.core.block import Run, Span
+from warrenmq.core.message.batch import MessageRange, QueueEntry
 from warrenmq.core.wire.deliver import DeliverFramer, content_frames
 
 FRAME_MAX = 131_072
@@ -75,11 +75,11 @@ def test_strided(
     data: st.DataObject,
 ) -> None:
     low, high = data.draw(intervals(len(sent)))
-    block = strided(sent, channel=published_on, before=before)
-    span = Span(Run(block, None), low, high, again)
+    batch = strided(sent, channel=published_on, before=before)
+    messages = MessageRange(QueueEntry(batch, None), low, high, again)
     framer = (channel, "ctag", frame_max)
     expected = naive(sent[low:high], framer, first_tag, again)
-    assert DeliverFramer(*framer).frames(span, first_tag) == expected
+    assert DeliverFramer(*framer).frames(messages, first_tag) == expected
 
 
 @given(
@@ -95,16 +95,18 @@ def test_scattered(
     before: bytes,
     data: st.DataObject,
 ) -> None:
-    block = scattered(sent, channel=published_on, before=before)
+    batch = scattered(sent, channel=published_on, before=before)
     selection = data.draw(
         st.none() | st.sets(st.sampled_from(range(len(sent))), min_size=1).map(sorted)
     )
     taken = sent if selection is None else [sent[index] for index in selection]
     low, high = data.draw(intervals(len(taken)))
-    run = Run(block, None if selection is None else array("H", selection))
+    entry = QueueEntry(batch, None if selection is None else array("H", selection))
     framer = (channel, "ctag", frame_max)
     expected = naive(taken[low:high], framer, first_tag, again)
-    assert DeliverFramer(*framer).frames(Span(run, low, high, again), first_tag) == expected
+    assert (
+        DeliverFramer(*framer).frames(MessageRange(entry, low, high, again), first_tag) == expected
+    )
 
 
 @given(alike(), CHANNELS, SMALL_FRAMES, TAGS, st.data())
@@ -112,10 +114,10 @@ def test_a_selection_of_alike_messages(
     sent: list[Sent], channel: int, frame_max: int, first_tag: int, data: st.DataObject
 ) -> None:
     chosen = sorted(data.draw(st.sets(st.sampled_from(range(len(sent))), min_size=1)))
-    span = Span(Run(strided(sent), array("H", chosen)), 0, len(chosen))
+    messages = MessageRange(QueueEntry(strided(sent), array("H", chosen)), 0, len(chosen))
     framer = (channel, "c", frame_max)
     expected = naive([sent[index] for index in chosen], framer, first_tag, False)
-    assert DeliverFramer(*framer).frames(span, first_tag) == expected
+    assert DeliverFramer(*framer).frames(messages, first_tag) == expected
 
 
 @given(
@@ -125,9 +127,9 @@ def test_a_selection_of_alike_messages(
 def test_whole(
     message: Sent, channel: int, frame_max: int, tag: int, again: bool, consumer_tag: str
 ) -> None:
-    span = Span(Run(whole(message), None), 0, 1, again)
+    messages = MessageRange(QueueEntry(whole(message), None), 0, 1, again)
     framer = (channel, consumer_tag, frame_max)
-    assert DeliverFramer(*framer).frames(span, tag) == naive([message], framer, tag, again)
+    assert DeliverFramer(*framer).frames(messages, tag) == naive([message], framer, tag, again)
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
@@ -137,9 +139,9 @@ def test_tags_across_octets(boundary: int, size: int, count: int) -> None:
     sent = [Sent(bytes((number,)) * size) for number in range(count)]
     framer = (7, "ctag", FRAME_MAX)
     for first_tag in (boundary - count, boundary + 1 - count, boundary - 5, boundary, boundary + 1):
-        span = Span(Run(strided(sent), None), 0, count)
+        messages = MessageRange(QueueEntry(strided(sent), None), 0, count)
         expected = naive(sent, framer, first_tag, False)
-        assert DeliverFramer(*framer).frames(span, first_tag) == expected
+        assert DeliverFramer(*framer).frames(messages, first_tag) == expected
 
 
 def test_one_framer_for_all_exchanges_and_keys() -> None:
@@ -147,7 +149,7 @@ def test_one_framer_for_all_exchanges_and_keys() -> None:
     for size in (0, 1, 100, 255, 5, 0):
         sent = [Sent(b"body", "x" * 10, "k" * size), Sent(b"", "", "k" * size)]
         expected = naive(sent, (1, "ctag", FRAME_MAX), 1, False)
-        assert framer.frames(Span(Run(scattered(sent), None), 0, 2), 1) == expected
+        assert framer.frames(MessageRange(QueueEntry(scattered(sent), None), 0, 2), 1) == expected
 
 
 @pytest.mark.parametrize("size", [0, 1, 4088, 4089, 8176, 8177, 20_000])
@@ -155,10 +157,10 @@ def test_one_framer_for_all_exchanges_and_keys() -> None:
 def test_contents_are_cut_for_a_small_frame_max(size: int, channel: int) -> None:
     message = Sent(bytes(range(256)) * 79, properties=commands.Basic.Properties(priority=1))
     message = Sent(message.body[:size], properties=message.properties)
-    for block in (strided([message, message]), scattered([message, message]), whole(message)):
+    for batch in (strided([message, message]), scattered([message, message]), whole(message)):
         expected = message.content(channel, 4096)
-        assert content_frames(block, block.count - 1, channel, 4096) == expected
+        assert content_frames(batch, batch.count - 1, channel, 4096) == expected
         framer = (channel, "ctag", 4096)
-        delivered = naive([message] * block.count, framer, 1, True)
-        span = Span(Run(block, None), 0, block.count, True)
-        assert DeliverFramer(*framer).frames(span, 1) == delivered
+        delivered = naive([message] * batch.count, framer, 1, True)
+        messages = MessageRange(QueueEntry(batch, None), 0, batch.count, True)
+        assert DeliverFramer(*framer).frames(messages, 1) == delivered

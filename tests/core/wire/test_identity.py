@@ -10,8 +10,8 @@ from math import inf, nan
 import pytest
 from hypothesis import given
 
-from warrenmq.core.equivalence import comparable
-from warrenmq.core.model import FieldValue, Properties
+from warrenmq.core.message.equivalence import comparable
+from warrenmq.core.message.model import FieldValue, Properties
 from warrenmq.core.wire import properties as wire
 from warrenmq.core.wire.identity import IDENTITY_BYTES, header, identity
 

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from pamqp import commands, frame, header
 
 from warrenmq.core.errors import ConnectionFault
-from warrenmq.core.model import PROPERTY_NAMES, Properties, Table
+from warrenmq.core.message.model import PROPERTY_NAMES, Properties, Table
 from warrenmq.core.wire import properties as wire
 from warrenmq.core.wire.frames import header_frame
-from warrenmq.core.wire.properties import PERSISTENT, PLAIN, Traits, read_traits
+from warrenmq.core.wire.properties import PERSISTENT, PLAIN, MessageAttributes, read_attributes
 
 from .support import LISTS, TABLES, refused
 
 
-def expected_traits(properties: Properties) -> Traits:
+def expected_traits(properties: Properties) -> MessageAttributes:
     """By the definition, from the decoded properties."""
     expiration = properties.expiration
     inspected = (
@@ -29,7 +29,7 @@ def expected_traits(properties: Properties) -> Traits:
             and not (expiration.isascii() and expiration.isdigit() and len(expiration) < 12)
         )
     )
-    return Traits(
+    return MessageAttributes(
         persistent=properties.delivery_mode == 2,
         priority=properties.priority or 0,
         # Read octet by octet; what is not ASCII is inspected and then refused.
@@ -49,11 +49,11 @@ def explanation(call: Callable[[], object]) -> str:
 
 
 @given(LISTS, st.binary(max_size=5), st.binary(max_size=5))
-def test_traits_are_what_decoding_tells(made: Properties, before: bytes, behind: bytes) -> None:
+def test_attributes_are_what_decoding_tells(made: Properties, before: bytes, behind: bytes) -> None:
     raw = wire.encode(made)
     data = before + raw + behind
     assert wire.decode(raw) == made
-    assert read_traits(data, len(before), len(before) + len(raw)) == expected_traits(made)
+    assert read_attributes(data, len(before), len(before) + len(raw)) == expected_traits(made)
 
 
 @given(LISTS)
@@ -82,7 +82,7 @@ def test_a_list_can_be_taken_apart_and_joined_again(made: Properties) -> None:
 @given(TABLES)
 def test_copies_are_found_by_key_and_nowhere_else(headers: Table) -> None:
     raw = wire.encode(Properties(headers=headers))
-    assert read_traits(raw, 0, len(raw)).inspected == bool({"CC", "BCC"} & headers.keys())
+    assert read_attributes(raw, 0, len(raw)).inspected == bool({"CC", "BCC"} & headers.keys())
 
 
 @pytest.mark.parametrize(
@@ -99,25 +99,25 @@ def test_copies_are_found_by_key_and_nowhere_else(headers: Table) -> None:
 )
 def test_copies(headers: Table, inspected: bool) -> None:
     raw = wire.encode(Properties(headers=headers))
-    assert read_traits(raw, 0, len(raw)).inspected is inspected
+    assert read_attributes(raw, 0, len(raw)).inspected is inspected
 
 
-def test_traits_are_interned() -> None:
-    def traits(**properties: object) -> Traits:
+def test_attributes_are_interned() -> None:
+    def attributes(**properties: object) -> MessageAttributes:
         raw = wire.encode(Properties(**properties))  # type: ignore[arg-type]
-        return read_traits(raw, 0, len(raw))
+        return read_attributes(raw, 0, len(raw))
 
-    assert traits() is PLAIN
-    assert traits(content_type="a", message_id="b") is PLAIN
-    assert traits(delivery_mode=1, priority=0) is PLAIN
-    assert traits(delivery_mode=2) is PERSISTENT
-    assert traits(priority=7) is traits(priority=7, app_id="a")
-    assert traits(expiration="5000") is traits(expiration="5000")
+    assert attributes() is PLAIN
+    assert attributes(content_type="a", message_id="b") is PLAIN
+    assert attributes(delivery_mode=1, priority=0) is PLAIN
+    assert attributes(delivery_mode=2) is PERSISTENT
+    assert attributes(priority=7) is attributes(priority=7, app_id="a")
+    assert attributes(expiration="5000") is attributes(expiration="5000")
 
 
-def test_interned_traits_are_bounded() -> None:
-    many = [wire.intern_traits(False, 0, str(number), False) for number in range(5000)]
-    kept = [wire.intern_traits(False, 0, str(number), False) for number in range(5000)]
+def test_interned_attributes_are_bounded() -> None:
+    many = [wire.intern_attributes(False, 0, str(number), False) for number in range(5000)]
+    kept = [wire.intern_attributes(False, 0, str(number), False) for number in range(5000)]
     assert many == kept
     assert sum(first is second for first, second in zip(many, kept, strict=True)) <= 4096
 
@@ -139,11 +139,11 @@ def test_any_bytes_are_refused_with_502_or_can_be_decoded(
     raw: bytes, end: int, behind: bytes
 ) -> None:
     end = min(end, len(raw))
-    code = refused(lambda: read_traits(raw + behind, 0, end))
+    code = refused(lambda: read_attributes(raw + behind, 0, end))
     assert code in (None, 502)
-    assert code == refused(lambda: read_traits(raw[:end], 0, end))
+    assert code == refused(lambda: read_attributes(raw[:end], 0, end))
     if code is None:
-        assert read_traits(raw, 0, end) == expected_traits(wire.decode(raw[:end]))
+        assert read_attributes(raw, 0, end) == expected_traits(wire.decode(raw[:end]))
 
 
 @given(LISTS, st.data())
@@ -152,26 +152,26 @@ def test_a_list_with_one_wrong_octet_is_refused_or_decoded(
 ) -> None:
     raw = bytearray(wire.encode(made))
     raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
-    code = refused(lambda: read_traits(bytes(raw), 0, len(raw)))
+    code = refused(lambda: read_attributes(bytes(raw), 0, len(raw)))
     assert code in (None, 502)
     if code is None:
-        traits = read_traits(bytes(raw), 0, len(raw))
-        assert traits == expected_traits(wire.decode(bytes(raw)))
+        attributes = read_attributes(bytes(raw), 0, len(raw))
+        assert attributes == expected_traits(wire.decode(bytes(raw)))
 
 
 @given(LISTS, st.data())
 def test_a_list_that_is_cut_or_too_long_is_refused(made: Properties, data: st.DataObject) -> None:
     raw = wire.encode(made)
     end = data.draw(st.integers(0, len(raw) - 1))
-    assert refused(lambda: read_traits(raw, 0, end)) == 502
-    assert refused(lambda: read_traits(raw[:end], 0, end)) == 502
-    assert refused(lambda: read_traits(raw + b"\x00", 0, len(raw) + 1)) == 502
+    assert refused(lambda: read_attributes(raw, 0, end)) == 502
+    assert refused(lambda: read_attributes(raw[:end], 0, end)) == 502
+    assert refused(lambda: read_attributes(raw + b"\x00", 0, len(raw) + 1)) == 502
 
 
 def test_flags_that_class_basic_does_not_have() -> None:
-    assert "does not have" in explanation(lambda: read_traits(b"\x00\x02", 0, 2))
-    assert "does not have" in explanation(lambda: read_traits(b"\x80\x01\x00", 0, 3))
-    assert "2 at least" in explanation(lambda: read_traits(b"\x00", 0, 1))
+    assert "does not have" in explanation(lambda: read_attributes(b"\x00\x02", 0, 2))
+    assert "does not have" in explanation(lambda: read_attributes(b"\x80\x01\x00", 0, 3))
+    assert "2 at least" in explanation(lambda: read_attributes(b"\x00", 0, 1))
 
 
 @pytest.mark.parametrize("flag", [0x8000, 0x4000, 0x400, 0x200, 0x100, 0x80, 0x20, 0x10, 8, 4])
@@ -179,19 +179,19 @@ def test_text_is_utf8(flag: int) -> None:
     flags = flag.to_bytes(2, "big")
     for text, code in ((b"\xc3\xbc", None), (b"\xff\xfe", 502), (b"\xc3", 502)):
         raw = flags + bytes((len(text),)) + text
-        assert refused(lambda raw=raw: read_traits(raw, 0, len(raw))) == code  # type: ignore[misc]
+        assert refused(lambda raw=raw: read_attributes(raw, 0, len(raw))) == code  # type: ignore[misc]
 
 
 def test_octets_of_numbers_and_tables_need_not_be_utf8() -> None:
     made = Properties(headers={"k": b"\xff"}, priority=255, timestamp=2**64 - 1, delivery_mode=200)
     raw = wire.encode(made)
-    assert read_traits(raw, 0, len(raw)) == Traits(priority=255)
+    assert read_attributes(raw, 0, len(raw)) == MessageAttributes(priority=255)
     assert wire.decode(raw) == made
 
 
 def test_a_malformed_table_is_refused() -> None:
     raw = b"\x20\x00\x00\x00\x00\x03\x01k?"
-    assert "unknown type" in explanation(lambda: read_traits(raw, 0, len(raw)))
+    assert "unknown type" in explanation(lambda: read_attributes(raw, 0, len(raw)))
 
 
 @pytest.mark.parametrize(

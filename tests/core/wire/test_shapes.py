@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warrenmq.core.model import Properties
+from warrenmq.core.message.model import Properties
 from warrenmq.core.wire import properties as wire
 from warrenmq.core.wire import shapes
-from warrenmq.core.wire.properties import PLAIN, Traits, read_traits
+from warrenmq.core.wire.properties import PLAIN, MessageAttributes, read_attributes
 from warrenmq.core.wire.shapes import Shapes
 
 from .support import LISTS, outcome
@@ -16,8 +16,8 @@ CHANGES = (0x01, 0x02, 0x20, 0x7F, 0x80, 0xFF)
 
 
 def agree(shapes: Shapes, raw: bytes) -> None:
-    known = outcome(lambda: shapes.traits(raw, 0, len(raw)))
-    assert known == outcome(lambda: read_traits(raw, 0, len(raw))), raw
+    known = outcome(lambda: shapes.attributes(raw, 0, len(raw)))
+    assert known == outcome(lambda: read_attributes(raw, 0, len(raw))), raw
 
 
 @given(LISTS)
@@ -25,7 +25,7 @@ def test_a_list_changed_in_any_octet_is_read_as_if_it_were_new(made: Properties)
     raw = wire.encode(made)
     for change in CHANGES:
         known = Shapes()
-        known.traits(raw, 0, len(raw))
+        known.attributes(raw, 0, len(raw))
         for at in range(len(raw)):
             changed = bytearray(raw)
             changed[at] ^= change
@@ -37,7 +37,7 @@ def test_a_list_changed_in_any_octet_is_read_as_if_it_were_new(made: Properties)
 def test_a_list_changed_in_many_octets(made: Properties, data: st.DataObject) -> None:
     raw = wire.encode(made)
     known = Shapes()
-    known.traits(raw, 0, len(raw))
+    known.attributes(raw, 0, len(raw))
     for _ in range(10):
         changed = bytearray(raw)
         for at in data.draw(st.lists(st.integers(0, len(raw) - 1), max_size=8)):
@@ -50,8 +50,8 @@ def test_one_memory_for_all_lists(made: list[Properties], before: bytes, behind:
     known = Shapes()
     for raw in map(wire.encode, made * 2):
         data = before + raw + behind
-        traits = known.traits(data, len(before), len(before) + len(raw))
-        assert traits == read_traits(raw, 0, len(raw))
+        attributes = known.attributes(data, len(before), len(before) + len(raw))
+        assert attributes == read_attributes(raw, 0, len(raw))
 
 
 REPLY_TO = "amq.rabbitmq.reply-to"
@@ -62,7 +62,7 @@ def test_direct_reply_to_is_told_from_names_of_its_length(first: str) -> None:
     known = Shapes()
     for name in (first, "y" * len(REPLY_TO), REPLY_TO, first):
         raw = wire.encode(Properties(reply_to=name, correlation_id="z" * len(REPLY_TO)))
-        assert known.traits(raw, 0, len(raw)).inspected == (name == REPLY_TO)
+        assert known.attributes(raw, 0, len(raw)).inspected == (name == REPLY_TO)
 
 
 CELERY = Properties(
@@ -92,18 +92,18 @@ def wire_names() -> list[str]:
 def test_lists_of_a_known_structure_are_not_walked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     walked: list[bytes] = []
 
-    def counting(data: bytes, at: int, end: int) -> Traits:
+    def counting(data: bytes, at: int, end: int) -> MessageAttributes:
         walked.append(data[at:end])
-        return read_traits(data, at, end)
+        return read_attributes(data, at, end)
 
-    monkeypatch.setattr(shapes, "read_traits", counting)
+    monkeypatch.setattr(shapes, "read_attributes", counting)
     known = Shapes()
     for number in range(50):
         raw = celery(f"{number:036}", number)
-        assert known.traits(raw, 0, len(raw)).persistent
+        assert known.attributes(raw, 0, len(raw)).persistent
     assert len(walked) == 1
     other = celery("c" * 35, 0)
-    known.traits(other, 0, len(other))
+    known.attributes(other, 0, len(other))
     assert len(walked) == 2
 
 
@@ -112,7 +112,7 @@ def test_memory_is_bounded_and_forgetting_is_harmless() -> None:
     for length in range(256):
         for other in range(0, 256, 40):
             raw = wire.encode(Properties(message_id="m" * length, app_id="a" * other))
-            assert known.traits(raw, 0, len(raw)) is PLAIN
+            assert known.attributes(raw, 0, len(raw)) is PLAIN
     kept = known._by_size
     assert len(kept) <= shapes._SIZES_MAX
     assert all(len(structures) <= shapes._SHAPES_PER_SIZE for structures in kept.values())
@@ -125,5 +125,5 @@ def test_more_sizes_than_are_kept() -> None:
         full, rest = divmod(size, 255)
         headers = {str(number): text for number in range(full)} | {"rest": "x" * rest}
         raw = wire.encode(Properties(headers=dict(headers)))
-        assert known.traits(raw, 0, len(raw)) is PLAIN
+        assert known.attributes(raw, 0, len(raw)) is PLAIN
         assert len(known._by_size) <= shapes._SIZES_MAX

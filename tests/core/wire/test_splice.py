@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warrenmq.core.model import Properties, Table
+from warrenmq.core.message.model import Properties, Table
 from warrenmq.core.wire import splice as module
 from warrenmq.core.wire.frames import short_string
-from warrenmq.core.wire.properties import HEADERS, PERSISTENT, decode, encode, read_traits
+from warrenmq.core.wire.properties import HEADERS, PERSISTENT, decode, encode, read_attributes
 from warrenmq.core.wire.splice import splice, with_number
 
 from .support import LISTS, TABLES, VALUES
@@ -23,7 +23,7 @@ NUMBERS = st.integers(0, 2**63 - 1)
 def spliced(raw: bytes, number: int) -> Properties:
     """Read again; the list must fill its frame exactly."""
     made = with_number(raw, NAME, number)
-    read_traits(made, 0, len(made))
+    read_attributes(made, 0, len(made))
     return decode(made)
 
 
@@ -60,7 +60,7 @@ def test_its_name_elsewhere_is_no_header_of_that_name() -> None:
 def test_what_the_broker_knows_of_a_message_stays() -> None:
     raw = encode(Properties(delivery_mode=2, message_id="m"))
     made = with_number(raw, NAME, 1)
-    assert read_traits(made, 0, len(made)) is PERSISTENT
+    assert read_attributes(made, 0, len(made)) is PERSISTENT
     assert made[:2] == (int.from_bytes(raw[:2], "big") | HEADERS).to_bytes(2, "big")
 
 

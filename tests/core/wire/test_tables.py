@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pamqp import decode, encode
 
 from warrenmq.core.errors import ConnectionFault
-from warrenmq.core.model import FieldValue, Table
+from warrenmq.core.message.model import FieldValue, Table
 from warrenmq.core.wire.tables import (
     MAX_DEPTH,
     MAX_ENTRIES,
@@ -24,7 +24,7 @@ from warrenmq.core.wire.tables import (
     items,
     join_entries,
     join_items,
-    spans,
+    ranges,
 )
 
 from .support import TABLES, VALUES, refused
@@ -193,7 +193,7 @@ def test_items_can_be_taken_apart_and_joined_again(values: list[FieldValue]) -> 
 @given(TABLES, st.randoms())
 def test_values_do_not_matter_for_the_check(made: Table, chance: st.DataObject) -> None:
     raw = bytearray(encode_table(made))
-    for start, end in spans(bytes(raw)):
+    for start, end in ranges(bytes(raw)):
         raw[start:end] = bytes(chance.randrange(256) for _ in range(start, end))  # type: ignore[attr-defined]
     assert check(bytes(raw), 0, len(raw)) == len(raw)
     assert decode_checked(bytes(raw)).keys() == made.keys()

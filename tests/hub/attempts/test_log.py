@@ -13,7 +13,7 @@ from tests.hub.support import until
 from tests.support.postgresql import PostgreSQLServer
 from warrenmq.core.clock import ManualClock
 from warrenmq.hub.attempts import log as log_module
-from warrenmq.hub.attempts.attempt import Attempt, Wanted
+from warrenmq.hub.attempts.attempt import Attempt, AttemptFilter
 from warrenmq.hub.attempts.log import AttemptLog
 from warrenmq.hub.keys.seal import Sealer
 from warrenmq.hub.settings import HubSettings
@@ -48,7 +48,7 @@ class Office:
 
     async def written(self) -> list[Attempt]:
         """The oldest first."""
-        found = await self.log.find(Wanted(limit=100_000))
+        found = await self.log.find(AttemptFilter(limit=100_000))
         return [kept.attempt for kept in reversed(found)]
 
 

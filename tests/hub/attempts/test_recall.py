@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.hub.support import NEWS, House, deliveries, request, until
 from tests.support.http import Answer, Callback
-from warrenmq.hub.attempts.attempt import Outcome, Wanted
+from warrenmq.hub.attempts.attempt import AttemptFilter, Outcome
 
 
 async def test_failures_outlive_a_restart(house: House, callback: Callback) -> None:
@@ -18,14 +18,15 @@ async def test_failures_outlive_a_restart(house: House, callback: Callback) -> N
         await house.publish(key, b"x")
 
     async def is_written() -> bool:
-        found = await house.hub.attempts.find(Wanted(outcome=Outcome.RETRIED))
+        found = await house.hub.attempts.find(AttemptFilter(outcome=Outcome.RETRIED))
         return len({kept.attempt.subscription_id for kept in found}) == 2
 
     await until(is_written, "two failures")
     await house.hub.subscriptions.remove(NEWS, "ended", f"{callback.url}/ended")
     await house.restart()
     errors = {
-        live.subscription.topic: live.trouble and (live.error_count > 0, live.trouble.last_error)
-        for live in house.hub.subscriptions.lives()
+        active.subscription.topic: active.failure_state
+        and (active.error_count > 0, active.failure_state.last_error)
+        for active in house.hub.subscriptions.active_subscriptions()
     }
     assert errors == {"fails": (True, "status 503"), "works": None}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select
 
-from warrenmq.hub.attempts.attempt import RESPONSE_CHARACTERS, Kept, Outcome, Wanted
+from warrenmq.hub.attempts.attempt import RESPONSE_CHARACTERS, AttemptFilter, Outcome, StoredAttempt
 from warrenmq.hub.attempts.table import WEBHOOK_ID_CHARACTERS, AttemptTable
 from warrenmq.hub.keys.seal import Sealer
 from warrenmq.hub.storage.storage import Storage
@@ -33,7 +33,7 @@ async def table(storage: Storage, sealer: Sealer) -> AttemptTable:
 
 
 async def ids(table: AttemptTable, **wanted: Any) -> list[int]:
-    return [kept.id for kept in await table.find(Wanted(**wanted))]
+    return [kept.id for kept in await table.find(AttemptFilter(**wanted))]
 
 
 async def test_what_is_added_comes_back(table: AttemptTable) -> None:
@@ -41,7 +41,10 @@ async def test_what_is_added_comes_back(table: AttemptTable) -> None:
     reason = "no answer within 15 s: ü \U0001f430"
     failed = attempt(number=2, status=None, outcome=Outcome.RETRIED, response=reason)
     await table.add([delivered, failed])
-    assert await table.find(Wanted()) == [Kept(2, failed), Kept(1, delivered)]
+    assert await table.find(AttemptFilter()) == [
+        StoredAttempt(2, failed),
+        StoredAttempt(1, delivered),
+    ]
 
 
 async def test_a_batch_is_few_statements(storage: Storage, sealer: Sealer) -> None:
@@ -57,7 +60,7 @@ async def test_a_batch_is_few_statements(storage: Storage, sealer: Sealer) -> No
     batch = [attempt(number=number) for number in range(1, 203)]
     await table.add(batch)
     assert sum(one.startswith("INSERT") for one in statements) == 3 + 1 + 2
-    found = await table.find(Wanted(limit=1_000))
+    found = await table.find(AttemptFilter(limit=1_000))
     assert [kept.attempt for kept in reversed(found)] == batch
 
 
@@ -65,7 +68,7 @@ async def test_nothing_that_others_choose_is_refused(table: AttemptTable) -> Non
     """A row that a database refuses would hold up every other."""
     id = "\0\ud800" + "x" * 10_000
     await table.add([attempt(webhook_id=id, number=2**63, response="\0\udfffü" * 1_000)])
-    [kept] = await table.find(Wanted(webhook_id=id))
+    [kept] = await table.find(AttemptFilter(webhook_id=id))
     assert kept.attempt.webhook_id == "\ufffd?" + "x" * (WEBHOOK_ID_CHARACTERS - 2)
     assert kept.attempt.number == 2**31 - 1
     assert kept.attempt.response.startswith("\ufffd?ü")
@@ -75,7 +78,7 @@ async def test_nothing_that_others_choose_is_refused(table: AttemptTable) -> Non
 async def test_urls_are_sealed(table: AttemptTable) -> None:
     urls = ["http://a.b/hook?token=secret", "", "http://a.b/hook?token=secret\ud800"]
     await table.add(attempt(callback=url, body="no\0\udfff") for url in urls)
-    found = [kept.attempt for kept in await table.find(Wanted())]
+    found = [kept.attempt for kept in await table.find(AttemptFilter())]
     assert [one.callback for one in reversed(found)] == [urls[0], "", f"{urls[0]}?"]
     assert {one.body for one in found} == {"no\ufffd?"}
     async with table._database.begin() as session:  # what a copy of the database would show
@@ -115,9 +118,12 @@ async def test_whose_last_attempt_failed(table: AttemptTable) -> None:
         for whose, status in [("1", 500), ("2", 502)]
     )
     await table.add([attempt(subscription_id="3" * 32), first, attempt(), second, first])
-    assert await table.last_failures() == {"1" * 32: Kept(5, first), "2" * 32: Kept(4, second)}
+    assert await table.last_failures() == {
+        "1" * 32: StoredAttempt(5, first),
+        "2" * 32: StoredAttempt(4, second),
+    }
     await table.add([attempt(subscription_id="2" * 32)])
-    assert await table.last_failures() == {"1" * 32: Kept(5, first)}
+    assert await table.last_failures() == {"1" * 32: StoredAttempt(5, first)}
 
 
 async def test_the_oldest_go_by_age(table: AttemptTable) -> None:

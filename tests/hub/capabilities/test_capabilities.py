@@ -13,8 +13,8 @@ from warrenmq.core.clock import ManualClock
 from warrenmq.hub.capabilities.capabilities import MAX_EXPIRES_IN_S, Capabilities
 from warrenmq.hub.errors import BadRequest, StorageFailed
 from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.owner_rights import EverybodyMay
 from warrenmq.hub.requests import Resource
-from warrenmq.hub.rights import EverybodyMay
 from warrenmq.hub.storage.schema import DATABASE_NAME
 from warrenmq.hub.storage.storage import Storage
 from warrenmq.hub.tasks import Tasks

@@ -10,9 +10,9 @@ import pytest
 from tests.support.amqp import Client, make_broker
 from warrenmq.core.broker import Broker, Limits
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.model import Table
+from warrenmq.core.message.model import Table
 from warrenmq.core.server.listener import Listener
-from warrenmq.core.store.memory import LateStore
+from warrenmq.core.store.memory import ManualStore
 from warrenmq.hub.engine.embedded import EmbeddedEngine
 from warrenmq.hub.engine.port import (
     BindingSpec,
@@ -31,7 +31,7 @@ WAIT_S = 10.0
 class House:
     """An engine whose broker is turned over by a listener without sockets."""
 
-    def __init__(self, store: LateStore | None = None) -> None:
+    def __init__(self, store: ManualStore | None = None) -> None:
         self.broker: Broker = make_broker(store, limits=Limits(max_message_bytes=1000))
         self.listener = Listener(self.broker)
         self.engine: Engine = EmbeddedEngine(self.broker)
@@ -206,7 +206,7 @@ async def test_any_user_id_passes(house: House, queue: str) -> None:
 
 
 async def test_a_publish_waits_for_its_commit() -> None:
-    store = LateStore()
+    store = ManualStore()
     house = House(store)
     await house.listener.start([])
     await house.engine.declare_queue("/", QueueSpec("q"))
@@ -226,7 +226,7 @@ async def test_a_publish_waits_for_its_commit() -> None:
 
 
 async def test_a_disk_that_takes_no_more() -> None:
-    store = LateStore()
+    store = ManualStore()
     house = House(store)
     await house.listener.start([])
     await house.engine.declare_queue("/", QueueSpec("q"))
@@ -242,7 +242,7 @@ async def test_a_disk_that_takes_no_more() -> None:
 
 
 async def test_a_binding_waits_for_what_the_exchange_has_kept() -> None:
-    store = LateStore()
+    store = ManualStore()
     house = House(store)
     await house.listener.start([])
     await house.engine.declare_queue("/", QueueSpec("q"))

@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.amqp import Client, make_broker, publish
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.model import Table
+from warrenmq.core.message.model import Table
 from warrenmq.core.server.listener import Listener
-from warrenmq.core.store.memory import LateStore, MemoryStore
+from warrenmq.core.store.memory import ManualStore, MemoryStore
 from warrenmq.hub.engine import scan as scan_module
 from warrenmq.hub.engine.embedded import EmbeddedEngine
 from warrenmq.hub.engine.port import Properties, QueueSpec, Taken
@@ -205,7 +205,7 @@ async def test_a_queue_that_is_deleted_meanwhile(house: House) -> None:
 
 
 async def test_messages_that_are_not_in_memory() -> None:
-    store = LateStore()
+    store = ManualStore()
     house = House(store)
     await house.start()
     for body in (b"1", b"2", b"3"):
@@ -229,7 +229,7 @@ async def test_messages_that_are_not_in_memory() -> None:
 async def test_a_long_look_does_not_fill_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan_module, "HELD_BYTES", 20_000)
     monkeypatch.setattr(scan_module, "PIECE_BYTES", 5_000)
-    store = LateStore()
+    store = ManualStore()
     store.paging = False
     house = House(store)
     await house.start()

@@ -13,7 +13,7 @@ from tests.support.dns import SILENT, Name, Zone, dns
 from tests.support.ports import free_port
 from warrenmq.hub.errors import NotResolved
 from warrenmq.hub.guard import resolver
-from warrenmq.hub.guard.answers import Answers
+from warrenmq.hub.guard.address_cache import AddressCache
 from warrenmq.hub.guard.failures import NoAddress
 from warrenmq.hub.guard.lookups import Lookups, Purpose
 
@@ -23,7 +23,7 @@ async def asking(
     names: Mapping[str, list[str] | Name], within_s: float = 5.0, at_once: int = 500
 ) -> AsyncIterator[tuple[Lookups, Zone]]:
     with dns(names) as zone:
-        lookups = Lookups(Purpose.VERIFY, [zone.server], Answers(), within_s, at_once)
+        lookups = Lookups(Purpose.VERIFY, [zone.server], AddressCache(), within_s, at_once)
         yield lookups, zone
         await lookups.close()
 
@@ -67,13 +67,13 @@ async def test_a_channel_is_replaced_before_it_knows_too_much(
 
 async def test_silent_names_hold_up_their_own_purpose_alone() -> None:
     async with asking({"*.silent.example": SILENT, "a.example": ["8.8.8.8"]}, 0.6, 10) as (
-        strangers,
+        anonymous,
         zone,
     ):
-        delivering = Lookups(Purpose.DELIVER, [zone.server], Answers(), 5.0)
+        delivering = Lookups(Purpose.DELIVER, [zone.server], AddressCache(), 5.0)
         async with at_the_time(0):  # else the first give way to one whose time ends later
             asked = [
-                asyncio.create_task(strangers.of(f"{number}.silent.example"))
+                asyncio.create_task(anonymous.of(f"{number}.silent.example"))
                 for number in range(30)
             ]
         await until(lambda: len(zone.asked) == 10, "question")
@@ -85,8 +85,8 @@ async def test_silent_names_hold_up_their_own_purpose_alone() -> None:
         assert "too many names" in str(busy[0]) and busy[0].limit == "10 for verifications"
         # What nobody waits for any more is not asked.
         with contextlib.suppress(NotResolved):
-            await strangers.of("a.example")
-        await until(lambda: _resolves(strangers), "lookup of another name")
+            await anonymous.of("a.example")
+        await until(lambda: _resolves(anonymous), "lookup of another name")
         assert len(zone.asked) == 11
         await delivering.close()
 
@@ -125,7 +125,7 @@ async def _resolves(lookups: Lookups) -> bool:
 
 async def test_a_name_server_that_is_away_says_nothing_about_a_name() -> None:
     port = free_port()
-    lookups = Lookups(Purpose.DELIVER, [f"127.0.0.1:{port}"], Answers(), 5.0)
+    lookups = Lookups(Purpose.DELIVER, [f"127.0.0.1:{port}"], AddressCache(), 5.0)
     with pytest.raises(NotResolved, match="no name server could be asked"):
         await lookups.of("a.example")
     with dns({"a.example": ["8.8.8.8"]}, port):
@@ -135,7 +135,7 @@ async def test_a_name_server_that_is_away_says_nothing_about_a_name() -> None:
 
 async def test_what_is_under_way_ends_with_the_hub() -> None:
     with dns({"silent.example": SILENT}) as zone:
-        lookups = Lookups(Purpose.DELIVER, [zone.server], Answers(), 60.0)
+        lookups = Lookups(Purpose.DELIVER, [zone.server], AddressCache(), 60.0)
         asked = asyncio.create_task(lookups.of("silent.example"))
         await until(lambda: bool(zone.asked), "question")
         await lookups.close()

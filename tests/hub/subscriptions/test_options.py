@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from warrenmq.hub.deliver.signature import METHODS
+from warrenmq.hub.delivery.signature import METHODS
 from warrenmq.hub.errors import BadRequest
 from warrenmq.hub.subscriptions.options import (
     DEFAULTS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from warrenmq.hub.rights import EverybodyMay
-from warrenmq.hub.subscriptions.live import Live
+from warrenmq.hub.owner_rights import EverybodyMay
+from warrenmq.hub.subscriptions.active import ActiveSubscription
 from warrenmq.hub.subscriptions.owned import Owned
 from warrenmq.hub.subscriptions.subscription import Subscription
 
@@ -24,16 +24,16 @@ class Watched(EverybodyMay):
         self.calls.append(("unwatch", owner))
 
 
-def owned_by(owner: str) -> Live:
-    return Live(Subscription("1", NEWS, "#", "http://s/cb", 60, 0.0, owner))
+def owned_by(owner: str) -> ActiveSubscription:
+    return ActiveSubscription(Subscription("1", NEWS, "#", "http://s/cb", 60, 0.0, owner))
 
 
 def test_owners_are_watched_while_they_own_something() -> None:
     rights = Watched()
     owned = Owned(rights)
     first, second, other = owned_by("bob"), owned_by("bob"), owned_by("eve")
-    for live in (first, second, other):
-        owned.add(live)
+    for active in (first, second, other):
+        owned.add(active)
     assert owned.of("bob") == [first, second] and owned.of("nobody") == []
     owned.remove(first, "bob")
     owned.remove(second, "bob")

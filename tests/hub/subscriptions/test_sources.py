@@ -12,7 +12,7 @@ from tests.support.steps import STEPS_A_SLICE, count_steps
 from warrenmq.core import slices
 from warrenmq.core.broker import Broker
 from warrenmq.core.errors import ChannelError
-from warrenmq.core.model import Table
+from warrenmq.core.message.model import Table
 from warrenmq.hub.engine.port import ExchangeSpec, QueueSpec
 from warrenmq.hub.errors import BadRequest
 from warrenmq.hub.requests import Resource
@@ -68,12 +68,12 @@ async def test_nobody_waits_for_what_is_gone_when_it_is_over(
 
 async def test_what_is_left_is_not_followed(house: House, callback: Callback) -> None:
     await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
-    [live] = house.hub.subscriptions.lives()
+    [active] = house.hub.subscriptions.active_subscriptions()
     await house.engine.declare_exchange("/", ExchangeSpec("other", "topic"))
-    other = replace(live.subscription, source=Resource("/", "x", "other"))
-    house.hub._book.shelf.change(live, other)
-    await house.hub._attacher.attach(live)
-    await house.hub._attacher.leave(live, "news")
+    other = replace(active.subscription, source=Resource("/", "x", "other"))
+    house.hub._store.index.change(active, other)
+    await house.hub._attacher.attach(active)
+    await house.hub._attacher.leave(active, "news")
     await house.publish("k", b"to the one before")
     assert await house.depth(other.queue) == 0 and callback.deliveries == []
     await house.engine.delete_exchange("/", "news")
@@ -103,16 +103,16 @@ async def test_what_is_published_right_after_the_re_creation_arrives(
     """However seldom the hub looks."""
     await house.restart(source_poll_s=3_600.0)
     await house.hub.subscriptions.subscribe(request(NEWS, callback.url, ""))
-    [live] = house.hub.subscriptions.lives()
+    [active] = house.hub.subscriptions.active_subscriptions()
     await house.engine.delete_exchange("/", "news")
-    assert not live.is_served and live.waits_for == "exchange 'news' in vhost '/' was deleted"
+    assert not active.is_served and active.waits_for == "exchange 'news' in vhost '/' was deleted"
     for number in range(2):
         await house.engine.declare_exchange("/", ExchangeSpec("news", kind))
         await house.publish("", b"%d" % number)
         await house.engine.delete_exchange("/", "news")
     assert [one.body for one in await deliveries(callback, 2)] == [b"0", b"1"]
     await house.engine.declare_exchange("/", ExchangeSpec("news", kind))
-    await until(lambda: live.is_served, "subscription that is served")
+    await until(lambda: active.is_served, "subscription that is served")
     assert sources_of(house).waiting_count == 0
 
 
@@ -122,8 +122,8 @@ async def test_a_source_that_came_after_the_start_is_bound_as_it_is_made(
     await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
     await house.engine.delete_exchange("/", "news")
     await house.restart(source_poll_s=3_600.0)
-    [live] = house.hub.subscriptions.lives()
-    assert live.waits_for == "no exchange 'news' in vhost '/'"
+    [active] = house.hub.subscriptions.active_subscriptions()
+    assert active.waits_for == "no exchange 'news' in vhost '/'"
     await house.engine.declare_exchange("/", ExchangeSpec("news", "topic"))
     await house.publish("k", b"first")
     assert [one.body for one in await deliveries(callback, 1)] == [b"first"]
@@ -131,26 +131,26 @@ async def test_a_source_that_came_after_the_start_is_bound_as_it_is_made(
 
 async def test_one_that_can_not_be_bound_anew_says_why(house: House, callback: Callback) -> None:
     await house.hub.subscriptions.subscribe(request(NEWS, callback.url, "eu.#"))
-    [live] = house.hub.subscriptions.lives()
+    [active] = house.hub.subscriptions.active_subscriptions()
     await house.engine.delete_exchange("/", "news")
     await house.engine.declare_exchange("/", ExchangeSpec("news", "x-consistent-hash"))
-    await until(lambda: "must be an integer" in live.waits_for, "reason")
-    assert not live.is_served
+    await until(lambda: "must be an integer" in active.waits_for, "reason")
+    assert not active.is_served
     await house.engine.delete_exchange("/", "news")
     await house.engine.declare_exchange("/", ExchangeSpec("news", "topic"))
-    await until(lambda: live.is_served, "subscription that is served")
+    await until(lambda: active.is_served, "subscription that is served")
 
 
 async def test_a_queue_that_is_deleted_and_declared_again(house: House, callback: Callback) -> None:
     await house.restart(source_poll_s=3_600.0)
     await house.hub.subscriptions.subscribe(request(INBOX, callback.url))
-    [live] = house.hub.subscriptions.lives()
+    [active] = house.hub.subscriptions.active_subscriptions()
     await house.engine.delete_queue("/", "in")
-    await until(lambda: not live.is_served, "suspended subscription")
+    await until(lambda: not active.is_served, "suspended subscription")
     await house.engine.declare_queue("/", QueueSpec("in"))
     await house.post("in", "k", b"x")
     assert [one.body for one in await deliveries(callback, 1)] == [b"x"]
-    assert live.is_served
+    assert active.is_served
 
 
 MANY = 3 * STEPS_A_SLICE
@@ -211,14 +211,17 @@ async def test_one_that_ends_while_many_are_bound_again_is_not_bound(
 ) -> None:
     await house.restart(source_poll_s=3_600.0)
     names = await keep_many(house)
-    lives = {live.subscription.sink: live for live in house.hub.subscriptions.lives()}
+    active_subscriptions = {
+        active.subscription.sink: active
+        for active in house.hub.subscriptions.active_subscriptions()
+    }
     await house.engine.delete_exchange("/", "news")
     count_steps(monkeypatch)
     monkeypatch.setattr(slices, "SLICES_A_TURN", 1)
     declaring = asyncio.create_task(declare_news(house))
     await asyncio.sleep(0)
-    ended = [lives[Resource("/", "q", name)] for name in (names[0], names[-1])]
-    await asyncio.gather(*(house.hub.subscriptions.end(live) for live in ended))
+    ended = [active_subscriptions[Resource("/", "q", name)] for name in (names[0], names[-1])]
+    await asyncio.gather(*(house.hub.subscriptions.end(active) for active in ended))
     await declaring
     await house.publish("k", b"first")
     depths = [await house.depth(name) for name in names]

@@ -14,7 +14,7 @@ from warrenmq.core.clock import ManualClock
 from warrenmq.hub.engine.port import BindingSpec, ExchangeSpec, QueueSpec
 from warrenmq.hub.errors import BadRequest, NotDistributed, StorageFailed
 from warrenmq.hub.requests import Resource
-from warrenmq.hub.topics import rounds, updating
+from warrenmq.hub.topics import fetch_scheduler, updating
 from warrenmq.hub.topics.names import CONTENT, ENTRIES, topic_key
 from warrenmq.hub.topics.topic import Topic
 
@@ -224,7 +224,7 @@ class TestPings:
         await ping(house, callback.url)
         await house.hub.topics.ping([callback.url])
         advance(house, 4.9)
-        assert len(house.hub.topics._rounds._agenda) == 2  # it, and the sweep
+        assert len(house.hub.topics._scheduler._schedule) == 2  # it, and the sweep
         advance(house, 0.1)
         await settled(house, callback.url)
         assert len(callback.requests) == 2
@@ -245,7 +245,7 @@ class TestPings:
 def advance(house: House, seconds: float) -> None:
     assert isinstance(house.clock, ManualClock)
     house.clock.advance(round(seconds * 1_000))
-    house.hub.topics._rounds.begin_due()
+    house.hub.topics._scheduler.begin_due()
 
 
 class TestFailures:
@@ -345,7 +345,7 @@ class TestFailures:
         await house.hub.topics.ping([callback.url])
         await refused.wait()
         monkeypatch.setattr(rows, "put", put)
-        advance(house, rounds.STORAGE_AGAIN_S)
+        advance(house, fetch_scheduler.STORAGE_AGAIN_S)
         await settled(house, callback.url)
         assert await bodies(house, "all", 2) == [b"1", b"1"]
 
@@ -475,7 +475,7 @@ class TestForgetting:
             return await topics.all() == []
 
         await until(is_forgotten, "end of the topic")
-        assert topics._rounds._held == {} and len(callback.requests) == 1
+        assert topics._scheduler._state == {} and len(callback.requests) == 1
 
     @pytest.mark.parametrize("by", ["sweep", "start", "ping"])
     async def test_what_nobody_asks_for_is_dropped_in_time(
@@ -493,7 +493,7 @@ class TestForgetting:
         if by == "start":
             await house.restart(**FAST)
         elif by == "sweep":
-            advance(house, rounds.SWEEP_S)
+            advance(house, fetch_scheduler.SWEEP_S)
         else:
             await house.hub.topics.ping([callback.url])
 

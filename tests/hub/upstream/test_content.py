@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warrenmq.hub.deliver.signature import METHODS, sign
+from warrenmq.hub.delivery.signature import METHODS, sign
 from warrenmq.hub.upstream.content import refusal
 
 SECRET, BODY = "s3cr\xe9t", b"bonjour"

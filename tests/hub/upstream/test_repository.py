@@ -12,18 +12,24 @@ from sqlalchemy import text
 from warrenmq.hub.keys.seal import PREFIX, Sealer
 from warrenmq.hub.storage.storage import Storage
 from warrenmq.hub.upstream.repository import UpstreamRepository
-from warrenmq.hub.upstream.upstream import Line, Lines, Status, Upstream, Wish
+from warrenmq.hub.upstream.upstream import (
+    Status,
+    Upstream,
+    UpstreamLease,
+    UpstreamLeases,
+    UpstreamRequest,
+)
 
-WISH = Wish("https://a/feed", "x", "news", "https://b", 1_000)
-PLAIN = Upstream("1" * 32, "/", "feed", "guest", WISH, Lines())
-LINE = Line("t0ken", "https://a/hub", "https://a/feed", "s3cret", 1_800_000_000.25, 0.5)
+WISH = UpstreamRequest("https://a/feed", "x", "news", "https://b", 1_000)
+PLAIN = Upstream("1" * 32, "/", "feed", "guest", WISH, UpstreamLeases())
+LINE = UpstreamLease("t0ken", "https://a/hub", "https://a/feed", "s3cret", 1_800_000_000.25, 0.5)
 WHOLE = Upstream(
     "2" * 32,
     "v/ü",
     "n '\"%s",
     "töny",
-    Wish("https://a/ü", "q", "", "https://b/x", 10**8, "https://hub", "", False),
-    Lines(LINE, LINE, (LINE, LINE), "g1ven", "Basic abc"),
+    UpstreamRequest("https://a/ü", "q", "", "https://b/x", 10**8, "https://hub", "", False),
+    UpstreamLeases(LINE, LINE, (LINE, LINE), "g1ven", "Basic abc"),
     Status.FAILED,
     "why \U0001f430",
     1_700_000_000.125,
@@ -48,7 +54,7 @@ async def test_what_is_put_comes_back(repository: UpstreamRepository) -> None:
     await repository.put(PLAIN)
     await repository.put(WHOLE)
     assert sorted(await repository.all(), key=lambda one: one.id) == [PLAIN, WHOLE]
-    changed = replace(WHOLE, status=Status.ENDING, lines=Lines(), renew_at=0.0)
+    changed = replace(WHOLE, status=Status.ENDING, leases=UpstreamLeases(), renew_at=0.0)
     await repository.put(changed)
     await repository.delete(PLAIN.id)
     await repository.delete("unknown")

@@ -14,9 +14,15 @@ from tests.support.http import Answer
 from tests.support.other_hub import OtherHub
 from warrenmq.core.clock import ManualClock
 from warrenmq.hub.errors import BadRequest, CallbackRefused, StorageFailed
+from warrenmq.hub.owner_rights import EverybodyMay
 from warrenmq.hub.requests import Resource
-from warrenmq.hub.rights import EverybodyMay
-from warrenmq.hub.upstream.upstream import CALLBACK_PATH, Lines, Status, Upstream, Wish
+from warrenmq.hub.upstream.upstream import (
+    CALLBACK_PATH,
+    Status,
+    Upstream,
+    UpstreamLeases,
+    UpstreamRequest,
+)
 from warrenmq.hub.upstream.upstreams import Upstreams
 
 NAME = ("/", "feed")
@@ -47,12 +53,14 @@ class Desk:
         assert found is not None
         return found
 
-    def wish(self, **changes: Any) -> Wish:
-        wish = Wish(self.other.url + "/topic", "q", "in", BASE_URL, 1_000)
-        return msgspec.structs.replace(wish, **changes)
+    def request(self, **changes: Any) -> UpstreamRequest:
+        request = UpstreamRequest(self.other.url + "/topic", "q", "in", BASE_URL, 1_000)
+        return msgspec.structs.replace(request, **changes)
 
-    async def put(self, lines: Lines | None = None, **changes: Any) -> bool:
-        return await self.upstreams.put(*NAME, "guest", self.wish(**changes), lines or Lines())
+    async def put(self, leases: UpstreamLeases | None = None, **changes: Any) -> bool:
+        return await self.upstreams.put(
+            *NAME, "guest", self.request(**changes), leases or UpstreamLeases()
+        )
 
     async def asked(self, count: int, mode: str = "subscribe") -> dict[str, str]:
         """The form of the last request, when there were so many of its mode."""
@@ -106,7 +114,7 @@ async def test_stored_before_the_hub_is_asked(desk: Desk) -> None:
     """It may ask back before it answers."""
     assert await desk.put() is True
     form = await desk.asked(1)
-    assert (await desk.status(Status.PENDING)).lines.pending is not None
+    assert (await desk.status(Status.PENDING)).leases.pending is not None
     assert await stored(desk.house) == [("feed", "pending")]
     assert not desk.is_taken({**form, "hub.callback": "unknown"})
     assert await desk.confirm(form)
@@ -154,7 +162,7 @@ async def test_renewed_with_a_new_callback_and_the_old_one_left(desk: Desk) -> N
     assert left["hub.callback"] == first["hub.callback"]
     assert not desk.is_taken(first)  # its time was over when its hub was told
     assert await desk.confirm(left)
-    await until(lambda: desk.upstream.lines.leaving == (), "end of the old line")
+    await until(lambda: desk.upstream.leases.leaving == (), "end of the old line")
     assert desk.upstream.status is Status.ACTIVE
 
 
@@ -260,7 +268,7 @@ async def test_a_page_that_names_a_hub_where_nothing_is_sent(
     desk: Desk, hub: str, authorization: str | None
 ) -> None:
     desk.other.page("/topic", {"Link": f'<{hub}>; rel="hub", </topic>; rel="self"'})
-    await desk.put(Lines(authorization=authorization))
+    await desk.put(UpstreamLeases(authorization=authorization))
     assert "the hub http" in (await desk.status(Status.FAILED)).reason
 
 
@@ -280,7 +288,7 @@ async def test_a_hub_that_repeats_secrets(desk: Desk, caplog: pytest.LogCaptureF
     """Neither the owner's list nor the log has them."""
     secret = "mine-alone"
     desk.other.refusal = Answer(400, {}, b"bad secret mine-alone")
-    await desk.put(Lines(given_secret=secret))
+    await desk.put(UpstreamLeases(given_secret=secret))
     assert "bad secret ..." in (await desk.status(Status.FAILED)).reason
     assert secret not in caplog.text
 
@@ -319,8 +327,8 @@ async def test_a_denied_renewal_is_not_repeated(desk: Desk) -> None:
     await desk.upstreams.callbacks.deny(token_of(second), second["hub.topic"], "no more")
     assert desk.upstream.status is Status.DENIED
     assert desk.is_taken(form)  # what was granted before was not taken back
-    [held] = desk.upstreams._register.all()
-    await until(lambda: held.keeping is not None and held.keeping.done(), "the end of renewals")
+    [state] = desk.upstreams._registry.all()
+    await until(lambda: state.keeping is not None and state.keeping.done(), "the end of renewals")
 
 
 class TestRemoving:
@@ -405,10 +413,10 @@ async def _is_empty(house: House) -> bool:
 
 async def test_served_anew_is_served_once(desk: Desk) -> None:
     await desk.put()
-    [held] = desk.upstreams._register.all()
-    first = held.keeping
-    desk.upstreams._work.serve(held)
-    assert first is not None and held.keeping is not first
+    [state] = desk.upstreams._registry.all()
+    first = state.keeping
+    desk.upstreams._work.serve(state)
+    assert first is not None and state.keeping is not first
     await until(first.done, "the end of the first")
 
 
@@ -423,7 +431,7 @@ class TestAskingAnew:
     async def test_another_key_is_asked_for_while_content_is_taken(self, desk: Desk) -> None:
         form = await desk.active()
         assert await desk.put(routing_key="k") is False
-        assert desk.upstream.wish.routing_key == "k"
+        assert desk.upstream.request.routing_key == "k"
         assert desk.is_taken(form)
         second = await desk.asked(2)
         assert second["hub.callback"] != form["hub.callback"]
@@ -448,7 +456,7 @@ class TestAskingAnew:
         await desk.status(Status.PENDING)
 
     async def test_secrets(self, desk: Desk) -> None:
-        await desk.put(Lines(given_secret="mine", authorization="Basic Zzpn"))
+        await desk.put(UpstreamLeases(given_secret="mine", authorization="Basic Zzpn"))
         form = await desk.asked(1)
         assert form["hub.secret"] == "mine"
         assert desk.other.asked[0].headers["authorization"] == "Basic Zzpn"
@@ -461,18 +469,18 @@ class TestAskingAnew:
         with OtherHub(asks_back=False) as third:
             links = f'<{third.url}/hub>; rel="hub", </topic>; rel="self"'
             desk.other.page("/topic", {"Link": links})
-            await desk.put(Lines(authorization="Basic Zzpn"))
+            await desk.put(UpstreamLeases(authorization="Basic Zzpn"))
             await until(lambda: bool(third.asked), "a request at the third hub")
             assert "authorization" not in third.asked[0].headers
             assert desk.other.fetched[-1][1]["authorization"] == "Basic Zzpn"
-            await desk.put(Lines(authorization="Basic Zzpn"), hub=third.url + "/hub")
+            await desk.put(UpstreamLeases(authorization="Basic Zzpn"), hub=third.url + "/hub")
             await until(lambda: len(third.asked) > 1, "a request at the hub given by hand")
             assert third.asked[1].headers["authorization"] == "Basic Zzpn"
 
     async def test_credentials_are_for_the_hub_that_they_were_given_for(self, desk: Desk) -> None:
         with OtherHub(asks_back=False) as third:
             desk.other.moved["/hub"] = Answer(307, {"Location": third.url + "/hub"})
-            await desk.put(Lines(authorization="Basic Zzpn"))
+            await desk.put(UpstreamLeases(authorization="Basic Zzpn"))
             await until(lambda: bool(third.asked), "a request at the third hub")
             assert "authorization" not in third.asked[0].headers
 
@@ -503,12 +511,12 @@ class TestLimits:
     @pytest.mark.parametrize("secret", ["", "x" * 200])
     async def test_secrets_that_can_not_be(self, desk: Desk, secret: str) -> None:
         with pytest.raises(BadRequest) as caught:
-            await desk.put(Lines(given_secret=secret))
+            await desk.put(UpstreamLeases(given_secret=secret))
         assert (caught.value.field, caught.value.value) == ("secret", None)
 
     async def test_a_lease_is_never_for_ever(self, desk: Desk) -> None:
         await desk.active(lease_s=10**12)
-        current = desk.upstream.lines.current
+        current = desk.upstream.leases.current
         assert current is not None and current.expires_at < 10**10
 
 

@@ -18,7 +18,7 @@ from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.storage.storage import Storage
 from warrenmq.hub.tasks import Tasks
 from warrenmq.hub.verification import verifications
-from warrenmq.hub.verification.rows import Pending, VerificationRows
+from warrenmq.hub.verification.repository import PendingVerification, VerificationRepository
 from warrenmq.hub.verification.verifications import Verifications
 
 from ..support import NEWS, House, request, until
@@ -46,8 +46,10 @@ class Desk:
     async def accept(self, callback: str, mode: Mode = "subscribe", client: str = "") -> None:
         await self.verifications.accept(mode, request(NEWS, callback, client=client))
 
-    async def pending(self) -> list[Pending]:
-        return await VerificationRows(await self.storage.database(), self.storage.sealer).all()
+    async def pending(self) -> list[PendingVerification]:
+        return await VerificationRepository(
+            await self.storage.database(), self.storage.sealer
+        ).all()
 
     async def settle(self) -> None:
         async def is_settled() -> bool:
@@ -139,10 +141,10 @@ async def test_they_are_bounded_for_each_domain_and_client_and_in_all(desk: Desk
 async def test_one_that_could_not_be_stored_takes_no_room(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(rows: VerificationRows, added: object, over: object) -> None:
+    async def fail(rows: VerificationRepository, added: object, over: object) -> None:
         raise StorageFailed("down", field="database")
 
-    monkeypatch.setattr(VerificationRows, "change", fail)
+    monkeypatch.setattr(VerificationRepository, "change", fail)
     for _ in range(5):
         with pytest.raises(StorageFailed):
             await desk.accept("http://a.b/")

@@ -242,7 +242,7 @@ async def test_turns_are_given_back(callback: Callback) -> None:
         asked = (verifier.verify("subscribe", intent(callback.url)) for _ in range(4))
         results = await asyncio.gather(*asked, return_exceptions=True)
         assert all(isinstance(one, VerificationFailed) for one in results)
-        async with verifier.turns.take(["one"]), verifier.turns.take(["another"]):
+        async with verifier.limiter.take(["one"]), verifier.limiter.take(["another"]):
             pass
 
 
@@ -275,7 +275,7 @@ async def test_targets_that_hang_leave_turns_to_the_others(callback: Callback) -
 async def test_the_wait_for_a_turn_is_part_of_the_time(callback: Callback) -> None:
     few = verifying(verify_concurrency=1, verify_timeout_s=0.05)
     async with few as verifier, AsyncExitStack() as held:
-        await held.enter_async_context(verifier.turns.take(["elsewhere"]))
+        await held.enter_async_context(verifier.limiter.take(["elsewhere"]))
         with pytest.raises(VerificationFailed, match="too many verifications") as caught:
             await verifier.verify("subscribe", intent(callback.url))
     assert caught.value.limit == "0.05 s"

@@ -10,7 +10,7 @@ import pytest
 
 from warrenmq.hub.errors import StorageFailed
 from warrenmq.hub.tasks import Tasks
-from warrenmq.hub.verification.rows import Pending, VerificationRows
+from warrenmq.hub.verification.repository import PendingVerification, VerificationRepository
 from warrenmq.hub.verification.writer import MAX_AT_ONCE, VerificationWriter
 
 from ..support import NEWS, request
@@ -25,7 +25,9 @@ class Rows:
         self.begun, self.gate = asyncio.Event(), asyncio.Event()
         self.gate.set()
 
-    async def change(self, added: Sequence[Pending], over: Sequence[Pending]) -> None:
+    async def change(
+        self, added: Sequence[PendingVerification], over: Sequence[PendingVerification]
+    ) -> None:
         self.begun.set()
         await self.gate.wait()
         await asyncio.sleep(0)
@@ -40,8 +42,8 @@ class Bench:
         self.tasks = Tasks()
         self.writer = VerificationWriter(self._open, self.tasks)
 
-    async def _open(self) -> VerificationRows:
-        return cast(VerificationRows, self.rows)
+    async def _open(self) -> VerificationRepository:
+        return cast(VerificationRepository, self.rows)
 
 
 @pytest.fixture
@@ -51,8 +53,8 @@ async def bench() -> AsyncIterator[Bench]:
     await bench.tasks.stop()
 
 
-def pending(number: int) -> Pending:
-    return Pending(str(number), "subscribe", request(NEWS, "http://a.b/"), 0.0)
+def pending(number: int) -> PendingVerification:
+    return PendingVerification(str(number), "subscribe", request(NEWS, "http://a.b/"), 0.0)
 
 
 async def test_all_that_wait_are_one_transaction(bench: Bench) -> None:

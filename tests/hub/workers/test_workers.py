@@ -173,10 +173,10 @@ async def test_the_loop_goes_on_while_a_hostile_document_is_read(
     [pid] = workers.pids
     os.kill(pid, signal.SIGSTOP)
     work = asyncio.create_task(read(workers, TOPIC, kind, body))
-    turns = 0
-    while turns < 10_000:  # with the document under way
+    limiter = 0
+    while limiter < 10_000:  # with the document under way
         await asyncio.sleep(0)
-        turns += 1
+        limiter += 1
     assert not work.done()
     os.kill(pid, signal.SIGCONT)
     await asyncio.wait([work])

@@ -29,7 +29,7 @@ async def own(hub: Hub, world: World, callback: Callback) -> list[str]:
     for user in ("guest", "someone"):
         wish = replace(entry("in", user, callback=callback.url), user=user)
         await hub.subscriptions.subscribe(wish)
-    return [live.subscription.id for live in hub.subscriptions.lives()]
+    return [active.subscription.id for active in hub.subscriptions.active_subscriptions()]
 
 
 @pytest.fixture(autouse=True)

@@ -15,18 +15,18 @@ from tests.app.routes.subscribing import entry
 from tests.support.http import Callback
 from tests.support.times import seconds
 from warrenmq.core.clock import ManualClock, SystemClock
-from warrenmq.core.model import Message, Properties
-from warrenmq.hub.deliver.envelope import Envelope
-from warrenmq.hub.deliver.parking import Parking
+from warrenmq.core.message.model import Message, Properties
+from warrenmq.hub.delivery.envelope import Envelope
+from warrenmq.hub.delivery.retry_queues import RetryQueues
 from warrenmq.hub.service import Hub
-from warrenmq.hub.subscriptions.live import Live
+from warrenmq.hub.subscriptions.active import ActiveSubscription
 
 PATH = "/hub/dead-letters"
 OVER = "f" * 32
 
 
 @pytest.fixture(autouse=True)
-async def own(hub: Hub, world: World, callback: Callback) -> list[Live]:
+async def own(hub: Hub, world: World, callback: Callback) -> list[ActiveSubscription]:
     """A subscription of `guest` to the exchange `news`, and one of `someone` to the queue `in`."""
     await world.exchange("news")
     await world.queue("in")
@@ -34,7 +34,7 @@ async def own(hub: Hub, world: World, callback: Callback) -> list[Live]:
         url = f"{callback.url}/{user}"
         wish = entry(name, "#", kind=kind, callback=url)  # type: ignore[arg-type]
         await hub.subscriptions.subscribe(replace(wish, user=user))
-    return hub.subscriptions.lives()
+    return hub.subscriptions.active_subscriptions()
 
 
 async def bury(
@@ -53,8 +53,8 @@ async def bury(
         content_type="text/plain", headers={"mine": 1}, delivery_mode=2, message_id="m"
     )
     message, envelope = Message(exchange, key, properties, body), Envelope("msg_1", exchange, key)
-    parking = Parking(world.engine, clock, world.context.hub.notes)
-    await parking.bury(vhost, message, replace(envelope, failures=12), subscription_id, reason)
+    retry_queues = RetryQueues(world.engine, clock, world.context.hub.internal_headers)
+    await retry_queues.bury(vhost, message, replace(envelope, failures=12), subscription_id, reason)
 
 
 async def letters(http: httpx.AsyncClient, query: str = "") -> list[dict[str, Any]]:
@@ -89,7 +89,7 @@ async def test_without_any(http: httpx.AsyncClient) -> None:
 
 
 async def test_what_is_told_of_one(
-    world: World, http: httpx.AsyncClient, own: list[Live], callback: Callback
+    world: World, http: httpx.AsyncClient, own: list[ActiveSubscription], callback: Callback
 ) -> None:
     whose = own[0].subscription.id
     await bury(world, whose, age_s=60)
@@ -118,9 +118,9 @@ async def test_what_is_no_text(world: World, http: httpx.AsyncClient) -> None:
 
 
 async def test_filters_and_pages(
-    world: World, http: httpx.AsyncClient, own: list[Live], callback: Callback
+    world: World, http: httpx.AsyncClient, own: list[ActiveSubscription], callback: Callback
 ) -> None:
-    first, second = (live.subscription.id for live in own)
+    first, second = (active.subscription.id for active in own)
     await bury(world, first, b"1", key="a", age_s=1000)
     await bury(world, second, b"2", exchange="", key="in", age_s=100)
     await bury(world, OVER, b"3", exchange="gone", reason="21 hops: a loop")
@@ -148,7 +148,9 @@ async def test_filters_and_pages(
     assert facts == {"page_count": 2, "filtered_count": 2, "total_count": 3}
 
 
-async def test_replaying_one(world: World, http: httpx.AsyncClient, own: list[Live]) -> None:
+async def test_replaying_one(
+    world: World, http: httpx.AsyncClient, own: list[ActiveSubscription]
+) -> None:
     queue = own[0].subscription.queue
     await bury(world, own[0].subscription.id)
     [letter] = await letters(http)
@@ -167,7 +169,7 @@ async def test_one_whose_subscription_is_over_stays(world: World, http: httpx.As
 
 
 async def test_replaying_by_filter_and_by_ids(
-    world: World, http: httpx.AsyncClient, own: list[Live]
+    world: World, http: httpx.AsyncClient, own: list[ActiveSubscription]
 ) -> None:
     for number, whose in enumerate([own[0].subscription.id, OVER, own[0].subscription.id] * 2):
         await bury(world, whose, b"%d" % number, key="a" if number < 3 else "b")
@@ -214,7 +216,7 @@ async def test_other_vhosts(world: World, http: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("tag", ["management", "monitoring", "policymaker"])
 async def test_others_have_to_do_with_what_they_own(
-    world: World, own: list[Live], tag: str
+    world: World, own: list[ActiveSubscription], tag: str
 ) -> None:
     await bury(world, own[0].subscription.id, b"guest's")
     await bury(world, own[1].subscription.id, b"mine")

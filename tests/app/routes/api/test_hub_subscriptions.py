@@ -14,7 +14,7 @@ from tests.app.routes.subscribing import KEYS, PASSWORD, SECRET, entry, subscrib
 from tests.support.http import Callback
 from warrenmq.app.environment import environment_of
 from warrenmq.app.routes.api.hub_subscriptions import ROUTES
-from warrenmq.hub.deliver.trouble import Blocking
+from warrenmq.hub.delivery.failure_state import Blocking
 from warrenmq.hub.service import Hub
 from warrenmq.hub.settings import HubSettings
 
@@ -34,7 +34,11 @@ async def _resources(world: World, hub: Hub) -> None:
 async def make(hub: Hub, topic: str = "t", user: str = "guest") -> str:
     """The id of an inactive one."""
     await hub.subscriptions.put_inactive(entry("in", topic, user=user))
-    (found,) = (live for live in hub.subscriptions.lives() if live.subscription.topic == topic)
+    (found,) = (
+        active
+        for active in hub.subscriptions.active_subscriptions()
+        if active.subscription.topic == topic
+    )
     return found.subscription.id
 
 
@@ -104,7 +108,9 @@ class TestWhoMay:
                 answer = await http.request(method, f"/api{PATH}/{other}{rest}", json=body)
                 assert refused(answer, 404) == f"no subscription '{other}'"
             assert await delete(http, f"{PATH}/{mine}") == 204
-        assert [live.subscription.id for live in hub.subscriptions.lives()] == [other]
+        assert [active.subscription.id for active in hub.subscriptions.active_subscriptions()] == [
+            other
+        ]
 
     async def test_owners_need_the_right_to_read(self, world: World, hub: Hub) -> None:
         async with world.client(auth=tagged(world, "management")) as http:
@@ -128,7 +134,7 @@ class TestWhoMay:
         async with world.client(auth=credentials) as http:
             path = "/api" + named("http://127.0.0.1:9/cb")
             refused(await http.put(path, content=body()), 403)
-        assert hub.subscriptions.lives() == []
+        assert hub.subscriptions.active_subscriptions() == []
 
 
 class TestById:
@@ -174,8 +180,8 @@ class TestAddOn:
         self, world: World, hub: Hub, http: httpx.AsyncClient
     ) -> None:
         await make(hub)
-        (live,) = hub.subscriptions.lives()
-        path = "/api" + named(live.subscription.callback)
+        (active,) = hub.subscriptions.active_subscriptions()
+        path = "/api" + named(active.subscription.callback)
         body = {"secret": "redacted", "status": "inactive"}
         assert (await http.put(path, json=body)).status_code == 204
         async with world.client(auth=tagged(world, "management")) as other:
@@ -260,9 +266,13 @@ class TestAddOn:
     async def test_errors(self, hub: Hub, http: httpx.AsyncClient) -> None:
         await make(hub, "well")
         await make(hub, "ill")
-        (live,) = (one for one in hub.subscriptions.lives() if one.subscription.topic == "ill")
-        live.failed("the callback answered 503", 1.5)
-        live.failed("the callback answered 500", 2.25)
+        (active,) = (
+            one
+            for one in hub.subscriptions.active_subscriptions()
+            if one.subscription.topic == "ill"
+        )
+        active.failed("the callback answered 503", 1.5)
+        active.failed("the callback answered 500", 2.25)
         for found in (
             (await get(http, "/hub/errors"))["errors"],
             (await http.get("/subscriptions/errors")).json()["errors"],
@@ -273,22 +283,22 @@ class TestAddOn:
                     "callback": "http://127.0.0.1:9/cb", "error_count": 2,
                     "first_error_time_microsec": 1_500_000,
                     "last_error_time_microsec": 2_250_000,
-                    "last_error_msg": "the callback answered 500", "id": live.subscription.id,
+                    "last_error_msg": "the callback answered 500", "id": active.subscription.id,
                 }
             ]  # fmt: skip
-        shown = await get(http, f"{PATH}/{live.subscription.id}")
+        shown = await get(http, f"{PATH}/{active.subscription.id}")
         assert shown["errors"]["error_count"] == 2
         assert (await get(http, "/hub/errors?topic=well"))["errors"] == []
-        live.succeeded(3.0)
+        active.succeeded(3.0)
         assert (await get(http, "/hub/errors"))["errors"] == []
 
     async def test_a_strict_order_that_waits_is_shown(
         self, hub: Hub, http: httpx.AsyncClient
     ) -> None:
         subscription_id = await make(hub)
-        (live,) = hub.subscriptions.lives()
-        live.blocking = Blocking("msg_1", 3, 1_700_000_000.5, "answered 500 \udcff")
-        live.failed("answered 500 \udcff", 1.0)
+        (active,) = hub.subscriptions.active_subscriptions()
+        active.blocking = Blocking("msg_1", 3, 1_700_000_000.5, "answered 500 \udcff")
+        active.failed("answered 500 \udcff", 1.0)
         found = await get(http, f"{PATH}/{subscription_id}")
         assert found["blocked"] == {
             "webhook_id": "msg_1", "failures": 3, "reason": "answered 500 ?",

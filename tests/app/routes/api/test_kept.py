@@ -14,8 +14,8 @@ from tests.support.users import guest_users
 from warrenmq.app.authentication import Authenticator
 from warrenmq.app.context import Context
 from warrenmq.core.broker import Broker
-from warrenmq.core.definitions.keeper import UserKeeper
-from warrenmq.core.store.memory import LateStore
+from warrenmq.core.definitions.writer import UserWriter
+from warrenmq.core.store.memory import ManualStore
 from warrenmq.hub.engine.embedded import EmbeddedEngine
 
 from .support import refused
@@ -47,15 +47,15 @@ CHANGES: list[tuple[str, str, Any, int]] = [
 
 
 @pytest.fixture
-def store() -> LateStore:
-    return LateStore()
+def store() -> ManualStore:
+    return ManualStore()
 
 
 @pytest.fixture
-async def late(store: LateStore) -> AsyncIterator[httpx.AsyncClient]:
+async def late(store: ManualStore) -> AsyncIterator[httpx.AsyncClient]:
     """On a disk that has to be told."""
     broker = Broker(guest_users(), store=store)
-    broker.users.keeper = UserKeeper(broker.set_aside, broker.vhosts)
+    broker.users.keeper = UserWriter(broker.set_aside, broker.vhosts)
     old = broker.add_vhost("old")
     broker.users.add_hashed("tony", "")
     broker.users.set_permissions("guest", "old", "", "", "")
@@ -90,14 +90,14 @@ async def asked(
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change[0]} {change[1]}")
 async def test_an_answer_waits_for_the_disk(
-    late: httpx.AsyncClient, store: LateStore, change: tuple[str, str, Any, int]
+    late: httpx.AsyncClient, store: ManualStore, change: tuple[str, str, Any, int]
 ) -> None:
     answer = await asked(late, change)
     store.commit()
     assert (await answer).status_code == change[3]
 
 
-async def test_a_full_disk_is_told(late: httpx.AsyncClient, store: LateStore) -> None:
+async def test_a_full_disk_is_told(late: httpx.AsyncClient, store: ManualStore) -> None:
     answer = await asked(late, CHANGES[0])
     store.refuse()
     assert "the disk is full" in refused(await answer, 507)

@@ -1,0 +1,131 @@
+"""Which subscriptions a listing shows: filters and pages (docs/rabbithub.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, get_args
+
+import msgspec
+from starlette.responses import Response
+
+from ..hub.requests import Word
+from ..hub.subscriptions.active import ActiveSubscription
+from .problems import Problem
+from .subscription_json import described
+
+PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
+SLICE = 200
+"""So many are described before others have their turn: about 2 ms."""
+DAY_S = 86_400
+MAX_DAYS = 36_500
+_NO_STORE = {"Cache-Control": "no-cache"}
+_STATUSES = ("active", "inactive")
+PAGING = ("page", "page_size")
+_EXPIRES = "hub.expires"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """None lets all pass; `expires_before` is wall time in seconds."""
+
+    vhost: str | None = None
+    resource_type: str | None = None
+    resource_name: str | None = None
+    topic: str | None = None
+    callback: str | None = None
+    status: str | None = None
+    expires_before: float | None = None
+
+    def passes(self, active: ActiveSubscription) -> bool:
+        found = active.subscription
+        return (
+            self.vhost in (None, found.source.vhost)
+            and self.resource_type in (None, found.source.word)
+            and self.resource_name in (None, found.source.name)
+            and (self.topic is None or self.topic in (found.topic, found.topic_url))
+            and self.callback in (None, found.callback)
+            and (self.status is None or (self.status == "active") is active.is_served)
+            and (self.expires_before is None or found.expires_at < self.expires_before)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The first is 1."""
+
+    number: int
+    size: int
+
+
+def read_filter(query: Mapping[str, str], now: float) -> Filter:
+    """Raises `Problem` 400 for an unknown parameter, or a value that it can't have."""
+    words = {field.name for field in fields(Filter)} - {"expires_before"}
+    given = {name: value for name, value in query.items() if name not in PAGING}
+    unknown = next((name for name in given if name not in words | {_EXPIRES}), None)
+    if unknown is not None:
+        known = ", ".join(sorted({*words, _EXPIRES, *PAGING}))
+        raise Problem(400, f"unknown parameter {unknown[:80]}, there are {known}")
+    _check_word("status", given, _STATUSES)
+    _check_word("resource_type", given, get_args(Word))
+    days = given.pop(_EXPIRES, None)
+    before = None if days is None else now + _number(_EXPIRES, days, MAX_DAYS) * DAY_S
+    return Filter(**given, expires_before=before)
+
+
+def read_page(query: Mapping[str, str]) -> Page | None:
+    """None for all at once, as RabbitHub lists them. Raises `Problem` 400."""
+    if not any(name in query for name in PAGING):
+        return None
+    number = _number("page", query.get("page", "1"), 2**31 - 1)
+    size = _number("page_size", query.get("page_size", str(PAGE_SIZE)), MAX_PAGE_SIZE)
+    return Page(number, size)
+
+
+def order(active: ActiveSubscription) -> tuple[str, ...]:
+    """Subscriptions of one resource stand together, and always in the same order."""
+    found = active.subscription
+    source = found.source
+    return source.vhost, source.kind, source.name, found.topic, found.callback, found.id
+
+
+async def answer(
+    key: str,
+    active_subscriptions: Iterable[ActiveSubscription],
+    page: Page | None,
+    describe: Callable[[ActiveSubscription], Any] = described,
+) -> Response:
+    """`{key: [...]}`, with RabbitMQ's keys of paging where a page is asked for."""
+    found = sorted(active_subscriptions, key=order)
+    facts = {} if page is None else facts_of(page, len(found))
+    if page is not None:
+        found = found[(page.number - 1) * page.size : page.number * page.size]
+    parts = []
+    for start in range(0, len(found), SLICE):
+        described_ones = [describe(active) for active in found[start : start + SLICE]]
+        parts.append(msgspec.json.encode(described_ones)[1:-1])
+        await asyncio.sleep(0)
+    rest = "".join(f',"{name}":{value}' for name, value in facts.items())
+    body = b'{"%s":[%s]%s}' % (key.encode(), b",".join(parts), rest.encode())
+    return Response(body, media_type="application/json", headers=_NO_STORE)
+
+
+def facts_of(page: Page, count: int) -> dict[str, int]:
+    return {
+        "page": page.number,
+        "page_size": page.size,
+        "page_count": -(-count // page.size),
+        "filtered_count": count,
+    }
+
+
+def _check_word(name: str, given: Mapping[str, str], words: tuple[str, ...]) -> None:
+    if name in given and given[name] not in words:
+        raise Problem(400, f"{name} is '{given[name][:80]}', it can be {', '.join(words)}")
+
+
+def _number(name: str, value: str, most: int) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) <= 10 and 1 <= int(value) <= most):
+        raise Problem(400, f"{name} is '{value[:80]}', not a number from 1 to {most}")
+    return int(value)

@@ -1,0 +1,1 @@
+"""Messages: batches of them, their values, and the arguments that tables carry."""

@@ -1,0 +1,125 @@
+"""When two values of a field table are equal, and what a redeclaration is told when they are not.
+
+Exchanges and queues share it: declaring an existing one again must ask for what it already is
+(AMQP 0-9-1 1.6.2.1.3, 1.7.2.1). The texts are RabbitMQ's, since clients match them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable
+from datetime import datetime
+from decimal import Decimal
+
+from ..errors import ChannelError, precondition_failed
+from .model import FieldValue, SizedInt
+
+_NOT_A_NUMBER = (float, "nan")
+_WIDTHS = {
+    b"b": "byte", b"B": "unsignedbyte", b"s": "short", b"u": "unsignedshort",
+    b"i": "unsignedint", b"l": "long", b"L": "unsignedlong",
+}  # fmt: skip
+
+
+def comparable(value: FieldValue) -> Hashable:
+    """A stand-in that is equal for equal values, and hashable.
+
+    Numbers count by value whatever their width (5, 5.0), but a bool is no number; text counts
+    by its characters, whether it came as a string or as the same bytes in UTF-8.
+    """
+    match value:
+        case str() | None:
+            return value
+        case bool():
+            return (bool, value)
+        case int() | float() | Decimal():
+            return value if value == value else _NOT_A_NUMBER
+        case bytes() | bytearray():
+            return _text_or_bytes(bytes(value))
+        case dict():
+            return (dict, frozenset((name, comparable(item)) for name, item in value.items()))
+        case list():
+            return (list, tuple(comparable(item) for item in value))
+        case datetime():
+            return (datetime, value)
+
+
+def _text_or_bytes(value: bytes) -> str | bytes:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def type_name(value: FieldValue) -> str:
+    """RabbitMQ's name for the field type; the width of an integer is the one that it needs."""
+    match value:
+        case None:
+            return "void"
+        case bool():
+            return "bool"
+        case SizedInt():
+            return _WIDTHS[value.kind]
+        case int():
+            return "signedint" if -(2**31) <= value < 2**31 else "long"
+        case float():
+            return "double"
+        case Decimal():
+            return "decimal"
+        case str() | bytes():
+            return "longstr"
+        case bytearray():
+            return "binary"
+        case datetime():
+            return "timestamp"
+        case list():
+            return "array"
+        case dict():
+            return "table"
+
+
+def shown(value: FieldValue) -> str:
+    """The value as an error text prints it, without its type."""
+    match value:
+        case str():
+            return value
+        case bytes() | bytearray():
+            return value.decode(errors="replace")
+        case datetime():
+            return str(int(value.timestamp()))
+        case Decimal():
+            return str(value)
+        case _:
+            return json.dumps(value, default=shown, ensure_ascii=False)
+
+
+def resource(kind: str, name: str, vhost: str) -> str:
+    """`queue 'n' in vhost 'v'`, as every error text names a thing."""
+    return f"{kind} '{name}' in vhost '{vhost}'"
+
+
+def inequivalent_argument(
+    kind: str, name: str, vhost: str, argument: str, received: FieldValue, current: FieldValue
+) -> ChannelError:
+    """The 406 of a redeclaration that differs in `argument`; None means that a side is unset."""
+    received_text, current_text = f"'{shown(received)}'", f"'{shown(current)}'"
+    if received is None or current is None:
+        received_text, current_text = _typed(received), _typed(current)
+    return precondition_failed(
+        f"inequivalent arg '{argument}' for {resource(kind, name, vhost)}: "
+        f"received {received_text} but current is {current_text}"
+    )
+
+
+def _typed(value: FieldValue) -> str:
+    if value is None:
+        return "none"
+    return f"the value '{shown(value)}' of type '{type_name(value)}'"
+
+
+def check_equivalent(
+    kind: str, name: str, vhost: str, argument: str, received: FieldValue, current: FieldValue
+) -> None:
+    """Raises `inequivalent_argument` unless both are equal as `comparable` sees them."""
+    if comparable(received) != comparable(current):
+        raise inequivalent_argument(kind, name, vhost, argument, received, current)

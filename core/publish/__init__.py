@@ -1,0 +1,1 @@
+"""Publishing: targets, one message at a time, and publishing from inside the process."""

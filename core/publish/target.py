@@ -1,0 +1,153 @@
+"""What a publish method frame says, resolved: channel, exchange, rights, route.
+
+An address is remembered as long as its route lives. It is `special` when each of its messages
+has to be looked at: each is routed by itself (by a header, or by chance), a mandatory message has
+no route, a queue may refuse, a transaction keeps it until its commit, its key is not permitted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from ..auth.authorization import at_topics, to_publish
+from ..queue.deduplication import SeenIds
+from ..route.exchange import Exchange
+from ..route.route import Route
+from ..wire.tables import syntax_error
+
+if TYPE_CHECKING:
+    from ..auth import TopicRights
+    from ..proto.channel import Channel
+    from ..proto.transaction import Transaction
+    from ..queue.queue import Queue
+    from .single import Publisher
+
+MANDATORY = 1
+IMMEDIATE = 2
+UNDECODABLE = "exchange or routing key of a publish can't be decoded"
+
+
+class PublishTarget:
+    """`exchange` is None for the default exchange; `number` is the publisher's channel.
+
+    With `each_message` the route holds for no message and `queues` are not to be used.
+    """
+
+    __slots__ = (
+        "confirming", "each_message", "envelope", "exchange", "immediate",
+        "mandatory", "number", "publisher", "queues", "route", "routing_key", "special", "topics",
+        "transaction",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        publisher: Publisher,
+        number: int,
+        envelope: bytes,
+        exchange: Exchange | None,
+        routing_key: str,
+        flags: int,
+        route: Route,
+        transaction: Transaction | None = None,
+        topics: TopicRights | None = None,
+    ) -> None:
+        self.publisher = publisher
+        self.number = number
+        self.confirming = publisher.confirming
+        self.envelope = envelope
+        self.exchange = exchange
+        self.routing_key = routing_key
+        self.mandatory = bool(flags & MANDATORY)
+        self.immediate = bool(flags & IMMEDIATE)
+        self.route = route
+        self.transaction = transaction
+        self.topics = topics
+        self._lead_to(route)
+
+    def aim_at(self, envelope: bytes, key: bytes) -> None:
+        """The same exchange and flags with another routing key; `route` stays the watched one."""
+        self.envelope = envelope
+        try:
+            self.routing_key = key.decode()
+        except UnicodeDecodeError:
+            raise syntax_error(UNDECODABLE) from None
+        if self.route.uses_key and not self.route.uses_headers:
+            route = self.publisher.vhost.route(
+                self.exchange, (self.routing_key,), None, watched=False
+            )
+            self._lead_to(route)
+
+    @property
+    def seen(self) -> SeenIds | None:
+        """What the exchange has seen, if it drops messages that come again."""
+        seen = None if self.exchange is None else self.exchange.seen
+        return seen if isinstance(seen, SeenIds) else None
+
+    def _lead_to(self, route: Route) -> None:
+        # Exchanges among the destinations have been followed: queues are what is left.
+        self.queues = queues = cast("tuple[Queue, ...]", route.queues)
+        self.each_message = route.uses_headers or route.each_message
+        self.special = self.immediate or (self.mandatory and not queues) or self.each_message
+        if self.transaction is not None or self.seen is not None:
+            self.special = True
+            return
+        if self.topics is not None and not self.topics.allow("write", self.routing_key):
+            self.special = True
+        for queue in queues:
+            if queue.rules is not None and (queue.rules.rejects or queue.marks):
+                self.special = True
+
+
+def read_address(channel: Channel, payload: bytes, *, watched: bool) -> PublishTarget:
+    """Resolves the payload of a publish method frame (AMQP 0-9-1 1.8.3.7).
+
+    Raises:
+        ChannelError: 403 without write permission or for an internal exchange, 404 for an
+            unknown one.
+        ConnectionFault: 502 if the payload can't be decoded.
+    """
+    exchange, routing_key = check_publish(channel, payload)
+    vhost = channel.vhost
+    route = vhost.route(exchange, (routing_key,), None, watched=watched)
+    return PublishTarget(
+        channel,
+        channel.number,
+        payload[6:-1],
+        exchange,
+        routing_key,
+        payload[-1],
+        route,
+        channel.transaction,
+        _topics(channel, exchange),
+    )
+
+
+def check_publish(channel: Channel, payload: bytes) -> tuple[Exchange | None, str]:
+    """The exchange that a publish method frame names, if the user may write to it, and the routing
+    key. To be asked before content is taken. Raises as `read_address`."""
+    name, routing_key = split_publish(payload)
+    vhost = channel.vhost
+    to_publish(channel.connection.user, vhost.name, "exchange", name)
+    return vhost.publishable(name), routing_key
+
+
+def _topics(channel: Channel, exchange: Exchange | None) -> TopicRights | None:
+    """What keys are held against when a message is looked at, as its order of checks has it."""
+    if exchange is None:
+        return None
+    user, vhost = channel.connection.user, channel.vhost.name
+    return at_topics(user, vhost, exchange.name, exchange.type_name, exchange.arguments)
+
+
+def split_publish(payload: bytes) -> tuple[str, str]:
+    """Exchange and routing key of a publish method frame's payload. Raises as `read_address`."""
+    try:
+        exchange_end = 7 + payload[6]
+        key_end = exchange_end + 1 + payload[exchange_end]
+        name = payload[7:exchange_end].decode()
+        routing_key = payload[exchange_end + 1 : key_end].decode()
+    except (IndexError, UnicodeDecodeError):
+        raise syntax_error(UNDECODABLE) from None
+    if len(payload) != key_end + 1:
+        raise syntax_error(f"publish method of {len(payload)} bytes, {key_end + 1} expected")
+    return name, routing_key

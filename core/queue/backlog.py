@@ -1,0 +1,309 @@
+"""Messages that wait in a queue: new ones in order, returned ones in front of them.
+
+All that was ever delivered is older than what was not, so returned ranges, sorted by sequence
+number, are served before the ready ones and a requeued message is back at its original place
+(AMQP 0-9-1 4.7). Among the ready ones there may be paged-out ranges, which the store turns into
+ranges again when they have come to the front. Ranges taken out are cut from the front; those that
+expire in the middle are emptied and skipped, and removed when they are many.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
+
+from ..message.batch import MessageRange, PagedOut, QueueEntry
+from ..slices import release
+
+EMPTIED_MAX = 64
+"""So many ranges without messages may stand among the others."""
+STEP_RANGES, STEP_MESSAGES = 32, 2_000
+"""What one step of paging out looks at."""
+NEWEST_AT_ONCE = 10_000
+AHEAD_RANGES = 64
+"""Ranges that are looked through for paged-out ranges behind them: this is asked at each
+dispatch."""
+SMALL_STRETCHES, SMALL_MESSAGES = 8, 256
+"""So many ranges with so many messages in all are read together."""
+
+
+class Backlog:
+    """The ranges of one queue; `count` messages in all."""
+
+    __slots__ = ("_emptied", "_ready", "_returned", "count", "paged_out_ranges")
+
+    def __init__(self) -> None:
+        self._ready: deque[MessageRange | PagedOut] = deque()
+        self._returned: list[MessageRange] = []  # newest first: the oldest is popped off the end
+        self._emptied = 0
+        self.count = 0
+        self.paged_out_ranges = 0
+
+    def levels(self) -> Sequence[Backlog]:
+        """Backlogs that are in order by themselves: with priorities, one for each."""
+        return (self,)
+
+    def append(self, entry: QueueEntry) -> MessageRange:
+        messages = MessageRange(entry, 0, entry.count)
+        self._ready.append(messages)
+        self.count += entry.count
+        return messages
+
+    def put_back(self, messages: MessageRange) -> MessageRange:
+        """Puts a delivered range back at its place; gives the range that now holds it."""
+        returned = self._returned
+        self.count += messages.high - messages.low
+        place, sequence = len(returned), messages.sequence
+        if returned and _newest_first(returned[-1]) >= -sequence:
+            place = bisect_left(returned, -sequence, key=_newest_first)
+        if place < len(returned) and _joins(returned[place], messages):
+            older = returned[place]
+            older.high = messages.high
+            return older
+        if place and _joins(messages, returned[place - 1]):
+            newer = returned[place - 1]
+            newer.low = messages.low
+            return newer
+        returned.insert(place, messages)
+        return messages
+
+    def head(self) -> MessageRange | PagedOut | None:
+        """What holds the oldest message."""
+        returned = self._returned
+        while returned:
+            messages = returned[-1]
+            if messages.low < messages.high:
+                return messages
+            returned.pop()
+        ready = self._ready
+        while ready:
+            first = ready[0]
+            if first.count:
+                return first
+            ready.popleft()
+            self.paged_out_ranges -= isinstance(first, PagedOut)
+        return None
+
+    def take(self, messages: MessageRange, limit: int) -> MessageRange:
+        """Cuts up to `limit` messages from the front of `head()`'s answer."""
+        available = messages.high - messages.low
+        if available > limit:
+            taken = MessageRange(
+                messages.entry, messages.low, messages.low + limit, messages.redelivered
+            )
+            messages.low += limit
+        else:
+            taken = MessageRange(messages.entry, messages.low, messages.high, messages.redelivered)
+            messages.low = messages.high
+            self._let_go(messages)
+        self.count -= taken.high - taken.low
+        return taken
+
+    def _let_go(self, messages: MessageRange) -> None:
+        """An emptied range at the front goes at once: it would hold a read's bytes. Those that
+        expired behind it go when they are many."""
+        returned, ready = self._returned, self._ready
+        if returned and returned[-1] is messages:
+            returned.pop()
+        elif ready and ready[0] is messages:
+            ready.popleft()
+        else:
+            self._emptied += 1
+            if self._emptied > max(EMPTIED_MAX, (len(ready) + len(returned)) // 2):
+                self._clear()
+
+    def _clear(self) -> None:
+        self._emptied = 0
+        self._returned = [messages for messages in self._returned if messages.low < messages.high]
+        self._ready = deque(
+            held for held in self._ready if isinstance(held, PagedOut) or held.low < held.high
+        )
+
+    def empty(self, messages: MessageRange) -> MessageRange:
+        """Takes all that is left of a range, wherever it stands."""
+        return self.take(messages, messages.high - messages.low)
+
+    def __iter__(self) -> Iterator[MessageRange | PagedOut]:
+        yield from (
+            messages for messages in reversed(self._returned) if messages.low < messages.high
+        )
+        yield from (held for held in self._ready if held.count)
+
+    def release(self) -> Iterator[None]:
+        """Frees what it holds, in steps; nobody uses it any more."""
+        for level in self.levels():
+            yield from release(level._ready, level._ready.pop)
+            yield from release(level._returned, level._returned.pop)
+
+    def freeze(self, held: MessageRange | PagedOut) -> None:
+        """Takes in what is known to be in the queue, behind all that is there."""
+        self._ready.append(held)
+        self.count += held.count
+        self.paged_out_ranges += isinstance(held, PagedOut)
+
+    def paged_in(self, paged_out: PagedOut, ranges: Sequence[MessageRange]) -> None:
+        """The first messages of a range are in memory again."""
+        ready = self._ready
+        place = ready.index(paged_out)
+        self.count -= paged_out.lost
+        paged_out.lost = 0
+        ready.rotate(-place)
+        if not paged_out.count:
+            ready.popleft()
+            self.paged_out_ranges -= 1
+        ready.extendleft(reversed(ranges))
+        ready.rotate(place)
+
+    def insert(self, ranges: Sequence[MessageRange]) -> None:
+        """Takes in messages that follow each other, at their place by number: what came in since a
+        start may stand behind it."""
+        ready = self._ready
+        place = bisect_left(ready, _number(ranges[0]), key=_number)
+        ready.rotate(-place)
+        ready.extendleft(reversed(ranges))
+        ready.rotate(place)
+        self.count += sum(messages.count for messages in ranges)
+
+    def front(self, entries: int) -> Iterator[MessageRange]:
+        """The ranges among the first entries, up to a paged-out range."""
+        for held in islice(chain(reversed(self._returned), self._ready), entries):
+            if isinstance(held, PagedOut):
+                return
+            if held.low < held.high:
+                yield held
+
+    def first_paged_out(self, *, special: bool = False) -> PagedOut | None:
+        """The first paged-out range, wherever it stands; or the first that is `special`."""
+        if not self.paged_out_ranges:
+            return None
+        for level in self.levels():
+            for held in level._ready:
+                if isinstance(held, PagedOut) and (held.special or not special):
+                    return held
+        return None
+
+    def paged_out_within(self, messages: int) -> list[PagedOut]:
+        """The first paged-out range, if it begins among so many messages of the front, and those
+        behind it that are small."""
+        found: list[PagedOut] = []
+        small = SMALL_MESSAGES
+        for held in islice(self._ready, AHEAD_RANGES):
+            if isinstance(held, PagedOut):
+                small -= held.count
+                if held.count and not (found and small < 0):
+                    found.append(held)
+                if small <= 0 or len(found) == SMALL_STRETCHES:
+                    break
+            messages -= held.count
+            if messages <= 0:
+                break
+        return found
+
+    def newest(self) -> MessageRange | None:
+        """A range of the last messages, None if they are paged out."""
+        last = self._ready[-1] if self._ready else None
+        return last if isinstance(last, MessageRange) else None
+
+    def page_out(
+        self,
+        keep: int,
+        freeze: Callable[[MessageRange, PagedOut | None], PagedOut | None],
+        *,
+        plain: bool = True,
+    ) -> Iterator[None]:
+        """Lets `freeze` turn ranges into paged-out ranges, all but about `keep` messages at the
+        front; in steps, between which the queue may change.
+
+        It is given the range that a range follows, if it follows one, and may make that longer.
+        In a queue that is not `plain` there are no ranges: the newest messages come first, and
+        it ends where a batch is not resident, since those before it were let go of earlier.
+        """
+        return self._page_out_all(keep, freeze) if plain else self._evict_newest(keep, freeze)
+
+    def _page_out_all(
+        self, keep: int, freeze: Callable[[MessageRange, PagedOut | None], PagedOut | None]
+    ) -> Iterator[None]:
+        """From the oldest on: what follows a range joins it. `at` entries are behind it; when
+        entries come or go at the front meanwhile, a few are passed over or looked at again."""
+        ready = self._ready
+        at = 0
+        for held in ready:
+            keep -= held.count
+            if keep < 0:
+                break
+            at += 1
+        while at < len(ready):
+            at = self._page_out_some(at, freeze)
+            yield
+
+    def _page_out_some(
+        self, at: int, freeze: Callable[[MessageRange, PagedOut | None], PagedOut | None]
+    ) -> int:
+        """Looks at some of the entries from the one at `at` on; gives where to go on."""
+        ready = self._ready
+        ready.rotate(-at)
+        last = ready[-1] if at else None
+        before = last if isinstance(last, PagedOut) and last.count else None
+        looked: list[MessageRange | PagedOut] = []
+        messages = 0
+        for _ in range(min(STEP_RANGES, len(ready) - at)):
+            held = ready.popleft()
+            messages += held.count if isinstance(held, MessageRange) else 0
+            paged_out = held if isinstance(held, PagedOut) else None
+            if isinstance(held, MessageRange) and held.count:
+                paged_out = freeze(held, before)
+            if paged_out is None:
+                looked.append(held)
+            elif paged_out is not before:
+                looked.append(paged_out)
+                self.paged_out_ranges += paged_out is not held
+            before = paged_out
+            if messages > STEP_MESSAGES:
+                break
+        ready.extendleft(reversed(looked))
+        ready.rotate(at)
+        return at + len(looked)
+
+    def _evict_newest(
+        self, keep: int, freeze: Callable[[MessageRange, PagedOut | None], PagedOut | None]
+    ) -> Iterator[None]:
+        left = self.count
+        for held in self._newest():
+            if left <= keep or isinstance(held, PagedOut):
+                return
+            if held.count and not held.entry.batch.resident:
+                return
+            left -= held.count
+            if held.count:
+                freeze(held, None)
+            yield
+
+    def _newest(self) -> Iterator[MessageRange | PagedOut]:
+        """Ranges and ranges from the end on, though others may come in meanwhile."""
+        seen = 0
+        last: MessageRange | PagedOut | None = None
+        while some := list(islice(reversed(self._ready), seen, seen + NEWEST_AT_ONCE)):
+            # Behind those that came in since stands what was seen last, unless it has gone.
+            place = next((at for at, held in enumerate(some, 1) if held is last), 0)
+            yield from some[place:]
+            seen += len(some)
+            last = some[-1]
+
+
+def _number(held: MessageRange | PagedOut) -> int:
+    assert isinstance(held, MessageRange)  # Only the lowest priority has ranges.
+    return held.entry.sequence(held.low if held.low < held.high else held.high - 1)
+
+
+def _newest_first(messages: MessageRange) -> int:
+    return -_number(messages)
+
+
+def _joins(first: MessageRange, second: MessageRange) -> bool:
+    return (
+        first.entry is second.entry
+        and first.high == second.low
+        and first.redelivered == second.redelivered
+    )

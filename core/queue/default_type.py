@@ -1,0 +1,39 @@
+"""What type a queue is that a client declares without `x-queue-type`: its virtual host may say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..message.model import Table
+
+if TYPE_CHECKING:
+    from ..vhost import VirtualHost
+
+PROPERTY = "default_queue_type"
+ARGUMENT = "x-queue-type"
+
+
+def with_default_type(
+    vhost: VirtualHost,
+    name: str,
+    arguments: Table,
+    *,
+    durable: bool,
+    exclusive: bool,
+    auto_delete: bool,
+) -> Table:
+    """The arguments, with the default type of the virtual host where they name none.
+
+    Only durable queues with a name can be of another type than classic, so no others get one; and
+    a queue that is there stays what it is.
+    """
+    default = vhost.properties.get(PROPERTY)
+    if not default or ARGUMENT in arguments:
+        return arguments
+    found = vhost.queues.get(name)
+    if found is not None:
+        there = found.arguments.get(ARGUMENT)
+        return arguments if there is None else {**arguments, ARGUMENT: there}
+    if not name or not durable or exclusive or auto_delete:
+        return arguments
+    return {**arguments, ARGUMENT: default}

@@ -1,0 +1,167 @@
+"""Messages that came back: how often, when they may go out again, and when that is enough.
+
+For queues with a delivery limit. The count of a message is kept on disk when it comes back
+(never when it goes out), so it is still there after a restart; deliveries carry it as
+`x-delivery-count`. In a quorum queue only what failed counts (reject, the end of a channel), not
+what was given back (nack, recover; RabbitMQ 4.3), and `x-acquired-count` says how often a message
+was handed out before; in others each way back counts (LavinMQ).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from itertools import count, groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..definitions.facts import DeliveryCounts
+from ..message.batch import MessageRange, QueueEntry
+from .header_rewriting import dressed
+from .rules import RetryDelay
+
+if TYPE_CHECKING:
+    from ..timers import Timer, Timers
+    from .context import QueueContext
+
+COUNT_HEADER = b"x-delivery-count"
+ACQUIRED_HEADER = b"x-acquired-count"
+_ACQUIRED_BITS = 32
+"""Both numbers are kept as one."""
+
+
+class Times(NamedTuple):
+    """How often a message came back as far as that counts, and in all."""
+
+    counted: int
+    all: int
+
+
+class Returns:
+    """Counts by sequence number, of messages that are still in the queue or unacked."""
+
+    __slots__ = ("_acquired", "_counts", "_facts")
+
+    def __init__(
+        self, broker: QueueContext, queue_id: int, *, durable: bool, quorum: bool = False
+    ) -> None:
+        self._facts = DeliveryCounts(broker.facts, queue_id) if durable else None
+        kept = {} if self._facts is None else self._facts.load()
+        self._counts = {number: value % (1 << _ACQUIRED_BITS) for number, value in kept.items()}
+        self._acquired: dict[int, int] | None = None
+        if quorum:
+            self._acquired = {number: value >> _ACQUIRED_BITS for number, value in kept.items()}
+
+    def came_back(
+        self, messages: MessageRange, *, failed: bool = True
+    ) -> Iterator[tuple[MessageRange, Times]]:
+        """Counts; gives the messages in ranges of those that came back as many times."""
+        entry, low = messages.entry, messages.low
+        times = [self._count(entry, at, failed) for at in range(messages.low, messages.high)]
+        for each, alike in groupby(times):
+            high = low + sum(1 for _ in alike)
+            yield MessageRange(entry, low, high, True), each
+            low = high
+
+    def over(
+        self, messages: MessageRange, limit: int, *, failed: bool
+    ) -> Iterator[tuple[MessageRange, bool]]:
+        """The messages in ranges of those that would have come back more often than `limit`, and
+        of those that would not."""
+        more = failed or self._acquired is None
+        entry, low = messages.entry, messages.low
+        counts = self._counts
+        over = (
+            counts.get(entry.sequence(at), 0) + more > limit for at in range(low, messages.high)
+        )
+        for is_over, alike in groupby(over):
+            high = low + sum(1 for _ in alike)
+            yield MessageRange(entry, low, high, messages.redelivered), is_over
+            low = high
+
+    def _count(self, entry: QueueEntry, position: int, failed: bool) -> Times:
+        sequence, acquired = entry.sequence(position), self._acquired
+        counted = self._counts.get(sequence, 0) + (failed or acquired is None)
+        self._counts[sequence] = kept = counted
+        times = counted
+        if acquired is not None:
+            times = acquired[sequence] = acquired.get(sequence, 0) + 1
+            kept |= times << _ACQUIRED_BITS
+        if self._facts is not None and entry.batch.attributes.persistent:
+            self._facts.keep(sequence, kept)
+        return Times(counted, times)
+
+    def gone(self, messages: MessageRange) -> None:
+        """These messages have left the queue."""
+        if not self._counts:
+            return
+        for position in range(messages.low, messages.high):
+            sequence = messages.entry.sequence(position)
+            if self._counts.pop(sequence, None) is not None and self._facts is not None:
+                self._facts.drop(sequence)
+            if self._acquired is not None:
+                self._acquired.pop(sequence, None)
+
+    def shown(self, messages: MessageRange) -> MessageRange:
+        """With the counts, if there are any."""
+        if not self._counts or not messages.redelivered:
+            return messages
+        entry = messages.entry
+        sequences = [entry.sequence(at) for at in range(messages.low, messages.high)]
+        messages = _with(messages, COUNT_HEADER, self._counts, sequences)
+        return _with(messages, ACQUIRED_HEADER, self._acquired or {}, sequences)
+
+    def end(self) -> None:
+        """Nothing is counted any more."""
+        if self._facts is not None:
+            for sequence in self._counts:
+                self._facts.drop(sequence)
+        self._counts.clear()
+        if self._acquired is not None:
+            self._acquired.clear()
+
+
+def _with(
+    messages: MessageRange, header: bytes, numbers: dict[int, int], sequences: list[int]
+) -> MessageRange:
+    wanted = [numbers.get(sequence) or None for sequence in sequences]
+    return dressed(messages, header, wanted) if any(wanted) else messages
+
+
+class RetryDelays:
+    """Messages that came back and must wait before they go out again (x-delayed-retry-type)."""
+
+    __slots__ = ("_heap", "_order", "_put_back", "_timer", "_timers")
+
+    def __init__(self, timers: Timers, put_back: Callable[[MessageRange], None]) -> None:
+        self._timers = timers
+        self._put_back = put_back
+        self._heap: list[tuple[int, int, MessageRange]] = []
+        self._order = count()
+        self._timer: Timer | None = None
+
+    def add(self, messages: MessageRange, delay: RetryDelay, times: int, now_ms: int) -> None:
+        due_ms = now_ms + min(delay.min_ms * times, delay.max_ms)
+        heappush(self._heap, (due_ms, next(self._order), messages))
+        self._appoint()
+
+    def end(self) -> None:
+        """The queue is gone."""
+        self._heap.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _appoint(self) -> None:
+        due_ms = self._heap[0][0]
+        timer = self._timer
+        if timer is not None:
+            if timer.action is not None and timer.at_ms <= due_ms:
+                return
+            timer.cancel()
+        self._timer = self._timers.at(due_ms, lambda: self._wake(due_ms))
+
+    def _wake(self, now_ms: int) -> None:
+        self._timer = None
+        while self._heap and self._heap[0][0] <= now_ms:
+            self._put_back(heappop(self._heap)[2])
+        if self._heap:
+            self._appoint()

@@ -1,0 +1,1 @@
+"""What a new binding of a persistent exchange gets of the messages that it has kept."""

@@ -1,0 +1,185 @@
+"""Messages that the broker makes itself, handed to their queues in as few batches as possible.
+
+A batch for each would cost queues, log and consumers some 20 us a message; in one they cost 2.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..message.batch import SingleMessage, framed_batch
+from ..proto.publish_scanner import in_order
+from ..publish.offset_header import marked
+from ..wire.frames import BASIC, BODY, frame, header_frame, method_frame
+from ..wire.properties import PLAIN, MessageAttributes
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..queue.queue import Queue
+
+_BATCH_BYTES = 262_144
+"""As much as one read brings: a batch leaves memory and comes back in one piece."""
+_TOGETHER_MAX_BYTES = 65_536
+"""Larger messages are cut for each reader, so they stay whole."""
+_CHANNEL, _PUBLISH = 1, 40
+
+
+class Copy(NamedTuple):
+    """A message, and the queues that it is for."""
+
+    envelope: bytes
+    properties: bytes
+    body: bytes
+    attributes: MessageAttributes
+    blind_keys: tuple[str, ...]
+    queues: tuple[Queue, ...]
+    is_sure: bool = False
+    """Whether its queues take it although they would refuse a publish."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its queues take it without a look, together with others."""
+        if self.blind_keys or len(self.body) + len(self.properties) > _TOGETHER_MAX_BYTES:
+            return False
+        return not any(
+            queue.rules is not None and (queue.rules.rejects or queue.marks)
+            for queue in self.queues
+        )
+
+
+class _Gathered(NamedTuple):
+    """Copies that become a batch: their frames, three offsets each, and whose they are."""
+
+    data: bytes
+    places: array[int]
+    attributes: MessageAttributes
+    shares: dict[tuple[Queue, ...], array[int]]
+
+
+class CopyBatcher:
+    """Gathers copies; each queue gets its own in the order in which they were added.
+
+    One that `is_held` keeps them until `publish_all`.
+    """
+
+    __slots__ = (
+        "_attributes",
+        "_broker",
+        "_head",
+        "_head_of",
+        "_held",
+        "_pieces",
+        "_places",
+        "_shares",
+    )  # fmt: skip
+
+    def __init__(self, broker: Broker, *, is_held: bool = False) -> None:
+        self._broker = broker
+        self._held: list[_Gathered | Copy] | None = [] if is_held else None
+        self._head_of: tuple[bytes, bytes, int] | None = None
+        self._head: tuple[bytes, bytes] = (b"", b"")
+        self._clear(PLAIN)
+
+    def _clear(self, attributes: MessageAttributes) -> None:
+        self._attributes = attributes
+        self._pieces: list[bytes] = []
+        self._places = array("I", [0])
+        self._shares: dict[tuple[Queue, ...], array[int]] = {}
+
+    def add(self, copy: Copy) -> None:
+        if not copy.is_plain:
+            self.flush()
+            self._pass_on(copy)
+            return
+        if copy.attributes is not self._attributes or self._places[-1] >= _BATCH_BYTES:
+            self.flush()
+            self._clear(copy.attributes)
+        selection = self._shares.get(copy.queues)
+        if selection is None:
+            selection = self._shares[copy.queues] = array("I")
+        selection.append(len(self._places) // 2)
+        method, header = self._framed(copy)
+        body = frame(BODY, _CHANNEL, copy.body) if copy.body else b""
+        self._pieces += (method, header, body)
+        content = self._places[-1] + len(method)
+        self._places.extend((content, content + len(header) + len(body)))
+
+    def _framed(self, copy: Copy) -> tuple[bytes, bytes]:
+        """Method and header frame; neighbours often have the same."""
+        key = (copy.envelope, copy.properties, len(copy.body))
+        if self._head_of != key:
+            arguments = b"\0\0" + copy.envelope + b"\0"
+            self._head_of = key
+            self._head = (
+                method_frame(_CHANNEL, BASIC, _PUBLISH, arguments),
+                header_frame(_CHANNEL, len(copy.body), copy.properties),
+            )
+        return self._head
+
+    def flush(self) -> None:
+        """Completes what was gathered: it goes to its queues, or is held."""
+        if self._pieces:
+            gathered = _Gathered(
+                b"".join(self._pieces), self._places, self._attributes, self._shares
+            )
+            self._clear(self._attributes)
+            self._pass_on(gathered)
+
+    def _pass_on(self, made: _Gathered | Copy) -> None:
+        if self._held is None:
+            self._give(made)
+        else:
+            self._held.append(made)
+
+    def publish_all(self) -> int:
+        """Gives the queues all that is held; those that have ended meanwhile have it no more.
+
+        Gives the commit number to wait for, 0 for none.
+        """
+        self.flush()
+        held, self._held = self._held or [], []
+        return max((self._give(_for_the_living(made)) for made in held), default=0)
+
+    def _give(self, made: _Gathered | Copy) -> int:
+        return self._publish(made) if isinstance(made, _Gathered) else self._offer(made)
+
+    def _publish(self, gathered: _Gathered) -> int:
+        broker, places = self._broker, gathered.places
+        batch = framed_batch(
+            gathered.data,
+            broker.store.reserve(len(places) // 2),
+            gathered.attributes,
+            broker.now_ms,
+            places[:-1:2],
+            places[1::2],
+            places[2::2],
+        )
+        return broker.publish(batch, in_order(gathered.shares))
+
+    def _offer(self, copy: Copy) -> int:
+        batch = SingleMessage(
+            copy.envelope,
+            marked(copy.queues, copy.properties),
+            copy.body,
+            self._broker.store.reserve(1),
+            copy.attributes,
+            self._broker.now_ms,
+            copy.blind_keys,
+        )
+        return self._broker.offer(batch, copy.queues, is_sure=copy.is_sure)[1]
+
+
+def _living(queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
+    return tuple(queue for queue in queues if not queue.deleted)
+
+
+def _for_the_living(made: _Gathered | Copy) -> _Gathered | Copy:
+    if isinstance(made, Copy):
+        return made._replace(queues=_living(made.queues))
+    shares: dict[tuple[Queue, ...], array[int]] = {}
+    for queues, selection in made.shares.items():
+        shares.setdefault(_living(queues), array("I")).extend(selection)
+    return made._replace(
+        shares={queues: array("I", sorted(taken)) for queues, taken in shares.items()}
+    )

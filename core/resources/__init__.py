@@ -1,0 +1,1 @@
+"""Memory and disk: what is in use, paging, alarms and limits."""

@@ -1,0 +1,238 @@
+"""Alarms: while memory or disk is short, connections that publish are not read.
+
+Measured numbers go in; what comes out is which alarms are on, and who is to be read again.
+Consuming, acks, requeues, dead letters and the hub's own moves never ask here: they are what
+ends an alarm. An alarm goes off later than it went on, so that it does not flicker.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from ..message.batch import MemoryUsage
+from .amount import in_words
+from .partial_content import KEPT_SHARE, OWNER_SHARE, PartialContents
+
+logger = logging.getLogger(__name__)
+
+CACHE_SHARE = 8
+"""Of the memory limit, what the cache may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """In bytes, 0 for no bound. The alarm of memory ends at 5/6 of its bound (60 % and 50 % of
+    the memory), that of the disk at 6/5."""
+
+    memory: int = 0
+    """Of what is accounted: messages, buffers, objects."""
+    rss: int = 0
+    """Of the process as a whole; the second guard, for what accounting does not see."""
+    disk_free: int = 0
+
+
+class Reading(NamedTuple):
+    """What was measured."""
+
+    other_bytes: int = 0
+    """Accounted memory beside the messages, whose bytes are known at any time."""
+    rss_bytes: int | None = None
+    disk_free_bytes: int | None = None
+    store_is_full: bool = False
+    """The store was refused space, whatever the file system says is free."""
+
+
+class Cache(Protocol):
+    """Memory that can be given up at any time, at the price of reading again."""
+
+    size_bytes: int
+    max_bytes: int
+
+    def shrink(self) -> bool:
+        """Gives up a part; True if there is more."""
+
+
+class Blocked(Protocol):
+    """A connection that stopped at a publish."""
+
+    def unblock(self) -> None:
+        """It goes on where it stopped."""
+
+
+class Alarms:
+    """`any` is what publishers are asked by; they stop and say so with `block`.
+
+    `cache` is given up, and `unfinished` ended, before a memory alarm makes others wait.
+    """
+
+    def __init__(self, ledger: MemoryUsage, bounds: Bounds | None = None, *, cache: Cache) -> None:
+        self.any = False
+        self.memory = False
+        self.disk = False
+        self.ceiling_bytes = sys.maxsize
+        """Of messages in memory, unfinished ones too."""
+        self._blocked: dict[Blocked, None] = {}
+        self._ledger = ledger
+        self._cache = cache
+        self._cache_max_bytes = cache.max_bytes
+        self.unfinished = PartialContents()
+        self._bounds = bounds or Bounds()
+        self._last = Reading()
+        self._accounted = self._rss = self._free = False
+        self._store_is_short = False
+        self._disk_room = sys.maxsize
+        self.measure(self._last)
+
+    @property
+    def bounds(self) -> Bounds:
+        return self._bounds
+
+    @bounds.setter
+    def bounds(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self.measure(self._last)
+
+    @property
+    def used_bytes(self) -> int:
+        """Accounted memory."""
+        return self._needed_bytes + self._cache.size_bytes
+
+    @property
+    def _needed_bytes(self) -> int:
+        return self._ledger.resident_bytes + self.unfinished.bytes + self._last.other_bytes
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a turn has to `look`."""
+        known_bytes = self._ledger.resident_bytes + self.unfinished.bytes + self._cache.size_bytes
+        return self.memory or known_bytes > self.ceiling_bytes
+
+    @property
+    def reason(self) -> str:
+        """As clients are told it; empty without an alarm."""
+        words = [word for word in ("memory", "disk") if getattr(self, word)]
+        return f"low on {' & '.join(words)}" if words else ""
+
+    def block(self, connection: Blocked) -> None:
+        """It is unblocked when the last alarm is over."""
+        self._blocked[connection] = None
+
+    def forget(self, connection: Blocked) -> None:
+        """It has ended."""
+        self._blocked.pop(connection, None)
+
+    # -- measuring
+
+    def measure(self, reading: Reading) -> None:
+        """Takes what was measured just now."""
+        self._last = reading
+        bounds = self._bounds
+        if bounds.memory:
+            self._cache.max_bytes = min(self._cache_max_bytes, bounds.memory // CACHE_SHARE)
+            self.ceiling_bytes = bounds.memory - reading.other_bytes
+            self.unfinished.owner_max_bytes = bounds.memory // OWNER_SHARE
+        else:
+            self._cache.max_bytes = self._cache_max_bytes
+            self.ceiling_bytes = self.unfinished.owner_max_bytes = sys.maxsize
+        self._rss = self._rss_is_high(reading.rss_bytes)
+        free = reading.disk_free_bytes
+        if not bounds.disk_free:
+            self._free = False
+        elif free is not None:
+            self._free = free < bounds.disk_free * (6 if self._free else 5) // 5
+            self._disk_room = free - bounds.disk_free
+        self.look()
+
+    def spend_disk(self, size: int) -> None:
+        """So much was given to the disk since it was measured: a fast publisher fills a small
+        one within the second."""
+        self._disk_room -= size
+        if self._disk_room < 0 and self._bounds.disk_free and not self._free:
+            self._free = True
+            self.look()
+
+    @property
+    def store_is_short(self) -> bool:
+        return self._store_is_short
+
+    @store_is_short.setter
+    def store_is_short(self, short: bool) -> None:
+        """The store has begun to use its reserve, or has it again."""
+        self._store_is_short = short
+        self.look()
+
+    def look(self) -> None:
+        """The messages in memory have become more, or fewer."""
+        bound = self._bounds.memory
+        limit = bound * 5 // 6 if self._accounted else bound
+        if bound and self.used_bytes > limit:
+            self._cache.shrink()
+        if bound and self._needed_bytes > bound:
+            excess_bytes = self._needed_bytes - bound * 5 // 6
+            kept_bytes = max(bound // KEPT_SHARE, self.unfinished.bytes - excess_bytes)
+            self.unfinished.shrink(kept_bytes)
+        self._accounted = bool(bound) and self._needed_bytes > limit
+        self._memory_is(self._accounted or self._rss)
+        self._disk_is(self._free or self._store_is_short or self._last.store_is_full)
+        before, self.any = self.any, self.memory or self.disk
+        if before and not self.any:
+            self._unblock()
+
+    def _rss_is_high(self, rss_bytes: int | None) -> bool:
+        """Only while messages are a good part of it: if they are not, consuming does not end
+        it, and an alarm would stay for ever. Memory once freed need not leave the process."""
+        bounds = self._bounds
+        if not bounds.rss or not bounds.memory or rss_bytes is None:
+            return False
+        if self._rss:
+            return rss_bytes > bounds.rss * 5 // 6 and self._needed_bytes > bounds.memory * 5 // 24
+        return rss_bytes > bounds.rss and self._needed_bytes > bounds.memory // 4
+
+    def _memory_is(self, low: bool) -> None:
+        if low is self.memory:
+            return
+        self.memory = low
+        bound, used = self._bounds.memory, in_words(self.used_bytes)
+        if not low:
+            logger.warning("memory alarm over: messages and buffers take %s", used)
+        elif self._accounted:
+            logger.warning(
+                "memory alarm: messages and buffers take %s, the limit is %s (memory_limit); "
+                "publishers are not read until they take %s",
+                used, in_words(bound), in_words(bound * 5 // 6),
+            )  # fmt: skip
+        else:
+            logger.warning(
+                "memory alarm: the process takes %s, the limit is %s, messages and buffers are "
+                "%s of it; publishers are not read until it is less",
+                in_words(self._last.rss_bytes or 0), in_words(self._bounds.rss), used,
+            )  # fmt: skip
+
+    def _disk_is(self, low: bool) -> None:
+        if low is self.disk:
+            return
+        self.disk = low
+        free, bound = self._last.disk_free_bytes, self._bounds.disk_free
+        has = "unknown" if free is None else in_words(free)
+        if not low:
+            logger.warning("disk alarm over: %s are free", has)
+        elif self._free:
+            logger.warning(
+                "disk alarm: %s are free for the data directory, the limit is %s "
+                "(disk_free_limit); publishers are not read until %s are free",
+                has, in_words(bound), in_words(bound * 6 // 5),
+            )  # fmt: skip
+        else:
+            logger.warning(
+                "disk alarm: the data directory takes no more, though %s are free; publishers "
+                "are not read until it does",
+                has,
+            )
+
+    def _unblock(self) -> None:
+        blocked, self._blocked = self._blocked, {}
+        for connection in blocked:
+            connection.unblock()

@@ -1,0 +1,105 @@
+"""Accepts on a socket to which proxies connect that say whose connection they pass on.
+
+A listed proxy has to send its header, and nobody else may: from anybody else it is a wrong
+protocol header. The header is read from the socket octet for octet before anything else is, so
+what stands behind it, TLS or AMQP, is taken by the loop as from any other socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+
+from ..wire.proxy import ProxyHeaderError, Relayed, read_header, wanted
+from .caller import Network, parsed_address
+
+logger = logging.getLogger(__name__)
+
+HEADER_S = 10.0
+"""For the whole header; the TLS handshake behind it has as much."""
+_REST_S = 1.0
+"""After an accept that failed: files or memory have run out."""
+
+Meet = Callable[[Relayed | None], asyncio.Protocol]
+
+
+class ProxyListener:
+    """One listening socket; `meet` makes what serves a connection."""
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        proxies: Sequence[Network],
+        meet: Meet,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self._listening = listening
+        self._proxies = proxies
+        self._meet = meet
+        self._tls = tls
+        self._entering: set[asyncio.Task[None]] = set()
+        self._accepting: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        self._accepting = asyncio.create_task(self._accept())
+
+    def close(self) -> None:
+        """Accepts nobody any more; who is in stays."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+            self._accepting.add_done_callback(lambda _: self._listening.close())
+        for task in self._entering:
+            task.cancel()
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, address = await loop.sock_accept(self._listening)
+            except OSError as error:
+                logger.error("a connection could not be accepted: %s", error)
+                await asyncio.sleep(_REST_S)
+                continue
+            task = loop.create_task(self._enter(accepted, str(address[0])))
+            self._entering.add(task)
+            task.add_done_callback(self._entering.discard)
+
+    async def _enter(self, accepted: socket.socket, address: str) -> None:
+        try:
+            relayed = await self._read_header(accepted) if self._is_proxy(address) else None
+        except (ProxyHeaderError, EOFError, OSError) as error:
+            reason = str(error) or f"no PROXY header within {HEADER_S:.0f} s"
+            logger.warning("connection of the proxy %s: %s", address, reason)
+            accepted.close()
+            return
+        except asyncio.CancelledError:
+            accepted.close()
+            raise
+        await self._serve(accepted, relayed)
+
+    async def _serve(self, accepted: socket.socket, relayed: Relayed | None) -> None:
+        limit_s = None if self._tls is None else HEADER_S
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: self._meet(relayed), accepted, ssl=self._tls, ssl_handshake_timeout=limit_s
+            )
+        except OSError as error:  # it hung up, or its TLS is not ours
+            logger.debug("a connection did not come about: %s", error)
+
+    def _is_proxy(self, address: str) -> bool:
+        parsed = parsed_address(address)
+        return parsed is not None and any(parsed in network for network in self._proxies)
+
+    async def _read_header(self, accepted: socket.socket) -> Relayed | None:
+        """Raises `ProxyHeaderError`, `EOFError`, or `TimeoutError`, which is an `OSError`."""
+        loop, head = asyncio.get_running_loop(), b""
+        async with asyncio.timeout(HEADER_S):
+            while more := wanted(head):
+                data = await loop.sock_recv(accepted, more)
+                if not data:
+                    raise EOFError("it ended within its PROXY header")
+                head += data
+        return read_header(head)

@@ -1,0 +1,36 @@
+"""Where publishers wait while more waits for the disk than may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..broker import Broker
+
+
+class WriteBackpressure:
+    """Lets all go on together when the store has caught up by half."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._waiting: list[Callable[[], None]] = []
+        self._listens = False
+
+    def wait(self, go_on: Callable[[], None]) -> None:
+        """`go_on` is called once, in a later turn."""
+        self._waiting.append(go_on)
+        self._listen()
+
+    def _listen(self) -> None:
+        if not self._listens:
+            self._listens = True
+            self._broker.on_commit(self._look)
+
+    def _look(self) -> None:
+        self._listens = False
+        store = self._broker.store
+        if store.behind_bytes > store.behind_max_bytes // 2:
+            self._listen()
+            return
+        waiting, self._waiting = self._waiting, []
+        for go_on in waiting:
+            go_on()

@@ -1,0 +1,60 @@
+"""Which dead letters are meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .letter import DeadLetter
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterFilter:
+    """None lets all pass; times are wall time in seconds.
+
+    `owner` leaves only letters of subscriptions that this user owns, `queue` those of
+    subscriptions to that queue, `reason` those whose reason has the text in it. A letter of
+    which nobody noted when it died is older than any time.
+    """
+
+    ids: frozenset[str] | None = None
+    owner: str | None = None
+    subscription: str | None = None
+    callback: str | None = None
+    exchange: str | None = None
+    queue: str | None = None
+    routing_key: str | None = None
+    webhook_id: str | None = None
+    reason: str | None = None
+    dead_before: float | None = None
+    dead_after: float | None = None
+
+    def is_visible(self, letter: DeadLetter) -> bool:
+        """Whether it is any business of the owner's."""
+        if self.owner is None:
+            return True
+        return letter.active is not None and letter.active.subscription.owner == self.owner
+
+    def passes(self, letter: DeadLetter) -> bool:
+        """For one that is visible."""
+        envelope, dead_at = letter.envelope, letter.dead_at or 0.0
+        return (
+            (self.ids is None or letter.id in self.ids)
+            and self.subscription in (None, letter.subscription_id)
+            and self.exchange in (None, envelope.exchange)
+            and self.routing_key in (None, envelope.routing_key)
+            and self.webhook_id in (None, envelope.message_id)
+            and (self.reason is None or self.reason.casefold() in letter.reason.casefold())
+            and (self.dead_before is None or dead_at < self.dead_before)
+            and (self.dead_after is None or dead_at >= self.dead_after)
+            and self._passes_subscription(letter)
+        )
+
+    def _passes_subscription(self, letter: DeadLetter) -> bool:
+        if self.callback is None and self.queue is None:
+            return True
+        if letter.active is None:
+            return False
+        found = letter.active.subscription
+        return self.callback in (None, found.callback) and (
+            self.queue is None or (found.source.kind, found.source.name) == ("q", self.queue)
+        )

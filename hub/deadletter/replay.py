@@ -1,0 +1,61 @@
+"""Giving a dead letter back to the queue that it died of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...core.errors import ChannelError
+from ...core.message.model import Properties
+from ..delivery.internal_headers import InternalHeaders
+from ..engine.port import Engine, Outcome
+from ..subscriptions.active import ActiveSubscription
+from ..subscriptions.subscription import Status
+from .letter import DeadLetter, replayed_properties
+
+DEDUPLICATION_HEADER = "x-deduplication-header"
+"""The argument of a queue that names the header with the id, and that header's usual name."""
+
+
+class Replays:
+    def __init__(self, engine: Engine, internal_headers: InternalHeaders) -> None:
+        self._engine = engine
+        self._internal_headers = internal_headers
+
+    async def refuse(self, letter: DeadLetter) -> str | None:
+        """Publishes a copy; None once that is confirmed, and the letter may go, else why not."""
+        active = letter.active
+        reason = _obstacle(active)
+        if active is None or reason is not None:
+            return reason
+        message, queue = letter.message, active.subscription.queue
+        properties = await self._properties(letter, queue)
+        properties = await self._internal_headers.sealed(properties, message.body)
+        key = letter.envelope.routing_key
+        try:
+            outcome = await self._engine.publish(
+                letter.vhost, "", key, properties, message.body, queue=queue
+            )
+        except ChannelError as error:
+            return error.explanation
+        if outcome is not Outcome.ROUTED:
+            return f"queue '{queue}' did not take it: {outcome.value}"
+        return None
+
+    async def _properties(self, letter: DeadLetter, queue: str) -> Properties:
+        """Without the id by which the queue would drop it as a repetition of itself."""
+        properties = replayed_properties(letter)
+        found = await self._engine.queue(letter.vhost, queue)
+        arguments = {} if found is None else found.spec.arguments
+        if not arguments.get("x-message-deduplication") or not properties.headers:
+            return properties
+        name = arguments.get(DEDUPLICATION_HEADER, DEDUPLICATION_HEADER)
+        headers = {key: value for key, value in properties.headers.items() if key != name}
+        return replace(properties, headers=headers)
+
+
+def _obstacle(active: ActiveSubscription | None) -> str | None:
+    if active is None:
+        return "its subscription is over"
+    if active.subscription.status is not Status.ACTIVE:
+        return f"its subscription is {active.subscription.status.value}, resume it first"
+    return None

@@ -1,0 +1,178 @@
+"""Slots for deliveries, so that slow targets hold up only each other.
+
+There are three lanes. A target whose last delivery succeeded in time is quick; one that was slow
+last time waits for a slow slot; of the others nobody knows yet, so a thousand of them that hang
+must cost the quick ones nothing: they have slots of their own, a few start in each round of the
+loop, and together with the slow ones they leave a part of all slots to the quick ones.
+
+A delivery that turns out slow while it runs moves to the slow lane then, and its slot is free: it
+is held for `part_after_s`, not until the timeout.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from ...core.clock import Clock
+from ..engine.port import Delivery
+from ..subscriptions.active import ActiveSubscription
+from .envelope import Envelope
+
+STARTS_A_ROUND = 2
+"""Of targets that are not known to be quick: dialling one takes 0.25 ms of CPU."""
+QUICK_STARTS_A_ROUND = 100
+"""Of all others, now and then: to make and send so many posts takes less than 10 ms."""
+RESERVED = 0.2
+"""The part of all slots that only quick targets get."""
+
+
+class ConcurrencyPool:
+    __slots__ = ("busy", "is_quick", "slots", "waiting")
+
+    def __init__(self, slots: int, *, is_quick: bool = False) -> None:
+        self.slots = slots
+        self.is_quick = is_quick
+        self.busy = 0
+        self.waiting: deque[Job] = deque()
+
+
+class Job:
+    """One message on its way to one subscription."""
+
+    __slots__ = ("active", "delivery", "envelope", "is_settled", "pool", "started_ms")
+
+    def __init__(
+        self, active: ActiveSubscription, delivery: Delivery, pool: ConcurrencyPool
+    ) -> None:
+        self.active = active
+        self.delivery = delivery
+        self.pool = pool
+        self.envelope: Envelope
+        """Read when it starts."""
+        self.started_ms = 0
+        self.is_settled = False
+        """Whether its message is settled, or waits only for its outcome to be durable."""
+
+
+class ConcurrencyPools:
+    """Calls `start` for each job that has got a slot; the runner calls `leave` at its end.
+
+    `soon` runs something in the next round of the loop.
+    """
+
+    def __init__(
+        self,
+        quick_slots: int,
+        new_slots: int,
+        slow_slots: int,
+        max_running: int,
+        clock: Clock,
+        start: Callable[[Job], None],
+        soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._quick = ConcurrencyPool(quick_slots, is_quick=True)
+        self._new = ConcurrencyPool(new_slots)
+        self._slow = ConcurrencyPool(slow_slots)
+        self._max_running = max_running
+        self._max_others = max(1, int(max_running * (1 - RESERVED)))
+        self._clock = clock
+        self._start = start
+        self._soon = soon
+        self._starts_left = STARTS_A_ROUND
+        self._quick_starts_left = QUICK_STARTS_A_ROUND
+        self._is_held = False
+        self._young: dict[Job, None] = {}  # in the order of their start
+
+    @property
+    def running(self) -> int:
+        return self._quick.busy + self._new.busy + self._slow.busy
+
+    @property
+    def has_young(self) -> bool:
+        return bool(self._young)
+
+    def enter(self, active: ActiveSubscription, delivery: Delivery) -> None:
+        pool = self._lane_of(active)
+        pool.waiting.append(Job(active, delivery, pool))
+        self._fill(pool)
+
+    def leave(self, job: Job) -> None:
+        self._young.pop(job, None)
+        job.pool.busy -= 1
+        self._fill_all()
+
+    def part_slow(self, after_ms: int) -> None:
+        """Moves the jobs that have been running that long into the slow lane."""
+        now_ms = self._clock.now_ms()
+        while self._young:
+            job = next(iter(self._young))
+            if now_ms - job.started_ms < after_ms:
+                break
+            del self._young[job]
+            job.pool.busy -= 1
+            job.pool = self._slow
+            job.pool.busy += 1
+        self._fill_all()
+
+    def hold(self) -> None:
+        """Starts nothing new until `go_on`."""
+        self._is_held = True
+
+    def go_on(self) -> None:
+        self._is_held = False
+        self._fill_all()
+
+    def take_waiting(self) -> list[Job]:
+        """Empties the lanes of what has not started."""
+        jobs = [*self._quick.waiting, *self._new.waiting, *self._slow.waiting]
+        for pool in (self._quick, self._new, self._slow):
+            pool.waiting.clear()
+        return jobs
+
+    def _lane_of(self, active: ActiveSubscription) -> ConcurrencyPool:
+        if active.is_slow:
+            return self._slow
+        return self._quick if active.last_success_at and not active.error_count else self._new
+
+    def _fill_all(self) -> None:
+        self._fill(self._quick)
+        self._fill(self._new)
+        self._fill(self._slow)
+
+    def _fill(self, pool: ConcurrencyPool) -> None:
+        while pool.waiting and not self._is_held and self._has_slot(pool):
+            if not (self._take_quick_start() if pool.is_quick else self._take_start()):
+                return
+            job = pool.waiting.popleft()
+            job.started_ms = self._clock.now_ms()
+            pool.busy += 1
+            if pool is not self._slow:
+                self._young[job] = None
+            self._start(job)
+
+    def _has_slot(self, pool: ConcurrencyPool) -> bool:
+        if pool.busy >= pool.slots or self.running >= self._max_running:
+            return False
+        return pool.is_quick or self._new.busy + self._slow.busy < self._max_others
+
+    def _take_start(self) -> bool:
+        if self._starts_left == STARTS_A_ROUND:
+            self._soon(self._next_round)
+        if not self._starts_left:
+            return False
+        self._starts_left -= 1
+        return True
+
+    def _take_quick_start(self) -> bool:
+        if not self._quick_starts_left:
+            return False
+        self._quick_starts_left -= 1
+        if not self._quick_starts_left:
+            self._soon(self._next_round)
+        return True
+
+    def _next_round(self) -> None:
+        self._starts_left = STARTS_A_ROUND
+        self._quick_starts_left = QUICK_STARTS_A_ROUND
+        self._fill_all()

@@ -1,0 +1,268 @@
+"""What becomes of a message by the answer of its callback.
+
+2xx: it is done. 410: the subscription ends. 508: it goes round in a circle, and is buried at
+once. Anything else is a failure: the message waits in a delay queue or, where the order is
+strict, at the head of its own queue; when its attempts are spent, it is buried.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+
+from ...core.clock import Clock
+from ...core.message.model import Message
+from ..attempts.attempt import Outcome
+from ..sender.port import Answer, SendError, TimedOut
+from ..settings import HubSettings
+from ..subscriptions.active import ActiveSubscription
+from ..subscriptions.content_budget import ContentBudget
+from ..tasks import Tasks
+from .breaker import State
+from .concurrency import Job
+from .envelope import Envelope
+from .events import DeliveryEvents
+from .failure_state import Blocking, FailureState
+from .order import StrictOrder
+from .pending_attempts import PendingAttempts
+from .retry import delay_s, retry_after_s
+from .retry_queues import RetryQueues
+from .suspensions import Suspensions
+
+GONE = 410
+LOOP = 508
+_SAME_TIME_S = 0.002  # headers keep milliseconds
+
+OnGone = Callable[[ActiveSubscription], Awaitable[None]]
+OnSpent = Callable[[ActiveSubscription, str], Awaitable[None]]
+
+
+class OutcomeHandler:
+    """`on_gone` ends a subscription; `on_spent` is told of one that takes nothing any more."""
+
+    def __init__(
+        self,
+        retry_queues: RetryQueues,
+        order: StrictOrder,
+        suspensions: Suspensions,
+        pending_attempts: PendingAttempts,
+        settings: HubSettings,
+        clock: Clock,
+        content_budget: ContentBudget,
+        on_gone: OnGone,
+        on_spent: OnSpent,
+        events: DeliveryEvents,
+    ) -> None:
+        self._retry_queues = retry_queues
+        self._order = order
+        self._suspensions = suspensions
+        self._pending_attempts = pending_attempts
+        self._settings = settings
+        self._clock = clock
+        self._content_budget = content_budget
+        self._on_gone = on_gone
+        self._on_spent = on_spent
+        self._tasks = Tasks()
+        self._events = events
+
+    def gives_at_once(self, job: Job, answer: Answer | Exception) -> bool:
+        """Settles the job of a success that nothing has to wait for, as most; `give` all others."""
+        if not isinstance(answer, Answer) or not 200 <= answer.status < 300:
+            return False
+        if job.active.blocking is not None:
+            return False
+        self._succeed(job, job.envelope, answer)
+        return True
+
+    async def give(
+        self, job: Job, message: Message, envelope: Envelope, answer: Answer | SendError
+    ) -> None:
+        """Settles the job when its outcome is durable."""
+        status = answer.status if isinstance(answer, Answer) else 0
+        if 200 <= status < 300:
+            if job.active.blocking is not None:
+                await self._order.clear(job.active)
+            self._succeed(job, envelope, answer)
+        elif status == GONE:
+            await self._end(job, envelope, answer)
+        else:
+            await self._fail(job, message, envelope, answer, is_loop=status == LOOP)
+
+    def is_parallel(self, active: ActiveSubscription) -> bool:
+        """Whether more than one may be under way when all is well."""
+        options = active.subscription.options
+        in_flight = options.in_flight or self._settings.in_flight_per_subscription
+        return in_flight > 1 and not options.strict_order
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+
+    def _succeed(self, job: Job, envelope: Envelope, answer: Answer | SendError) -> None:
+        active, delivery = job.active, job.delivery
+        was_probed = active.is_probed
+        if active.breaker_state is not State.CLOSED:
+            self._events.breaker_closed(active)
+        active.succeeded(self._clock.wall_s())
+        if was_probed and (active.is_suspended or self.is_parallel(active)):
+            self._suspensions.end_now(active)
+        delivery.release()  # the target has answered; only the ack waits for the log
+        self._pending_attempts.record(job, envelope, answer, Outcome.DELIVERED)
+
+    async def _end(self, job: Job, envelope: Envelope, answer: Answer | SendError) -> None:
+        await self._on_gone(job.active)
+        job.delivery.nack(requeue=True)  # a queue's other subscribers may take it
+        self._pending_attempts.record(job, envelope, answer, Outcome.GONE, _nothing)
+
+    async def _fail(
+        self,
+        job: Job,
+        message: Message,
+        envelope: Envelope,
+        answer: Answer | SendError,
+        *,
+        is_loop: bool,
+    ) -> None:
+        active, at = job.active, self._clock.wall_s()
+        failed = envelope.failed(at)
+        failure_state = active.failed(_describe(answer), at)
+        if self._is_dead(active, failure_state, at):
+            reason = f"{failure_state.error_count} failures, the last: {failure_state.last_error}"
+            self._tasks.own(self._tell_spent(active, reason))
+        if is_loop:
+            await self._bury(job, message, failed, "status 508: it goes round in a circle")
+            outcome = Outcome.DEAD
+        elif failed.failures >= self._settings.max_attempts:
+            await self._spend(job, message, failed, failure_state)
+            outcome = Outcome.DEAD
+        elif active.subscription.options.strict_order:
+            await self._block(job, envelope, failed, answer)
+            return
+        elif not self._may_copy(active, message):
+            await self._hold(job, envelope, failed, answer, failure_state)
+            return
+        else:
+            wait_s = self._wait_s(failed.failures, answer)
+            await self._retry_queues.park(*home(active), message, failed, wait_s, job.delivery)
+            self._events.retried(active, failed, failure_state.last_error, wait_s)
+            outcome = Outcome.RETRIED
+        if not is_loop and not active.subscription.options.strict_order:
+            await self._tell_breaker(active, failure_state, answer)
+        job.delivery.release()
+        self._pending_attempts.record(job, envelope, answer, outcome)
+
+    async def _block(
+        self, job: Job, envelope: Envelope, failed: Envelope, answer: Answer | SendError
+    ) -> None:
+        """The message goes back to the head of its queue, when nobody takes from it here, and
+        only then can the time come to consume again: nothing can overtake it. What is behind it
+        does not wait for longer than it lives."""
+        active, delivery = job.active, job.delivery
+        wait_s = self._wait_s(failed.failures, answer)
+        due_at, due_ms = self._clock.wall_s() + wait_s, self._clock.now_ms() + round(wait_s * 1000)
+        await self._suspensions.begin(active)
+        reason = _describe(answer)
+        blocking = Blocking(failed.message_id, failed.failures, due_at, reason, due_ms)
+        await self._order.block(active, blocking)
+        self._events.retried(active, failed, reason, wait_s)
+
+        def give_back() -> None:
+            delivery.nack(requeue=True)
+            self._order.came_back(active)
+            wait_s = (due_ms - self._clock.now_ms()) / 1000
+            self._suspensions.end_in(
+                active, self._retry_queues.within_life_s(envelope, delivery, wait_s)
+            )
+
+        self._pending_attempts.record(job, envelope, answer, Outcome.RETRIED, give_back)
+
+    async def _spend(
+        self, job: Job, message: Message, failed: Envelope, failure_state: FailureState
+    ) -> None:
+        active = job.active
+        reason = f"{failed.failures} attempts, the last: {failure_state.last_error}"
+        await self._bury(job, message, failed, reason)
+        if active.subscription.is_websub or active.subscription.options.strict_order:
+            # WebSub drops the update and tries the next (rule 22). A strict order could never
+            # have had a success meanwhile: it goes on behind the message that held it up.
+            return
+        # Another delivery may have succeeded while this one was buried: then there is no error.
+        if (
+            failure_state.error_count
+            and failure_state.first_error_at <= failed.failed_at + _SAME_TIME_S
+        ):
+            self._tasks.own(self._tell_spent(active, reason))
+
+    def _may_copy(self, active: ActiveSubscription, message: Message) -> bool:
+        """Whether a message may be parked: beside its own queue, a stranger has so much an hour."""
+        stranger = active.subscription.options.stranger
+        return stranger is None or self._content_budget.take(stranger, len(message.body))
+
+    async def _hold(
+        self,
+        job: Job,
+        envelope: Envelope,
+        failed: Envelope,
+        answer: Answer | SendError,
+        failure_state: FailureState,
+    ) -> None:
+        """The message goes back to its queue, from which nothing is taken for a while."""
+        active, delivery = job.active, job.delivery
+        wait_s = self._wait_s(failure_state.error_count, answer)
+        await self._suspensions.begin(active)
+        self._events.retried(active, failed, failure_state.last_error, wait_s)
+
+        def give_back() -> None:
+            delivery.nack(requeue=True)
+            self._suspensions.end_in(
+                active, self._retry_queues.within_life_s(envelope, delivery, wait_s)
+            )
+
+        self._pending_attempts.record(job, envelope, answer, Outcome.RETRIED, give_back)
+
+    def _is_dead(self, active: ActiveSubscription, failure_state: FailureState, at: float) -> bool:
+        """A stranger's callback that fails on and on: nobody else would notice."""
+        settings, failing_s = self._settings, at - failure_state.first_error_at
+        often = failure_state.error_count >= settings.max_attempts
+        is_strangers = active.subscription.is_strangers and active.takes()
+        return is_strangers and often and failing_s >= settings.strangers_dead_after_s
+
+    async def _tell_spent(self, active: ActiveSubscription, reason: str) -> None:
+        await self._on_spent(active, reason)
+
+    async def _bury(self, job: Job, message: Message, failed: Envelope, reason: str) -> None:
+        active = job.active
+        vhost, _ = home(active)
+        if not active.subscription.is_strangers:  # nobody would look for it
+            await self._retry_queues.bury(vhost, message, failed, active.subscription.id, reason)
+        self._events.died(active, failed, reason)
+        await self._order.clear(active)
+
+    async def _tell_breaker(
+        self, active: ActiveSubscription, failure_state: FailureState, answer: Answer | SendError
+    ) -> None:
+        cool_down_s = failure_state.breaker.failed(self._clock.now_ms() / 1000)
+        if cool_down_s:
+            self._events.breaker_opened(active, cool_down_s, failure_state.last_error)
+            await self._suspensions.begin(active)
+            self._suspensions.end_in(active, cool_down_s)
+        elif isinstance(answer, TimedOut) and self.is_parallel(active) and not active.is_probed:
+            active.is_single = True
+            self._suspensions.end_now(active)
+
+    def _wait_s(self, failures: int, answer: Answer | SendError) -> float:
+        asked = answer.retry_after if isinstance(answer, Answer) else None
+        after_s = retry_after_s(asked, self._clock.wall_s())
+        return delay_s(failures, random.random(), after_s)
+
+
+def home(active: ActiveSubscription) -> tuple[str, str]:
+    """Virtual host and name of the queue that its messages come from."""
+    return active.subscription.source.vhost, active.subscription.queue
+
+
+def _describe(answer: Answer | SendError) -> str:
+    return f"status {answer.status}" if isinstance(answer, Answer) else str(answer)
+
+
+def _nothing() -> None:
+    """The message of a subscription that is gone was given back at once."""

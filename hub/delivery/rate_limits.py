@@ -1,0 +1,173 @@
+"""How fast deliveries may begin: per subscription, per origin of callbacks, and altogether.
+
+What waits for its turn stands in line here, in the order of its coming, and holds no slot. Most
+have no limit and pass without a look at a clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from urllib.parse import urlsplit
+from weakref import WeakSet
+
+from ..engine.port import Delivery
+from ..guard.own import DEFAULT_PORTS
+from ..settings import HubSettings
+from ..subscriptions.active import ActiveSubscription
+from .token_bucket import TokenBucket
+
+MAX_ORIGINS = 10_000  # remembered; beyond it, those with nothing to remember are let go
+MIN_WAIT_S = 0.001  # of a timer
+
+Pass = Callable[[ActiveSubscription, Delivery], None]
+
+
+class RateLimiter:
+    """Lets deliveries pass at a rate, first come first served.
+
+    Those whose subscription takes nothing any more pass as soon as they are first in line, for
+    they only go back to their queue.
+    """
+
+    __slots__ = ("__weakref__", "_bucket", "_pass_on", "_timer", "waiting")
+
+    def __init__(self, rate: float, pass_on: Pass) -> None:
+        self._bucket = TokenBucket(rate, asyncio.get_running_loop().time())
+        self._pass_on = pass_on
+        self._timer: asyncio.TimerHandle | None = None
+        self.waiting: deque[tuple[ActiveSubscription, Delivery]] = deque()
+
+    @property
+    def rate(self) -> float:
+        return self._bucket.rate
+
+    def change(self, rate: float) -> None:
+        """From now on it is that many a second."""
+        self._stop_timer()
+        self._bucket = TokenBucket(rate, asyncio.get_running_loop().time())
+        self._let_pass()
+
+    def open(self) -> None:
+        """Lets all pass that wait."""
+        for one in self.take_waiting():
+            self._pass_on(*one)
+
+    def enter(self, active: ActiveSubscription, delivery: Delivery) -> None:
+        if not self.waiting and self._may_pass(active, asyncio.get_running_loop().time()):
+            self._pass_on(active, delivery)
+            return
+        self.waiting.append((active, delivery))
+        self._arm()
+
+    def is_idle(self) -> bool:
+        """Whether a new one would be the same."""
+        return not self.waiting and self._bucket.is_full(asyncio.get_running_loop().time())
+
+    def take_waiting(self) -> list[tuple[ActiveSubscription, Delivery]]:
+        self._stop_timer()
+        taken = list(self.waiting)
+        self.waiting.clear()
+        return taken
+
+    def _may_pass(self, active: ActiveSubscription, now_s: float) -> bool:
+        return not active.takes() or self._bucket.take(now_s)
+
+    def _arm(self) -> None:
+        if self._timer is None and self.waiting:
+            loop = asyncio.get_running_loop()
+            wait_s = max(MIN_WAIT_S, self._bucket.wait_s(loop.time()))
+            self._timer = loop.call_later(wait_s, self._let_pass)
+
+    def _let_pass(self) -> None:
+        self._timer = None
+        now_s = asyncio.get_running_loop().time()
+        while self.waiting and self._may_pass(self.waiting[0][0], now_s):
+            self._pass_on(*self.waiting.popleft())
+        self._arm()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class RateLimits:
+    """The three lines, one behind the other; `pass_on` gets what has passed all of them."""
+
+    def __init__(self, settings: HubSettings, pass_on: Pass) -> None:
+        self._origin_rate = settings.max_rate_per_origin
+        self._rate = settings.max_rate
+        self._pass_on = pass_on
+        self._all: RateLimiter | None = None
+        self._origins: dict[str, RateLimiter] = {}
+        self._max_origins = MAX_ORIGINS
+        self._gates: WeakSet[RateLimiter] = WeakSet()
+
+    def enter(self, active: ActiveSubscription, delivery: Delivery) -> None:
+        rate = active.subscription.options.max_tps
+        gate = active.gate
+        if gate is None and rate:
+            gate = active.gate = self._make(rate, self._enter_origin)
+        elif gate is not None and gate.rate != rate:
+            gate = self._renew(active, gate, rate)
+        if gate is not None:
+            gate.enter(active, delivery)
+        else:
+            self._enter_origin(active, delivery)
+
+    def take_waiting(self) -> list[tuple[ActiveSubscription, Delivery]]:
+        """Empties all lines."""
+        return [one for gate in list(self._gates) for one in gate.take_waiting()]
+
+    def _renew(
+        self, active: ActiveSubscription, gate: RateLimiter, rate: float
+    ) -> RateLimiter | None:
+        """The gate after its subscription has been given another pace, or none."""
+        if rate:
+            gate.change(rate)
+            return gate
+        active.gate = None
+        gate.open()
+        return None
+
+    def _enter_origin(self, active: ActiveSubscription, delivery: Delivery) -> None:
+        if self._origin_rate:
+            self._origin_gate(active).enter(active, delivery)
+        else:
+            self._enter_all(active, delivery)
+
+    def _enter_all(self, active: ActiveSubscription, delivery: Delivery) -> None:
+        if not self._rate:
+            self._pass_on(active, delivery)
+            return
+        if self._all is None:
+            self._all = self._make(self._rate, self._pass_on)
+        self._all.enter(active, delivery)
+
+    def _origin_gate(self, active: ActiveSubscription) -> RateLimiter:
+        origin = origin_of(active.subscription.callback)
+        gate = self._origins.get(origin)
+        if gate is None:
+            if len(self._origins) >= self._max_origins:
+                self._forget_idle()
+            gate = self._origins[origin] = self._make(self._origin_rate, self._enter_all)
+        return gate
+
+    def _forget_idle(self) -> None:
+        """Looks at all of them; it is done again when there are twice as many as it leaves."""
+        kept = {name: one for name, one in self._origins.items() if not one.is_idle()}
+        self._origins = kept
+        self._max_origins = max(MAX_ORIGINS, 2 * len(kept))
+
+    def _make(self, rate: float, pass_on: Pass) -> RateLimiter:
+        gate = RateLimiter(rate, pass_on)
+        self._gates.add(gate)
+        return gate
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port, the same for every way to write them (RFC 6454 4)."""
+    split = urlsplit(url)
+    return f"{split.scheme}://{split.hostname}:{split.port or DEFAULT_PORTS[split.scheme]}"

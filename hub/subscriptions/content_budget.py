@@ -1,0 +1,85 @@
+"""How much content is published for strangers alone, and copied for them, in bytes an hour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from itertools import islice
+
+from ...core.clock import Clock
+from .anonymous import counted
+from .options import AnonymousClient
+
+HOUR_S = 3_600.0
+TOTAL_FACTOR = 4
+"""So many times what one client, callback domain or topic domain may have are for all."""
+MAX_ACCOUNTS = 10_000
+MAX_LOOKED_AT = 1_000
+"""Of a topic's strangers, on one of whose accounts its content goes."""
+
+
+class ContentBudget:
+    """`anonymous` gives those whose subscriptions are bound with a key. What a user, or an AMQP
+    client, is bound to as well costs them nothing."""
+
+    def __init__(
+        self,
+        anonymous: Callable[[str], Collection[AnonymousClient]],
+        bytes_per_hour: int,
+        clock: Clock,
+    ) -> None:
+        self._anonymous = anonymous
+        self._bytes_per_hour = bytes_per_hour
+        self._clock = clock
+        self._spent: dict[tuple[str, str], tuple[float, float]] = {}
+        """How much of each account was spent, and when that was; an hour gives all of it back."""
+
+    def wait_s(self, key: str, queues: int) -> float:
+        """How long a topic that is bound to so many queues has to wait, 0 if it need not."""
+        stranger = self._payer(key, queues)
+        return 0.0 if stranger is None else self._wait_s(stranger)
+
+    def charge(self, key: str, queues: int, size: int) -> None:
+        """So many bytes are published for the topic."""
+        stranger = self._payer(key, queues)
+        if stranger is not None:
+            self._charge(stranger, size)
+
+    def take(self, stranger: AnonymousClient, size: int) -> bool:
+        """Whether so many bytes may be copied for the stranger, who is charged then."""
+        accounts = counted(stranger)
+        if any(self._spent_now(account) + size > self._limit(account) for account in accounts):
+            return False
+        self._charge(stranger, size)
+        return True
+
+    def _charge(self, stranger: AnonymousClient, size: int) -> None:
+        for account in counted(stranger):
+            spent = self._spent_now(account) + size
+            self._spent.pop(account, None)
+            if len(self._spent) >= MAX_ACCOUNTS:
+                del self._spent[next(iter(self._spent))]
+            self._spent[account] = (spent, self._now_s())
+
+    def _payer(self, key: str, queues: int) -> AnonymousClient | None:
+        """Who has to wait for the shortest time, None where it is not for strangers alone."""
+        anonymous = self._anonymous(key)
+        if len(anonymous) < queues or not anonymous:
+            return None
+        return min(islice(anonymous, MAX_LOOKED_AT), key=self._wait_s)
+
+    def _wait_s(self, stranger: AnonymousClient) -> float:
+        return max(self._account_wait_s(account) for account in counted(stranger))
+
+    def _account_wait_s(self, account: tuple[str, str]) -> float:
+        limit = self._limit(account)
+        return max(0.0, (self._spent_now(account) - limit) / limit * HOUR_S)
+
+    def _spent_now(self, account: tuple[str, str]) -> float:
+        spent, at_s = self._spent.get(account, (0.0, 0.0))
+        return max(0.0, spent - (self._now_s() - at_s) / HOUR_S * self._limit(account))
+
+    def _limit(self, account: tuple[str, str]) -> int:
+        return self._bytes_per_hour * (1 if account[1] else TOTAL_FACTOR)
+
+    def _now_s(self) -> float:
+        return self._clock.now_ms() / 1000

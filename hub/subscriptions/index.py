@@ -1,0 +1,68 @@
+"""The subscriptions that are kept, found by identity, by id, by owner, and by the end of their
+lease. Nothing here waits; the book changes it in step with what is stored."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ...core.clock import Clock
+from ..owner_rights import Rights
+from .active import ActiveSubscription
+from .anonymous import AnonymousSubscriptions
+from .leases import Leases
+from .owned import Owned
+from .paused import Paused
+from .subscription import Subscription
+
+
+class SubscriptionIndex:
+    def __init__(self, clock: Clock, rights: Rights, max_of_strangers: int) -> None:
+        self.leases = Leases(clock)
+        self.lease_taken = asyncio.Event()
+        self.owned = Owned(rights)
+        self.anonymous = AnonymousSubscriptions(max_of_strangers)
+        self.paused = Paused()
+        self._by_identity: dict[str, ActiveSubscription] = {}
+        self._by_id: dict[str, ActiveSubscription] = {}
+
+    def find(self, identity: str) -> ActiveSubscription | None:
+        return self._by_identity.get(identity)
+
+    def by_id(self, subscription_id: str) -> ActiveSubscription | None:
+        return self._by_id.get(subscription_id)
+
+    def all(self) -> list[ActiveSubscription]:
+        return list(self._by_id.values())
+
+    def enter(self, active: ActiveSubscription) -> None:
+        self._by_identity[active.subscription.identity] = active
+        self._by_id[active.subscription.id] = active
+        self.owned.add(active)
+        self.anonymous.add(active.subscription)
+        self.paused.add(active.subscription)
+        self._hold_lease(active.subscription)
+
+    def change(self, active: ActiveSubscription, changed: Subscription) -> None:
+        """Another lease, owner or status of the same identity and id."""
+        before, active.subscription = active.subscription, changed
+        self.anonymous.remove(before)
+        self.anonymous.add(changed)
+        self.paused.remove(before)
+        self.paused.add(changed)
+        if changed.owner != before.owner:
+            self.owned.remove(active, before.owner)
+            self.owned.add(active)
+        if changed.expires_at != before.expires_at:
+            self._hold_lease(changed)
+
+    def remove(self, active: ActiveSubscription) -> None:
+        del self._by_identity[active.subscription.identity]
+        del self._by_id[active.subscription.id]
+        self.owned.remove(active, active.subscription.owner)
+        self.anonymous.remove(active.subscription)
+        self.paused.remove(active.subscription)
+        self.leases.drop(active.subscription.id)
+
+    def _hold_lease(self, subscription: Subscription) -> None:
+        self.leases.hold(subscription)
+        self.lease_taken.set()

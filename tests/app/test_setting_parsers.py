@@ -1,0 +1,139 @@
+"""Settings that are more than a word or a number."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+
+import pytest
+
+from warrenmq.app.setting_parsers import (
+    HostFiles,
+    callback_networks,
+    hosts,
+    networks,
+    origins,
+    ports,
+    segment_size,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        (67_108_864, 67_108_864), ("67108864", 67_108_864), ("16MiB", 16 * 1024**2),
+        ("1 MB", 10**6), ("64KiB", 65_536), ("65536B", 65_536), ("2GiB", 2**31),
+    ],
+)  # fmt: skip
+def test_segment_sizes(value: str | int, size: int) -> None:
+    assert segment_size(value) == size
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("0.5", "'0.5' is neither a number of bytes nor a size like 16MiB"),
+        ("many", "'many' is neither"),
+        ("-1", "'-1' is neither"),
+        ("5MX", "'5MX' is neither"),
+        ("", "'' is neither"),
+        (0, "'0' is not between 64KiB and 2GiB"),
+        ("63KiB", "'63KiB' is not between"),
+        ("3GiB", "'3GiB' is not between"),
+    ],
+)
+def test_no_segment_sizes(value: str | int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        segment_size(value)
+
+
+def test_networks() -> None:
+    assert networks("") == []
+    assert networks("10.0.0.0/8, 192.0.2.1,2001:db8::/32") == [
+        ip_network("10.0.0.0/8"), ip_network("192.0.2.1/32"), ip_network("2001:db8::/32"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1/8", "localhost", "10.0.0.0/33", "10.0.0.0/8 ::1"])
+def test_no_networks(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no network like 10\.0\.0\.0/8"):
+        networks(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [("::ffff:10.0.0.0/104", r"10\.0\.0\.0/8"), ("::ffff:192.0.2.7", r"192\.0\.2\.7/32")],
+)
+def test_ipv4_written_as_ipv6(text: str, plain: str) -> None:
+    """It would never be found: who comes from there counts as 10.0.0.1."""
+    with pytest.raises(ValueError, match=rf"'{text}' has addresses of IPv4: write {plain}"):
+        networks(text)
+
+
+def test_origins() -> None:
+    assert origins("") == []
+    assert origins("*") == ["*"]
+    assert origins("https://app.example.org, http://[::1]:3000") == [
+        "https://app.example.org", "http://[::1]:3000",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["app.example.org", "https://a/path", "ftp://a", "https://", "null", "https://a b"]
+)
+def test_no_origins(text: str) -> None:
+    with pytest.raises(ValueError, match="is no origin like"):
+        origins(text)
+
+
+def test_hosts() -> None:
+    assert hosts("") == {}
+    assert hosts("a.example.org=a.pem:a.key, *.example.net=n.pem:n.key") == {
+        "a.example.org": HostFiles("a.pem", "a.key"),
+        "*.example.net": HostFiles("n.pem", "n.key"),
+    }
+    table = {"a.example.org": HostFiles("a.pem", "a.key")}
+    assert hosts(table) == table
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("a.example.org", "is not of the form HOST=CERT:KEY"),
+        ("a.example.org=a.pem", "is not of the form HOST=CERT:KEY"),
+        ("a b=a.pem:a.key", "'a b' is no host name"),
+        ("a.*.org=a.pem:a.key", r"'a\.\*\.org' is no host name"),
+        ("a=:a.key", "'a' needs a certificate and its key"),
+        ({"a": HostFiles("a.pem", "")}, "'a' needs a certificate and its key"),
+        ("a=a.pem:a.key,b=b.pem:b.key,a=c.pem:c.key", "'a' is there twice"),
+        ({"a": HostFiles("a", "a"), "A": HostFiles("b", "b")}, "'a' is there twice"),
+    ],
+)
+def test_no_hosts(value: str | dict[str, HostFiles], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        hosts(value)
+
+
+def test_networks_of_callbacks() -> None:
+    assert callback_networks("10.0.0.0/8,fd00::/8") == [
+        ip_network("10.0.0.0/8"), ip_network("fd00::/8"),
+    ]  # fmt: skip
+    for loopback in ("127.0.0.0/8", "10.0.0.0/8,127.0.0.1", "::1"):
+        with pytest.raises(ValueError, match="is loopback, which `dev` alone allows"):
+            callback_networks(loopback)
+
+
+def test_ports() -> None:
+    assert ports("80, 443,8080") == frozenset({80, 443, 8080})
+    assert ports("65535") == frozenset({65_535})
+    assert ports(" any ") is None
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "80,http", "-1", "100000", "\u0664", "any,80"])
+def test_no_ports(text: str) -> None:
+    with pytest.raises(ValueError, match="is no port from 1 to 65535"):
+        ports(text)
+
+
+def test_no_port_at_all() -> None:
+    with pytest.raises(ValueError, match="names no port; `any` is all of them"):
+        ports(" , ")
