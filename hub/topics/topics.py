@@ -162,7 +162,7 @@ class Topics:
 
     async def _open(self) -> TopicRepository:
         database = await self._storage.database()
-        await asyncio.to_thread(importlib.import_module, f"{__package__}.rows")
+        await asyncio.to_thread(importlib.import_module, f"{__package__}.repository")
         from .repository import TopicRepository
 
         return TopicRepository(database)
