@@ -21,6 +21,7 @@ SHORTAGE_AGAIN_S = 10.0
 PAUSED_AGAIN_S = 60.0
 """How soon to look again whether an AMQP client has bound a queue meanwhile; a subscription that is
 resumed says so."""
+BUDGET_SPENT = "the content budget of its anonymous subscribers is spent"
 _NOT_FOUND = 404
 
 
@@ -30,6 +31,14 @@ class Recipient:
 
     queue: str
     exchange: str
+
+
+@dataclass(frozen=True, slots=True)
+class Postponement:
+    """A topic that must not be fetched now: when to look again, and why."""
+
+    wait_s: float
+    reason: str
 
 
 class Distributor:
@@ -45,14 +54,16 @@ class Distributor:
         self._content_budget = content_budget
         self._paused = paused
 
-    async def wait_s(self, key: str) -> float:
-        """How long a topic is not to be fetched, as nobody takes its content now or it could not be
-        published; 0 if it is."""
-        if self._engine.shortage():
-            return SHORTAGE_AGAIN_S
-        if 0 < await self.count(key) <= self._paused(key):
-            return PAUSED_AGAIN_S
-        return self._content_budget.wait_s(key, await self.count(key))
+    async def postponement(self, key: str) -> Postponement | None:
+        """Returns why the topic must not be fetched now, None if it may be."""
+        shortage = self._engine.shortage()
+        if shortage:
+            return Postponement(SHORTAGE_AGAIN_S, shortage)
+        count = await self.count(key)
+        if 0 < count <= self._paused(key):
+            return Postponement(PAUSED_AGAIN_S, "all of its subscriptions are paused")
+        wait_s = self._content_budget.wait_s(key, count)
+        return Postponement(wait_s, BUDGET_SPENT) if wait_s else None
 
     async def declare(self) -> None:
         for exchange in TOPICS:

@@ -165,9 +165,10 @@ class FetchScheduler:
         async with state.turn:
             if not state.is_due:
                 return
-            wait_s = await self._distributor.wait_s(state.key)
-            if wait_s:
-                log.info("topic '%s' waits %.0f s: nothing takes its content", state.url, wait_s)
+            postponement = await self._distributor.postponement(state.key)
+            if postponement is not None:
+                wait_s, reason = postponement.wait_s, postponement.reason
+                log.info("topic '%s' is not fetched for %.0f s: %s", state.url, wait_s, reason)
                 self._schedule.plan(state.key, wait_s)
                 return
             state.is_running, state.again = True, False

@@ -1,4 +1,4 @@
-"""Strangers who have their own content published for callbacks that never take it."""
+"""Anonymous clients publish content of their own for callbacks that never accept it."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def size_of(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 
-def test_strangers_get_so_much_content_an_hour_and_no_more(
-    bombs: Bombs, callback: Callback
-) -> None:
+def test_anonymous_clients_have_a_content_budget(bombs: Bombs, callback: Callback) -> None:
     callback.default = Answer(500)
     flags = ["--hub-anonymous-content", str(AN_HOUR), "--fetch-gap-s", "0.1"]
     with WarrenServer(args=[*flags, "--log-level", "info"]) as server:
@@ -61,7 +59,7 @@ def test_strangers_get_so_much_content_an_hour_and_no_more(
 
             def is_over() -> bool:
                 client.post("/hub", data={"hub.mode": "publish", "hub.url": topics})
-                return server.output().count("content can't be published") >= TOPICS
+                return server.output().count("subscribers is spent") >= TOPICS
 
             wait_until(is_over, 60.0, "topics that have to wait")
             client.put("/endpoint/q/mine", auth=("guest", "guest"))
