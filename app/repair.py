@@ -115,7 +115,7 @@ def restore(data: str, queue_id: int, vhost_name: str, name: str) -> int:
                 raise ConfigError(f"{error.explanation}; nothing was changed") from error
             made = QueueDefinition(vhost_name, name, queue.id, False, {})
             changes[made.key()] = made.value()
-        elif queue.keeps_all:
+        elif queue.persists_all:
             raise ConfigError(
                 f"queue '{name}' in vhost '{vhost_name}' is a stream; nothing was changed. Give "
                 "the name of a classic or quorum queue, or of none that there is"

@@ -46,5 +46,5 @@ def stop_store(store: DurableStore, broker: Broker) -> None:
     for vhost in broker.vhosts.values():
         for queue in vhost.queues.values():
             if queue.durable:
-                delivered |= queue.delivered_up_to
+                delivered |= queue.highest_delivered
     store.stop(delivered)

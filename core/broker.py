@@ -224,24 +224,24 @@ class Broker:
         for queue, entry in entries:
             queue.enqueue(entry)
             if queue.ring is not None and queue.ready_count > CROWDED_MESSAGES:
-                self.crowded |= queue.crowds
+                self.crowded |= queue.counts_as_backlog
         self.counters.published += batch.count
         return commit
 
     def _keep(self, batch: Batch, entries: list[tuple[Queue, QueueEntry]]) -> int:
         durable = [(queue, entry) for queue, entry in entries if queue.durable]
         if not batch.attributes.persistent:
-            durable = [(queue, entry) for queue, entry in durable if queue.keeps_all]
+            durable = [(queue, entry) for queue, entry in durable if queue.persists_all]
         if not durable:
             return 0
         offsets: Sequence[tuple[int, int]] = ()
         if self.always_kept:
-            offsets = [(queue.id, queue.next_offset) for queue, _ in durable if queue.keeps_all]
+            offsets = [(queue.id, queue.next_offset) for queue, _ in durable if queue.persists_all]
         commit = self.store.append(batch, durable, offsets)
         self.alarms.spend_disk(batch.size_bytes)
         if len(durable) < len(entries):
             # Those who are not durable may need it when the log has let go of it.
-            batch.place = None
+            batch.location = None
         if self.store.behind_bytes > self.store.behind_max_bytes:
             self.disk_behind = True
         return commit
@@ -256,7 +256,7 @@ class Broker:
         refused, nor dropped as a repetition: it was accepted before.
         """
         for queue in queues:
-            if queue.rules is not None and queue.rules.rejects:
+            if queue.rules is not None and queue.rules.checks_publishes:
                 queue.dispatch(DISPATCH_MESSAGES)
         new = [
             queue

@@ -24,14 +24,14 @@ from .policy.policies import Policies
 from .queue.arguments import KNOWN, Declared, check_properties
 from .queue.consumer import Consumer
 from .queue.deduplication import SeenIds
-from .queue.queue import LEFT, Queue
+from .queue.queue import OWNER_GONE, Queue
 from .queue.registry import inner_name, make_queue
 from .queue.retained import RetainedQueue
 from .replay.replay import Replay, replays_of
 from .resources.limits import VhostLimits
 from .route.binding import Binding, Destination
 from .route.exchange import Exchange
-from .route.persistence import Wanted, read_wanted
+from .route.persistence import ReplayRequest, read_replay_request
 from .route.registry import equivalent, make
 from .route.resolve import resolve
 from .route.route import Route
@@ -164,7 +164,7 @@ class VirtualHost:
             self.inner_queues[name] = queue
         exchange.inner = queue
         if isinstance(queue, RetainedQueue) and exchange.persistence is not None:
-            queue.keep(exchange.persistence)
+            queue.set_limits(exchange.persistence)
 
     def delete_exchange(self, name: str, *, if_unused: bool = False) -> None:
         """An absent exchange is no error; its bindings go in slices. Raises `ChannelError` 403 or
@@ -279,7 +279,7 @@ class VirtualHost:
     def _named(self, name: str) -> Queue | None:
         """An exclusive one goes at once, if its connection has ended and it has not gone yet."""
         queue = self.queues.get(name)
-        if queue is not None and queue.owner is LEFT:
+        if queue is not None and queue.owner is OWNER_GONE:
             self.drop_queue(queue)
             return None
         return queue
@@ -306,7 +306,7 @@ class VirtualHost:
         self.under_way.require_free("queue", name)
         if found is not None:
             self._compare_queue(found, durable, exclusive, auto_delete, arguments, owner)
-            found.used()
+            found.note_use()
             return found
         declared = Declared(name, self.name, durable, exclusive, auto_delete)
         # Quorum queues and streams must have a name of their own, so that is asked first.
@@ -361,7 +361,7 @@ class VirtualHost:
             if queues.get(queue.name) is queue:
                 del queues[queue.name]
         self.policies.forget(queue)
-        queue.end_routes()
+        queue.invalidate_routes()
         ready = queue.ready_count
         queue.purge()
         if queue.durable:
@@ -377,7 +377,7 @@ class VirtualHost:
                 if exchange.auto_delete and not exchange.binding_count:
                     yield from self._end_exchange(exchange)
             self.keeper.end_queue(queue)
-            yield from for_each(queue.dismiss(), _tell_cancelled)
+            yield from for_each(queue.detach_consumers(), _tell_cancelled)
             self._broker.on_deleted(self.name, "queue", queue.name)
 
     def clear(self) -> Iterator[None]:
@@ -454,9 +454,9 @@ class VirtualHost:
                 f"{resource('exchange', source.name, self.name)} keeps messages: it can't be the "
                 f"source of a binding to an exchange"
             )
-        wanted = None if kept is None else read_wanted(arguments)
-        if kept is not None and kept.always:
-            wanted = wanted or Wanted(since=0)
+        wanted = None if kept is None else read_replay_request(arguments)
+        if kept is not None and kept.replays_by_default:
+            wanted = wanted or ReplayRequest(since=0)
         is_new = not source.has_binding(destination, routing_key, arguments)
         if wanted is None or not is_new or not isinstance(destination, Queue):
             self.attach(source, destination, routing_key, arguments)
@@ -471,7 +471,7 @@ class VirtualHost:
         queue: Queue,
         routing_key: str,
         arguments: Table,
-        wanted: Wanted,
+        wanted: ReplayRequest,
         done: Callable[[], None],
     ) -> None:
         binding = Binding(queue, routing_key, arguments)
@@ -479,7 +479,7 @@ class VirtualHost:
             source.keeper.binding_key(source, binding)
         for replay in replays_of(source, queue):
             if replay.binding == binding:
-                replay.told.append(done)
+                replay.on_done.append(done)
                 return
 
         def attach() -> None:
@@ -487,7 +487,7 @@ class VirtualHost:
                 self.attach(source, queue, routing_key, arguments)
 
         replay = Replay(self._broker, source, binding, wanted, attach)
-        replay.told.append(done)
+        replay.on_done.append(done)
         replay.start()
 
     def attach(

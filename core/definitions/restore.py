@@ -68,9 +68,11 @@ def restore(broker: Broker) -> None:
         _give_left(vhost)
         queues = (*vhost.inner_queues.values(), *vhost.queues.values())
         for queue in queues:
-            held = broker.store.recovered(queue, ranks=queue.ranks, in_order=queue.in_order)
+            held = broker.store.recovered(
+                queue, ranks=queue.has_priorities, in_order=queue.in_order
+            )
             queue.recover(held)
-        broker.slices.start(for_each(queues, Queue.look))
+        broker.slices.start(for_each(queues, Queue.scan_recovered))
 
 
 def end_orphans(broker: Broker) -> None:

@@ -19,7 +19,7 @@ from ..wire.properties import MessageAttributes
 BATCH_BYTES = 430
 """About what the batch, run and range of a message that came alone take beside it, with what the
 allocator adds. Several messages together have up to 300 more, for all of them."""
-KEPT_BYTES = 340
+STORED_BYTES = 340
 """What the store holds of a batch in the log, about, and what an unacked delivery adds to it."""
 
 
@@ -43,14 +43,14 @@ class Batch(ABC):
 
     __slots__ = (
         "__weakref__",
-        "_beside_bytes",
-        "_charged",
+        "_memory_usage",
+        "_overhead_bytes",
         "arrived_ms",
         "attributes",
         "count",
         "data",
         "is_shared",
-        "place",
+        "location",
         "resident",
         "sequence",
     )  # fmt: skip
@@ -64,26 +64,26 @@ class Batch(ABC):
         self.attributes = attributes
         self.arrived_ms = arrived_ms
         self.resident = True
-        self.place: object | None = None
+        self.location: object | None = None
         """Where its store can read it again, if it was written."""
         self.is_shared = False
         """Several queues were given messages of it."""
-        self._charged: MemoryUsage | None = None
+        self._memory_usage: MemoryUsage | None = None
 
     def charge(self, memory_usage: MemoryUsage) -> None:
         """Counts what the batch takes for as long as it is resident."""
-        if self._charged is None:
-            self._charged = memory_usage
-            self._beside_bytes = BATCH_BYTES + (KEPT_BYTES if self.place is not None else 0)
-            memory_usage.resident_bytes += self._beside_bytes + (
+        if self._memory_usage is None:
+            self._memory_usage = memory_usage
+            self._overhead_bytes = BATCH_BYTES + (STORED_BYTES if self.location is not None else 0)
+            memory_usage.resident_bytes += self._overhead_bytes + (
                 self.size_bytes if self.resident else 0
             )
 
     def evict(self, *, sizes: bool = True) -> None:
         """Lets go of the bytes; `restore` brings them back. Without `sizes` nobody will ask
         meanwhile how large a message is."""
-        if self._charged is not None:
-            self._charged.resident_bytes -= self.size_bytes
+        if self._memory_usage is not None:
+            self._memory_usage.resident_bytes -= self.size_bytes
         self.resident = False
         self.data = b""
 
@@ -91,17 +91,17 @@ class Batch(ABC):
         """Takes the bytes of a batch that was made from what `self` was written as."""
         self.data = read.data
         self.resident = True
-        if self._charged is not None:
-            self._charged.resident_bytes += self.size_bytes
+        if self._memory_usage is not None:
+            self._memory_usage.resident_bytes += self.size_bytes
 
     def __del__(self) -> None:
-        charged = self._charged
+        charged = self._memory_usage
         if charged is not None:
             size = self.size_bytes if self.resident else 0
-            charged.resident_bytes -= self._beside_bytes + size
+            charged.resident_bytes -= self._overhead_bytes + size
 
     @property
-    def blind_keys(self) -> tuple[str, ...]:
+    def bcc_keys(self) -> tuple[str, ...]:
         """Keys of a BCC header: nobody is told, but a dead letter is routed by them again."""
         return ()
 
@@ -264,7 +264,7 @@ def framed_batch(
 class SingleMessage(Batch):
     """One message that came in many frames or over HTTP: its parts, body unframed."""
 
-    __slots__ = ("_blind_keys", "_body_bytes", "_envelope", "_properties", "_size_bytes")
+    __slots__ = ("_bcc_keys", "_body_bytes", "_envelope", "_properties", "_size_bytes")
 
     def __init__(
         self,
@@ -274,10 +274,10 @@ class SingleMessage(Batch):
         sequence: int,
         attributes: MessageAttributes,
         arrived_ms: int,
-        blind_keys: tuple[str, ...] = (),
+        bcc_keys: tuple[str, ...] = (),
     ) -> None:
         super().__init__(body, sequence, 1, attributes, arrived_ms)
-        self._blind_keys = blind_keys
+        self._bcc_keys = bcc_keys
         self._envelope = envelope
         self._properties = properties
         self._body_bytes = len(body)
@@ -293,8 +293,8 @@ class SingleMessage(Batch):
         super().restore(read)
 
     @property
-    def blind_keys(self) -> tuple[str, ...]:
-        return self._blind_keys
+    def bcc_keys(self) -> tuple[str, ...]:
+        return self._bcc_keys
 
     def envelope(self, index: int) -> bytes:
         return self._envelope
@@ -320,14 +320,14 @@ class QueueEntry:
     much of the entry is still to be kept, and where.
     """
 
-    __slots__ = ("batch", "count", "deadline_ms", "kept", "selection")
+    __slots__ = ("batch", "count", "deadline_ms", "selection", "settled_set")
 
     def __init__(self, batch: Batch, selection: Sequence[int] | None) -> None:
         self.batch = batch
         self.selection = selection
         self.count = batch.count if selection is None else len(selection)
         self.deadline_ms: int | None = None
-        self.kept: object | None = None
+        self.settled_set: object | None = None
 
     def index(self, position: int) -> int:
         """The place in the batch of the entry's message at `position`."""
@@ -374,11 +374,11 @@ class PagedOut:
     their own, or, in a queue that orders by priority, some with a priority.
     """
 
-    __slots__ = ("count", "lost", "place", "special")
+    __slots__ = ("count", "location", "lost", "special")
 
-    def __init__(self, count: int, place: object, *, special: int = 0) -> None:
+    def __init__(self, count: int, location: object, *, special: int = 0) -> None:
         self.count = count
-        self.place = place
+        self.location = location
         self.special = special
         self.lost = 0
 

@@ -17,7 +17,7 @@ from ..route.exchange import ALTERNATE_EXCHANGE
 from .keys import DELAYED_MESSAGE, PolicyError, without_effect
 from .merge import effective_rules, merged
 from .policy import Policy, Record, Target
-from .rounds import Rounds
+from .rounds import PolicyUpdates
 
 if TYPE_CHECKING:
     from ..queue.context import QueueContext
@@ -57,7 +57,7 @@ class _Ranked:
         return before
 
     def winner(self, target: Target) -> Policy | None:
-        return next((policy for policy in self._ranked if policy.rules(target)), None)
+        return next((policy for policy in self._ranked if policy.applies_to(target)), None)
 
 
 class Policies:
@@ -65,7 +65,7 @@ class Policies:
 
     def __init__(self, vhost: VirtualHost, broker: QueueContext) -> None:
         self._vhost = vhost
-        self.rounds = Rounds(broker)
+        self.rounds = PolicyUpdates(broker)
         """Through all names after a change; with many it goes on in the turns that follow."""
         self._policies = _Ranked()
         self._operator = _Ranked()
@@ -90,16 +90,16 @@ class Policies:
         try:
             policy = Policy(record)
         except PolicyError as error:
-            raise PolicyError(f"{_named(record)}: {error}") from error
+            raise PolicyError(f"{_described(record)}: {error}") from error
         sort = self._sort(record)
         found = sort.by_name.get(record.name)
         if found is not None and found.record == record:
             return False
         for key in without_effect(record.definition):
-            logger.warning("%s: key '%s' is kept and has no effect here", _named(record), key)
+            logger.warning("%s: key '%s' is kept and has no effect here", _described(record), key)
         self._vhost.keeper.keep_policy(record)
         before = sort.put(record.name, policy)
-        self._review(before, policy)
+        self._update_targets(before, policy)
         return before is None
 
     def clear(self, name: str, *, operator: bool = False) -> bool:
@@ -109,7 +109,7 @@ class Policies:
         if before is None:
             return False
         self._vhost.keeper.end_policy(before.record)
-        self._review(before, None)
+        self._update_targets(before, None)
         return True
 
     def clear_all(self) -> None:
@@ -133,17 +133,17 @@ class Policies:
     def adopt(self, target: Target) -> None:
         """A queue or exchange that was just made, before anything is in it."""
         if self._policies.by_name or self._operator.by_name:
-            self._rule(target)
+            self._update(target)
 
     def forget(self, target: Target) -> None:
         """It is gone."""
         self._applied.pop(target, None)
 
-    def _review(self, before: Policy | None, after: Policy | None) -> None:
+    def _update_targets(self, before: Policy | None, after: Policy | None) -> None:
         """A policy has become another."""
 
         def look(target: Target) -> bool:
-            return self._is_concerned(target, before, after) and self._rule(target)
+            return self._is_concerned(target, before, after) and self._update(target)
 
         vhost = self._vhost
         self.rounds.begin((*vhost.exchanges.values(), *vhost.queues.values()), look)
@@ -153,14 +153,14 @@ class Policies:
         applied = self._applied.get(target)
         if before is not None and applied is not None and before in applied:
             return True
-        return after is not None and after.rules(target)
+        return after is not None and after.applies_to(target)
 
     def _is_there(self, target: Target) -> bool:
         if isinstance(target, Queue):
             return not target.deleted
         return self._vhost.exchanges.get(target.name) is target
 
-    def _rule(self, target: Target) -> bool:
+    def _update(self, target: Target) -> bool:
         """True if other policies are in force there now."""
         now = Applied(self._policies.winner(target), self._operator.winner(target))
         if now == self._applied.get(target, _NOTHING) or not self._is_there(target):
@@ -186,6 +186,6 @@ class Policies:
             self._vhost.give_inner(target)
 
 
-def _named(record: Record) -> str:
+def _described(record: Record) -> str:
     kind = "operator policy" if isinstance(record, OperatorPolicyDefinition) else "policy"
     return resource(kind, record.name, record.vhost)

@@ -14,7 +14,7 @@ from .keys import DELAYED_MESSAGE, PolicyError, check_definition, is_for
 Record = PolicyDefinition | OperatorPolicyDefinition
 Target = Queue | Exchange
 
-_NOT_FOR_THE_HUB = frozenset({"expires", "delivery-limit", "consumer-timeout"})
+_REFUSED_FOR_HUB = frozenset({"expires", "delivery-limit", "consumer-timeout"})
 """Keys that would end the hub's own queues with their messages, or drop a message that the hub
 gives back to be delivered later."""
 
@@ -56,23 +56,23 @@ class Policy:
         alphabet, so that neither the order of their making nor a restart changes the winner."""
         return -self.record.priority, self.record.name
 
-    def rules(self, target: Target) -> bool:
+    def applies_to(self, target: Target) -> bool:
         """Whether it may be put into force there: by name, sort, and what it asks for."""
         kind = target.kind if isinstance(target, Queue) else "exchange"
         if kind not in self._kinds or not self._matches(target.name):
             return False
-        if is_reserved(target.name) and not self._leaves_whole(target):
+        if is_reserved(target.name) and not self._is_safe_for_hub(target):
             return False
         if isinstance(target, Queue):
             return is_for(self.record.definition, kind)
         return not self.record.definition.get(DELAYED_MESSAGE) or can_be_delayed(target)
 
-    def _leaves_whole(self, target: Target) -> bool:
+    def _is_safe_for_hub(self, target: Target) -> bool:
         """Whether the hub can still do its work with its own exchange or queue: it may be bounded
         and have a time to live, but what was declared with arguments keeps to these alone."""
         if isinstance(target, Exchange) or target.arguments:
             return False
-        return self.record.definition.keys().isdisjoint(_NOT_FOR_THE_HUB)
+        return self.record.definition.keys().isdisjoint(_REFUSED_FOR_HUB)
 
 
 def _matcher(pattern: str) -> Matcher:

@@ -1,4 +1,4 @@
-"""Rounds through many queues, a slice at a time, so that nobody waits long for one.
+"""PolicyUpdates through many queues, a slice at a time, so that nobody waits long for one.
 
 The first slice is gone through at once, the rest in the turns that follow: a policy for a hundred
 thousand queues takes seconds, and those who publish and consume go on meanwhile.
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from ..queue.context import QueueContext
     from .policy import Target
 
-SLICE_LOOKS = 4_096
+SLICE_CHECKS = 4_096
 """About 5 ms."""
-LOOKS_PER_CHANGE = 16
+CHECKS_PER_CHANGE = 16
 """What it costs to give a queue other rules, measured in looks at one that keeps its own."""
 
-Look = Callable[["Target"], bool]
+UpdateTarget = Callable[["Target"], bool]
 """Looks at a queue or exchange; True if that changed it."""
 
 
 class _Round(NamedTuple):
     targets: Iterator[Target]
-    look: Look
+    update: UpdateTarget
 
 
-class Rounds:
+class PolicyUpdates:
     """One after the other, in the order in which they began."""
 
     def __init__(self, broker: QueueContext) -> None:
@@ -36,11 +36,11 @@ class Rounds:
         self._rounds: deque[_Round] = deque()
         self._waiting: list[Callable[[], None]] = []
 
-    def begin(self, targets: Iterable[Target], look: Look) -> None:
-        """`look` has to cope with targets that are gone when their turn comes."""
-        self._rounds.append(_Round(iter(targets), look))
+    def begin(self, targets: Iterable[Target], update: UpdateTarget) -> None:
+        """`update` has to cope with targets that are gone when their turn comes."""
+        self._rounds.append(_Round(iter(targets), update))
         if len(self._rounds) == 1:
-            self._go_on()
+            self._continue()
 
     def when_done(self, action: Callable[[], None]) -> None:
         """Runs `action` when no round is left: at once if there is none."""
@@ -52,28 +52,28 @@ class Rounds:
     def stop(self) -> None:
         """Leaves all rounds as they are."""
         self._rounds.clear()
-        self._tell()
+        self._notify()
 
-    def _go_on(self) -> None:
-        left = SLICE_LOOKS
+    def _continue(self) -> None:
+        left = SLICE_CHECKS
         while self._rounds and left > 0:
             left = self._slice(self._rounds[0], left)
         if self._rounds:
-            self._broker.timers.at(self._broker.now_ms + 1, self._go_on)
+            self._broker.timers.at(self._broker.now_ms + 1, self._continue)
             self._broker.on_work()
         else:
-            self._tell()
+            self._notify()
 
     def _slice(self, current: _Round, left: int) -> int:
         """What is left of the slice; if anything is, the round is over."""
         for target in current.targets:
-            left -= LOOKS_PER_CHANGE if current.look(target) else 1
+            left -= CHECKS_PER_CHANGE if current.update(target) else 1
             if left <= 0:
                 return 0
         self._rounds.popleft()
         return left
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         waiting, self._waiting = self._waiting, []
         for action in waiting:
             action()

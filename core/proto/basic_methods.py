@@ -139,7 +139,7 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
     channel.connection.user.require(vhost.name, "read", "queue", name)
     queue = vhost.queue(name, channel.connection)
     queue.check_get()
-    queue.used()
+    queue.note_use()
     channel.broker.settle(queue)
     waiting = _Get(channel, queue, method.no_ack)
     queue.get(waiting.run)
@@ -161,7 +161,7 @@ class _Get:
     def run(self) -> None:
         channel, queue = self._channel, self._queue
         if channel.open:
-            messages = queue.take(1)
+            messages = queue.dequeue(1)
             if messages is not None:
                 _send_get_ok(channel, queue, messages, self._no_ack)
             elif queue.ready_count:
@@ -175,7 +175,7 @@ class _Get:
 
 
 def _send_get_ok(channel: Channel, queue: Queue, messages: MessageRange, no_ack: bool) -> None:
-    shown = queue.shown(messages)
+    shown = queue.with_headers(messages)
     batch, index = shown.entry.batch, shown.entry.index(shown.low)
     tag = channel.next_tag
     channel.next_tag = tag + 1

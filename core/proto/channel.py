@@ -275,7 +275,7 @@ class Channel:
         if not messages.entry.batch.resident or not self.writable:
             return False
         again = MessageRange(messages.entry, messages.low, messages.high, True)
-        self.deliver(consumer, again, piece.queue.shown(again))
+        self.deliver(consumer, again, piece.queue.with_headers(again))
         return True
 
     def credit_back(self, pieces: Collection[DeliveryRange]) -> None:
@@ -334,12 +334,14 @@ class Channel:
         # All are taken off before anything is requeued: a message must not go to a consumer of
         # the channel that is closing.
         for consumer in consumers.values():
-            consumer.queue.take_off(consumer)
+            consumer.queue.detach_consumer(consumer)
         if transaction is not None:
             transaction.end()
         if self.unacked.count:
             self.give_back_all()
-        leave = for_each(consumers.values(), lambda consumer: consumer.queue.left_by(consumer))
+        leave = for_each(
+            consumers.values(), lambda consumer: consumer.queue.consumer_removed(consumer)
+        )
         self.broker.slices.start(leave)
         if self.reply_queue is not None:
             self.vhost.drop_reply_queue(self.reply_queue)

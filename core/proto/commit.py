@@ -98,7 +98,7 @@ class Commit:
             self._done.append(piece)
             for other in self._make_letters(settlement, piece):
                 self._others.append((settlement, other))
-        elif not self.is_long or (queue.counts_returns and not settles):
+        elif not self.is_long or (queue.counts_redeliveries and not settles):
             self._done.append(piece)
             self._others.append((settlement, piece))
         elif settles:
@@ -116,7 +116,7 @@ class Commit:
         if settlement is reject:
             self._letters.add(DeadLetter(queue, messages, "rejected"))
             return
-        for part, dies in queue.dying(messages, failed=settlement is fail):
+        for part, dies in queue.split_by_delivery_limit(messages, failed=settlement is fail):
             if dies:
                 self._letters.add(DeadLetter(queue, part, "delivery_limit"))
             else:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..auth import User
 from ..busy_names import NameBusy, Told, Wait
 from ..errors import ChannelError, ConnectionFault, ProtocolError
-from ..queue.queue import LEFT
+from ..queue.queue import OWNER_GONE
 from ..slices import for_each
 from ..wire.frames import (
     ACK,
@@ -611,7 +611,7 @@ class Connection(Output):
         queues, self.exclusive_queues = self.exclusive_queues, {}
         if queues:
             for queue in queues:
-                queue.owner = LEFT
+                queue.owner = OWNER_GONE
             self.broker.slices.start(for_each(queues, self.vhost.drop_queue))
         self.broker.connections.pop(self, None)
 

@@ -43,7 +43,7 @@ class HeldOne:
         held = self._publish
         broker = held.target.publisher.broker
         queues = _living(held.target, held.queues)
-        if any(queue.marks for queue in queues):
+        if any(queue.adds_offsets for queue in queues):
             queues = _again(held)
         batch = SingleMessage(
             held.envelope,
@@ -132,7 +132,8 @@ def is_plain(publish: HeldPublish) -> bool:
     if len(publish.body) + len(publish.properties) > _PLAIN_MAX_BYTES:
         return False
     return not any(
-        queue.rules is not None and (queue.rules.rejects or queue.marks) for queue in publish.queues
+        queue.rules is not None and (queue.rules.checks_publishes or queue.adds_offsets)
+        for queue in publish.queues
     )
 
 

@@ -68,7 +68,7 @@ def _declare_passive(channel: Channel, method: commands.Queue.Declare) -> Queue:
     channel.vhost.under_way.require_free("queue", name)
     channel.connection.user.require_any(channel.vhost.name, "queue", name)
     queue = channel.vhost.queue(name, channel.connection)
-    queue.used()
+    queue.note_use()
     return queue
 
 

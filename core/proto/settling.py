@@ -65,7 +65,9 @@ def give_back(channel: Channel, pieces: Iterable[DeliveryRange], *, failed: bool
     def take_back(piece: DeliveryRange) -> None:
         queue = piece.queue
         try:
-            back.extend((queue, part) for part in queue.come_back(piece.messages, failed=failed))
+            back.extend(
+                (queue, part) for part in queue.begin_requeue(piece.messages, failed=failed)
+            )
         finally:
             channel.credit_back([piece])
 
@@ -80,7 +82,7 @@ def send_again(channel: Channel, pieces: Iterable[DeliveryRange]) -> Iterator[No
 
     def send_one(piece: DeliveryRange) -> None:
         if not channel.redeliver(piece):
-            ranges = piece.queue.come_back(piece.messages, failed=False)
+            ranges = piece.queue.begin_requeue(piece.messages, failed=False)
             back.extend((piece.queue, part) for part in ranges)
 
     with _returning(channel):
@@ -93,7 +95,7 @@ def send_again(channel: Channel, pieces: Iterable[DeliveryRange]) -> Iterator[No
 def _returning(channel: Channel) -> Iterator[None]:
     with ExitStack() as returns:
         for queue in channel.sources:
-            returns.enter_context(queue.returning())
+            returns.enter_context(queue.requeuing())
         yield
 
 
@@ -103,4 +105,4 @@ def _pop(back: list[tuple[Queue, MessageRange]]) -> tuple[Queue, MessageRange] |
 
 def _put_back(held: tuple[Queue, MessageRange]) -> None:
     queue, messages = held
-    queue.put_back(messages)
+    queue.requeue(messages)

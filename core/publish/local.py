@@ -134,7 +134,7 @@ class LocalDelivery:
     def expire(self, original: Message) -> None:
         """Its time is over, though it came back as another message than the `original`."""
         if self._session.settled(self):
-            self._consumer.queue.expire_as(self._messages, _batch(original, self._messages))
+            self._consumer.queue.expire_delivered(self._messages, _batch(original, self._messages))
             self.release()
 
     def release(self) -> None:
@@ -255,7 +255,7 @@ class LocalSession:
             if not self.writable:
                 # The application cancelled while it was handed the messages before.
                 rest = MessageRange(messages.entry, position, messages.high, messages.redelivered)
-                consumer.queue.untake(rest)
+                consumer.queue.return_undelivered(rest)
                 return
             piece = MessageRange(messages.entry, position, position + 1, messages.redelivered)
             at = seen.low + position - messages.low

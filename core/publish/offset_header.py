@@ -21,7 +21,7 @@ def marked(queues: Sequence[Queue], properties: bytes) -> bytes:
 
     One that several such exchanges keep at once has none: the offsets of one are wrong in another.
     """
-    kept = [queue for queue in queues if queue.marks]
+    kept = [queue for queue in queues if queue.adds_offsets]
     if len(kept) != 1 or not isinstance(kept[0], RetainedQueue):
         return properties
     return with_number(properties, OFFSET_HEADER, kept[0].log.end)

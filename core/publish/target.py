@@ -94,7 +94,7 @@ class PublishTarget:
         if self.topics is not None and not self.topics.allow("write", self.routing_key):
             self.special = True
         for queue in queues:
-            if queue.rules is not None and (queue.rules.rejects or queue.marks):
+            if queue.rules is not None and (queue.rules.checks_publishes or queue.adds_offsets):
                 self.special = True
 
 

@@ -25,7 +25,7 @@ NEWEST_AT_ONCE = 10_000
 AHEAD_RANGES = 64
 """Ranges that are looked through for paged-out ranges behind them: this is asked at each
 dispatch."""
-SMALL_STRETCHES, SMALL_MESSAGES = 8, 256
+SMALL_RANGES, SMALL_MESSAGES = 8, 256
 """So many ranges with so many messages in all are read together."""
 
 
@@ -51,18 +51,18 @@ class Backlog:
         self.count += entry.count
         return messages
 
-    def put_back(self, messages: MessageRange) -> MessageRange:
+    def requeue(self, messages: MessageRange) -> MessageRange:
         """Puts a delivered range back at its place; gives the range that now holds it."""
         returned = self._returned
         self.count += messages.high - messages.low
         place, sequence = len(returned), messages.sequence
         if returned and _newest_first(returned[-1]) >= -sequence:
             place = bisect_left(returned, -sequence, key=_newest_first)
-        if place < len(returned) and _joins(returned[place], messages):
+        if place < len(returned) and _is_adjacent(returned[place], messages):
             older = returned[place]
             older.high = messages.high
             return older
-        if place and _joins(messages, returned[place - 1]):
+        if place and _is_adjacent(messages, returned[place - 1]):
             newer = returned[place - 1]
             newer.low = messages.low
             return newer
@@ -97,11 +97,11 @@ class Backlog:
         else:
             taken = MessageRange(messages.entry, messages.low, messages.high, messages.redelivered)
             messages.low = messages.high
-            self._let_go(messages)
+            self._remove_empty(messages)
         self.count -= taken.high - taken.low
         return taken
 
-    def _let_go(self, messages: MessageRange) -> None:
+    def _remove_empty(self, messages: MessageRange) -> None:
         """An emptied range at the front goes at once: it would hold a read's bytes. Those that
         expired behind it go when they are many."""
         returned, ready = self._returned, self._ready
@@ -137,7 +137,7 @@ class Backlog:
             yield from release(level._ready, level._ready.pop)
             yield from release(level._returned, level._returned.pop)
 
-    def freeze(self, held: MessageRange | PagedOut) -> None:
+    def append_range(self, held: MessageRange | PagedOut) -> None:
         """Takes in what is known to be in the queue, behind all that is there."""
         self._ready.append(held)
         self.count += held.count
@@ -194,7 +194,7 @@ class Backlog:
                 small -= held.count
                 if held.count and not (found and small < 0):
                     found.append(held)
-                if small <= 0 or len(found) == SMALL_STRETCHES:
+                if small <= 0 or len(found) == SMALL_RANGES:
                     break
             messages -= held.count
             if messages <= 0:
@@ -301,7 +301,7 @@ def _newest_first(messages: MessageRange) -> int:
     return -_number(messages)
 
 
-def _joins(first: MessageRange, second: MessageRange) -> bool:
+def _is_adjacent(first: MessageRange, second: MessageRange) -> bool:
     return (
         first.entry is second.entry
         and first.high == second.low

@@ -120,14 +120,14 @@ class ConsumerRing:
             return
         if consumer.open:
             consumer.open = False
-            self._leaves(consumer.priority, line)
+            self._count_gone(consumer.priority, line)
         if not line:
             # Clients choose priorities; each level that was ever used must not stay for good.
             del self._open[consumer.priority]
             self._gone.pop(consumer.priority, None)
             self._levels.remove(consumer.priority)
 
-    def _leaves(self, level: int, line: deque[Consumer]) -> None:
+    def _count_gone(self, level: int, line: deque[Consumer]) -> None:
         gone = self._gone.get(level, 0) + 1
         if 2 * gone > len(line):
             living = [consumer for consumer in line if consumer.open]
@@ -144,7 +144,7 @@ class ConsumerRing:
         line.append(consumer)
         consumer.open = True
 
-    def line(self) -> deque[Consumer] | None:
+    def ready_consumers(self) -> deque[Consumer] | None:
         """The open consumers of the highest priority that has any, next one first."""
         for level in self._levels:
             line = self._open[level]

@@ -1,4 +1,4 @@
-"""A reader's place in a stream, and finding one by time."""
+"""A reader's location in a stream, and finding one by time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Cursor:
             return messages
         return MessageRange(messages.entry, messages.low, messages.low + room) if room > 0 else None
 
-    def let_go(self) -> None:
+    def release_read_ahead(self) -> None:
         """Memory is short: what was read ahead is read again when it is wanted."""
         self._ahead.clear()
 
@@ -77,8 +77,8 @@ class Cursor:
         return MessageRange(messages.entry, messages.low + self.offset - at, messages.high)
 
     def _from_log(self) -> MessageRange | None:
-        piece = self._log.piece_at(self.offset)
-        held = piece.held
+        piece = self._log.chunk_at(self.offset)
+        held = piece.content
         if isinstance(held, PagedOut):
             self.is_reading = True
             at = self.offset - piece.offset
@@ -100,11 +100,11 @@ class Cursor:
 
     def _fetch(self, batch: Batch, piece: StreamChunk) -> None:
         self.is_reading = True
-        place, behind = batch.place, piece.offset + piece.held.count
+        location, behind = batch.location, piece.offset + piece.content.count
 
         def fetched() -> None:
             self.is_reading = False
-            if not batch.resident and batch.place == place:
+            if not batch.resident and batch.location == location:
                 self.offset = max(self.offset, behind)  # It can't be read.
             self._wake()
 

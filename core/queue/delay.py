@@ -35,11 +35,11 @@ _READS_AT_ONCE = 256
 class DelayQueue(Queue):
     """Each message is a range of its own, in the backlog by arrival and in `_due` by its time.
 
-    `_unseen` are messages of an earlier process, batch by batch, whose bytes have to be read before
+    `_unread` are messages of an earlier process, batch by batch, whose bytes have to be read before
     their time is known; until then nothing is released, so that the order is right.
     """
 
-    __slots__ = ("_appointment", "_coming", "_due", "_unseen")
+    __slots__ = ("_due", "_fetching", "_timer", "_unread")
 
     def __init__(
         self,
@@ -59,9 +59,9 @@ class DelayQueue(Queue):
             arguments=arguments, rules=rules,
         )  # fmt: skip
         self._due = Due()
-        self._unseen: list[list[MessageRange]] = []
-        self._coming = 0
-        self._appointment: Timer | None = None
+        self._unread: list[list[MessageRange]] = []
+        self._fetching = 0
+        self._timer: Timer | None = None
 
     @property
     def exchange(self) -> str:
@@ -69,37 +69,37 @@ class DelayQueue(Queue):
         return self.name.split(INNER_MARK, 1)[1]
 
     @property
-    def _looks_at_each(self) -> bool:
+    def _checks_each_message(self) -> bool:
         return True
 
     def enqueue(self, entry: QueueEntry) -> None:
         for messages in _singles(MessageRange(entry, 0, entry.count)):
-            self.backlog.freeze(messages)
-            self._hold(messages, self._broker.now_ms)
-        self._appoint()
+            self.backlog.append_range(messages)
+            self._schedule(messages, self._broker.now_ms)
+        self._set_timer()
 
     def dispatch(self, budget: int) -> bool:
         """Hands on what is due; True if there is more of it than `budget`."""
-        if self._coming or self._backlog is None or self._backlog.paged_out_ranges:
+        if self._fetching or self._backlog is None or self._backlog.paged_out_ranges:
             return False
         budget = min(budget, RELEASES_AT_ONCE)
         now_ms = self._broker.now_ms
-        missing, more = self._due.draw_near(now_ms, budget)
+        missing, more = self._due.move_near(now_ms, budget)
         for batch in missing:
-            self._broker.store.fetch(batch, _nothing)
+            self._broker.store.fetch(batch, _ignore)
         for _ in range(budget):
             messages = self._due.take(now_ms)
             if messages is None:
-                self._appoint()
+                self._set_timer()
                 return more
             self._broker.dead_letter(self, self._backlog.empty(messages), RELEASED)
         return True
 
     def purge(self, done: Callable[[], None] = lambda: None) -> int:
         self._due.clear()
-        self._unseen.clear()
-        if self._appointment is not None:
-            self._appointment.cancel()
+        self._unread.clear()
+        if self._timer is not None:
+            self._timer.cancel()
         return super().purge(done)
 
     def page_out(
@@ -109,32 +109,32 @@ class DelayQueue(Queue):
         store = self._broker.store
 
         def evict(batch: Batch) -> bool:
-            if enough() or not (transient or batch.place is not None):
+            if enough() or not (transient or batch.location is not None):
                 return False
             return store.evict(batch)
 
-        return self._due.let_go(self._broker.now_ms, evict)
+        return self._due.evict_far(self._broker.now_ms, evict)
 
     # -- times
 
-    def _hold(self, messages: MessageRange, came_ms: int) -> None:
+    def _schedule(self, messages: MessageRange, came_ms: int) -> None:
         now_ms = self._broker.now_ms
         delay_ms = kept_wait_ms(messages.entry.batch.properties(messages.entry.index(messages.low)))
         # The clock may have been set since: what is left is at most all of the delay.
         self._due.add(min(came_ms, now_ms) + delay_ms, messages, now_ms)
 
-    def _appoint(self) -> None:
-        at_ms, timer = self._due.next_ms, self._appointment
+    def _set_timer(self) -> None:
+        at_ms, timer = self._due.next_ms, self._timer
         if at_ms is None:
             return
         if timer is not None:
             if timer.action is not None and timer.at_ms <= at_ms:
                 return
             timer.cancel()
-        self._appointment = self._broker.timers.at(at_ms, self._keep_appointment)
+        self._timer = self._broker.timers.at(at_ms, self._on_timer)
 
-    def _keep_appointment(self) -> None:
-        self._appointment = None
+    def _on_timer(self) -> None:
+        self._timer = None
         self._broker.wake(self)
 
     # -- what an earlier process left
@@ -142,24 +142,24 @@ class DelayQueue(Queue):
     def recover(self, held: Sequence[PagedOut | MessageRange]) -> None:
         for part in held:
             if isinstance(part, PagedOut):
-                self.backlog.freeze(part)
+                self.backlog.append_range(part)
                 continue
             singles = list(_singles(part))
             for messages in singles:
-                self.backlog.freeze(messages)
-            self._unseen.append(singles)
-        self._see_on()
+                self.backlog.append_range(messages)
+            self._unread.append(singles)
+        self._read_on()
 
-    def _see_on(self) -> None:
+    def _read_on(self) -> None:
         """Reads on: ranges in large pieces, then single batches, many at a time."""
         paged_out = self.backlog.first_paged_out()
         if paged_out is not None:
-            self.arrivals.read(paged_out)
+            self.page_in_requests.read(paged_out)
             return
-        wanted, self._unseen = self._unseen[:_READS_AT_ONCE], self._unseen[_READS_AT_ONCE:]
-        self._coming = len(wanted)
+        wanted, self._unread = self._unread[:_READS_AT_ONCE], self._unread[_READS_AT_ONCE:]
+        self._fetching = len(wanted)
         for singles in wanted:
-            self._broker.store.fetch(singles[0].entry.batch, partial(self._saw, singles))
+            self._broker.store.fetch(singles[0].entry.batch, partial(self._on_fetched, singles))
         if not wanted:
             self._broker.wake(self)
             self._broker.on_work()
@@ -169,23 +169,23 @@ class DelayQueue(Queue):
             return
         singles = [single for messages in ranges for single in _singles(messages)]
         self._backlog.paged_in(paged_out, singles)
-        self._know(singles)
-        self._see_on()
+        self._schedule_all(singles)
+        self._read_on()
 
-    def _saw(self, singles: Sequence[MessageRange]) -> None:
+    def _on_fetched(self, singles: Sequence[MessageRange]) -> None:
         """A batch has been read, or can't be; the store has said so, and still has it."""
-        self._coming -= 1
+        self._fetching -= 1
         if singles[0].entry.batch.resident:
-            self._know([messages for messages in singles if messages.count])
+            self._schedule_all([messages for messages in singles if messages.count])
         else:
             for messages in singles:
                 self.backlog.empty(messages)
-        if not self._coming:
-            self._see_on()
+        if not self._fetching:
+            self._read_on()
 
-    def _know(self, singles: Sequence[MessageRange]) -> None:
+    def _schedule_all(self, singles: Sequence[MessageRange]) -> None:
         for messages in singles:
-            self._hold(messages, messages.entry.batch.arrived_ms)
+            self._schedule(messages, messages.entry.batch.arrived_ms)
         for _ in self.page_out(0, transient=False):
             pass  # These few were just read.
 
@@ -195,5 +195,5 @@ def _singles(messages: MessageRange) -> Iterator[MessageRange]:
         yield MessageRange(messages.entry, position, position + 1, messages.redelivered)
 
 
-def _nothing() -> None:
+def _ignore() -> None:
     """It is in memory, and nobody waits for it."""

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from ..message.batch import Batch, MessageRange
 
 AHEAD_MS = 1_000
-LET_GO_AT_ONCE = 100
+EVICTED_AT_ONCE = 100
 """What is due within this time is soon; also the length of a bucket."""
 _FRESH_MIN = 512
 
@@ -55,7 +55,7 @@ class Due:
         if len(self._fresh) > max(_FRESH_MIN, 2 * self._far_count):
             self._fresh = [item for item in self._fresh if item[2].count]
 
-    def draw_near(self, now_ms: int, limit: int) -> tuple[list[Batch], bool]:
+    def move_near(self, now_ms: int, limit: int) -> tuple[list[Batch], bool]:
         """Looks at up to `limit` messages that are due soon now.
 
         Gives the batches of those that have to be read, and whether there are more.
@@ -101,12 +101,12 @@ class Due:
         times += [self._far_from_ms - AHEAD_MS] if self._buckets else []
         return min(times, default=None)
 
-    def let_go(self, now_ms: int, evict: Callable[[Batch], bool]) -> Iterator[None]:
+    def evict_far(self, now_ms: int, evict: Callable[[Batch], bool]) -> Iterator[None]:
         """Has what is not due soon leave memory, the oldest first; `evict` says whether it did.
         In steps, between which messages may come and go."""
         left = len(self._fresh)
         while left > 0:
-            some, self._fresh = self._fresh[:LET_GO_AT_ONCE], self._fresh[LET_GO_AT_ONCE:]
+            some, self._fresh = self._fresh[:EVICTED_AT_ONCE], self._fresh[EVICTED_AT_ONCE:]
             left -= len(some) or left
             soon_ms = self._far_from_ms if self._buckets else now_ms + AHEAD_MS
             for item in some:

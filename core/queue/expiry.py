@@ -51,7 +51,7 @@ class Expiry:
         self.is_pressing = False
         """Something with a TTL of 0 came back: it goes out in the next dispatch, or not at all."""
 
-    def watch(self, messages: MessageRange, *, recovered: bool = False) -> None:
+    def set_deadline(self, messages: MessageRange, *, recovered: bool = False) -> None:
         """Fixes the deadline of an entry that has just come in, or had before a restart.
 
         The clock may have been set meanwhile, so a recovered one has at most all of its time left.
@@ -69,11 +69,11 @@ class Expiry:
         entry.deadline_ms = came_ms + ttl_ms
         self._note(messages, entry.deadline_ms)
 
-    def watch_again(self, messages: MessageRange) -> None:
+    def requeued(self, messages: MessageRange) -> None:
         """A range has come back; its deadline is the one that it had."""
         if self._retimed:
             messages.entry.deadline_ms = None
-            self.watch(messages, recovered=True)
+            self.set_deadline(messages, recovered=True)
         deadline_ms = messages.entry.deadline_ms
         if deadline_ms is None:
             return
@@ -92,7 +92,7 @@ class Expiry:
             if len(self._heap) >= self._clear_at:
                 self._clear()
             heappush(self._heap, (deadline_ms, next(self._order), messages))
-        self._appoint(deadline_ms)
+        self._set_timer(deadline_ms)
 
     def _clear(self) -> None:
         """Keeps each range that still holds messages, once."""
@@ -101,7 +101,7 @@ class Expiry:
         heapify(self._heap)
         self._clear_at = max(_CLEAR_MIN, 2 * len(self._heap))
 
-    def retime(self, backlog: Backlog, ttl_ms: int | None) -> None:
+    def reset_deadlines(self, backlog: Backlog, ttl_ms: int | None) -> None:
         """The queue's TTL is another one now, also for what is in it."""
         self._ttl_ms = ttl_ms
         self._retimed = True
@@ -109,7 +109,7 @@ class Expiry:
         for messages in backlog:
             if isinstance(messages, MessageRange):
                 messages.entry.deadline_ms = None
-                self.watch(messages, recovered=True)
+                self.set_deadline(messages, recovered=True)
 
     def forget(self) -> None:
         """The queue has been emptied: there is nothing to wait for."""
@@ -117,7 +117,7 @@ class Expiry:
         if self._timer is not None:
             self._timer.cancel()
 
-    def is_over(self, messages: MessageRange) -> bool:
+    def is_expired(self, messages: MessageRange) -> bool:
         """True if it must not be delivered any more.
 
         At the very millisecond of its deadline it may: a TTL of 0 means "to a consumer that is
@@ -134,21 +134,21 @@ class Expiry:
         appointment."""
         self.is_pressing = False
         left = DUE_AT_ONCE
-        for messages in self._over(backlog, now_ms):
+        for messages in self._expired(backlog, now_ms):
             yield backlog.empty(messages)
             left -= 1
             if not left:
                 self._wake()
                 return
         if self._heap:
-            self._appoint(self._heap[0][0])
+            self._set_timer(self._heap[0][0])
 
-    def _over(self, backlog: Backlog, now_ms: int) -> Iterator[MessageRange]:
+    def _expired(self, backlog: Backlog, now_ms: int) -> Iterator[MessageRange]:
         """One range after another, by deadline and then as they came, for they are dead letters in
         this order; each must be gone before the next is asked for."""
         levels = backlog.levels()
         while True:
-            first = self._top(now_ms)
+            first = self._next_own_deadline(now_ms)
             for level in levels:
                 # What is paged out has no deadline.
                 head = level.head()
@@ -162,9 +162,9 @@ class Expiry:
         for level in levels:
             head = level.head()
             if isinstance(head, MessageRange) and head.entry.deadline_ms is not None:
-                self._appoint(head.entry.deadline_ms)
+                self._set_timer(head.entry.deadline_ms)
 
-    def _top(self, now_ms: int) -> MessageRange | None:
+    def _next_own_deadline(self, now_ms: int) -> MessageRange | None:
         """What is over of those with a time of their own."""
         heap = self._heap
         while heap and heap[0][0] <= now_ms:
@@ -175,15 +175,15 @@ class Expiry:
             heappop(heap)
         return None
 
-    def _appoint(self, at_ms: int) -> None:
+    def _set_timer(self, at_ms: int) -> None:
         timer = self._timer
         if timer is not None and timer.action is not None and timer.at_ms <= at_ms:
             return
         if timer is not None:
             timer.cancel()
-        self._timer = self._time.timers.at(at_ms, self._keep_appointment)
+        self._timer = self._time.timers.at(at_ms, self._on_timer)
 
-    def _keep_appointment(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
         self._wake()
 

@@ -27,25 +27,27 @@ Heads = tuple[bytes, bytes, int]
 """What stands before the number, behind it up to the body, and where the header frame begins."""
 
 
-def dressed(messages: MessageRange, header: bytes, numbers: Iterable[int | None]) -> MessageRange:
+def with_header(
+    messages: MessageRange, header: bytes, numbers: Iterable[int | None]
+) -> MessageRange:
     """The same messages, each with its number as a long of the name `header`; None adds none."""
     batch = messages.entry.batch
     count = messages.high - messages.low
     if isinstance(numbers, range) and isinstance(batch, StridedBatch) and numbers.step == 1:
-        data, size, content = _alike(batch, messages, header, numbers.start)
+        data, size, content = _rewrite_uniform(batch, messages, header, numbers.start)
         end = size * count
         starts = array("I", range(0, end, size))
         contents = array("I", range(content, end, size))
         ends = array("I", range(size, end + 1, size))
     else:
-        data, starts, contents, ends = _one_by_one(messages, header, numbers)
+        data, starts, contents, ends = _rewrite_each(messages, header, numbers)
     made = partial(ScatteredBatch, data, batch.sequence, batch.attributes, batch.arrived_ms)
     return MessageRange(
         QueueEntry(made(starts, contents, ends), None), 0, count, messages.redelivered
     )
 
 
-def _alike(
+def _rewrite_uniform(
     batch: StridedBatch, messages: MessageRange, header: bytes, first: int
 ) -> tuple[bytes, int, int]:
     """Messages that differ only in their bodies, numbered from `first`: the bytes, the size of
@@ -73,7 +75,7 @@ def _alike(
     return b"".join(pieces), width, content
 
 
-def _one_by_one(
+def _rewrite_each(
     messages: MessageRange, header: bytes, numbers: Iterable[int | None]
 ) -> tuple[bytes, array[int], array[int], array[int]]:
     pieces: list[bytes] = []

@@ -23,13 +23,13 @@ class Idleness:
         self._queue = queue
         self._broker = broker
         self._expires_ms = expires_ms
-        self._timer: Timer = self._appoint()
+        self._timer: Timer = self._set_timer()
 
     def end(self) -> None:
         """There is no such rule any more, or no queue."""
         self._timer.cancel()
 
-    def _appoint(self) -> Timer:
+    def _set_timer(self) -> Timer:
         due_ms = self._queue.last_used_ms + self._expires_ms
         return self._broker.timers.at(due_ms, self._check)
 
@@ -40,4 +40,4 @@ class Idleness:
         if now_ms - queue.last_used_ms >= self._expires_ms:
             self._broker.drop_queue(queue)
         else:
-            self._timer = self._appoint()
+            self._timer = self._set_timer()

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from .queue import Queue
 
 READ_AHEAD_MESSAGES = 6_000
-AHEAD_ENTRIES = 256
-AHEAD_BYTES = 1_048_576
+FETCH_AHEAD_ENTRIES = 256
+FETCH_AHEAD_BYTES = 1_048_576
 """How much of what is not resident is asked for together, at most."""
 
 
 class PageIn:
     """Of one queue; made when it first has to wait."""
 
-    __slots__ = ("_broker", "_getting", "_looking", "_queue", "_reading", "is_awaited")
+    __slots__ = ("_broker", "_queue", "_reading", "_scanning", "_waiting_gets", "is_awaited")
 
     def __init__(self, queue: Queue, broker: QueueContext) -> None:
         self._queue = queue
         self._broker = broker
-        self._getting: list[Callable[[], None]] = []
+        self._waiting_gets: list[Callable[[], None]] = []
         self._reading: dict[PagedOut, None] = {}
-        self._looking: PagedOut | None = None
+        self._scanning: PagedOut | None = None
         self.is_awaited = False
 
     @property
@@ -43,19 +43,19 @@ class PageIn:
 
     def get(self, head: MessageRange | PagedOut, action: Callable[[], None]) -> None:
         """Runs `action` when the head of the queue has arrived."""
-        self.ask_for(head)
-        self._getting.append(action)
+        self.await_head(head)
+        self._waiting_gets.append(action)
 
-    def wait(self, action: Callable[[], None]) -> None:
+    def get_after_requeue(self, action: Callable[[], None]) -> None:
         """Runs `action` as `get` does, when all is back that is coming back (`returned`)."""
-        self._getting.append(action)
+        self._waiting_gets.append(action)
 
-    def returned(self) -> None:
+    def requeues_finished(self) -> None:
         """All is back."""
-        if self._getting and not self.is_awaited:
-            self._arrived()
+        if self._waiting_gets and not self.is_awaited:
+            self._resume()
 
-    def ask_for(self, head: MessageRange | PagedOut) -> None:
+    def await_head(self, head: MessageRange | PagedOut) -> None:
         """The queue can't go on before this is read."""
         if isinstance(head, PagedOut):
             if not self.is_awaited:
@@ -71,13 +71,13 @@ class PageIn:
 
     def _fetch_behind(self, head: MessageRange) -> None:
         """Has those behind the head read too: messages that came alone have a batch each."""
-        room = AHEAD_BYTES - head.entry.batch.size_bytes
-        for messages in self._queue.backlog.front(AHEAD_ENTRIES):
+        room = FETCH_AHEAD_BYTES - head.entry.batch.size_bytes
+        for messages in self._queue.backlog.front(FETCH_AHEAD_ENTRIES):
             batch = messages.entry.batch
             if room <= 0:
                 return
             if messages is not head and not batch.resident:
-                self._broker.store.fetch(batch, _nothing)
+                self._broker.store.fetch(batch, _ignore)
                 room -= batch.size_bytes
 
     def read(self, paged_out: PagedOut, *, is_urgent: bool = True) -> None:
@@ -88,10 +88,10 @@ class PageIn:
                 paged_out, partial(self._paged_in, paged_out), is_urgent=is_urgent
             )
 
-    def look(self, paged_out: PagedOut) -> None:
+    def scan(self, paged_out: PagedOut) -> None:
         """Has it read when nobody waits for anything; one range at a time."""
-        if self._looking is None and paged_out not in self._reading:
-            self._looking = paged_out
+        if self._scanning is None and paged_out not in self._reading:
+            self._scanning = paged_out
             self.read(paged_out, is_urgent=False)
 
     def hurry(self, paged_out: PagedOut) -> None:
@@ -114,28 +114,28 @@ class PageIn:
     def _fetched(self, entry: QueueEntry) -> None:
         """What could not be read is left out; the store has said so, and still has it."""
         if not entry.batch.resident:
-            self._queue.leave_out(entry)
-        self._arrived()
+            self._queue.drop_unreadable(entry)
+        self._resume()
 
     def _paged_in(self, paged_out: PagedOut, ranges: Sequence[MessageRange]) -> None:
         self._reading.pop(paged_out, None)
-        if self._looking is paged_out:
-            self._looking = None
+        if self._scanning is paged_out:
+            self._scanning = None
         try:
             self._queue.paged_in(paged_out, ranges)
         finally:
             # Whoever waits goes on with what there is, whatever has gone wrong with this.
             if self.is_awaited:
-                self._arrived()
+                self._resume()
 
-    def _arrived(self) -> None:
+    def _resume(self) -> None:
         self.is_awaited = False
-        getting, self._getting = self._getting, []
+        getting, self._waiting_gets = self._waiting_gets, []
         for action in getting:
             self._queue.get(action)
         self._broker.wake(self._queue)
         self._broker.on_work()
 
 
-def _nothing() -> None:
+def _ignore() -> None:
     """It stays where it is until the queue comes to it."""

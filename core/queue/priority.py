@@ -16,7 +16,7 @@ from itertools import chain, islice
 
 from ..message.batch import MessageRange, PagedOut, QueueEntry
 from ..wire.properties import RANKED
-from .backlog import SMALL_STRETCHES, Backlog
+from .backlog import SMALL_RANGES, Backlog
 
 _END = object()
 LEVELS_MANY = 32
@@ -54,9 +54,9 @@ class PriorityBacklog(Backlog):
         self.count += entry.count
         return self._level(entry).append(entry)
 
-    def put_back(self, messages: MessageRange) -> MessageRange:
+    def requeue(self, messages: MessageRange) -> MessageRange:
         self.count += messages.high - messages.low
-        return self._level(messages.entry).put_back(messages)
+        return self._level(messages.entry).requeue(messages)
 
     def head(self) -> MessageRange | PagedOut | None:
         while self._unsorted:
@@ -85,14 +85,14 @@ class PriorityBacklog(Backlog):
         for level in self.levels():
             yield from level
 
-    def freeze(self, held: MessageRange | PagedOut) -> None:
+    def append_range(self, held: MessageRange | PagedOut) -> None:
         """A paged-out range has no message with a priority, unless a start says so of it."""
         if isinstance(held, PagedOut) and held.special & RANKED:
             self._unsorted.append(held)
         self.count += held.count
         self.paged_out_ranges += isinstance(held, PagedOut)
         level = self._of(0) if isinstance(held, PagedOut) else self._level(held.entry)
-        level.freeze(held)
+        level.append_range(held)
 
     def paged_in(self, paged_out: PagedOut, ranges: Sequence[MessageRange]) -> None:
         level = self._of(0)
@@ -121,9 +121,7 @@ class PriorityBacklog(Backlog):
     def paged_out_within(self, messages: int) -> list[PagedOut]:
         if self._unsorted:
             return [
-                paged_out
-                for paged_out in islice(self._unsorted, SMALL_STRETCHES)
-                if paged_out.count
+                paged_out for paged_out in islice(self._unsorted, SMALL_RANGES) if paged_out.count
             ]
         for level in self.levels():
             found = level.paged_out_within(messages)

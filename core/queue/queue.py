@@ -29,7 +29,7 @@ from .limit import over_limit
 from .page_in import PageIn
 from .priority import PriorityBacklog
 from .purges import Purges
-from .redelivery import RetryDelays, Returns
+from .redelivery import DelayedRetries, RedeliveryCounter
 from .rules import PLAIN, Rules
 from .single_active import SingleActiveRing
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from ..store.port import ManySettled
     from .context import QueueContext
 
-LEFT: Final = object()
+OWNER_GONE: Final = object()
 """The owner of exclusive queues whose connection has ended: they are about to go."""
-GETS_AHEAD = 10_000
+LOGGED_AHEAD = 10_000
 """How many numbers a mark goes ahead of a get, so that not every one makes a mark."""
 DISPATCH_BYTES = 262_144
 """What one consumer is given in one piece, as far as whole messages allow."""
@@ -53,18 +53,44 @@ class Queue(Watched):
     """
 
     __slots__ = (
-        "_arrivals", "_backlog", "_broker", "_delivered_of", "_holds", "_idleness", "_purges",
-        "_rest", "_returning", "_returns", "_told_up_to", "active", "arguments", "auto_delete",
-        "bound", "declared_rules", "deleted", "delivered_sequence", "durable",
-        "exclusive_consumer", "expiry", "id", "last_used_ms", "name", "owner", "ready_bytes",
-        "ring", "rules", "seen", "unacked_count", "vhost",
+        "_backlog",
+        "_broker",
+        "_delayed_retries",
+        "_delivered_of",
+        "_dispatch_pauses",
+        "_idleness",
+        "_logged_up_to",
+        "_page_in",
+        "_purges",
+        "_redeliveries",
+        "_requeues",
+        "active",
+        "arguments",
+        "auto_delete",
+        "bound",
+        "declared_rules",
+        "deleted",
+        "delivered_sequence",
+        "durable",
+        "exclusive_consumer",
+        "expiry",
+        "id",
+        "last_used_ms",
+        "name",
+        "owner",
+        "ready_bytes",
+        "ring",
+        "rules",
+        "seen",
+        "unacked_count",
+        "vhost",
     )  # fmt: skip
 
-    keeps_all: ClassVar[bool] = False
+    persists_all: ClassVar[bool] = False
     """Whether transient messages are kept on disk too."""
     in_order: ClassVar[bool] = False
     """Whether its messages are given in the order of coming, whatever else they carry."""
-    crowds: ClassVar[bool] = True
+    counts_as_backlog: ClassVar[bool] = True
     """Whether many messages in it say that its consumers can't keep up."""
 
     def __init__(
@@ -103,23 +129,23 @@ class Queue(Watched):
         self.active = False
         self.deleted = False
         self._backlog: Backlog | None = None
-        self._arrivals: PageIn | None = None
+        self._page_in: PageIn | None = None
         self._idleness: Idleness | None = None
         self._purges: Purges | None = None
-        self._told_up_to = 0
-        self._holds = 0
+        self._logged_up_to = 0
+        self._dispatch_pauses = 0
         """For how many reasons nothing is handed out just now."""
-        self._returning = 0
+        self._requeues = 0
         self.delivered_sequence = 0
-        self._delivered_of: dict[int, int] | None = {} if self.ranks else None
+        self._delivered_of: dict[int, int] | None = {} if self.has_priorities else None
         """The highest number that went out of each priority: lower ones may be waiting."""
         self._broker = broker
-        self._rest: RetryDelays | None = None
-        self._returns: Returns | None = None
+        self._delayed_retries: DelayedRetries | None = None
+        self._redeliveries: RedeliveryCounter | None = None
         if rules is not None:
-            self._take_up(rules)
+            self._activate(rules)
 
-    def _take_up(self, rules: Rules) -> None:
+    def _activate(self, rules: Rules) -> None:
         if rules.expires_ms is not None and self._idleness is None:
             self._idleness = Idleness(self, self._broker, rules.expires_ms)
         self._broker.note_timeout(rules.consumer_timeout_ms)
@@ -127,13 +153,13 @@ class Queue(Watched):
             owner = queue_owner(self.id) if self.durable else None
             self.seen = SeenIds(rules.deduplication, self._broker, owner)
         if rules.delivery_limit is not None:
-            if self._returns is None:
-                self._returns = Returns(
+            if self._redeliveries is None:
+                self._redeliveries = RedeliveryCounter(
                     self._broker, self.id, durable=self.durable, quorum=self.kind == "quorum"
                 )
-        elif self._returns is not None:
-            self._returns.end()
-            self._returns = None
+        elif self._redeliveries is not None:
+            self._redeliveries.end()
+            self._redeliveries = None
 
     @property
     def kind(self) -> str:
@@ -147,42 +173,42 @@ class Queue(Watched):
         in it, but for what the new limits and times don't allow."""
         before, self.rules = self.rules or PLAIN, rules
         now = rules or PLAIN
-        if now.rejects != before.rejects:
-            self.end_routes()
+        if now.checks_publishes != before.checks_publishes:
+            self.invalidate_routes()
         if now.expires_ms != before.expires_ms:
             if self._idleness is not None:
                 self._idleness.end()
                 self._idleness = None
-            self.used()
-        self._take_up(now)
+            self.note_use()
+        self._activate(now)
         if now.message_ttl_ms != before.message_ttl_ms:
-            self._retime(now.message_ttl_ms)
+            self._reset_deadlines(now.message_ttl_ms)
         if now.max_length_bytes is not None and before.max_length_bytes is None:
-            self._weigh()
-        self._look_at_paged_out()
+            self._recount_bytes()
+        self._scan_paged_out()
         self._broker.wake(self)
         self._broker.on_work()
 
-    def end_routes(self) -> None:
+    def invalidate_routes(self) -> None:
         """Ends what publishers have noted of it. Those of an exchange watch that alone."""
         self.changed()
         for exchange in self.bound or ():
             exchange.changed()
 
-    def _retime(self, ttl_ms: int | None) -> None:
+    def _reset_deadlines(self, ttl_ms: int | None) -> None:
         """Messages that are here get the deadline they would have had under this TTL."""
         if self.expiry is None:
             if ttl_ms is None:
                 return
             self.expiry = Expiry(self._broker, self._wake_for_expiry, ttl_ms)
-        self.expiry.retime(self.backlog, ttl_ms)
+        self.expiry.reset_deadlines(self.backlog, ttl_ms)
 
-    def _weigh(self) -> None:
+    def _recount_bytes(self) -> None:
         self.ready_bytes = sum(
             held.body_bytes() for held in self.backlog if isinstance(held, MessageRange)
         )
 
-    def _look_at_paged_out(self, last: PagedOut | None = None) -> None:
+    def _scan_paged_out(self, last: PagedOut | None = None) -> None:
         """Reads a paged-out range if each message must be known, because of the rules or because
         some have a time of their own; what consumers wait for is read first. `last` is the range
         whose front was just read."""
@@ -191,9 +217,9 @@ class Queue(Watched):
             return
         paged_out = last
         if paged_out is None or not paged_out.count:
-            paged_out = backlog.first_paged_out(special=not self._looks_at_each)
+            paged_out = backlog.first_paged_out(special=not self._checks_each_message)
         if paged_out is not None:
-            self.arrivals.look(paged_out)
+            self.page_in_requests.scan(paged_out)
 
     # -- what is in it
 
@@ -213,18 +239,18 @@ class Queue(Watched):
         return self._backlog
 
     @property
-    def arrivals(self) -> PageIn:
-        if self._arrivals is None:
-            self._arrivals = PageIn(self, self._broker)
-        return self._arrivals
+    def page_in_requests(self) -> PageIn:
+        if self._page_in is None:
+            self._page_in = PageIn(self, self._broker)
+        return self._page_in
 
     @property
-    def waiting(self) -> bool:
+    def is_paging_in(self) -> bool:
         """Whether its next message is on its way from the store."""
-        return self._arrivals is not None and self._arrivals.is_awaited
+        return self._page_in is not None and self._page_in.is_awaited
 
     @property
-    def is_read(self) -> bool:
+    def has_consumers(self) -> bool:
         """Whether it has consumers."""
         return self.ring is not None and bool(self.ring.members)
 
@@ -234,17 +260,17 @@ class Queue(Watched):
         return 0
 
     @property
-    def marks(self) -> bool:
+    def adds_offsets(self) -> bool:
         """Whether messages are to carry their place in it."""
         return False
 
     @property
-    def ranks(self) -> bool:
+    def has_priorities(self) -> bool:
         """Whether it orders its messages by priority."""
         return self.rules is not None and bool(self.rules.max_priority)
 
     @property
-    def delivered_up_to(self) -> dict[tuple[int, int | None], int]:
+    def highest_delivered(self) -> dict[tuple[int, int | None], int]:
         """The highest number that went out, by the queue's id and a priority, None for all."""
         if self._delivered_of is None:
             return {(self.id, None): self.delivered_sequence}
@@ -257,23 +283,25 @@ class Queue(Watched):
         """Whether there is no room for it (overflow `reject-publish`); then it must not be
         enqueued, and may have become a dead letter."""
         rules = self.rules
-        if rules is None or not rules.rejects or rules.overflow == "drop-head":
+        if rules is None or not rules.checks_publishes or rules.overflow == "drop-head":
             return False
         if not over_limit(self, rules, entry):
-            self._hurry_to_weigh()
+            self._hurry_page_in()
             return False
         if rules.overflow == "reject-publish-dlx":
             self._broker.dead_letter(self, MessageRange(entry, 0, entry.count), "maxlen")
         return True
 
-    def _hurry_to_weigh(self) -> None:
+    def _hurry_page_in(self) -> None:
         """What has not been read since a start has no bytes yet, so a queue takes too much as long
         as that lasts: never more than its limit beside what it had."""
         paged_out = (
-            self._backlog.first_paged_out() if self._weighs and self._backlog is not None else None
+            self._backlog.first_paged_out()
+            if self._counts_bytes and self._backlog is not None
+            else None
         )
         if paged_out is not None:
-            self.arrivals.hurry(paged_out)
+            self.page_in_requests.hurry(paged_out)
 
     def enqueue(self, entry: QueueEntry) -> None:
         """Takes an entry in."""
@@ -282,34 +310,34 @@ class Queue(Watched):
             if self.ring is not None and not self.active:
                 self._broker.wake(self)
         else:
-            self._admit(entry)
+            self._enqueue_checked(entry)
 
     def recover(self, held: Sequence[PagedOut]) -> None:
         """Takes in what an earlier process left, oldest first, before anything new comes in."""
         for paged_out in held:
-            self.backlog.freeze(paged_out)
+            self.backlog.append_range(paged_out)
         if held:
             self._broker.wake(self)
 
-    def look(self) -> None:
+    def scan_recovered(self) -> None:
         """Has read, while the server goes on, what `recover` took in and has to be looked at one by
         one: it has a time of its own, or counts under the queue's rules. What consumers wait for
         is read first."""
-        self._look_at_paged_out()
+        self._scan_paged_out()
 
-    def _admit(self, entry: QueueEntry) -> None:
+    def _enqueue_checked(self, entry: QueueEntry) -> None:
         rules = self.rules
         backlog = self.backlog
         messages = backlog.append(entry)
         if rules is not None and rules.max_length_bytes is not None:
             self.ready_bytes += messages.body_bytes()
-        self._watch(messages)
+        self._set_deadline(messages)
         if messages.entry.deadline_ms == self._broker.now_ms:
             # A TTL of 0: those who are ready now get it all, in whatever turn that falls.
-            self._hand_out(backlog.count)
+            self._dispatch(backlog.count)
         self._broker.wake(self)
         if not self._has_open_consumer():
-            self._trim()
+            self._drop_excess()
 
     # -- who gets it
 
@@ -317,27 +345,27 @@ class Queue(Watched):
         """Hands out up to about `budget` messages; True if there is more to hand out."""
         if self.expiry is not None and self.expiry.is_pressing:
             budget = max(budget, self.ready_count)
-        more = self._hand_out(budget)
+        more = self._dispatch(budget)
         if self.expiry is not None:
             self.expire()
         if not more:
-            self._trim()
+            self._drop_excess()
         return more
 
-    def _hand_out(self, budget: int) -> bool:
-        more = self._deal(budget)
+    def _dispatch(self, budget: int) -> bool:
+        more = self._dispatch_in_turn(budget)
         backlog = self._backlog
         if backlog is not None and backlog.paged_out_ranges and self.ring is not None:
-            self.arrivals.read_ahead(backlog)
+            self.page_in_requests.read_ahead(backlog)
         return more
 
-    def _deal(self, budget: int) -> bool:
+    def _dispatch_in_turn(self, budget: int) -> bool:
         ring, backlog = self.ring, self._backlog
-        if ring is None or backlog is None or self._holds:
+        if ring is None or backlog is None or self._dispatch_pauses:
             return False
         turns = quantum = 0
         while backlog.count:
-            line = ring.line()
+            line = ring.ready_consumers()
             if line is None:
                 return False
             if budget <= 0:
@@ -354,7 +382,7 @@ class Queue(Watched):
                 quantum = max(1, min(budget, backlog.count) // turns)
             turns -= 1
             line.rotate(-1)
-            given = self._give(consumer, min(quantum, credit))
+            given = self._dispatch_to(consumer, min(quantum, credit))
             if given == 0:
                 # Messages are on their way from the store, and then it is still its turn.
                 line.rotate(1)
@@ -362,22 +390,24 @@ class Queue(Watched):
             budget -= given
         return False
 
-    def _give(self, consumer: Consumer, limit: int) -> int:
+    def _dispatch_to(self, consumer: Consumer, limit: int) -> int:
         given = 0
         while given < limit:
-            messages = self.take(limit - given)
+            messages = self.dequeue(limit - given)
             if messages is None:
                 break
             given += messages.high - messages.low
-            if self._returns is None:
+            if self._redeliveries is None:
                 consumer.session.deliver(consumer, messages)
             else:
-                consumer.session.deliver(consumer, messages, self._returns.shown(messages))
+                consumer.session.deliver(
+                    consumer, messages, self._redeliveries.with_headers(messages)
+                )
             if not consumer.session.writable:
                 break
         return given
 
-    def take(self, limit: int) -> MessageRange | None:
+    def dequeue(self, limit: int) -> MessageRange | None:
         """The oldest messages, unacked from now on: one range of at most `limit` messages.
 
         None if there are none, or if they are on their way from the store: then the queue is
@@ -388,79 +418,81 @@ class Queue(Watched):
             return None
         head = backlog.head()
         while (
-            isinstance(head, MessageRange) and self.expiry is not None and self.expiry.is_over(head)
+            isinstance(head, MessageRange)
+            and self.expiry is not None
+            and self.expiry.is_expired(head)
         ):
-            self._expired(backlog.empty(head))
+            self._dead_letter_expired(backlog.empty(head))
             head = backlog.head()
         if not isinstance(head, MessageRange):
             if head is not None:
-                self.arrivals.ask_for(head)
+                self.page_in_requests.await_head(head)
             return None
         batch = head.entry.batch
         if not batch.resident:
-            self.arrivals.ask_for(head)
+            self.page_in_requests.await_head(head)
             return None
         size = batch.size_bytes
         if size > DISPATCH_BYTES:
             limit = min(limit, max(1, DISPATCH_BYTES * batch.count // size))
         messages = backlog.take(head, limit)
         self.unacked_count += messages.high - messages.low
-        self._left(messages)
+        self._subtract_bytes(messages)
         if self.durable:
             last = messages.entry.sequence(messages.high - 1)
             if last > self.delivered_sequence:
                 self.delivered_sequence = last
-                if last > self._told_up_to and not self.is_read:
-                    self._told_up_to = last + GETS_AHEAD
-                    self._broker.store.delivered(self, self._told_up_to)
+                if last > self._logged_up_to and not self.has_consumers:
+                    self._logged_up_to = last + LOGGED_AHEAD
+                    self._broker.store.delivered(self, self._logged_up_to)
             if self._delivered_of is not None:
                 before = self._delivered_of.get(batch.attributes.priority, 0)
                 self._delivered_of[batch.attributes.priority] = max(before, last)
         return messages
 
-    def _begin_to_be_read(self) -> None:
+    def _log_deliverable(self) -> None:
         """What is here may go out from now on, and would come back redelivered after a crash.
 
         That is kept before the first delivery. What comes in while there are consumers is kept
         with that mark, so deliveries themselves write nothing.
         """
         store = self._broker.store
-        self._told_up_to = store.reserve(0) - 1
-        self._holds += 1
-        self._broker.when_kept(store.delivered(self, self._told_up_to), self._let_go)
+        self._logged_up_to = store.reserve(0) - 1
+        self._dispatch_pauses += 1
+        self._broker.when_kept(store.delivered(self, self._logged_up_to), self._resume_dispatch)
 
-    def _let_go(self) -> None:
-        self._holds -= 1
+    def _resume_dispatch(self) -> None:
+        self._dispatch_pauses -= 1
         self._broker.wake(self)
         self._broker.on_work()
 
     def get(self, action: Callable[[], None]) -> None:
         """Runs `action` when the oldest message is resident: now, or when it has arrived."""
-        if self._returning:
-            self.arrivals.wait(action)
+        if self._requeues:
+            self.page_in_requests.get_after_requeue(action)
             return
-        commit = self._keep_get()
+        commit = self._log_get()
         if commit:
             self._broker.when_kept(commit, lambda: self._get(action))
         else:
             self._get(action)
 
-    def _keep_get(self) -> int:
+    def _log_get(self) -> int:
         """The commit that keeps that the oldest message may go out, 0 if it is kept: it must come
         back as redelivered after a crash."""
         head = None if self._backlog is None else self._backlog.head()
-        if not self.durable or self.is_read or not isinstance(head, MessageRange):
+        if not self.durable or self.has_consumers or not isinstance(head, MessageRange):
             return 0
-        if head.sequence > self._told_up_to:
-            self._told_up_to = head.sequence + GETS_AHEAD
-        return self._broker.store.delivered(self, self._told_up_to)
+        if head.sequence > self._logged_up_to:
+            self._logged_up_to = head.sequence + LOGGED_AHEAD
+        return self._broker.store.delivered(self, self._logged_up_to)
 
     def _get(self, action: Callable[[], None]) -> None:
         head = None if self._backlog is None else self._backlog.head()
         if head is None or (isinstance(head, MessageRange) and head.entry.batch.resident):
             action()
             return
-        self.arrivals.get(head, action)
+        self.page_in_requests.get(head, action)
 
     def check_get(self) -> None:
         """Raises what basic.get is answered with if it can't be."""
@@ -480,8 +512,8 @@ class Queue(Watched):
         if self.ring is None:
             single = self.rules is not None and self.rules.single_active
             self.ring = SingleActiveRing() if single else ConsumerRing()
-        if self.durable and self.ready_count and not self.is_read:
-            self._begin_to_be_read()
+        if self.durable and self.ready_count and not self.has_consumers:
+            self._log_deliverable()
         self.ring.add(consumer)
         if consumer.exclusive:
             self.exclusive_consumer = consumer
@@ -492,19 +524,19 @@ class Queue(Watched):
         it only pauses and `comes_back`."""
         if self.ring is None or consumer not in self.ring.members:
             return
-        self.take_off(consumer)
-        self.left_by(consumer, comes_back=comes_back)
+        self.detach_consumer(consumer)
+        self.consumer_removed(consumer, comes_back=comes_back)
 
-    def take_off(self, consumer: Consumer) -> None:
+    def detach_consumer(self, consumer: Consumer) -> None:
         """It gets nothing more; `left_by` is still to be called."""
         if self.ring is not None and consumer in self.ring.members:
             self.ring.remove(consumer)
         if self.exclusive_consumer is consumer:
             self.exclusive_consumer = None
 
-    def left_by(self, consumer: Consumer, *, comes_back: bool = False) -> None:
+    def consumer_removed(self, consumer: Consumer, *, comes_back: bool = False) -> None:
         """What follows when a consumer has been taken off."""
-        self.used()
+        self.note_use()
         if self.ring is not None and not self.ring.members and not self.deleted:
             self.ring = None
             if self.auto_delete and not comes_back:
@@ -512,23 +544,23 @@ class Queue(Watched):
         elif self.ring is not None:
             self._broker.wake(self)  # Somebody else may be the single active one.
 
-    def dismiss(self) -> tuple[Consumer, ...]:
+    def detach_consumers(self) -> tuple[Consumer, ...]:
         """Its consumers get nothing more; gives them, who are still to be told."""
         ring, self.ring = self.ring, None
         return () if ring is None else tuple(ring.members)
 
-    def shown(self, messages: MessageRange) -> MessageRange:
+    def with_headers(self, messages: MessageRange) -> MessageRange:
         """What a consumer is to see of messages that were taken."""
-        return messages if self._returns is None else self._returns.shown(messages)
+        return messages if self._redeliveries is None else self._redeliveries.with_headers(messages)
 
     # -- out of memory
 
     @property
-    def _looks_at_each(self) -> bool:
-        return self.rules is not None and self.rules.looks_at_each
+    def _checks_each_message(self) -> bool:
+        return self.rules is not None and self.rules.checks_each_message
 
     @property
-    def _weighs(self) -> bool:
+    def _counts_bytes(self) -> bool:
         return self.rules is not None and self.rules.max_length_bytes is not None
 
     @property
@@ -540,11 +572,11 @@ class Queue(Watched):
         return sum(part.count for part in backlog if isinstance(part, PagedOut))
 
     @property
-    def about_bytes(self) -> int:
+    def estimated_bytes(self) -> int:
         """What the ready messages in memory take, judged by one of them."""
-        return (self.ready_count - self.paged_out_count) * self._message_bytes()
+        return (self.ready_count - self.paged_out_count) * self._average_bytes()
 
-    def _message_bytes(self) -> int:
+    def _average_bytes(self) -> int:
         head = None if self._backlog is None else self._backlog.newest()
         return 64 if head is None else max(1, head.entry.batch.size_bytes // head.entry.batch.count)
 
@@ -554,11 +586,11 @@ class Queue(Watched):
         """Lets go of ready messages, but not of about `head_bytes` at the front, until there is
         `enough` room; of those that are on no disk yet only if `transient`. In steps, between which
         the queue may change; if other rules come up it ends."""
-        backlog, plain = self._backlog, self._is_plain
+        backlog, plain = self._backlog, self._can_page_out
         if backlog is None:
             return
         store = self._broker.store
-        ranks = self.ranks
+        ranks = self.has_priorities
 
         def freeze(messages: MessageRange, before: PagedOut | None) -> PagedOut | None:
             if enough():
@@ -566,19 +598,19 @@ class Queue(Watched):
             is_ranked = ranks and messages.entry.batch.attributes.priority > 0
             paged_out = store.page_out(messages, before) if plain and not is_ranked else None
             batch = messages.entry.batch
-            if paged_out is None and batch.resident and (transient or batch.place is not None):
+            if paged_out is None and batch.resident and (transient or batch.location is not None):
                 store.evict(batch)
             return paged_out
 
-        for _ in backlog.page_out(head_bytes // self._message_bytes(), freeze, plain=plain):
+        for _ in backlog.page_out(head_bytes // self._average_bytes(), freeze, plain=plain):
             yield
-            if enough() or self._backlog is not backlog or self._is_plain is not plain:
+            if enough() or self._backlog is not backlog or self._can_page_out is not plain:
                 return
 
     @property
-    def _is_plain(self) -> bool:
+    def _can_page_out(self) -> bool:
         """Whether its messages may be ranges of which nothing is in memory."""
-        return self.durable and not self._looks_at_each and self.expiry is None
+        return self.durable and not self._checks_each_message and self.expiry is None
 
     # -- what becomes of it
 
@@ -587,13 +619,13 @@ class Queue(Watched):
         self.unacked_count -= messages.high - messages.low
         if self.durable and not self.deleted:
             self._broker.store.settle(self, messages)
-        if self._returns is not None and not self.deleted:
-            self._returns.gone(messages)
+        if self._redeliveries is not None and not self.deleted:
+            self._redeliveries.forget(messages)
 
     @property
-    def counts_returns(self) -> bool:
+    def counts_redeliveries(self) -> bool:
         """Whether it keeps how often messages came back."""
-        return self._returns is not None
+        return self._redeliveries is not None
 
     def note_settled(self, messages: MessageRange, many: ManySettled) -> None:
         """`settle` in three steps, with `count_settled`."""
@@ -604,27 +636,27 @@ class Queue(Watched):
         self.unacked_count -= messages.high - messages.low
         if self.durable and not self.deleted:
             many.count(messages)
-        if self._returns is not None and not self.deleted:
-            self._returns.gone(messages)
+        if self._redeliveries is not None and not self.deleted:
+            self._redeliveries.forget(messages)
 
-    def done_with(self, messages: MessageRange) -> None:
+    def settle_dead_lettered(self, messages: MessageRange) -> None:
         """Dead letters have been moved, or go nowhere."""
         if self.deleted:
             return
         if self.durable:
             self._broker.store.settle(self, messages)
-        if self._returns is not None:
-            self._returns.gone(messages)
+        if self._redeliveries is not None:
+            self._redeliveries.forget(messages)
 
     def requeue(self, messages: MessageRange, *, failed: bool = True) -> None:
         """Delivered messages come back to their original place, flagged redelivered.
 
         `failed` is False for those that were only given back (nack, recover).
         """
-        for part in self.come_back(messages, failed=failed):
-            self._put_back(part)
+        for part in self.begin_requeue(messages, failed=failed):
+            self._insert_requeued(part)
 
-    def come_back(self, messages: MessageRange, *, failed: bool = True) -> list[MessageRange]:
+    def begin_requeue(self, messages: MessageRange, *, failed: bool = True) -> list[MessageRange]:
         """As `requeue`, but for the last step: gives what `put_back` has to be called with.
 
         With a delivery limit messages are counted, and those that came back too often become dead
@@ -633,60 +665,62 @@ class Queue(Watched):
         self.unacked_count -= messages.high - messages.low
         if self.deleted:
             return []
-        if self._returns is None:
+        if self._redeliveries is None:
             return [MessageRange(messages.entry, messages.low, messages.high, True)]
         back: list[MessageRange] = []
         limit = None if self.rules is None else self.rules.delivery_limit
-        for part, times in self._returns.came_back(messages, failed=failed):
+        for part, times in self._redeliveries.count_returns(messages, failed=failed):
             if limit is not None and times.counted > limit >= 0:
                 self._broker.dead_letter(self, part, "delivery_limit")
-            elif not self._rests(part, times.all, failed=failed):
+            elif not self._delays_retry(part, times.total, failed=failed):
                 back.append(part)
         return back
 
-    def put_back(self, messages: MessageRange) -> None:
+    def finish_requeue(self, messages: MessageRange) -> None:
         """Messages that came back are at their place again, unless the queue has ended."""
         if not self.deleted:
-            self._put_back(messages)
+            self._insert_requeued(messages)
 
     @contextmanager
-    def returning(self) -> Iterator[None]:
+    def requeuing(self) -> Iterator[None]:
         """Messages come back in slices: inside, nothing is handed out, or what is younger would
         overtake them. Those that are not back yet count as unacknowledged."""
-        self._returning += 1
-        self._holds += 1
+        self._requeues += 1
+        self._dispatch_pauses += 1
         try:
             yield
         finally:
-            self._returning -= 1
-            self._let_go()
-            if self._arrivals is not None and not self._returning:
-                self._arrivals.returned()
+            self._requeues -= 1
+            self._resume_dispatch()
+            if self._page_in is not None and not self._requeues:
+                self._page_in.requeues_finished()
 
-    def dying(self, messages: MessageRange, *, failed: bool) -> Iterator[tuple[MessageRange, bool]]:
+    def split_by_delivery_limit(
+        self, messages: MessageRange, *, failed: bool
+    ) -> Iterator[tuple[MessageRange, bool]]:
         """In which parts delivered messages would come back, and whether as dead letters because
         they came back too often."""
         limit = None if self.rules is None else self.rules.delivery_limit
-        if self._returns is None or limit is None or limit < 0:
+        if self._redeliveries is None or limit is None or limit < 0:
             yield messages, False
         else:
-            yield from self._returns.over(messages, limit, failed=failed)
+            yield from self._redeliveries.split_by_limit(messages, limit, failed=failed)
 
-    def _rests(self, messages: MessageRange, times: int, *, failed: bool) -> bool:
+    def _delays_retry(self, messages: MessageRange, times: int, *, failed: bool) -> bool:
         """Whether, with delayed retries, it comes back to its place only after a while."""
         delay = None if self.rules is None else self.rules.retry_delay
         if delay is None or not delay.covers(failed=failed):
             return False
-        if self._rest is None:
-            self._rest = RetryDelays(self._broker.timers, self.put_back)
-        self._rest.add(messages, delay, times, self._broker.now_ms)
+        if self._delayed_retries is None:
+            self._delayed_retries = DelayedRetries(self._broker.timers, self.finish_requeue)
+        self._delayed_retries.add(messages, delay, times, self._broker.now_ms)
         return True
 
-    def untake(self, messages: MessageRange) -> None:
+    def return_undelivered(self, messages: MessageRange) -> None:
         """Messages that were taken but never reached anyone: back, flags as they were."""
         self.unacked_count -= messages.high - messages.low
         if not self.deleted:
-            self._put_back(messages)
+            self._insert_requeued(messages)
 
     def reject(self, messages: MessageRange) -> None:
         """Delivered messages are refused for good (AMQP 0-9-1 1.8.3.14)."""
@@ -694,7 +728,7 @@ class Queue(Watched):
         if not self.deleted:
             self._broker.dead_letter(self, messages, "rejected")
 
-    def expire_as(self, messages: MessageRange, shown: Batch) -> None:
+    def expire_delivered(self, messages: MessageRange, shown: Batch) -> None:
         """A delivered message's time is over; its dead letter is made of `shown`."""
         self.unacked_count -= messages.high - messages.low
         if not self.deleted:
@@ -713,7 +747,7 @@ class Queue(Watched):
         if self.expiry is not None:
             self.expiry.forget()
         if self.deleted:
-            self._leave()
+            self._stop_timers()
         if backlog is None and self._purges is None:
             done()
             return 0
@@ -731,11 +765,11 @@ class Queue(Watched):
 
     def _discard_reading(self, backlog: Backlog) -> Steps:
         """What a read brings of a range that was purged must not come in again."""
-        if self.deleted or self._arrivals is None or not backlog.paged_out_ranges:
+        if self.deleted or self._page_in is None or not backlog.paged_out_ranges:
             return iter(())
         store = self._broker.store
         return chain.from_iterable(
-            [store.discard(self, paged_out) for paged_out in self._arrivals.reading]
+            [store.discard(self, paged_out) for paged_out in self._page_in.reading]
         )
 
     def _settle_all(self, backlog: Backlog, reading: Steps, ended: Callable[[int], None]) -> Steps:
@@ -747,28 +781,28 @@ class Queue(Watched):
                 yield from self._broker.store.discard(self, head)
                 continue
             messages = backlog.empty(head)
-            if self._returns is not None:
-                self._returns.gone(messages)
+            if self._redeliveries is not None:
+                self._redeliveries.forget(messages)
             if self.durable:
                 self._broker.store.settle(self, messages)
             yield None
         ended(self._broker.store.barrier() if self.durable else 0)
         yield from backlog.release()
 
-    def _leave(self) -> None:
+    def _stop_timers(self) -> None:
         if self._idleness is not None:
             self._idleness.end()
-        if self._rest is not None:
-            self._rest.end()
-        self.expiry = self._idleness = self._rest = None
+        if self._delayed_retries is not None:
+            self._delayed_retries.end()
+        self.expiry = self._idleness = self._delayed_retries = None
 
     def expire(self) -> None:
         """Lets go of everything whose time is over."""
         if self.expiry is not None:
             for messages in self.expiry.due(self.backlog, self._broker.now_ms):
-                self._expired(messages)
+                self._dead_letter_expired(messages)
 
-    def used(self) -> None:
+    def note_use(self) -> None:
         """Notes a use that puts off `x-expires`: a consumer, a get, a declaration."""
         self.last_used_ms = self._broker.now_ms
 
@@ -782,49 +816,49 @@ class Queue(Watched):
         return self.ring.can_take_one()
 
     def _has_open_consumer(self) -> bool:
-        return self.ring is not None and self.ring.line() is not None
+        return self.ring is not None and self.ring.ready_consumers() is not None
 
-    def _watch(self, messages: MessageRange, *, recovered: bool = False) -> None:
+    def _set_deadline(self, messages: MessageRange, *, recovered: bool = False) -> None:
         ttl_ms = None if self.rules is None else self.rules.message_ttl_ms
         if ttl_ms is not None or messages.entry.batch.attributes.expiration is not None:
             if self.expiry is None:
                 self.expiry = Expiry(self._broker, self._wake_for_expiry, ttl_ms)
-            self.expiry.watch(messages, recovered=recovered)
+            self.expiry.set_deadline(messages, recovered=recovered)
 
     def _wake_for_expiry(self) -> None:
         self._broker.wake(self)
 
-    def _put_back(self, messages: MessageRange) -> None:
-        held = self.backlog.put_back(messages)
+    def _insert_requeued(self, messages: MessageRange) -> None:
+        held = self.backlog.requeue(messages)
         if self.rules is not None and self.rules.max_length_bytes is not None:
             self.ready_bytes += messages.body_bytes()
         if self.expiry is not None:
-            self.expiry.watch_again(held)
+            self.expiry.requeued(held)
         self._broker.wake(self)
 
-    def _left(self, messages: MessageRange) -> None:
+    def _subtract_bytes(self, messages: MessageRange) -> None:
         if self.rules is not None and self.rules.max_length_bytes is not None:
             self.ready_bytes -= messages.body_bytes()
 
-    def _expired(self, messages: MessageRange) -> None:
-        self._left(messages)
+    def _dead_letter_expired(self, messages: MessageRange) -> None:
+        self._subtract_bytes(messages)
         self._broker.dead_letter(self, messages, "expired")
 
-    def _trim(self) -> None:
+    def _drop_excess(self) -> None:
         """Drops from the head what is over the limits (x-overflow `drop-head`)."""
         rules = self.rules
         if rules is None or not rules.limited or rules.overflow != "drop-head":
             return
-        if self._returning:
+        if self._requeues:
             return  # The oldest may not be back yet.
         # What is over goes first: it displaces nobody, however the client's bytes were cut.
         self.expire()
         while (excess := self._excess(rules)) and (head := self.backlog.head()):
             if isinstance(head, PagedOut):
-                self.arrivals.ask_for(head)
+                self.page_in_requests.await_head(head)
                 return
             messages = self.backlog.take(head, excess)
-            self._left(messages)
+            self._subtract_bytes(messages)
             self._broker.dead_letter(self, messages, "maxlen")
 
     def _excess(self, rules: Rules) -> int:
@@ -836,33 +870,33 @@ class Queue(Watched):
 
     # -- what arrives from the store
 
-    def leave_out(self, entry: QueueEntry) -> None:
+    def drop_unreadable(self, entry: QueueEntry) -> None:
         """Its bytes could not be read."""
         backlog = self._backlog
         while backlog is not None:
             head = backlog.head()
             if not isinstance(head, MessageRange) or head.entry is not entry:
                 return
-            self._left(backlog.empty(head))
+            self._subtract_bytes(backlog.empty(head))
 
     def paged_in(self, paged_out: PagedOut, ranges: Sequence[MessageRange]) -> None:
         """The front of a range is in memory again."""
         if (ranges or paged_out.lost) and self._backlog is not None:
             self._backlog.paged_in(paged_out, ranges)
-        if self._looks_at_each or paged_out.special:
+        if self._checks_each_message or paged_out.special:
             self._recount(paged_out, ranges)
 
     def _recount(self, paged_out: PagedOut, ranges: Sequence[MessageRange]) -> None:
         """Messages that were cold when rules came up that must know each one, or at a start. They
         leave memory again if nobody reads them just now, but for those that are over."""
         is_next = self._backlog is not None and not isinstance(self._backlog.head(), PagedOut)
-        keeps = is_next and (self.is_read or self.waiting)
+        keeps = is_next and (self.has_consumers or self.is_paging_in)
         for messages in ranges:
-            self.ready_bytes += messages.body_bytes() if self._weighs else 0
-            self._watch(messages, recovered=True)
+            self.ready_bytes += messages.body_bytes() if self._counts_bytes else 0
+            self._set_deadline(messages, recovered=True)
             deadline_ms = messages.entry.deadline_ms
             is_over = deadline_ms is not None and deadline_ms <= self._broker.now_ms
             if not (keeps or is_over):
                 self._broker.store.evict(messages.entry.batch)
-        self._look_at_paged_out(paged_out if ranges else None)
+        self._scan_paged_out(paged_out if ranges else None)
         self._broker.wake(self)

@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 class Reader:
     """What a stream knows of a consumer; `cursor` is None until its place has been found."""
 
-    __slots__ = ("consumer", "cursor", "filter", "in_line")
+    __slots__ = ("consumer", "cursor", "filter", "is_scheduled")
 
     def __init__(self, consumer: Consumer, wanted: Filter | None) -> None:
         self.consumer = consumer
         self.cursor: Cursor | None = None
         self.filter = wanted
-        self.in_line = False
+        self.is_scheduled = False
 
 
 class ReaderRing(ConsumerRing):
     """Readers by consumer; `waiting` are in line, `done` have read everything."""
 
-    __slots__ = ("done", "readers", "waiting")
+    __slots__ = ("at_end", "readers", "scheduled")
 
     def __init__(self) -> None:
         super().__init__()
         self.readers: dict[Consumer, Reader] = {}
-        self.waiting: deque[Reader] = deque()
-        self.done: dict[Reader, None] = {}
+        self.scheduled: deque[Reader] = deque()
+        self.at_end: dict[Reader, None] = {}
 
-    def admit(self, reader: Reader) -> None:
+    def add_reader(self, reader: Reader) -> None:
         """A new one."""
         self.readers[reader.consumer] = reader
         self.add(reader.consumer)
@@ -49,40 +49,40 @@ class ReaderRing(ConsumerRing):
         del self.members[consumer]
         consumer.open = False
         reader = self.readers.pop(consumer)
-        self.done.pop(reader, None)
-        if reader.in_line:
-            self.waiting.remove(reader)
+        self.at_end.pop(reader, None)
+        if reader.is_scheduled:
+            self.scheduled.remove(reader)
 
     def open(self, consumer: Consumer) -> None:
         consumer.open = True
-        self.line_up(self.readers[consumer])
+        self.schedule(self.readers[consumer])
 
-    def line(self) -> deque[Consumer] | None:
+    def ready_consumers(self) -> deque[Consumer] | None:
         return None
 
-    def line_up(self, reader: Reader) -> None:
+    def schedule(self, reader: Reader) -> None:
         """There may be something for it; one that has gone meanwhile is none any more."""
-        if not reader.in_line and reader.consumer in self.readers:
-            reader.in_line = True
-            self.waiting.append(reader)
+        if not reader.is_scheduled and reader.consumer in self.readers:
+            reader.is_scheduled = True
+            self.scheduled.append(reader)
 
-    def next(self) -> Reader:
+    def pop_next(self) -> Reader:
         """The first in line, who leaves it."""
-        reader = self.waiting.popleft()
-        reader.in_line = False
+        reader = self.scheduled.popleft()
+        reader.is_scheduled = False
         return reader
 
-    def news(self) -> None:
+    def resume_readers(self) -> None:
         """There is something for those who had read everything."""
-        done, self.done = self.done, {}
+        done, self.at_end = self.at_end, {}
         for reader in done:
-            self.line_up(reader)
+            self.schedule(reader)
 
     def can_take_one(self) -> bool:
-        return any(reader.consumer.credit() > 0 for reader in self.done)
+        return any(reader.consumer.credit() > 0 for reader in self.at_end)
 
-    def let_go(self) -> None:
+    def release_read_ahead(self) -> None:
         """Memory is short."""
         for reader in self.readers.values():
             if reader.cursor is not None:
-                reader.cursor.let_go()
+                reader.cursor.release_read_ahead()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..definitions.facts import DeliveryCounts
 from ..message.batch import MessageRange, QueueEntry
-from .header_rewriting import dressed
+from .header_rewriting import with_header
 from .rules import RetryDelay
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ _ACQUIRED_BITS = 32
 """Both numbers are kept as one."""
 
 
-class Times(NamedTuple):
+class ReturnCounts(NamedTuple):
     """How often a message came back as far as that counts, and in all."""
 
     counted: int
-    all: int
+    total: int
 
 
-class Returns:
+class RedeliveryCounter:
     """Counts by sequence number, of messages that are still in the queue or unacked."""
 
     __slots__ = ("_acquired", "_counts", "_facts")
@@ -51,9 +51,9 @@ class Returns:
         if quorum:
             self._acquired = {number: value >> _ACQUIRED_BITS for number, value in kept.items()}
 
-    def came_back(
+    def count_returns(
         self, messages: MessageRange, *, failed: bool = True
-    ) -> Iterator[tuple[MessageRange, Times]]:
+    ) -> Iterator[tuple[MessageRange, ReturnCounts]]:
         """Counts; gives the messages in ranges of those that came back as many times."""
         entry, low = messages.entry, messages.low
         times = [self._count(entry, at, failed) for at in range(messages.low, messages.high)]
@@ -62,7 +62,7 @@ class Returns:
             yield MessageRange(entry, low, high, True), each
             low = high
 
-    def over(
+    def split_by_limit(
         self, messages: MessageRange, limit: int, *, failed: bool
     ) -> Iterator[tuple[MessageRange, bool]]:
         """The messages in ranges of those that would have come back more often than `limit`, and
@@ -78,7 +78,7 @@ class Returns:
             yield MessageRange(entry, low, high, messages.redelivered), is_over
             low = high
 
-    def _count(self, entry: QueueEntry, position: int, failed: bool) -> Times:
+    def _count(self, entry: QueueEntry, position: int, failed: bool) -> ReturnCounts:
         sequence, acquired = entry.sequence(position), self._acquired
         counted = self._counts.get(sequence, 0) + (failed or acquired is None)
         self._counts[sequence] = kept = counted
@@ -88,9 +88,9 @@ class Returns:
             kept |= times << _ACQUIRED_BITS
         if self._facts is not None and entry.batch.attributes.persistent:
             self._facts.keep(sequence, kept)
-        return Times(counted, times)
+        return ReturnCounts(counted, times)
 
-    def gone(self, messages: MessageRange) -> None:
+    def forget(self, messages: MessageRange) -> None:
         """These messages have left the queue."""
         if not self._counts:
             return
@@ -101,7 +101,7 @@ class Returns:
             if self._acquired is not None:
                 self._acquired.pop(sequence, None)
 
-    def shown(self, messages: MessageRange) -> MessageRange:
+    def with_headers(self, messages: MessageRange) -> MessageRange:
         """With the counts, if there are any."""
         if not self._counts or not messages.redelivered:
             return messages
@@ -124,10 +124,10 @@ def _with(
     messages: MessageRange, header: bytes, numbers: dict[int, int], sequences: list[int]
 ) -> MessageRange:
     wanted = [numbers.get(sequence) or None for sequence in sequences]
-    return dressed(messages, header, wanted) if any(wanted) else messages
+    return with_header(messages, header, wanted) if any(wanted) else messages
 
 
-class RetryDelays:
+class DelayedRetries:
     """Messages that came back and must wait before they go out again (x-delayed-retry-type)."""
 
     __slots__ = ("_heap", "_order", "_put_back", "_timer", "_timers")
@@ -142,7 +142,7 @@ class RetryDelays:
     def add(self, messages: MessageRange, delay: RetryDelay, times: int, now_ms: int) -> None:
         due_ms = now_ms + min(delay.min_ms * times, delay.max_ms)
         heappush(self._heap, (due_ms, next(self._order), messages))
-        self._appoint()
+        self._set_timer()
 
     def end(self) -> None:
         """The queue is gone."""
@@ -150,7 +150,7 @@ class RetryDelays:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _appoint(self) -> None:
+    def _set_timer(self) -> None:
         due_ms = self._heap[0][0]
         timer = self._timer
         if timer is not None:
@@ -164,4 +164,4 @@ class RetryDelays:
         while self._heap and self._heap[0][0] <= now_ms:
             self._put_back(heappop(self._heap)[2])
         if self._heap:
-            self._appoint()
+            self._set_timer()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .rules import Rules
 
 
-class Persistence(Protocol):
+class HistoryLimits(Protocol):
     """How much is kept: the last `messages`, those of the last `ms`; copies have `marks`."""
 
     @property
@@ -21,10 +21,10 @@ class Persistence(Protocol):
     @property
     def ms(self) -> int | None: ...
     @property
-    def marks(self) -> bool: ...
+    def adds_offsets(self) -> bool: ...
 
 
-class Replaying(Protocol):
+class RunningReplay(Protocol):
     """What a binding gets that was asked for (core/replay/replay.py); it `has_more` to do at
     once."""
 
@@ -40,50 +40,50 @@ class Replaying(Protocol):
 class RetainedQueue(StreamQueue):
     """Nobody consumes it; `replays` are under way."""
 
-    __slots__ = ("persistence", "replays")
+    __slots__ = ("limits", "replays")
 
     def _begin(self) -> None:
         super()._begin()
-        self.persistence: Persistence | None = None
-        self.replays: list[Replaying] = []
+        self.limits: HistoryLimits | None = None
+        self.replays: list[RunningReplay] = []
 
     def _committed(self) -> None:
         if self.replays:
             self.wake_up()
 
-    def keep(self, persistence: Persistence) -> None:
+    def set_limits(self, limits: HistoryLimits) -> None:
         """Says how much is kept; what is more goes."""
-        self.persistence = persistence
+        self.limits = limits
         self.log.stop_dropping()
         self._retain()
 
     @property
-    def marks(self) -> bool:
-        return self.persistence is not None and self.persistence.marks
+    def adds_offsets(self) -> bool:
+        return self.limits is not None and self.limits.adds_offsets
 
     @property
     def first(self) -> int:
         """The oldest offset that a binding may ask for: retention drops whole pieces, later."""
-        persistence, log = self.persistence, self.log
-        if persistence is None or persistence.messages is None:
+        limits, log = self.limits, self.log
+        if limits is None or limits.messages is None:
             return log.first
-        return max(log.first, log.end - persistence.messages)
+        return max(log.first, log.end - limits.messages)
 
     def oldest_ms(self) -> int | None:
         """Messages that came before are not given any more."""
-        persistence = self.persistence
-        if persistence is None or persistence.ms is None:
+        limits = self.limits
+        if limits is None or limits.ms is None:
             return None
-        return self._broker.now_ms - persistence.ms
+        return self._broker.now_ms - limits.ms
 
     def _retain(self) -> None:
-        persistence = self.persistence
-        if persistence is None:
+        limits = self.limits
+        if limits is None:
             return
-        if persistence.messages is not None:
-            self._retention.by_count(persistence.messages)
-        if persistence.ms is not None:
-            self._retention.by_age(persistence.ms)
+        if limits.messages is not None:
+            self._retention.by_count(limits.messages)
+        if limits.ms is not None:
+            self._retention.by_age(limits.ms)
 
     def dispatch(self, budget: int) -> bool:
         share = max(1, budget // max(1, len(self.replays)))

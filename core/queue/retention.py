@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LOOK_MIN_MS, LOOK_MAX_MS = 1_000, 60_000
 STEP_BYTES, STEP_MESSAGES = 262_144, 4_096
 WHOLE = 1 << 62
-"""More bytes than a piece has: it goes as a whole."""
+"""More bytes than a chunk has: it goes as a whole."""
 STEP_SHARE = 64
 """A limit that is passed is fallen short of by so much, or this part of it if that is less: each
 drop writes to the log, and not every message is to be followed by one."""
@@ -33,9 +33,9 @@ class Retention:
         self._learning: Cursor | None = None
 
     def by_size(self, limit: int) -> None:
-        """What is left takes no more than the limit, but for the last piece."""
+        """What is left takes no more than the limit, but for the last chunk."""
         log = self._log
-        if not log.weigh(self._again) or log.size_bytes <= limit:
+        if not log.compute_sizes(self._again) or log.size_bytes <= limit:
             return
         target = limit - min(limit // STEP_SHARE, STEP_BYTES)
         log.drop(lambda: max(0, log.size_bytes - target), self._again)
@@ -52,7 +52,7 @@ class Retention:
             log.drop(lambda: WHOLE * has_more_than(messages), self._again)
 
     def by_age(self, age_ms: int) -> None:
-        """Nothing is left that came longer ago, in whole pieces."""
+        """Nothing is left that came longer ago, in whole chunks."""
         log, born_ms = self._log, self._broker.now_ms - age_ms
 
         def over() -> int:
@@ -76,21 +76,21 @@ class Retention:
         if timer is None or timer.action is None:
             self._timer = self._broker.timers.at(self._broker.now_ms + after_ms, self._again)
 
-    def _learn(self, piece: StreamChunk) -> None:
-        """Reads when the last message of a piece came that was there before the start."""
+    def _learn(self, chunk: StreamChunk) -> None:
+        """Reads when the last message of a chunk came that was there before the start."""
         if self._learning is not None:
             return
         cursor = self._learning = Cursor(
-            self._log, self._broker.store, piece.end - 1, lambda: self._learned(cursor, piece)
+            self._log, self._broker.store, chunk.end - 1, lambda: self._learned(cursor, chunk)
         )
-        self._learned(cursor, piece)
+        self._learned(cursor, chunk)
 
-    def _learned(self, cursor: Cursor, piece: StreamChunk) -> None:
+    def _learned(self, cursor: Cursor, chunk: StreamChunk) -> None:
         messages = cursor.next()
         if messages is None and cursor.is_reading:
             return
         self._learning = None
         # If it can't be read, it came before the next that can; without one it counts as new.
         now_ms = self._broker.now_ms
-        piece.newest_ms = now_ms if messages is None else messages.entry.batch.arrived_ms
+        chunk.newest_ms = now_ms if messages is None else messages.entry.batch.arrived_ms
         self._again()

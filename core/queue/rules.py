@@ -58,7 +58,7 @@ class Rules:
         return self.max_length is not None or self.max_length_bytes is not None
 
     @property
-    def looks_at_each(self) -> bool:
+    def checks_each_message(self) -> bool:
         """Whether what is in the queue must be known message by message, also after a restart.
 
         Priorities need not: messages that have one are never a part of paged-out ranges.
@@ -66,7 +66,7 @@ class Rules:
         return self.message_ttl_ms is not None or self.max_length_bytes is not None
 
     @property
-    def rejects(self) -> bool:
+    def checks_publishes(self) -> bool:
         """Whether a publish may be refused or dropped, so that each has to be asked about."""
         return self.deduplication is not None or (self.limited and self.overflow != "drop-head")
 

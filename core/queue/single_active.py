@@ -41,5 +41,5 @@ class SingleActiveRing(ConsumerRing):
         if consumer is self.active and consumer not in self._line:
             self._line.append(consumer)
 
-    def line(self) -> deque[Consumer] | None:
+    def ready_consumers(self) -> deque[Consumer] | None:
         return self._line or None

@@ -22,7 +22,7 @@ from .registry import register_queue
 from .retention import Retention
 from .rules import PLAIN, Rules
 from .stream_log import StreamLog
-from .stream_offsets import OffsetHeaders, receipt
+from .stream_offsets import OffsetHeaders, placeholder
 from .stream_spec import Ago, Filter, Since, read_filter, read_start
 
 if TYPE_CHECKING:
@@ -35,15 +35,15 @@ OFFSET_HEADER = b"x-stream-offset"
 class StreamQueue(Queue):
     """See the module; `log` has the messages."""
 
-    __slots__ = ("_retention", "_showing", "log")
+    __slots__ = ("_offset_headers", "_retention", "log")
 
-    keeps_all = True
+    persists_all = True
     in_order = True
-    crowds = False
+    counts_as_backlog = False
     header = OFFSET_HEADER
 
-    def _take_up(self, rules: Rules) -> None:
-        super()._take_up(rules)
+    def _activate(self, rules: Rules) -> None:
+        super()._activate(rules)
         if not hasattr(self, "log"):
             self._begin()
 
@@ -51,12 +51,12 @@ class StreamQueue(Queue):
         self.log = StreamLog(self, self._broker)
         self.log.on_commit = self._committed
         self._retention = Retention(self.log, self._broker, self._retain)
-        self._showing = OffsetHeaders(self.header, self._broker.store.memory)
+        self._offset_headers = OffsetHeaders(self.header, self._broker.store.memory)
         self._broker.always_kept += 1
 
     def _committed(self) -> None:
         if isinstance(self.ring, ReaderRing):
-            self.ring.news()
+            self.ring.resume_readers()
             self.wake_up()
 
     def wake_up(self) -> None:
@@ -114,18 +114,18 @@ class StreamQueue(Queue):
         if not isinstance(ring, ReaderRing):
             ring = self.ring = ReaderRing()
         reader = Reader(consumer, read_filter(consumer.arguments))
-        ring.admit(reader)
+        ring.add_reader(reader)
         if consumer.exclusive:
             self.exclusive_consumer = consumer
-        self._place(reader)
+        self._start_reader(reader)
 
-    def _place(self, reader: Reader) -> None:
+    def _start_reader(self, reader: Reader) -> None:
         """Puts it where it wants to begin; what was dropped by then is not there any more."""
         log, start = self.log, read_start(reader.consumer.arguments)
 
         def ready() -> None:
             if isinstance(self.ring, ReaderRing):
-                self.ring.line_up(reader)
+                self.ring.schedule(reader)
                 self.wake_up()
 
         def found(offset: int) -> None:
@@ -137,7 +137,7 @@ class StreamQueue(Queue):
         elif isinstance(start, int):
             found(max(log.first, log.end + start if start < 0 else start))
         else:
-            found({"first": log.first, "last": log.last_piece(), "next": log.end}[start])
+            found({"first": log.first, "last": log.last_chunk_offset(), "next": log.end}[start])
 
     def _moment(self, start: Since | Ago) -> int:
         now_ms = self._broker.now_ms
@@ -153,12 +153,12 @@ class StreamQueue(Queue):
         ring = self.ring
         if not isinstance(ring, ReaderRing):
             return False
-        share = max(1, budget // max(1, len(ring.waiting)))
-        while ring.waiting and budget > 0:
-            budget -= 1 + self._serve(ring, ring.next(), min(share, budget))
-        if len(ring.done) == len(ring.members):
-            self._showing.let_go()
-        return bool(ring.waiting)
+        share = max(1, budget // max(1, len(ring.scheduled)))
+        while ring.scheduled and budget > 0:
+            budget -= 1 + self._serve(ring, ring.pop_next(), min(share, budget))
+        if len(ring.at_end) == len(ring.members):
+            self._offset_headers.clear()
+        return bool(ring.scheduled)
 
     def _serve(self, ring: ReaderRing, reader: Reader, limit: int) -> int:
         """Looks at up to `limit` messages for one reader; gives how many that were."""
@@ -166,7 +166,7 @@ class StreamQueue(Queue):
         looked = 0
         while cursor is not None:
             if looked >= limit:
-                ring.line_up(reader)
+                ring.schedule(reader)
                 break
             credit = consumer.credit()
             if credit <= 0:
@@ -175,9 +175,9 @@ class StreamQueue(Queue):
             messages = cursor.next()
             if messages is None:
                 if not cursor.is_reading:
-                    ring.done[reader] = None
+                    ring.at_end[reader] = None
                 break
-            passed, part = _wanted(at_most(messages, limit - looked), reader.filter, credit)
+            passed, part = _matching(at_most(messages, limit - looked), reader.filter, credit)
             offset = cursor.offset + part.low - messages.low
             cursor.offset += passed
             looked += passed
@@ -187,8 +187,8 @@ class StreamQueue(Queue):
 
     def _deliver(self, consumer: Consumer, messages: MessageRange, offset: int) -> None:
         self.unacked_count += messages.count
-        shown = self._showing.shown(messages, offset, consumer.prefetch)
-        consumer.session.deliver(consumer, receipt(messages), shown)
+        shown = self._offset_headers.add(messages, offset, consumer.prefetch)
+        consumer.session.deliver(consumer, placeholder(messages), shown)
 
     # -- what becomes of it: nothing
 
@@ -201,11 +201,11 @@ class StreamQueue(Queue):
     def count_settled(self, messages: MessageRange, many: ManySettled) -> None:
         self.settle(messages)
 
-    def come_back(self, messages: MessageRange, *, failed: bool = True) -> list[MessageRange]:
+    def begin_requeue(self, messages: MessageRange, *, failed: bool = True) -> list[MessageRange]:
         self.unacked_count -= messages.high - messages.low
         return []
 
-    def untake(self, messages: MessageRange) -> None:
+    def return_undelivered(self, messages: MessageRange) -> None:
         self.unacked_count -= messages.high - messages.low
 
     def reject(self, messages: MessageRange) -> None:
@@ -215,7 +215,7 @@ class StreamQueue(Queue):
         """At its end; a client is refused (`check_purge`)."""
         purged = self.ready_count
         self.log.clear()
-        self._showing.let_go()
+        self._offset_headers.clear()
         if self.deleted:
             self._broker.always_kept -= 1
             self._retention.end()
@@ -244,21 +244,21 @@ class StreamQueue(Queue):
 
     @property
     def paged_out_count(self) -> int:
-        return self.ready_count - self.log.warm_count
+        return self.ready_count - self.log.resident_count
 
     @property
-    def about_bytes(self) -> int:
-        return self.log.warm_bytes
+    def estimated_bytes(self) -> int:
+        return self.log.resident_bytes
 
     def page_out(
         self, head_bytes: int, *, transient: bool, enough: Callable[[], bool] = lambda: False
     ) -> Iterator[None]:
         """What is read next by those who have read all is at the end: that stays."""
-        self._showing.let_go()
+        self._offset_headers.clear()
         if isinstance(self.ring, ReaderRing) and not enough():
-            self.ring.let_go()
+            self.ring.release_read_ahead()
         log = self.log
-        each = max(1, log.warm_bytes // log.warm_count) if log.warm_count else 1
+        each = max(1, log.resident_bytes // log.resident_count) if log.resident_count else 1
         return log.page_out(head_bytes // each, transient=transient, enough=enough)
 
 
@@ -274,7 +274,9 @@ def at_most(messages: MessageRange, limit: int) -> MessageRange:
     )
 
 
-def _wanted(messages: MessageRange, wanted: Filter | None, credit: int) -> tuple[int, MessageRange]:
+def _matching(
+    messages: MessageRange, wanted: Filter | None, credit: int
+) -> tuple[int, MessageRange]:
     """The first messages in a row that are wanted, at most `credit`, and how many of the range
     that passes: with an empty one, all."""
     if wanted is None:

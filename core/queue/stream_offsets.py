@@ -1,21 +1,23 @@
-"""What readers of a stream are shown of its messages: each with its offset.
+"""Adds the header `x-stream-offset` to the messages that a stream delivers.
 
-Readers at the end of a stream get the same messages, so the dressed form of an entry is kept for a
-while. What waits for an ack has no bytes at all: an ack is credit, and nothing comes again.
+Consumers at the end of a stream get the same messages, so rewritten entries are cached for a while.
+Unacknowledged deliveries of a stream hold no bytes: an ack only gives credit, and nothing is ever
+requeued.
 """
 
 from __future__ import annotations
 
 from ..message.batch import Batch, MemoryUsage, MessageRange, QueueEntry
-from .header_rewriting import dressed
+from .header_rewriting import with_header
 
-RUNS_MAX = 8
+ENTRIES_MAX = 8
 _WHOLE = 4
-"""An entry is dressed as a whole for who can take this part of it at a time. Who can't gets what he
-takes and no more: there may be more such readers, at more places, than runs are kept."""
+"""An entry is rewritten as a whole for a consumer whose prefetch covers a quarter of it. For others
+only the delivered messages are rewritten: there may be more of them, at more offsets, than entries
+in the cache."""
 
 
-class Receipt(Batch):
+class DeliveredPlaceholder(Batch):
     """Stands for the messages of a batch that were delivered: their numbers, and nothing else."""
 
     __slots__ = ()
@@ -37,11 +39,11 @@ class Receipt(Batch):
     envelope = properties = body = _bytes
 
 
-def receipt(messages: MessageRange) -> MessageRange:
+def placeholder(messages: MessageRange) -> MessageRange:
     """What the session gets to acknowledge."""
     entry = messages.entry
     return MessageRange(
-        QueueEntry(Receipt(entry.batch), entry.selection), messages.low, messages.high
+        QueueEntry(DeliveredPlaceholder(entry.batch), entry.selection), messages.low, messages.high
     )
 
 
@@ -51,27 +53,27 @@ class OffsetHeaders:
     def __init__(self, header: bytes, memory: MemoryUsage) -> None:
         self._header = header
         self._memory = memory
-        self._dressed: dict[QueueEntry, QueueEntry] = {}
+        self._rewritten: dict[QueueEntry, QueueEntry] = {}
 
-    def shown(self, messages: MessageRange, offset: int, prefetch: int) -> MessageRange:
+    def add(self, messages: MessageRange, offset: int, prefetch: int) -> MessageRange:
         """The range, whose first message has that offset, for a consumer with that prefetch."""
         entry = messages.entry
-        whole = self._dressed.get(entry)
+        whole = self._rewritten.get(entry)
         if whole is None:
             if prefetch * _WHOLE < entry.count:
-                return dressed(messages, self._header, range(offset, offset + messages.count))
-            whole = self._dress(entry, offset - messages.low)
+                return with_header(messages, self._header, range(offset, offset + messages.count))
+            whole = self._rewrite(entry, offset - messages.low)
         return MessageRange(whole, messages.low, messages.high)
 
-    def _dress(self, entry: QueueEntry, first: int) -> QueueEntry:
-        found = dressed(
+    def _rewrite(self, entry: QueueEntry, first: int) -> QueueEntry:
+        found = with_header(
             MessageRange(entry, 0, entry.count), self._header, range(first, first + entry.count)
         ).entry
         found.batch.charge(self._memory)
-        if len(self._dressed) >= RUNS_MAX:
-            self._dressed.clear()
-        self._dressed[entry] = found
+        if len(self._rewritten) >= ENTRIES_MAX:
+            self._rewritten.clear()
+        self._rewritten[entry] = found
         return found
 
-    def let_go(self) -> None:
-        self._dressed.clear()
+    def clear(self) -> None:
+        self._rewritten.clear()

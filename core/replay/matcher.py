@@ -53,7 +53,7 @@ class Matcher:
     def _wants(self, batch: Batch, index: int) -> bool:
         if self._takes_all:
             return True
-        key = batch.envelope(index), batch.properties(index), batch.blind_keys
+        key = batch.envelope(index), batch.properties(index), batch.bcc_keys
         answer = self._answers.get(key)
         if answer is None:
             if len(self._answers) >= _REMEMBERED_MAX:

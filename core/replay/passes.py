@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..route.persistence import Wanted
+    from ..route.persistence import ReplayRequest
 
 FOREVER = 2**63
 WINDOW = 1_000
@@ -19,15 +19,18 @@ further back: nobody reads a long past for its last ten."""
 
 @dataclass(slots=True)
 class Pass:
-    """One way through offsets `start` to `stop - 1`: the first `skip` that match are left out, then
-    `left` are handed on; with `noted` they are only noted there. `oldest_ms` leaves out what came
-    before."""
+    """One scan of offsets `start` to `stop - 1`.
+
+    The first `skip` messages that match are skipped, the next `left` are published; with `offsets`
+    their offsets are only noted there. Messages that arrived before `oldest_ms` (monotonic) are
+    skipped too.
+    """
 
     start: int
     stop: int
     left: int = FOREVER
     skip: int = 0
-    noted: deque[int] | None = None
+    offsets: deque[int] | None = None
     oldest_ms: int | None = None
 
     @property
@@ -36,7 +39,7 @@ class Pass:
         return self.stop == FOREVER
 
 
-def passes(wanted: Wanted, first: int, end: int, oldest_ms: int | None) -> Iterator[Pass]:
+def passes(wanted: ReplayRequest, first: int, end: int, oldest_ms: int | None) -> Iterator[Pass]:
     """What is to be done for a binding made when offsets `first` to `end - 1` were kept."""
     past = partial(Pass, stop=end, oldest_ms=oldest_ms)
     if wanted.since is not None:
@@ -51,7 +54,7 @@ def passes(wanted: Wanted, first: int, end: int, oldest_ms: int | None) -> Itera
 
 
 def _from_the_end(
-    wanted: Wanted, first: int, end: int, past: Callable[..., Pass]
+    wanted: ReplayRequest, first: int, end: int, past: Callable[..., Pass]
 ) -> Iterator[Pass]:
     """Which are the last so many that match is known only after looking at them."""
     left = -wanted.head if wanted.head is not None else wanted.tail or 0
@@ -59,11 +62,11 @@ def _from_the_end(
     width = max(left, WINDOW)
     while left and stop > first:
         start = max(first, stop - width)
-        noted: deque[int] = deque(maxlen=min(left, stop - start))
-        yield replace(past(start, noted=noted), stop=stop)
-        if noted:
-            oldest = noted[0]
-        left -= len(noted)
+        offsets: deque[int] = deque(maxlen=min(left, stop - start))
+        yield replace(past(start, offsets=offsets), stop=stop)
+        if offsets:
+            oldest = offsets[0]
+        left -= len(offsets)
         stop, width = start, 2 * width
     if wanted.head is None:
         yield past(oldest)

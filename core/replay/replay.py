@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..message.batch import Batch, MessageRange, ScatteredBatch
 from ..queue.cursor import Cursor
-from ..queue.header_rewriting import dressed
+from ..queue.header_rewriting import with_header
 from ..queue.queue import Queue
 from ..queue.retained import RetainedQueue
 from ..queue.stream import at_most
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..resources.alarms import Alarms
     from ..route.binding import Binding
     from ..route.exchange import Exchange
-    from ..route.persistence import Wanted
+    from ..route.persistence import ReplayRequest
     from ..store.port import Store
 
 OFFSET_HEADER = b"x-offset"
@@ -48,7 +48,7 @@ class Publishing(Protocol):
     def on_commit(self, callback: Callable[[], None]) -> None: ...
 
 
-class _Other:
+class _OtherBinding:
     """A binding of the same queue that is in force, and so brings it what is published at offsets
     from `start` to `stop - 1`."""
 
@@ -67,29 +67,29 @@ class Replay:
         broker: Publishing,
         source: Exchange,
         binding: Binding,
-        wanted: Wanted,
+        wanted: ReplayRequest,
         attach: Callable[[], None],
     ) -> None:
         assert isinstance(source.inner, RetainedQueue)
         assert isinstance(binding.destination, Queue)
         self.queue = binding.destination
         self.binding = binding
-        self.told: list[Callable[[], None]] = []
+        self.on_done: list[Callable[[], None]] = []
         self.has_more = False
         self._broker = broker
         self._source = source
-        self._kept = source.inner
+        self._history = source.inner
         self._match = Matcher(source, binding)
         self._wanted = wanted
         self._attach = attach
-        self._others: list[_Other] = []
+        self._others: list[_OtherBinding] = []
         self._passes: Iterator[Pass] | None = None
 
     # -- beginning and end
 
     def start(self) -> None:
         """Begins, or stands behind another one of its queue."""
-        replays = self._kept.replays
+        replays = self._history.replays
         is_first = not any(other.queue is self.queue for other in replays)
         replays.append(self)
         if is_first:
@@ -98,30 +98,30 @@ class Replay:
 
     def _begin(self) -> None:
         """What is kept now is the past."""
-        kept = self._kept
+        kept = self._history
         self._passes = passes(self._wanted, kept.first, kept.log.end, kept.oldest_ms())
         for binding in self._source.bindings_to(self.queue):
             self.bound(binding)
-        self._go(next(self._passes))
+        self._begin_pass(next(self._passes))
         kept.wake_up()
 
-    def _go(self, then: Pass) -> None:
+    def _begin_pass(self, then: Pass) -> None:
         self._pass = then
-        kept = self._kept
+        kept = self._history
         self._cursor = Cursor(kept.log, self._broker.store, then.start, kept.wake_up, early=True)
 
     def end(self, *, in_force: bool = True) -> None:
         """The binding is in force from now on, unless it was taken back meanwhile."""
         self.has_more = False
-        replays = self._kept.replays
+        replays = self._history.replays
         replays.remove(self)
         self._broker.alarms.forget(self)
         if in_force:
             self._attach()
-        for told in self.told:
+        for told in self.on_done:
             told()
         following = next((other for other in replays if other.queue is self.queue), None)
-        if isinstance(following, Replay) and not self.queue.deleted and not self._kept.deleted:
+        if isinstance(following, Replay) and not self.queue.deleted and not self._history.deleted:
             following._begin()
 
     # -- what others bring
@@ -130,13 +130,13 @@ class Replay:
         """Another binding of the queue is in force from now on."""
         if self._passes is not None:
             match = Matcher(self._source, binding)
-            self._others.append(_Other(binding, match, self._kept.log.end))
+            self._others.append(_OtherBinding(binding, match, self._history.log.end))
 
     def unbound(self, binding: Binding) -> None:
         """It was taken back."""
         for other in self._others:
             if other.binding == binding and other.stop == FOREVER:
-                other.stop = self._kept.log.end
+                other.stop = self._history.log.end
 
     # -- on its way
 
@@ -155,18 +155,19 @@ class Replay:
 
     def _goes_on(self) -> bool:
         """Takes up the next pass when one is done; False at the end, and while it has to wait."""
-        if self.queue.deleted or self._kept.deleted:
+        if self.queue.deleted or self._history.deleted:
             self.end(in_force=False)
             return False
         if self._passes is None or self._must_wait():
             return False
         while (
-            self._cursor.offset >= min(self._pass.stop, self._kept.log.end) or not self._pass.left
+            self._cursor.offset >= min(self._pass.stop, self._history.log.end)
+            or not self._pass.left
         ):
             if self._pass.is_last:
                 self.end()
                 return False
-            self._go(next(self._passes))
+            self._begin_pass(next(self._passes))
         return True
 
     def _must_wait(self) -> bool:
@@ -175,19 +176,19 @@ class Replay:
             broker.alarms.block(self)
             return True
         if broker.store.behind_bytes > broker.store.behind_max_bytes:
-            broker.on_commit(self._kept.wake_up)
+            broker.on_commit(self._history.wake_up)
             return True
         return False
 
     def unblock(self) -> None:
         """The alarm is over."""
-        self._kept.wake_up()
+        self._history.wake_up()
 
     def _take(self, messages: MessageRange) -> int:
         """Notes, or hands on, what matches of the front of a range; gives how many it looked at."""
         now, cursor = self._pass, self._cursor
         offset = cursor.offset
-        others, stop = self._brought(offset) if now.is_last else ([], now.stop)
+        others, stop = self._delivered_by_others(offset) if now.is_last else ([], now.stop)
         count = min(messages.count, stop - offset)
         if count <= 0:
             return 1  # What could not be read reaches behind the end of the pass.
@@ -197,20 +198,20 @@ class Replay:
         for part in self._match.parts(
             MessageRange(messages.entry, messages.low, messages.low + count), others
         ):
-            self._use(part, offset + part.low - messages.low)
+            self._process(part, offset + part.low - messages.low)
         return count
 
-    def _brought(self, offset: int) -> tuple[list[Matcher], int]:
+    def _delivered_by_others(self, offset: int) -> tuple[list[Matcher], int]:
         """What other bindings have brought at this offset, and up to which one that holds."""
         others = [other for other in self._others if other.start <= offset < other.stop]
         edges = [edge for other in self._others for edge in (other.start, other.stop)]
         stop = min((edge for edge in edges if edge > offset), default=FOREVER)
         return [other.match for other in others], stop
 
-    def _use(self, part: MessageRange, offset: int) -> None:
+    def _process(self, part: MessageRange, offset: int) -> None:
         now = self._pass
-        if now.noted is not None:
-            now.noted.extend(range(offset, offset + part.count))
+        if now.offsets is not None:
+            now.offsets.extend(range(offset, offset + part.count))
             return
         skipped = min(now.skip, part.count)
         now.skip -= skipped
@@ -218,22 +219,22 @@ class Replay:
         part = MessageRange(part.entry, part.low + skipped, high)
         now.left -= part.count
         if part.count:
-            self._hand_on(part, offset + skipped)
+            self._publish(part, offset + skipped)
 
-    def _hand_on(self, messages: MessageRange, offset: int) -> None:
-        persistence = self._kept.persistence
-        marks = persistence is not None and persistence.marks
+    def _publish(self, messages: MessageRange, offset: int) -> None:
+        persistence = self._history.limits
+        marks = persistence is not None and persistence.adds_offsets
         numbers = range(offset, offset + messages.count) if marks else [None] * messages.count
-        shown = dressed(messages, OFFSET_HEADER, numbers)
+        shown = with_header(messages, OFFSET_HEADER, numbers)
         batch = shown.entry.batch
         rules = self.queue.rules
-        if rules is None or not rules.rejects:
-            self._broker.publish(self._new(batch), [((self.queue,), None)])
+        if rules is None or not rules.checks_publishes:
+            self._broker.publish(self._as_new_messages(batch), [((self.queue,), None)])
             return
         for index in range(batch.count):
-            self._broker.offer(self._new(batch, index), (self.queue,))
+            self._broker.offer(self._as_new_messages(batch, index), (self.queue,))
 
-    def _new(self, batch: Batch, index: int | None = None) -> Batch:
+    def _as_new_messages(self, batch: Batch, index: int | None = None) -> Batch:
         """As messages of their own, which they are from now on."""
         assert isinstance(batch, ScatteredBatch)
         chosen = slice(None) if index is None else slice(index, index + 1)

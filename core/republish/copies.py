@@ -32,7 +32,7 @@ class Copy(NamedTuple):
     properties: bytes
     body: bytes
     attributes: MessageAttributes
-    blind_keys: tuple[str, ...]
+    bcc_keys: tuple[str, ...]
     queues: tuple[Queue, ...]
     is_sure: bool = False
     """Whether its queues take it although they would refuse a publish."""
@@ -40,10 +40,10 @@ class Copy(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether its queues take it without a look, together with others."""
-        if self.blind_keys or len(self.body) + len(self.properties) > _TOGETHER_MAX_BYTES:
+        if self.bcc_keys or len(self.body) + len(self.properties) > _TOGETHER_MAX_BYTES:
             return False
         return not any(
-            queue.rules is not None and (queue.rules.rejects or queue.marks)
+            queue.rules is not None and (queue.rules.checks_publishes or queue.adds_offsets)
             for queue in self.queues
         )
 
@@ -165,7 +165,7 @@ class CopyBatcher:
             self._broker.store.reserve(1),
             copy.attributes,
             self._broker.now_ms,
-            copy.blind_keys,
+            copy.bcc_keys,
         )
         return self._broker.offer(batch, copy.queues, is_sure=copy.is_sure)[1]
 

@@ -67,7 +67,7 @@ class DeadLetters:
         queues = self._targets(vhost, exchange, shape)
         if not queues:
             return None
-        blind = batch.blind_keys if self._key is None else ()
+        blind = batch.bcc_keys if self._key is None else ()
         body = batch.body(index)
         return Copy(
             shape.envelope,
@@ -82,7 +82,7 @@ class DeadLetters:
     def _shaped(self, batch: Batch, index: int) -> _Shape:
         time_s = int(self._broker.clock.wall_s())
         raw_envelope, properties = batch.envelope(index), batch.properties(index)
-        source = (raw_envelope, properties, batch.blind_keys, batch.attributes, time_s)
+        source = (raw_envelope, properties, batch.bcc_keys, batch.attributes, time_s)
         if self._shape is not None and self._shape.source == source:
             return self._shape
         from_exchange, own = split_envelope(raw_envelope)
@@ -96,7 +96,7 @@ class DeadLetters:
             time_s=time_s,
             keep_keys=self._key is None,
         )
-        blind = batch.blind_keys if self._key is None else ()
+        blind = batch.bcc_keys if self._key is None else ()
         # The list was checked when it was published, and grew by what we added: it may be over a
         # limit that is meant for publishers.
         attributes = wire.intern_attributes(

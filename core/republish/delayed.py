@@ -40,7 +40,7 @@ class DelayedRelease:
         envelope = batch.envelope(index)
         properties, headers = has_waited(batch.properties(index))
         copies = headers.get("CC")
-        keys = [split_envelope(envelope)[1], *batch.blind_keys]
+        keys = [split_envelope(envelope)[1], *batch.bcc_keys]
         keys += [key for key in copies if isinstance(key, str)] if isinstance(copies, list) else []
         seen = MessageHeaders(headers, properties)
         route = vhost.route(exchange, keys, seen, watched=False)
@@ -49,4 +49,4 @@ class DelayedRelease:
             return None
         old = batch.attributes
         attributes = wire.intern_attributes(old.persistent, old.priority, old.expiration, False)
-        return Copy(envelope, properties, batch.body(index), attributes, batch.blind_keys, queues)
+        return Copy(envelope, properties, batch.body(index), attributes, batch.bcc_keys, queues)

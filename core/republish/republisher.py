@@ -105,7 +105,7 @@ class Republisher:
             if shown is not None:
                 course = _Shown(course, shown)
         else:
-            queue.done_with(messages)
+            queue.settle_dead_lettered(messages)
             return
         self._alone.add(queue, messages, course, self._at_once)
 
@@ -131,7 +131,7 @@ class _AtOnce:
         self.copies = CopyBatcher(broker)
 
     def moved(self, queue: Queue, messages: MessageRange) -> None:
-        queue.done_with(messages)
+        queue.settle_dead_lettered(messages)
 
     def lost(self, queue: Queue, messages: MessageRange) -> None:
         """They are in no queue any more."""

@@ -95,7 +95,7 @@ class Pager:
         for _, _, _, queue in merge(*chunks):
             if enough():
                 return
-            head = min(share, _READ_HEAD_BYTES if queue.is_read else _UNREAD_HEAD_BYTES)
+            head = min(share, _READ_HEAD_BYTES if queue.has_consumers else _UNREAD_HEAD_BYTES)
             yield from queue.page_out(head, transient=transient, enough=enough)
             yield
         yield from self._page_out_unacked(enough, transient=transient)
@@ -109,7 +109,7 @@ class Pager:
         )
         while some := list(islice(queues, QUEUES_AT_ONCE)):
             yield sorted(
-                (held.is_read, -held.about_bytes, held.id, held)
+                (held.has_consumers, -held.estimated_bytes, held.id, held)
                 for held in some
                 if held.ready_count
             )
@@ -122,6 +122,6 @@ class Pager:
                     if enough():
                         return
                     batch = messages.entry.batch
-                    if batch.resident and (transient or batch.place is not None):
+                    if batch.resident and (transient or batch.location is not None):
                         broker.store.evict(batch)
                     yield

@@ -1,6 +1,6 @@
 """Topic patterns in a bit-parallel automaton: a word of the key moves them all at once.
 
-The patterns of a block lie end to end in the bits of its integers: one bit for each word still
+The patterns of a group lie end to end in the bits of its integers: one bit for each word still
 to come and one for the end. A set bit in the state says that the key so far may stand there in
 the pattern, so the time is words times bits, whatever the `#` and `*` are: a thousand patterns
 of 120 words take a few milliseconds, where a tree of them has millions of nodes to visit.
@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 
 from .trie import split_words
 
-BLOCK_BITS = 4096
-"""A word that is in one pattern only costs an integer of this length, so blocks are small."""
+GROUP_BITS = 4096
+"""A word that is in one pattern only costs an integer of this length, so groups are small."""
 
 
-class _Block:
+class _PatternGroup:
     """Patterns side by side; only grows, and is given up when half of it is gone."""
 
     __slots__ = ("_ends", "_masks", "_starts", "by_end", "kept_bits", "size")
@@ -69,34 +69,34 @@ class _Block:
 class PatternAutomaton:
     """A set of patterns without `#.#`; `*` is one word, `#` any number, even none."""
 
-    __slots__ = ("_blocks", "_places")
+    __slots__ = ("_groups", "_positions")
 
     def __init__(self) -> None:
-        self._blocks: dict[_Block, None] = {}
-        self._places: dict[str, tuple[_Block, int]] = {}
+        self._groups: dict[_PatternGroup, None] = {}
+        self._positions: dict[str, tuple[_PatternGroup, int]] = {}
 
     def add(self, pattern: str) -> None:
-        if pattern in self._places:
+        if pattern in self._positions:
             return
-        newest = next(reversed(self._blocks), None)
-        if newest is None or newest.size >= BLOCK_BITS:
-            newest = _Block()
-            self._blocks[newest] = None
-        self._places[pattern] = (newest, newest.write(pattern))
+        newest = next(reversed(self._groups), None)
+        if newest is None or newest.size >= GROUP_BITS:
+            newest = _PatternGroup()
+            self._groups[newest] = None
+        self._positions[pattern] = (newest, newest.write(pattern))
 
     def discard(self, pattern: str) -> None:
-        """Takes a pattern out; what is left of a block that is half empty moves together."""
-        if pattern not in self._places:
+        """Takes a pattern out; what is left of a group that is half empty moves together."""
+        if pattern not in self._positions:
             return
-        block, end = self._places.pop(pattern)
-        block.erase(end)
-        if 2 * block.kept_bits < block.size:
-            del self._blocks[block]
-            for kept in block.by_end.values():
-                del self._places[kept]
+        group, end = self._positions.pop(pattern)
+        group.erase(end)
+        if 2 * group.kept_bits < group.size:
+            del self._groups[group]
+            for kept in group.by_end.values():
+                del self._positions[kept]
                 self.add(kept)
 
     def match(self, key: str) -> list[str]:
         """The patterns that match, each once, in no promised order."""
-        words = split_words(key) if self._blocks else ()
-        return [pattern for block in self._blocks for pattern in block.match(words)]
+        words = split_words(key) if self._groups else ()
+        return [pattern for group in self._groups for pattern in group.match(words)]

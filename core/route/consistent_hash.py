@@ -49,7 +49,7 @@ class ConsistentHashExchange(Exchange):
         super().__init__(name, **properties)
         self._buckets: Buckets | None = None
         arguments = ExchangeArguments(name, self.vhost, self.arguments)
-        self._header, self._property = _hashed(arguments)
+        self._header, self._property = _hash_source(arguments)
         algorithm = arguments.text(_ALGORITHM)
         if algorithm not in (None, *_ALGORITHMS):
             raise arguments.invalid(_ALGORITHM, f"'{algorithm}' is neither ring nor jump")
@@ -108,7 +108,7 @@ class ConsistentHashExchange(Exchange):
         return value if self._property == wire.TIMESTAMP else value[1:]
 
 
-def _hashed(arguments: ExchangeArguments) -> tuple[str | None, int | None]:
+def _hash_source(arguments: ExchangeArguments) -> tuple[str | None, int | None]:
     """The header, or the property's bit, that is hashed in place of the routing key."""
     given = [name for name in (_HEADER, _PROPERTY, _ON) if arguments.text(name) is not None]
     if len(given) > 1:

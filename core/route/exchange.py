@@ -218,7 +218,7 @@ class Exchange(Watched, ABC):
         """All bindings from this exchange, those to one destination together."""
         return iter(self._by_destination)
 
-    def keeps_in(self, headers: Mapping[str, FieldValue] | None) -> Destination | None:
+    def history_queue(self, headers: Mapping[str, FieldValue] | None) -> Destination | None:
         """Where a message is kept for bindings to come."""
         return None if self.persistence is None else self.inner
 
@@ -237,7 +237,7 @@ class Exchange(Watched, ABC):
         """Everything bound, each once, in the order of first binding."""
         return self._by_destination.keys()
 
-    def miss_alternate(self) -> None:
+    def warn_missing_alternate(self) -> None:
         """Warns that its alternate does not exist: once, until its name is another one."""
         if self._missed_alternate != self.alternate:
             self._missed_alternate = self.alternate

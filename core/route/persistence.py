@@ -22,7 +22,7 @@ _PLACES = ("x-head", "x-tail", "x-from")
 
 
 @dataclass(frozen=True, slots=True)
-class Persistence:
+class ExchangePersistence:
     """The last `messages`, or those of the last `ms`; both: what satisfies both.
 
     `marks` if copies carry their `x-offset`; `always` if each new binding gets them.
@@ -30,12 +30,12 @@ class Persistence:
 
     messages: int | None
     ms: int | None
-    marks: bool = True
-    always: bool = False
+    adds_offsets: bool = True
+    replays_by_default: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReplayRequest:
     """What a binding wants of what is kept.
 
     `head` n: the oldest n, or all but the last -n; `tail` n: the newest n, or all but the first
@@ -47,14 +47,14 @@ class Wanted:
     since: int | None = None
 
 
-def read_persistence(arguments: ExchangeArguments) -> Persistence | None:
+def read_persistence(arguments: ExchangeArguments) -> ExchangePersistence | None:
     """None for an exchange that keeps nothing. Raises `ChannelError` 406."""
     messages = arguments.integer(MESSAGES, 1, _MAX)
     ms = arguments.integer(AGE, 1, _MAX)
-    return None if messages is None and ms is None else Persistence(messages, ms)
+    return None if messages is None and ms is None else ExchangePersistence(messages, ms)
 
 
-def read_wanted(arguments: Table) -> Wanted | None:
+def read_replay_request(arguments: Table) -> ReplayRequest | None:
     """None for a binding that wants only what comes. Raises `ChannelError` 406."""
     given = [name for name in _PLACES if name in arguments]
     if not given:
@@ -68,5 +68,5 @@ def read_wanted(arguments: Table) -> Wanted | None:
     if name == "x-from":
         if value < 0:
             raise precondition_failed(f"invalid x-from '{value}': an offset is 0 or more")
-        return Wanted(since=value)
-    return Wanted(head=value) if name == "x-head" else Wanted(tail=value)
+        return ReplayRequest(since=value)
+    return ReplayRequest(head=value) if name == "x-head" else ReplayRequest(tail=value)

@@ -14,7 +14,7 @@ from .arguments import ExchangeArguments
 from .binding import Destination
 from .exchange import ExchangeProperties
 from .fanout import FanoutExchange
-from .persistence import ARGUMENTS, Persistence
+from .persistence import ARGUMENTS, ExchangePersistence
 from .registry import register
 
 LENGTH = "x-recent-history-length"
@@ -40,7 +40,9 @@ class RecentHistoryExchange(FanoutExchange):
             names = sorted(ARGUMENTS & self.arguments.keys())
             raise arguments.invalid(names[0], f"{self.type_name} keeps the last {LENGTH}")
         length = arguments.integer(LENGTH, 1, 2**63 - 1) or LENGTH_DEFAULT
-        self.persistence = Persistence(length, None, marks=False, always=True)
+        self.persistence = ExchangePersistence(
+            length, None, adds_offsets=False, replays_by_default=True
+        )
 
-    def keeps_in(self, headers: Mapping[str, FieldValue] | None) -> Destination | None:
+    def history_queue(self, headers: Mapping[str, FieldValue] | None) -> Destination | None:
         return None if headers is not None and headers.get(NO_STORE) is True else self.inner

@@ -80,7 +80,7 @@ def _visit(
     queues: dict[Destination, None],
 ) -> Iterable[Exchange]:
     """Adds the queues of one exchange to `queues`; gives the exchanges to go on with."""
-    kept = exchange.keeps_in(headers)
+    kept = exchange.history_queue(headers)
     if kept is not None:
         queues[kept] = None
     found = _match(exchange, routing_keys, headers)
@@ -98,7 +98,7 @@ def _alternate(exchange: Exchange, exchange_by_name: ExchangeByName) -> Iterable
         return ()
     alternate = exchange_by_name(exchange.alternate)
     if alternate is None:
-        exchange.miss_alternate()
+        exchange.warn_missing_alternate()
         return ()
     return (alternate,)
 

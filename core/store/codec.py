@@ -213,7 +213,7 @@ def _shares(entries: Sequence[tuple[QueueIdentity, QueueEntry]]) -> list[bytes]:
         queues = array("Q")
         while at < len(entries) and entries[at][1].selection is selection:
             queue = entries[at][0]
-            queues.append(queue.id << 1 | queue.is_read)
+            queues.append(queue.id << 1 | queue.has_consumers)
             at += 1
         chosen = b"" if selection is None else octets(array("I", selection))
         parts += (_SHARE.pack(len(queues), len(chosen) // 4), octets(queues) + chosen)
@@ -237,7 +237,7 @@ def _layout(batch: Batch) -> tuple[int, bytes, Piece]:
         return _SCATTERED_KIND, layout, data
     assert isinstance(batch, SingleMessage)
     envelope, properties = batch.envelope(0), batch.properties(0)
-    blind = b"".join(_KEY.pack(len(key)) + key for key in map(str.encode, batch.blind_keys))
+    blind = b"".join(_KEY.pack(len(key)) + key for key in map(str.encode, batch.bcc_keys))
     layout = _WHOLE.pack(len(envelope), len(properties), len(blind))
     return _WHOLE_KIND, b"".join((layout, envelope, properties, blind)), data
 

@@ -159,14 +159,16 @@ class _Holding:
     """What one queue has left of a record; a queue for the codec. `positions` in its entry, and
     their `indices` in the batch."""
 
-    __slots__ = ("entry", "flags", "indices", "is_read", "left", "ordinal", "positions")
+    __slots__ = ("entry", "flags", "has_consumers", "indices", "left", "ordinal", "positions")
 
     durable = True
 
-    def __init__(self, left: Survivors, ordinal: int, is_read: bool, entry: QueueEntry) -> None:
+    def __init__(
+        self, left: Survivors, ordinal: int, has_consumers: bool, entry: QueueEntry
+    ) -> None:
         self.left = left
         self.ordinal = ordinal
-        self.is_read = is_read
+        self.has_consumers = has_consumers
         self.entry = entry
         settled = left.settled.get(ordinal)
         self.flags = None if settled is None else unpacked(settled, entry.count)
@@ -267,7 +269,7 @@ class Copier:
         first_record = len(self._copy.offsets)
         starts = [len(self._of(held.id).index) for held in live]
         redelivered = messages.redelivered or any(
-            held.is_read and held.left.unclean for held in live
+            held.has_consumers and held.left.unclean for held in live
         )
         for interval in _intervals(live):
             self._write(record, messages.batch, interval, live, redelivered=redelivered)

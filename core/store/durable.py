@@ -200,7 +200,7 @@ class DurableStore:
     ) -> int:
         pieces = encode_messages(batch, entries, self._clock.steady_ms(), offsets=offsets)
         segment, offset, size = self._push(Kind.MESSAGES, batch.sequence, pieces)
-        batch.place = (segment.number, offset, size)
+        batch.location = (segment.number, offset, size)
         special = batch.attributes.special
         for queue, entry in entries:
             part = segment.part(queue.id)
@@ -213,7 +213,7 @@ class DurableStore:
                 special,
             )
             part.entries[ordinal] = entry
-            entry.kept = SettledSet(part, ordinal, entry.count)
+            entry.settled_set = SettledSet(part, ordinal, entry.count)
         for queue_id, first in offsets:
             segment.part(queue_id).number(first)
         return self._batch.number

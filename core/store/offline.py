@@ -130,7 +130,7 @@ class _Identity:
 
     id: int
     durable: bool = True
-    is_read: bool = False
+    has_consumers: bool = False
 
 
 class _PagingIn(Protocol):
@@ -143,8 +143,8 @@ def _paged_in(
     paged_out: PagedOut, store: _PagingIn, deliver: Callable[[], object]
 ) -> Iterator[MessageRange]:
     """The messages of a range, a megabyte at a time; they are let go of when the next is read."""
-    assert isinstance(paged_out.place, PagedOutLocation)
-    part = paged_out.place.part
+    assert isinstance(paged_out.location, PagedOutLocation)
+    part = paged_out.location.part
     while paged_out.count:
         read: list[MessageRange] = []
         store.page_in(paged_out, read.extend)
@@ -157,7 +157,7 @@ def _move(store: DurableStore, messages: MessageRange, old: _Identity, new: _Ide
     entry = messages.entry
     batch = copy(entry.batch)
     batch.sequence = store.reserve(batch.count)
-    batch.place = None
+    batch.location = None
     chosen = array("I", [entry.index(at) for at in range(messages.low, messages.high)])
     with store.together():
         store.append(batch, [(new, QueueEntry(batch, chosen))])

@@ -97,7 +97,7 @@ class Pages:
     # -- out of memory
 
     def evict(self, batch: Batch) -> bool:
-        place = batch.place
+        place = batch.location
         if place is None:
             self._overflow_later(batch)
             return False
@@ -117,7 +117,7 @@ class Pages:
 
     def _overflow_later(self, batch: Batch) -> None:
         """Writes what is on no disk; the batch leaves memory when that is done."""
-        batch.place = _ON_ITS_WAY
+        batch.location = _ON_ITS_WAY
         self.leaving_bytes += batch.size_bytes
         with self._overflow_lock:
             self._overflowing.append(batch)
@@ -142,7 +142,7 @@ class Pages:
     def _overflowed(self, places: list[tuple[Batch, object]]) -> None:
         for batch, place in places:
             self.leaving_bytes -= batch.size_bytes
-            batch.place = place
+            batch.location = place
             if place is not None and batch.resident:
                 batch.evict()
 
@@ -155,15 +155,15 @@ class Pages:
             return None
         batch = entry.batch
         is_plain = entry.deadline_ms is None and batch.attributes.expiration is None
-        if not (in_order or (is_plain and is_in_log(batch.place))):
+        if not (in_order or (is_plain and is_in_log(batch.location))):
             return None
-        if batch.resident and is_in_log(batch.place):
+        if batch.resident and is_in_log(batch.location):
             batch.evict(sizes=batch.is_shared)
         part, low, high = where
         for ordinal in range(low, high):
             part.let_go(ordinal)
-        if before is not None and isinstance(before.place, PagedOutLocation):
-            location = before.place
+        if before is not None and isinstance(before.location, PagedOutLocation):
+            location = before.location
             if location.part is part and location.high == low:
                 location.high = high
                 before.count += messages.count
@@ -186,16 +186,16 @@ class Pages:
     def discard(self, paged_out: PagedOut) -> Iterator[list[int] | Pause]:
         """Nobody wants it any more, nor what is just being read of it. Each step discards some
         records and gives pairs of first and last number that cover them, or waits for an index."""
-        location = paged_out.place
+        location = paged_out.location
         assert isinstance(location, PagedOutLocation)
-        paged_out.place = replace(location)
+        paged_out.location = replace(location)
         return self._discard(paged_out)
 
     def _discard(self, paged_out: PagedOut) -> Iterator[list[int] | Pause]:
         part: SegmentPart | None = None
         index: RecordIndex | None = None
         while paged_out.count:
-            location = paged_out.place
+            location = paged_out.location
             assert isinstance(location, PagedOutLocation)
             if not location.part.holds_paged_out(paged_out):
                 paged_out.count = 0  # The queue has ended meanwhile.
@@ -261,8 +261,8 @@ class Pages:
         left = sum(messages.count for messages in ranges)
         entry = part.entries.pop(ordinal, None)
         if entry is not None:  # or it is damaged
-            assert isinstance(entry.kept, SettledSet)
-            part.partial[ordinal] = entry.kept.settled_bits(0, entry.count)
+            assert isinstance(entry.settled_set, SettledSet)
+            part.partial[ordinal] = entry.settled_set.settled_bits(0, entry.count)
         return left
 
     def _ranges(self, part: SegmentPart, ordinals: list[int]) -> list[MessageRange]:
@@ -279,7 +279,7 @@ class Pages:
         *,
         is_urgent: bool = True,
     ) -> None:
-        location = paged_out.place
+        location = paged_out.location
         assert isinstance(location, PagedOutLocation)
         asked = _Asked(paged_out, location, ready)
         if is_urgent:
@@ -422,7 +422,7 @@ class Pages:
     def browse(
         self, paged_out: PagedOut, position: int, ready: Callable[[Browsed | None], None]
     ) -> None:
-        location = paged_out.place
+        location = paged_out.location
         assert isinstance(location, PagedOutLocation)
         part = location.part
         low, high, open_index = location.low, location.high, part.index
@@ -443,7 +443,7 @@ class Pages:
         def done(looked: _Looked | None) -> None:
             if (
                 not paged_out.count
-                or paged_out.place is not location
+                or paged_out.location is not location
                 or not part.holds_paged_out(paged_out)
             ):
                 ready(None)
@@ -468,7 +468,7 @@ class Pages:
         return Browsed(ranges, start)
 
     def split(self, paged_out: PagedOut, size_bytes: int) -> Generator[Pause, None, Split | None]:
-        location = paged_out.place
+        location = paged_out.location
         assert isinstance(location, PagedOutLocation)
         while location.part.holds_paged_out(paged_out):
             part, low = location.part, location.low
@@ -494,7 +494,7 @@ class Pages:
         return index.size_bytes(where[1], where[2])
 
     def weigh(self, paged_out: PagedOut) -> Generator[Pause, None, int]:
-        location = paged_out.place
+        location = paged_out.location
         assert isinstance(location, PagedOutLocation)
         while location.part.holds_paged_out(paged_out):
             part = location.part
@@ -580,7 +580,7 @@ class Pages:
             batch = self._batches.get((number, place[0]))
             if batch is None or not batch.resident:
                 batch = record.batch(offset_ms)
-                batch.place = (number, *place)
+                batch.location = (number, *place)
             records[place] = Messages(batch, record)
         return records
 
@@ -645,7 +645,7 @@ class Pages:
             waiting.append(ready)
             return
         self._fetching[batch] = [ready]
-        place = batch.place
+        place = batch.location
         self._to_fetch.append((batch, place.snapshot() if isinstance(place, Places) else place))
         if len(self._fetching) == 1:
             self._read_next()
@@ -705,7 +705,7 @@ class _Asked(NamedTuple):
     @property
     def is_there(self) -> bool:
         """Whether it has not been discarded since."""
-        return self.paged_out.count > 0 and self.paged_out.place is self.location
+        return self.paged_out.count > 0 and self.paged_out.location is self.location
 
 
 class _PageIn(NamedTuple):

@@ -43,7 +43,7 @@ class QueueIdentity(Protocol):
     @property
     def durable(self) -> bool: ...
     @property
-    def is_read(self) -> bool:
+    def has_consumers(self) -> bool:
         """Whether it has consumers, so that what comes in may be delivered at once."""
 
 

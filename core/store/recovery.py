@@ -406,7 +406,7 @@ class Recovery:
             entry = self._run(part, ordinal)
             if entry is None:
                 return
-        kept = entry.kept
+        kept = entry.settled_set
         assert isinstance(kept, SettledSet)
         low, high = positions(entry, first, last)
         for messages in list(kept.ranges(entry, redelivered=False, low=low, high=high)):

@@ -89,7 +89,7 @@ class _QueueRelocation:
     def _take_entry(self, old: SegmentPart, source: Source) -> None:
         ordinal, entry = old.entries.popitem()
         before = None if old.pieces is None else old.pieces.pop(ordinal, None)
-        kept = entry.kept
+        kept = entry.settled_set
         assert isinstance(kept, SettledSet)
         at = source.at(ordinal)
         base = 0 if before is None else before.low
@@ -118,7 +118,7 @@ class _QueueRelocation:
         self, entry: QueueEntry, kept: SettledSet, before: Fragment | None, pieces: list[Fragment]
     ) -> None:
         if before is None:
-            entry.kept = SplitSettledSet(kept, pieces)
+            entry.settled_set = SplitSettledSet(kept, pieces)
         else:
             assert isinstance(kept, SplitSettledSet)
             kept.exchange(before, pieces)
@@ -128,15 +128,15 @@ class _QueueRelocation:
 
     def _place(self, batch: Batch, segment: int, source: Source, at: int) -> None:
         """Says where a batch can be read from now on: also what others hold of the record."""
-        if is_in_log(batch.place):
+        if is_in_log(batch.location):
             first = source.bases[at] - batch.sequence
             records = ((first + index, where) for index, where in self._copy.places(source, at))
-            batch.place = places_of(batch).exchange(segment, first, records)
+            batch.location = places_of(batch).exchange(segment, first, records)
             self._touched[batch] = None
 
     def _take_paged_out(self, old: SegmentPart, source: Source) -> None:
         paged_out = old.paged_out_ranges[-1]
-        location = paged_out.place
+        location = paged_out.location
         assert isinstance(location, PagedOutLocation)
         old.forget_paged_out(paged_out)
         low, high = source.at(location.low), source.at(location.high)

@@ -202,7 +202,7 @@ class SegmentPart:
         """The record is in memory as this entry."""
         self.entries[ordinal] = entry
         kept = SettledSet(self, ordinal, entry.count)
-        entry.kept = kept
+        entry.settled_set = kept
         bits = self.partial.pop(ordinal, None)
         if bits is not None:
             kept.set_flags(unpacked(bits, entry.count))
@@ -216,22 +216,22 @@ class SegmentPart:
 
     def hold_paged_out(self, paged_out: PagedOut, low: int, high: int) -> None:
         """The records at these ordinals are not in memory; the range says where they are."""
-        paged_out.place = PagedOutLocation(self, low, high, len(self.paged_out_ranges))
+        paged_out.location = PagedOutLocation(self, low, high, len(self.paged_out_ranges))
         self.paged_out_ranges.append(paged_out)
 
     def forget_paged_out(self, paged_out: PagedOut) -> None:
         """A range has ended, or goes elsewhere. The last one takes its place."""
-        location, last = paged_out.place, self.paged_out_ranges.pop()
+        location, last = paged_out.location, self.paged_out_ranges.pop()
         assert isinstance(location, PagedOutLocation)
         if last is not paged_out:
-            moved = last.place
+            moved = last.location
             assert isinstance(moved, PagedOutLocation)
             self.paged_out_ranges[location.at] = last
             moved.at = location.at
 
     def holds_paged_out(self, paged_out: PagedOut) -> bool:
         """Whether a range is still one of this part's: it may have been discarded or moved."""
-        location = paged_out.place
+        location = paged_out.location
         return (
             isinstance(location, PagedOutLocation)
             and location.part is self
@@ -291,7 +291,7 @@ class SegmentPart:
         entry = self.entries.get(ordinal)
         if entry is None:
             return self.partial.get(ordinal)
-        kept = entry.kept
+        kept = entry.settled_set
         assert isinstance(kept, SettledSet)
         piece = None if self.pieces is None else self.pieces.get(ordinal)
         low, high, left = (

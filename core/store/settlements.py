@@ -46,7 +46,7 @@ class Settlements:
     def note(self, queue_id: int, messages: MessageRange) -> None:
         """As `settle`, but for `mark`."""
         entry = messages.entry
-        kept = entry.kept
+        kept = entry.settled_set
         if not isinstance(kept, SettledSet):
             return
         ranges = self._of(queue_id)
@@ -87,7 +87,7 @@ class Settlements:
 
 def mark(messages: MessageRange) -> None:
     """Counts messages that are settled where they are kept."""
-    kept = messages.entry.kept
+    kept = messages.entry.settled_set
     if isinstance(kept, SettledSet):
         kept.settle(messages.entry, messages.low, messages.high)
 

@@ -56,7 +56,7 @@ class SplitSettledSet(SettledSet):
 def whereabouts(entry: QueueEntry) -> tuple[SegmentPart, int, int] | None:
     """Where all of an entry is kept, as neighbouring records of one part (the ordinals of the first
     and behind the last); None if something of it is settled, or it is in several places."""
-    kept = entry.kept
+    kept = entry.settled_set
     if not isinstance(kept, SettledSet) or kept.left < entry.count:
         return None
     if isinstance(kept, SplitSettledSet):
@@ -100,7 +100,7 @@ class Places:
 
 def places_of(batch: Batch) -> Places:
     """Of a batch that is in the log."""
-    place = batch.place
+    place = batch.location
     if isinstance(place, Places):
         return place
     assert isinstance(place, tuple)

@@ -74,7 +74,7 @@ class Scan:
     async def run(self, look: Callable[[Sequence[Taken]], Awaitable[bool]], limit: int) -> bool:
         """Whether all was shown that was ready at the beginning."""
         self._queue.check_get()
-        self._queue.used()
+        self._queue.note_use()
         self._broker.settle(self._queue)
         there = self._queue.ready_count
         left = min(limit, there)
@@ -96,7 +96,7 @@ class Scan:
         size = 0
         self._broker.tick()
         while len(piece) < limit and size < PIECE_BYTES:
-            messages = self._queue.take(limit - len(piece))
+            messages = self._queue.dequeue(limit - len(piece))
             if messages is None:
                 if piece or not self._queue.ready_count:
                     break
@@ -148,7 +148,11 @@ class Scan:
             batch, before = seen.messages.entry.batch, self._batch
             if before is not None and before is not batch:
                 self._held_bytes += before.size_bytes
-                if self._held_bytes > HELD_BYTES and before.resident and before.place is not None:
+                if (
+                    self._held_bytes > HELD_BYTES
+                    and before.resident
+                    and before.location is not None
+                ):
                     self._broker.store.evict(before)
             self._batch = batch
 
@@ -158,10 +162,10 @@ class Scan:
             while kept:
                 # The newest first: each then goes to the front of those that were returned.
                 for _ in range(min(len(kept), SLICE)):
-                    self._queue.untake(kept.pop())
-                if not self._queue.is_read:  # a consumer would get the newest first
+                    self._queue.return_undelivered(kept.pop())
+                if not self._queue.has_consumers:  # a consumer would get the newest first
                     await asyncio.sleep(0)
         finally:
             while kept:  # cancelled meanwhile
-                self._queue.untake(kept.pop())
+                self._queue.return_undelivered(kept.pop())
             self._broker.on_work()

@@ -77,7 +77,7 @@ class Life:
         queues = self.broker.vhosts["/"].queues.values()
         self.broker.slices.finish()
         self.broker.clock_steps.look()
-        durable = [held.delivered_up_to for held in queues if held.durable]
+        durable = [held.highest_delivered for held in queues if held.durable]
         self.store.stop({key: number for held in durable for key, number in held.items()})
 
     def abandon(self) -> None:

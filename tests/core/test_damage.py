@@ -250,7 +250,7 @@ def kept(directory: Path) -> dict[tuple[int, int], tuple[int, int]]:
     for queue_id in log.counts():
         for messages in log.messages(queue_id):
             for position in range(messages.low, messages.high):
-                place = messages.entry.batch.place
+                place = messages.entry.batch.location
                 assert isinstance(place, tuple)
                 found[queue_id, messages.entry.sequence(position)] = (place[0], place[1])
     return found

@@ -46,7 +46,7 @@ def ask(life: Life, queue: str = "q") -> None:
     life.broker.tick()
     found = life.queue(queue)
     found.get(lambda: None)
-    assert found.waiting
+    assert found.is_paging_in
 
 
 def resident(queue: Queue) -> int:
@@ -592,9 +592,9 @@ def test_small_ranges_are_read_together(stretched: Life, monkeypatch: pytest.Mon
 
 def test_a_purge_while_several_ranges_are_read(stretched: Life) -> None:
     ask(stretched)
-    assert len(stretched.queue("q").arrivals.reading) == 6
+    assert len(stretched.queue("q").page_in_requests.reading) == 6
     assert stretched.purge() == 6
     stretched.publish(b"new", "q")
     stretched.write()
     assert stretched.bodies("q") == [b"new"]
-    assert not stretched.queue("q").arrivals.reading
+    assert not stretched.queue("q").page_in_requests.reading

@@ -10,7 +10,7 @@ from tests.support.amqp import make_broker, take_turns
 from warrenmq.core.broker import Broker
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.policy import rounds
-from warrenmq.core.policy.rounds import LOOKS_PER_CHANGE
+from warrenmq.core.policy.rounds import CHECKS_PER_CHANGE
 
 from .support import clear, policies, put
 
@@ -19,7 +19,7 @@ QUEUES = [f"q{number}" for number in range(6)]
 
 @pytest.fixture(autouse=True)
 def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "SLICE_LOOKS", 2 * LOOKS_PER_CHANGE)
+    monkeypatch.setattr(rounds, "SLICE_CHECKS", 2 * CHECKS_PER_CHANGE)
 
 
 @pytest.fixture

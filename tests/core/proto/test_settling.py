@@ -273,7 +273,7 @@ def test_an_error_in_one_queue_releases_the_others(
     def fail() -> None:
         raise RuntimeError("broken")
 
-    queues["q"].arrivals.wait(fail)
+    queues["q"].page_in_requests.get_after_requeue(fail)
     take_turns(client.broker)
     assert "internal error in sliced work" in caplog.text
     for name, expected in (("before", [b"x"]), ("q", sent), ("behind", [b"x"])):

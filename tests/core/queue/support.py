@@ -243,6 +243,6 @@ def ready(queue: Queue) -> list[int]:
 
 def take(queue: Queue, limit: int) -> Iterable[MessageRange]:
     """Up to `limit` messages, taken as by get."""
-    while limit > 0 and (messages := queue.take(limit)) is not None:
+    while limit > 0 and (messages := queue.dequeue(limit)) is not None:
         limit -= messages.count
         yield messages

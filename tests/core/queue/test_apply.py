@@ -286,7 +286,7 @@ def test_a_delivery_limit_that_goes_leaves_nothing() -> None:
     queue.apply(None)
     returned(queue, 5)
     (held,) = take(queue, 1)
-    assert queue.shown(held) is held
+    assert queue.with_headers(held) is held
     queue.requeue(held)
     queue.apply(Rules(delivery_limit=1))
     returned(queue)
@@ -449,7 +449,7 @@ def test_rules_that_come_while_a_range_is_read(life: Life) -> None:
     queue = life.queue("q")
     life.broker.tick()
     queue.get(lambda: None)
-    assert queue.waiting
+    assert queue.is_paging_in
     apply(life, Rules(max_length_bytes=1_000_000))
     assert (queue.paged_out_count, queue.ready_bytes) == (0, sum(map(len, some)))
     assert life.bodies() == some

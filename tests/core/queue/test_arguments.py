@@ -58,7 +58,7 @@ def test_all_rules() -> None:
     }
     rules = read_rules(NEWS, arguments)
     assert rules == Rules(1000, 2000, 3, 4, "reject-publish", "dead", "letters", at_least_once=True)
-    assert (rules.limited, rules.rejects) == (True, True)
+    assert (rules.limited, rules.checks_publishes) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_all_rules() -> None:
     ],
 )
 def test_what_is_limited(rules: Rules, limited: bool, rejects: bool) -> None:
-    assert (rules.limited, rules.rejects) == (limited, rejects)
+    assert (rules.limited, rules.checks_publishes) == (limited, rejects)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ class Model(RuleBasedStateMachine):
         back = MessageRange(messages.entry, low, high, messages.redelivered or redelivered)
         self.waiting |= dict.fromkeys(sequences(back), back.redelivered)
         expected = sequences(back)
-        held = self.backlog.put_back(back)
+        held = self.backlog.requeue(back)
         assert set(expected) <= set(sequences(held))
 
     @precondition(lambda self: self.waiting)
@@ -121,7 +121,7 @@ def test_requeued_messages_join_again(backwards: bool) -> None:
     backlog = filled(1_000)
     pieces = [take(backlog, 1) for _ in range(1_000)]
     for piece in reversed(pieces) if backwards else pieces:
-        backlog.put_back(piece)
+        backlog.requeue(piece)
     assert numbers(backlog) == list(range(1, 1_001))
     assert len(list(backlog)) == 1
 
@@ -130,19 +130,19 @@ def test_a_redelivered_message_does_not_join_one_that_is_not() -> None:
     backlog = filled(3)
     first = take(backlog, 1)
     second = take(backlog, 1)
-    backlog.put_back(first)
-    backlog.put_back(MessageRange(second.entry, second.low, second.high, True))
+    backlog.requeue(first)
+    backlog.requeue(MessageRange(second.entry, second.low, second.high, True))
     assert [messages.redelivered for messages in ranges(backlog)] == [False, True, False]
 
 
 def test_what_is_put_back_is_given_as_the_range_that_holds_it() -> None:
     backlog = filled(5)
     first, second, third = (take(backlog, 1) for _ in range(3))
-    held = backlog.put_back(first)
+    held = backlog.requeue(first)
     assert held is first
-    assert backlog.put_back(second) is first
+    assert backlog.requeue(second) is first
     assert (first.low, first.high) == (0, 2)
-    assert backlog.put_back(third) is first
+    assert backlog.requeue(third) is first
     assert backlog.head() is first
 
 
@@ -150,10 +150,10 @@ def test_an_expired_range_among_the_returned_ones_is_no_obstacle() -> None:
     backlog = Backlog()
     backlog.append(QueueEntry(batch(5), array("H", [0, 2, 4])))
     first, second, third = (take(backlog, 1) for _ in range(3))
-    backlog.empty(backlog.put_back(third))
-    backlog.put_back(second)
+    backlog.empty(backlog.requeue(third))
+    backlog.requeue(second)
     assert numbers(backlog) == [3]
-    backlog.put_back(first)
+    backlog.requeue(first)
     assert numbers(backlog) == [1, 3]
 
 
@@ -171,11 +171,11 @@ def test_the_first_range_is_found_wherever_it_stands() -> None:
     returned = [take(backlog, 1) for _ in range(3)]
     assert backlog.first_paged_out() is None
     first, second = PagedOut(5, None), PagedOut(7, None)
-    backlog.freeze(first)
+    backlog.append_range(first)
     backlog.append(QueueEntry(batch(2, 900), None))
-    backlog.freeze(second)
+    backlog.append_range(second)
     for messages in returned:
-        backlog.put_back(messages)
+        backlog.requeue(messages)
     assert backlog.first_paged_out() is first
     assert backlog.paged_out_within(1_000) == []
     assert (backlog.count, backlog.paged_out_ranges) == (2 * AHEAD_RANGES + 14, 2)
@@ -186,7 +186,7 @@ def test_ranges_are_found_one_after_another_as_they_are_read() -> None:
     locations = [PagedOut(2, None), PagedOut(3, None)]
     sequence = 2
     for paged_out in locations:
-        backlog.freeze(paged_out)
+        backlog.append_range(paged_out)
     for paged_out in locations:
         while paged_out.count:
             assert backlog.first_paged_out() is paged_out
@@ -201,6 +201,6 @@ def test_a_range_that_is_gone_is_none() -> None:
     """Discarded by the store, and not yet come to."""
     backlog = Backlog()
     paged_out = PagedOut(0, None)
-    backlog.freeze(paged_out)
+    backlog.append_range(paged_out)
     assert backlog.head() is None
     assert backlog.first_paged_out() is None

@@ -53,7 +53,7 @@ def test_a_session_that_cannot_be_written_to_has_no_credit(no_ack: bool) -> None
 
 
 def order(ring: ConsumerRing) -> list[Consumer]:
-    line = ring.line()
+    line = ring.ready_consumers()
     return [] if line is None else [one for one in line if one.open]
 
 
@@ -74,7 +74,7 @@ def test_many_leave_without_a_search_for_each(monkeypatch: pytest.MonkeyPatch) -
     members = [consumer(session) for _ in range(200)]
     for one in members:
         ring.add(one)
-    line = ring.line()
+    line = ring.ready_consumers()
     assert line is not None
     line.rotate(100)
     for one in members[:150]:
@@ -85,7 +85,7 @@ def test_many_leave_without_a_search_for_each(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_ring_of_none() -> None:
     ring = ConsumerRing()
-    assert (ring.line(), ring.members) == (None, {})
+    assert (ring.ready_consumers(), ring.members) == (None, {})
 
 
 def test_the_highest_priority_that_is_open_has_the_line() -> None:
@@ -124,7 +124,7 @@ def test_any_coming_and_going(steps: list[tuple[str, int]]) -> None:
             ring.remove(one)
             members.remove(one)
             opened = [other for other in opened if other is not one]
-        elif action == "close" and (line := ring.line()) is not None:
+        elif action == "close" and (line := ring.ready_consumers()) is not None:
             # As a queue does with one that has no credit left.
             closed = line.popleft()
             closed.open = False
@@ -144,11 +144,11 @@ def test_priorities_that_are_gone_leave_nothing() -> None:
         closed = consumer(session, priority=priority)
         ring.add(closed)
         if priority % 2:
-            line = ring.line()
+            line = ring.ready_consumers()
             assert line is not None
             line.popleft().open = False
         ring.remove(closed)
-    assert (ring.line(), ring._levels, ring._open) == (None, [], {})
+    assert (ring.ready_consumers(), ring._levels, ring._open) == (None, [], {})
 
 
 def test_all_of_a_level_can_leave_while_none_is_open() -> None:
@@ -156,11 +156,11 @@ def test_all_of_a_level_can_leave_while_none_is_open() -> None:
     everyone = [consumer(session, priority=3) for _ in range(3)]
     for one in everyone:
         ring.add(one)
-    while line := ring.line():
+    while line := ring.ready_consumers():
         line.popleft().open = False
     for one in everyone:
         ring.remove(one)
-    assert (ring.members, ring.line()) == ({}, None)
+    assert (ring.members, ring.ready_consumers()) == ({}, None)
 
 
 # -- reopening

@@ -102,7 +102,7 @@ def test_what_was_lost_is_dropped_with_the_rest(life: Life) -> None:
     damage(life, b"000003", crashed=True)
     log = stream(life).log
     fill(life, [b"new"])
-    log.weigh(lambda: None)
+    log.compute_sizes(lambda: None)
     life.turns()
     drop(life, lambda: 600 * (log.first < 4))
     first = log.first
@@ -243,7 +243,7 @@ def test_a_move_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     plain = relocation.relocate
 
     def relocate(copy: Copy, segments: dict[int, Segment]) -> Iterator[None]:
-        asked.let_go()
+        asked.release_read_ahead()
         asked.next()
         moves.append(asked.is_reading)
         return plain(copy, segments)
@@ -274,7 +274,7 @@ def test_a_range_that_is_dropped_while_it_is_read(life: Life) -> None:
     woken: list[int] = []
     cursor = Cursor(log, life.store, 0, lambda: woken.append(log.first))
     assert cursor.next() is None
-    drop(life, lambda: WHOLE * isinstance(log.piece_at(log.first).held, PagedOut))
+    drop(life, lambda: WHOLE * isinstance(log.chunk_at(log.first).content, PagedOut))
     assert woken == [20]
     messages = cursor.next()
     assert messages is not None and cursor.offset == 20
@@ -285,7 +285,7 @@ def test_a_range_that_is_split_while_it_is_read(life: Life) -> None:
     life.restart()
     fill(life, numbered(3, 20))
     log = stream(life).log
-    log.weigh(lambda: None)
+    log.compute_sizes(lambda: None)
     life.turns()
     cursor = Cursor(log, life.store, 5, lambda: None)
     assert cursor.next() is None
@@ -370,14 +370,14 @@ def test_messages_that_were_moved_can_be_cold(tmp_path: Path) -> None:
         life.store.roll()
         life.write()
     log = stream(life).log
-    assert log.warm_count == 120
+    assert log.resident_count == 120
     life.page_out("s")
-    assert (log.warm_count, log.warm_bytes) == (0, 0)
+    assert (log.resident_count, log.resident_bytes) == (0, 0)
     assert any(held.is_moved for held in life.store.segments.values())
     expected = [b"%06d" % at for number in range(60) for at in (number, 1_000 + number)]
     assert Reading(life, "first").bodies() == expected
     life.crash()
-    assert len(stream(life).log._pieces) < 20, "neighbours come back as one"
+    assert len(stream(life).log._chunks) < 20, "neighbours come back as one"
     assert Reading(life, "first").bodies() == expected
     for again in range(3):
         fill(life, [b"new"])

@@ -44,7 +44,7 @@ class SlowStore(NotingStore):
         is_urgent: bool = True,
     ) -> None:
         def arrive() -> None:
-            ranges = paged_out.place
+            ranges = paged_out.location
             assert isinstance(ranges, list)
             paged_out.count = 0
             ready(ranges)

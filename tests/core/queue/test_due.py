@@ -21,7 +21,7 @@ def taken(due: Due, now_ms: int, limit: int = 1_000) -> list[int]:
     found = []
     more = True
     while more:
-        more = due.draw_near(now_ms, limit)[1]
+        more = due.move_near(now_ms, limit)[1]
         while (messages := due.take(now_ms)) is not None:
             found += sequences(messages)
     return found
@@ -74,12 +74,12 @@ def test_only_what_is_soon_has_to_be_read() -> None:
         batches.append(messages.entry.batch)
         due.add(10_000 + second * 1_000, messages, 0)
         messages.entry.batch.evict()
-    assert due.draw_near(0, 100) == ([], False)
+    assert due.move_near(0, 100) == ([], False)
     assert due.next_ms == 9_000
-    assert due.draw_near(9_000, 100) == (batches[:1], False)
-    assert due.draw_near(11_000, 1) == (batches[1:2], True)
-    assert due.draw_near(11_000, 1) == (batches[2:3], False)
-    assert due.draw_near(11_000, 1) == ([], False)
+    assert due.move_near(9_000, 100) == (batches[:1], False)
+    assert due.move_near(11_000, 1) == (batches[1:2], True)
+    assert due.move_near(11_000, 1) == (batches[2:3], False)
+    assert due.move_near(11_000, 1) == ([], False)
 
 
 def test_what_is_not_soon_may_go() -> None:
@@ -94,9 +94,9 @@ def test_what_is_not_soon_may_go() -> None:
         evicted.append(found.sequence)
         return True
 
-    list(due.let_go(0, evict))
+    list(due.evict_far(0, evict))
     assert evicted == [2, 3]
-    list(due.let_go(0, evict))
+    list(due.evict_far(0, evict))
     assert evicted == [2, 3], "they have gone"
     assert len(due._fresh) == 1, "this one could not go yet"
 

@@ -15,7 +15,7 @@ from pamqp.commands import Basic
 from tests.core.messages import Sent, scattered, strided, whole
 from tests.support.amqp import Reply, read, split
 from warrenmq.core.message.batch import Batch, MessageRange, QueueEntry
-from warrenmq.core.queue.header_rewriting import dressed
+from warrenmq.core.queue.header_rewriting import with_header
 from warrenmq.core.wire.deliver import DeliverFramer, content_frames
 from warrenmq.core.wire.properties import PERSISTENT
 
@@ -74,7 +74,7 @@ def test_clients_read_the_same_and_the_number(
     """Also those with other channel numbers than the publisher's."""
     batch = make(messages, channel=3, attributes=PERSISTENT, sequence=40, before=b"\0" * 9)
     numbers = [None if at % 3 == 2 else at * 1_000 for at in range(len(messages))]
-    shown = dressed(MessageRange(QueueEntry(batch, None), 0, len(messages)), HEADER, numbers)
+    shown = with_header(MessageRange(QueueEntry(batch, None), 0, len(messages)), HEADER, numbers)
     replies = delivered(shown, channel, frame_max)
     assert seen(replies) == expected(messages, numbers)
     assert [reply["delivery_tag"] for reply in replies] == list(range(1, len(messages) + 1))
@@ -93,7 +93,7 @@ def test_alike_messages_numbered_in_a_row(
     batch = strided(messages, channel=3, attributes=PERSISTENT, sequence=40, before=b"\0" * 9)
     part = MessageRange(QueueEntry(batch, chosen), 2, 6 if chosen else len(messages), True)
     numbers = range(2**40 - 3, 2**40 - 3 + part.count)
-    replies = delivered(dressed(part, HEADER, numbers), channel)
+    replies = delivered(with_header(part, HEADER, numbers), channel)
     indices = [part.entry.index(at) for at in range(part.low, part.high)]
     assert seen(replies) == expected([messages[at] for at in indices], numbers)
     assert all(reply["redelivered"] for reply in replies)
@@ -111,7 +111,7 @@ def test_numbers_in_a_row(
     for low, high in ((0, entry.count), (1, 4), (2, 3)):
         numbers = range(2**33 + low, 2**33 + high)
         wanted = [messages[entry.index(at)] for at in range(low, high)]
-        replies = delivered(dressed(MessageRange(entry, low, high), HEADER, numbers), 4)
+        replies = delivered(with_header(MessageRange(entry, low, high), HEADER, numbers), 4)
         assert seen(replies) == expected(wanted, numbers)
 
 
@@ -128,7 +128,7 @@ def test_any_messages_of_a_queue(
     low = data.draw(st.integers(0, len(chosen) - 1))
     high = data.draw(st.integers(low + 1, len(chosen)))
     part = MessageRange(QueueEntry(scattered(messages), array("I", chosen)), low, high, True)
-    shown = dressed(part, HEADER, numbers[: high - low])
+    shown = with_header(part, HEADER, numbers[: high - low])
     replies = delivered(shown)
     wanted = [messages[at] for at in chosen[low:high]]
     assert seen(replies) == expected(wanted, numbers[: high - low])
@@ -137,13 +137,13 @@ def test_any_messages_of_a_queue(
 
 def test_one_that_came_in_many_frames_is_cut_for_its_reader() -> None:
     sent = Sent(bytes(range(256)) * 1_000, "x", "k", properties(headers={"a": 1}))
-    shown = dressed(MessageRange(QueueEntry(whole(sent), None), 0, 1), HEADER, [3])
+    shown = with_header(MessageRange(QueueEntry(whole(sent), None), 0, 1), HEADER, [3])
     assert seen(delivered(shown, 2, 4_096)) == expected([sent], [3])
 
 
 def test_as_get_frames_it() -> None:
     """By content alone, as a get-ok stands before it."""
-    shown = dressed(MessageRange(QueueEntry(scattered(MIXED), None), 2, 3), HEADER, [9])
+    shown = with_header(MessageRange(QueueEntry(scattered(MIXED), None), 2, 3), HEADER, [9])
     data = content_frames(shown.entry.batch, shown.entry.index(shown.low), 5, 131_072)
     (_, channel, head), (_, _, body) = split(data)
     content: Any = pamqp.frame.unmarshal(head)[2]
@@ -156,6 +156,6 @@ def test_the_queue_keeps_what_it_has() -> None:
     batch = strided(ALIKE)
     messages = MessageRange(QueueEntry(batch, None), 3, 5)
     before = batch.data
-    shown = dressed(messages, HEADER, [1, 2])
+    shown = with_header(messages, HEADER, [1, 2])
     assert (messages.entry.batch, messages.low, messages.high, batch.data) == (batch, 3, 5, before)
     assert (shown.count, shown.entry.batch.count) == (2, 2)

@@ -130,7 +130,7 @@ def test_bytes_are_counted_through_every_way(sizes: list[int], data: st.DataObje
     outstanding = list(take(queue, data.draw(st.integers(0, len(sizes)))))
     assert queue.ready_bytes == sum(bodies[number] for number in ready(queue))
     for messages in outstanding:
-        (queue.requeue if data.draw(st.booleans()) else queue.untake)(messages)
+        (queue.requeue if data.draw(st.booleans()) else queue.return_undelivered)(messages)
         assert queue.ready_bytes == sum(bodies[number] for number in ready(queue))
     publish(house, queue, 3, body_bytes=7)
     assert queue.ready_bytes == sum(sizes) + 21

@@ -59,7 +59,7 @@ class Model(RuleBasedStateMachine):
     @rule(count=st.integers(1, 6))
     def freeze(self, count: int) -> None:
         paged_out = PagedOut(count, None)
-        self.backlog.freeze(paged_out)
+        self.backlog.append_range(paged_out)
         self.paged_out[paged_out] = list(range(self.next, self.next + count))
         self.waiting |= dict.fromkeys(self.paged_out[paged_out], (0, False))
         self.next += count
@@ -67,7 +67,7 @@ class Model(RuleBasedStateMachine):
     @rule(priorities=st.lists(st.integers(0, 6), min_size=1, max_size=6))
     def recover(self, priorities: list[int]) -> None:
         paged_out = PagedOut(len(priorities), None, special=RANKED)
-        self.backlog.freeze(paged_out)
+        self.backlog.append_range(paged_out)
         self.paged_out[paged_out] = list(range(self.next, self.next + len(priorities)))
         for number, priority in zip(self.paged_out[paged_out], priorities, strict=True):
             self.waiting[number] = (min(priority, HIGHEST), False)
@@ -117,7 +117,7 @@ class Model(RuleBasedStateMachine):
         back = MessageRange(messages.entry, low, messages.high, True)
         priority = min(messages.entry.batch.attributes.priority, HIGHEST)
         self.waiting |= dict.fromkeys(sequences(back), (priority, True))
-        self.backlog.put_back(back)
+        self.backlog.requeue(back)
 
     @precondition(lambda self: bool(ranges(self.backlog)))
     @rule(data=st.data())
@@ -173,7 +173,7 @@ def test_a_range_behind_higher_priorities_is_read_in_time() -> None:
     backlog.append(QueueEntry(batch(5, 1, of(9)), None))
     backlog.append(QueueEntry(batch(3, 6), None))
     paged_out = PagedOut(10, None)
-    backlog.freeze(paged_out)
+    backlog.append_range(paged_out)
     assert backlog.paged_out_within(8) == []
     assert backlog.paged_out_within(9) == [paged_out]
 
@@ -197,7 +197,7 @@ def test_levels_that_were_used_once_are_not_asked_for_good() -> None:
         backlog.empty(messages)
     assert backlog.head() is held[7]
     assert len(backlog.levels()) == 8
-    backlog.put_back(MessageRange(held[200].entry, 0, 1, True))
+    backlog.requeue(MessageRange(held[200].entry, 0, 1, True))
     head = backlog.head()
     assert head is not None
     assert (backlog.count, head.count, len(backlog.levels())) == (9, 1, 9)
@@ -400,7 +400,7 @@ def test_one_that_comes_while_others_are_read_back_is_next(life: Life) -> None:
     life.broker.tick()
     queue = life.queue("q")
     queue.get(lambda: None)
-    assert queue.waiting
+    assert queue.is_paging_in
     life.client.publish(b"now", {**PERSISTENT, "priority": 5}, routing_key="q")
     life.turns()
     assert life.bodies() == [b"now", *expected]

@@ -31,17 +31,17 @@ def test_first_in_first_out_over_reads_and_selections() -> None:
 def test_an_empty_queue_has_nothing_to_take() -> None:
     house = House()
     queue = house.queue()
-    assert (queue.take(1), queue.ready_count, queue.consumer_count) == (None, 0, 0)
+    assert (queue.dequeue(1), queue.ready_count, queue.consumer_count) == (None, 0, 0)
     publish(house, queue)
     assert sequences(*take(queue, 5)) == [1]
-    assert queue.take(1) is None
+    assert queue.dequeue(1) is None
 
 
 def test_requeued_messages_are_back_at_their_place() -> None:
     house = House()
     queue = house.queue()
     publish(house, queue, 4)
-    ranges = [queue.take(1) for _ in range(3)]
+    ranges = [queue.dequeue(1) for _ in range(3)]
     publish(house, queue)
     for messages in (ranges[2], ranges[0]):
         assert messages is not None
@@ -55,7 +55,7 @@ def test_what_reached_nobody_comes_back_unflagged() -> None:
     queue = house.queue()
     publish(house, queue, 2)
     (messages,) = take(queue, 1)
-    queue.untake(messages)
+    queue.return_undelivered(messages)
     assert (ready(queue), queue.unacked_count) == ([1, 2], 0)
     assert [messages.redelivered for messages in take(queue, 2)] == [False, False]
 
@@ -68,7 +68,7 @@ def test_redelivered_stays_once_it_is_set() -> None:
         (messages,) = take(queue, 1)
         queue.requeue(messages)
     (messages,) = take(queue, 1)
-    queue.untake(messages)
+    queue.return_undelivered(messages)
     (messages,) = take(queue, 1)
     assert messages.redelivered
 
@@ -104,7 +104,7 @@ class Model(RuleBasedStateMachine):
 
     @rule(limit=st.integers(1, 8))
     def take(self, limit: int) -> None:
-        messages = self.queue.take(limit)
+        messages = self.queue.dequeue(limit)
         expected = sorted(self.ready)[: 0 if messages is None else messages.count]
         assert (messages is None) == (not self.ready)
         if messages is not None:
@@ -114,7 +114,10 @@ class Model(RuleBasedStateMachine):
             self.out.append(messages)
 
     @precondition(lambda self: self.out)
-    @rule(action=st.sampled_from(["settle", "requeue", "untake", "reject"]), data=st.data())
+    @rule(
+        action=st.sampled_from(["settle", "requeue", "return_undelivered", "reject"]),
+        data=st.data(),
+    )
     def end(self, action: str, data: st.DataObject) -> None:
         messages = self.out.pop(data.draw(st.integers(0, len(self.out) - 1)))
         getattr(self.queue, action)(messages)
@@ -177,11 +180,11 @@ def test_nothing_comes_back_to_a_deleted_queue() -> None:
     house = House()
     queue = house.queue()
     publish(house, queue, 3)
-    first, second, third = (queue.take(1) for _ in range(3))
+    first, second, third = (queue.dequeue(1) for _ in range(3))
     assert first is not None and second is not None and third is not None
     queue.deleted = True
     queue.requeue(first)
-    queue.untake(second)
+    queue.return_undelivered(second)
     queue.reject(third)
     assert (queue.ready_count, queue.unacked_count, house.dead_letters) == (0, 0, [])
 
@@ -451,7 +454,7 @@ def test_a_use_puts_the_end_off() -> None:
     house = House()
     queue = house.queue(expires=100)
     house.wait(60)
-    queue.used()
+    queue.note_use()
     house.wait(99)
     assert house.dropped == []
     house.wait(1)

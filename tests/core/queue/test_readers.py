@@ -181,13 +181,13 @@ def test_who_takes_little_of_an_entry_has_little_of_it_dressed(
     """Many slow readers at different places must not dress a whole entry for each message."""
     enqueue(queue, 40_000, each=2_000)
     counts: list[int] = []
-    plain = dressing.dressed
+    plain = dressing.with_header
 
-    def dressed(messages: object, *rest: object) -> object:
+    def with_header(messages: object, *rest: object) -> object:
         counts.append(messages.count)  # type: ignore[attr-defined]
         return plain(messages, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(showing, "dressed", dressed)
+    monkeypatch.setattr(showing, "with_header", with_header)
     sessions = [Session() for _ in range(20)]
     consumers = [
         add(queue, session, prefetch=1, offset=2_000 * at + 5)
@@ -204,13 +204,13 @@ def test_readers_at_the_end_share_what_is_dressed(
     queue: StreamQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: list[int] = []
-    plain = dressing.dressed
+    plain = dressing.with_header
 
-    def dressed(messages: object, *rest: object) -> object:
+    def with_header(messages: object, *rest: object) -> object:
         counts.append(messages.count)  # type: ignore[attr-defined]
         return plain(messages, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(showing, "dressed", dressed)
+    monkeypatch.setattr(showing, "with_header", with_header)
     for _ in range(20):
         add(queue, Session())
     enqueue(queue, 1_000, each=500)

@@ -23,9 +23,9 @@ from warrenmq.core.queue.queue import Queue
 from warrenmq.core.queue.redelivery import (
     ACQUIRED_HEADER,
     COUNT_HEADER,
-    RetryDelays,
-    Returns,
-    Times,
+    DelayedRetries,
+    RedeliveryCounter,
+    ReturnCounts,
 )
 from warrenmq.core.queue.rules import RetryDelay, Rules
 from warrenmq.core.timers import Timers
@@ -62,31 +62,31 @@ def test_counts_are_those_of_a_table(steps: list[tuple[str, int, int]], quorum: 
     """Ranges of ten messages come back and go; what is kept on disk is the same at any time."""
     house = House()
     entry = QueueEntry(batch(10, 100, LASTING), None)
-    returns = Returns(house, 1, durable=True, quorum=quorum)
-    table = dict.fromkeys(range(100, 110), Times(0, 0))
+    returns = RedeliveryCounter(house, 1, durable=True, quorum=quorum)
+    table = dict.fromkeys(range(100, 110), ReturnCounts(0, 0))
     for step, low, size in steps:
         messages = MessageRange(entry, low, min(10, low + size))
         if step == "gone":
-            returns.gone(messages)
-            table |= dict.fromkeys(sequences(messages), Times(0, 0))
+            returns.forget(messages)
+            table |= dict.fromkeys(sequences(messages), ReturnCounts(0, 0))
         else:
             failed = step == "failed"
             for number in sequences(messages):
                 counted, every = table[number]
-                table[number] = Times(counted + (failed or not quorum), every + 1)
-            parts = list(returns.came_back(messages, failed=failed))
+                table[number] = ReturnCounts(counted + (failed or not quorum), every + 1)
+            parts = list(returns.count_returns(messages, failed=failed))
             assert all(part.redelivered for part, _ in parts)
             assert [(times, *sequences(part)) for part, times in parts] == _alike(table, messages)
         everything = MessageRange(entry, 0, 10, True)
-        loaded = Returns(house, 1, durable=True, quorum=quorum)
-        for shown in (returns.shown(everything), loaded.shown(everything)):
+        loaded = RedeliveryCounter(house, 1, durable=True, quorum=quorum)
+        for shown in (returns.with_headers(everything), loaded.with_headers(everything)):
             assert counts_of(shown) == [times.counted or None for times in table.values()]
             assert counts_of(shown, ACQUIRED) == [
-                times.all or None if quorum else None for times in table.values()
+                times.total or None if quorum else None for times in table.values()
             ]
 
 
-def _alike(table: dict[int, Times], messages: MessageRange) -> list[tuple[object, ...]]:
+def _alike(table: dict[int, ReturnCounts], messages: MessageRange) -> list[tuple[object, ...]]:
     """Counts and numbers, of neighbours with the same counts."""
     alike = groupby(sequences(messages), key=lambda number: table[number])
     return [(times, *numbers) for times, numbers in alike]
@@ -94,14 +94,14 @@ def _alike(table: dict[int, Times], messages: MessageRange) -> list[tuple[object
 
 def test_nothing_is_made_for_messages_that_never_came_back() -> None:
     house = House()
-    returns = Returns(house, 1, durable=False)
+    returns = RedeliveryCounter(house, 1, durable=False)
     entry = QueueEntry(batch(4), None)
-    list(returns.came_back(MessageRange(entry, 0, 1)))
+    list(returns.count_returns(MessageRange(entry, 0, 1)))
     fresh, back = MessageRange(entry, 1, 4), MessageRange(entry, 0, 4, True)
-    assert returns.shown(fresh) is fresh
-    assert counts_of(returns.shown(back)) == [1, None, None, None]
-    returns.gone(MessageRange(entry, 0, 1))
-    assert returns.shown(back) is back
+    assert returns.with_headers(fresh) is fresh
+    assert counts_of(returns.with_headers(back)) == [1, None, None, None]
+    returns.forget(MessageRange(entry, 0, 1))
+    assert returns.with_headers(back) is back
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -147,7 +147,7 @@ def test_a_negative_limit_counts_and_never_ends() -> None:
     publish(house, queue)
     give_back(queue, 50)
     (held,) = take(queue, 1)
-    assert (counts_of(queue.shown(held)), house.dead_letters) == ([50], [])
+    assert (counts_of(queue.with_headers(held)), house.dead_letters) == ([50], [])
 
 
 def test_each_message_of_a_range_has_its_own_count() -> None:
@@ -159,7 +159,7 @@ def test_each_message_of_a_range_has_its_own_count() -> None:
     queue.requeue(MessageRange(held.entry, 1, 2))
     queue.requeue(MessageRange(held.entry, 4, 5))
     queue.settle(MessageRange(held.entry, 5, 6))
-    queue.untake(MessageRange(held.entry, 0, 1))
+    queue.return_undelivered(MessageRange(held.entry, 0, 1))
     for messages in list(take(queue, 3)):
         queue.requeue(messages)
     queue.requeue(MessageRange(held.entry, 2, 4))
@@ -167,7 +167,7 @@ def test_each_message_of_a_range_has_its_own_count() -> None:
         [1, 3, 4],
         [(2, "delivery_limit"), (5, "delivery_limit")],
     )
-    assert [counts_of(queue.shown(messages)) for messages in take(queue, 9)] == [[1], [1, 1]]
+    assert [counts_of(queue.with_headers(messages)) for messages in take(queue, 9)] == [[1], [1, 1]]
 
 
 def test_what_never_reached_anyone_does_not_count() -> None:
@@ -175,7 +175,7 @@ def test_what_never_reached_anyone_does_not_count() -> None:
     queue = house.queue(delivery_limit=0)
     publish(house, queue, 3)
     for messages in list(take(queue, 3)):
-        queue.untake(messages)
+        queue.return_undelivered(messages)
     assert (ready(queue), house.dead_letters) == ([1, 2, 3], [])
 
 
@@ -220,7 +220,7 @@ def test_without_a_limit_nothing_is_counted() -> None:
     publish(house, queue, 1, LASTING)
     give_back(queue, 3)
     (held,) = take(queue, 1)
-    assert queue.shown(held) is held
+    assert queue.with_headers(held) is held
     assert DeliveryCounts(house.facts, queue.id).load() == {}
 
 
@@ -233,11 +233,11 @@ def test_what_was_given_back_to_a_quorum_queue_is_no_failure() -> None:
         for messages in list(take(queue, 1)):
             queue.requeue(messages, failed=False)
     (held,) = take(queue, 1)
-    shown = queue.shown(held)
+    shown = queue.with_headers(held)
     assert (counts_of(shown), counts_of(shown, ACQUIRED)) == ([None], [9])
     queue.requeue(held)
     (held,) = take(queue, 1)
-    shown = queue.shown(held)
+    shown = queue.with_headers(held)
     assert (counts_of(shown), counts_of(shown, ACQUIRED)) == ([1], [10])
     queue.requeue(held)
     assert house.dead_letters == [(1, "delivery_limit")]
@@ -341,7 +341,7 @@ def test_a_queue_deleted_meanwhile_gets_nothing_back() -> None:
 
 def test_rest_wakes_for_the_earliest_whatever_came_first() -> None:
     timers, woken = Timers(), list[int]()
-    rest = RetryDelays(timers, lambda messages: woken.extend(sequences(messages)))
+    rest = DelayedRetries(timers, lambda messages: woken.extend(sequences(messages)))
     entry = QueueEntry(batch(4), None)
     for at, delay_ms in enumerate((300, 100, 200, 100)):
         rest.add(MessageRange(entry, at, at + 1), RetryDelay("all", delay_ms, delay_ms), 1, 50)
@@ -503,7 +503,7 @@ def test_nothing_is_kept_of_those_that_go_otherwise(life: Life, ends: str) -> No
     life.turns()
     assert facts(life) == []
     if ends != "delete":
-        returns = life.queue("other")._returns
+        returns = life.queue("other")._redeliveries
         assert returns is not None
         assert returns._counts == {}
 

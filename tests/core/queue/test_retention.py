@@ -57,7 +57,7 @@ def test_a_range_is_dropped_from_its_front(life: Life) -> None:
     fill(life, numbered(100, 120))
     log = stream(life).log
     assert 15_000 < log.size_bytes <= 20_000
-    assert isinstance(log._pieces[log._gone].held, PagedOut)
+    assert isinstance(log._chunks[log._dropped].content, PagedOut)
     assert Reading(life, "first").bodies() == numbered(220)[log.first :]
     life.crash()
     assert stream(life).log.first == log.first
@@ -78,7 +78,7 @@ def test_its_size_is_the_same_after_a_restart(life: Life, mixed: bool) -> None:
     life.page_out("s", 100)
     assert stream(life).log.size_bytes == size
     life.restart()
-    assert not stream(life).log.weigh(lambda: None)
+    assert not stream(life).log.compute_sizes(lambda: None)
     life.turns()
     assert stream(life).log.size_bytes == size
     wire = 200 * len(publish(1, numbered(1)[0], PERSISTENT, routing_key="s"))
@@ -224,7 +224,7 @@ def test_an_idle_stream_grows_old_over_a_restart(life: Life) -> None:
         life.store.roll()
         life.clock.advance(600_000)
     life.restart()
-    assert all(isinstance(piece.held, PagedOut) for piece in stream(life).log._pieces)
+    assert all(isinstance(piece.content, PagedOut) for piece in stream(life).log._chunks)
     for _ in range(10):
         life.turns(3, each_ms=120_000)
     assert stream(life).log.first == 4
@@ -249,7 +249,7 @@ def test_the_age_of_a_range_is_read_once(life: Life, monkeypatch: pytest.MonkeyP
     life.turns()
     fill(life, numbered(5))
     assert len(begun) <= 1
-    assert stream(life).log._pieces[0].newest_ms is not None
+    assert stream(life).log._chunks[0].newest_ms is not None
 
 
 def test_a_range_whose_age_can_not_be_read_stays(life: Life) -> None:

@@ -179,7 +179,7 @@ def test_paged_out_messages_are_read_where_they_are(life: Life) -> None:
     fill(life, numbered(300))
     life.write()
     life.page_out("s")
-    pieces = [piece.held for piece in stream(life).log._pieces]
+    pieces = [piece.content for piece in stream(life).log._chunks]
     assert any(isinstance(held, PagedOut) and held.count > 200 for held in pieces)
     fill(life, numbered(10, 300))
     for start in (0, 7, 299, 305):

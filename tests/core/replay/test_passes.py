@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from warrenmq.core.replay import passes as module
 from warrenmq.core.replay.passes import WINDOW, passes
-from warrenmq.core.route.persistence import Wanted
+from warrenmq.core.route.persistence import ReplayRequest
 
 
-def taken(wanted: Wanted, first: int, matches: list[bool]) -> tuple[list[int], int]:
+def taken(wanted: ReplayRequest, first: int, matches: list[bool]) -> tuple[list[int], int]:
     """What is handed on, and how many messages were looked at for it."""
     end = first + len(matches)
     found: list[int] = []
@@ -21,8 +21,8 @@ def taken(wanted: Wanted, first: int, matches: list[bool]) -> tuple[list[int], i
             looked += 1
             if not matches[offset - first] or not one.left:
                 continue
-            if one.noted is not None:
-                one.noted.append(offset)
+            if one.offsets is not None:
+                one.offsets.append(offset)
             elif one.skip:
                 one.skip -= 1
             else:
@@ -31,7 +31,7 @@ def taken(wanted: Wanted, first: int, matches: list[bool]) -> tuple[list[int], i
     return found, looked
 
 
-def expected(wanted: Wanted, first: int, matches: list[bool]) -> list[int]:
+def expected(wanted: ReplayRequest, first: int, matches: list[bool]) -> list[int]:
     wanted_ones = [first + at for at, match in enumerate(matches) if match]
     count = len(wanted_ones)
     if wanted.head is not None:
@@ -55,28 +55,28 @@ def _small_windows() -> object:
     st.lists(st.booleans(), max_size=20),
     st.integers(0, 5),
     st.one_of(
-        st.builds(Wanted, head=st.integers(-25, 25)),
-        st.builds(Wanted, tail=st.integers(-25, 25)),
-        st.builds(Wanted, since=st.integers(0, 30)),
+        st.builds(ReplayRequest, head=st.integers(-25, 25)),
+        st.builds(ReplayRequest, tail=st.integers(-25, 25)),
+        st.builds(ReplayRequest, since=st.integers(0, 30)),
     ),
 )
-def test_passes_against_a_list(matches: list[bool], first: int, wanted: Wanted) -> None:
+def test_passes_against_a_list(matches: list[bool], first: int, wanted: ReplayRequest) -> None:
     assert taken(wanted, first, matches)[0] == expected(wanted, first, matches)
 
 
 @pytest.mark.parametrize("count", [2**63, -(2**63), 2**31])
 @pytest.mark.parametrize("place", ["head", "tail"])
 def test_numbers_of_any_size(place: str, count: int) -> None:
-    wanted = Wanted(**{place: count})
+    wanted = ReplayRequest(**{place: count})
     assert taken(wanted, 0, [True] * 10)[0] == expected(wanted, 0, [True] * 10)
 
 
 def test_the_last_of_a_long_past_are_found_from_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WINDOW", WINDOW)
-    found, looked = taken(Wanted(tail=10), 0, [True] * 50_000)
+    found, looked = taken(ReplayRequest(tail=10), 0, [True] * 50_000)
     assert (len(found), found[-1]) == (10, 49_999)
     assert looked <= 2 * WINDOW
     every_hundredth = [not at % 100 for at in range(50_000)]
-    found, looked = taken(Wanted(tail=10), 0, every_hundredth)
+    found, looked = taken(ReplayRequest(tail=10), 0, every_hundredth)
     assert len(found) == 10
     assert looked <= 8 * WINDOW

@@ -42,8 +42,8 @@ def test_each_queue_gets_its_own_in_order(
         raw = wire.encode(properties)
         attributes = wire.intern_attributes(False, priority, expiration, False)
         queues = tuple(named[name] for name in sorted(names))
-        blind_keys = ("blind",) if blind else ()
-        copies.add(Copy(envelope("x", "k"), raw, body, attributes, blind_keys, queues))
+        bcc_keys = ("blind",) if blind else ()
+        copies.add(Copy(envelope("x", "k"), raw, body, attributes, bcc_keys, queues))
         if number in flushes:
             copies.flush()
     copies.flush()

@@ -33,7 +33,7 @@ PREFETCH = 2
 @pytest.fixture
 def life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
     monkeypatch.setattr(batch, "BATCH_BYTES", BESIDE)
-    monkeypatch.setattr(batch, "KEPT_BYTES", 0)
+    monkeypatch.setattr(batch, "STORED_BYTES", 0)
     monkeypatch.setattr(pager, "KEPT_BUDGET_BYTES", BUDGET)
     monkeypatch.setattr(pager, "TRANSIENT_BUDGET_BYTES", 4 * BUDGET)
     monkeypatch.setattr(pager, "_UNREAD_HEAD_BYTES", HEAD)
@@ -270,5 +270,5 @@ def test_numbers_of_a_queue(life: Life) -> None:
     fill(life, "a", 100)
     queue = life.queue("a")
     assert queue.paged_out_count + in_memory(life, "a") == queue.ready_count == 100
-    assert 0 < queue.about_bytes < BUDGET
-    assert queue.about_bytes == pytest.approx(in_memory(life, "a") * (SIZE + 80), rel=0.2)
+    assert 0 < queue.estimated_bytes < BUDGET
+    assert queue.estimated_bytes == pytest.approx(in_memory(life, "a") * (SIZE + 80), rel=0.2)

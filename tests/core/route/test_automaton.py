@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.route.test_trie import keys, matches
-from warrenmq.core.route.automaton import BLOCK_BITS, PatternAutomaton
+from warrenmq.core.route.automaton import GROUP_BITS, PatternAutomaton
 from warrenmq.core.route.topic import normal_form
 from warrenmq.core.route.trie import split_words
 
@@ -54,11 +54,11 @@ def test_many_hashes_and_long_keys() -> None:
 
 
 def test_patterns_of_all_blocks_are_found() -> None:
-    held = numbered(BLOCK_BITS)
+    held = numbered(GROUP_BITS)
     automaton = filled(held)
-    assert len(automaton._blocks) > 3
+    assert len(automaton._groups) > 3
     assert automaton.match("a.b") == []
-    for number in range(0, BLOCK_BITS, 97):
+    for number in range(0, GROUP_BITS, 97):
         assert automaton.match(f"a.x.{number}.b.y.z") == [held[number]]
     automaton.add("#.b.#.a")
     automaton.add("a.#.b")
@@ -66,26 +66,26 @@ def test_patterns_of_all_blocks_are_found() -> None:
 
 
 def test_blocks_are_given_up_as_their_patterns_go() -> None:
-    held = numbered(BLOCK_BITS)
+    held = numbered(GROUP_BITS)
     automaton = filled(held)
-    full = len(automaton._blocks)
+    full = len(automaton._groups)
     kept = held[::16]
     for pattern in set(held) - set(kept):
         automaton.discard(pattern)
-    assert len(automaton._blocks) <= full // 8 + 1
-    for number in range(0, BLOCK_BITS, 16 * 7):
+    assert len(automaton._groups) <= full // 8 + 1
+    for number in range(0, GROUP_BITS, 16 * 7):
         assert automaton.match(f"a.{number}.b") == [held[number]]
         assert automaton.match(f"a.{number + 1}.b") == []
     for pattern in kept:
         automaton.discard(pattern)
-    assert (automaton._blocks, automaton._places) == ({}, {})
+    assert (automaton._groups, automaton._positions) == ({}, {})
 
 
 def test_adding_and_discarding_in_turn_keeps_one_small_block() -> None:
     automaton = filled(["a.#.b.#"])
-    for pattern in numbered(BLOCK_BITS):
+    for pattern in numbered(GROUP_BITS):
         automaton.add(pattern)
         automaton.discard(pattern)
-    (block,) = automaton._blocks
+    (block,) = automaton._groups
     assert block.size < 100
     assert automaton.match("a.b") == ["a.#.b.#"]

@@ -14,7 +14,7 @@ class FakeQueue:
     """Ready messages in `backlog`, delivered ones in `taken`."""
 
     durable = True
-    is_read = False
+    has_consumers = False
 
     def __init__(self, queue_id: int) -> None:
         self.id = queue_id

@@ -70,7 +70,7 @@ def test_a_batch_comes_back(batch: Batch, redelivered: bool) -> None:
     assert read.arrived_ms == 1_000
     assert messages.record.arrived_wall_ms == WALL_MS
     assert messages.redelivered is redelivered
-    assert read.blind_keys == batch.blind_keys
+    assert read.bcc_keys == batch.bcc_keys
     for at in range(batch.count):
         assert read.envelope(at) == batch.envelope(at)
         assert read.properties(at) == batch.properties(at)
@@ -94,7 +94,7 @@ def shared(draw: st.DrawFn) -> tuple[Batch, list[tuple[FakeQueue, QueueEntry]]]:
     entries: list[tuple[FakeQueue, QueueEntry]] = []
     for queue_id in draw(st.lists(st.integers(1, 2**62), unique=True, max_size=5)):
         queue = FakeQueue(queue_id)
-        queue.is_read = draw(st.booleans())
+        queue.has_consumers = draw(st.booleans())
         alike = draw(st.booleans())
         chosen = entries[-1][1].selection if entries and alike else draw(st.none() | indices)
         entries.append((queue, QueueEntry(batch, chosen)))
@@ -110,7 +110,7 @@ def test_every_queue_finds_its_share(
     messages = decode_messages(body, batch.sequence, 0)
     for queue, entry in entries:
         selection = None if entry.selection is None else array("I", entry.selection)
-        assert messages.of(queue.id) == (selection, queue.is_read)
+        assert messages.of(queue.id) == (selection, queue.has_consumers)
     assert messages.of(0) is None
     count, special, shares = read_shares(body)
     assert (count, special) == (batch.count, batch.attributes.special)
@@ -128,7 +128,7 @@ def test_numbers_of_queues_that_number_their_messages(
     assert [messages.batch.body(at) for at in range(batch.count)] == [
         batch.body(at) for at in range(batch.count)
     ]
-    assert messages.batch.blind_keys == batch.blind_keys
+    assert messages.batch.bcc_keys == batch.bcc_keys
     assert read_shares(body)[2] == messages.shares
     assert [messages.of(queue.id) is not None for queue, _ in entries] == [True] * len(entries)
 
@@ -167,7 +167,7 @@ def test_a_message_may_have_many_and_long_blind_keys() -> None:
     batch = SingleMessage(
         envelope("x", "k"), b"\0\0", b"", 1, intern_attributes(True, 0, None, False), 0, keys
     )
-    assert decode_messages(encoded(batch, []), 1, 0).batch.blind_keys == keys
+    assert decode_messages(encoded(batch, []), 1, 0).batch.bcc_keys == keys
 
 
 def test_more_than_65536_queues_may_have_shares_of_their_own() -> None:

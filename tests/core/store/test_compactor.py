@@ -475,7 +475,7 @@ def test_the_end_of_a_range_settles_nothing_that_was_moved_into_it(life: Life, e
         life.bodies(name)
     compactor.__dict__.pop("begin")
     churn(life, 60)
-    location = paged_out.place
+    location = paged_out.location
     assert isinstance(location, PagedOutLocation)
     assert (paged_out.count, location.high - location.low, len(location.part.entries)) == (2, 3, 1)
     life.client.send(end, queue="ranked")

@@ -163,7 +163,7 @@ class Life:
             at = self.random.randrange(len(queue.taken))
             messages = queue.taken.pop(at)
             if self.random.random() < 0.2:
-                queue.backlog.put_back(
+                queue.backlog.requeue(
                     MessageRange(messages.entry, messages.low, messages.high, True)
                 )
                 return
@@ -220,7 +220,7 @@ class Life:
             queue.forget_backlog()
             queue.taken.clear()
             for paged_out in self.store.recovered(queue):
-                queue.backlog.freeze(paged_out)
+                queue.backlog.append_range(paged_out)
         self.store.restored()
         self.check()
 

@@ -99,14 +99,14 @@ def test_a_delivery_waits_and_goes_on() -> None:
     write(house, queue, 3)
     write(house, queue, 2)
     house.turn()
-    assert (session.numbers(), store.reads, queue.waiting) == ([], 2, True)
+    assert (session.numbers(), store.reads, queue.is_paging_in) == ([], 2, True)
     house.turn()
     write(house, queue, 1)
     house.turn()
     while store.arrive():
         house.turn()
     assert session.numbers() == [1, 2, 3, 4, 5, 6]
-    assert (store.reads, queue.waiting, queue.ready_count) == (0, False, 0)
+    assert (store.reads, queue.is_paging_in, queue.ready_count) == (0, False, 0)
 
 
 def test_nobody_loses_his_turn_while_messages_are_under_way() -> None:
@@ -129,7 +129,7 @@ def test_a_returned_message_that_has_left_memory_is_still_the_first() -> None:
     write(house, queue, 2)
     queue.get(lambda: None)
     store.arrive()
-    held = queue.take(1)
+    held = queue.dequeue(1)
     assert held is not None
     write(house, queue, 1)
     add(queue, session)
@@ -150,8 +150,8 @@ def test_a_get_waits_for_its_message() -> None:
     got: list[int] = []
 
     def get() -> None:
-        messages = queue.take(1)
-        if messages is None and queue.waiting:
+        messages = queue.dequeue(1)
+        if messages is None and queue.is_paging_in:
             queue.get(get)
         elif messages is not None:
             got.extend(sequences(messages))
@@ -172,11 +172,11 @@ def test_a_get_that_waits_is_answered_when_the_queue_is_purged() -> None:
     queue = house.queue(durable=True)
     write(house, queue, 1)
     answers: list[bool] = []
-    queue.get(lambda: answers.append(queue.take(1) is None))
+    queue.get(lambda: answers.append(queue.dequeue(1) is None))
     assert queue.purge() == 1
     assert answers == []
     store.arrive()
-    assert (answers, queue.waiting) == ([True], False)
+    assert (answers, queue.is_paging_in) == ([True], False)
     house.turn()
     publish(house, queue)
     assert sequences(*take(queue, 1)) == [2]

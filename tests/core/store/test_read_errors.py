@@ -175,7 +175,7 @@ def served(store: DurableStore, queues: Iterable[FakeQueue]) -> dict[int, list[i
         queue.taken.clear()
         for held in store.recovered(queue):
             assert isinstance(held, PagedOut)
-            queue.backlog.freeze(held)
+            queue.backlog.append_range(held)
     store.restored()
     for queue in queues:
         while any(isinstance(held, PagedOut) for held in queue.backlog):

@@ -29,7 +29,7 @@ def look(store: DurableStore, queues: Iterable[FakeQueue]) -> Found:
     known = list(queues)
     for queue in known:
         for paged_out in store.recovered(queue):
-            queue.backlog.freeze(paged_out)
+            queue.backlog.append_range(paged_out)
     store.restored()
     messages = {queue.id: tuple(all_messages(store, queue)) for queue in known}
     return Found(dict(store.definitions), messages)
@@ -219,7 +219,7 @@ class Workload:
         if queue.taken:
             messages = queue.taken.pop(self.random.randrange(len(queue.taken)))
             if self.random.random() < 0.15:
-                queue.backlog.put_back(
+                queue.backlog.requeue(
                     MessageRange(messages.entry, messages.low, messages.high, True)
                 )
                 return

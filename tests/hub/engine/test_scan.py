@@ -241,7 +241,7 @@ async def test_a_long_look_does_not_fill_memory(monkeypatch: pytest.MonkeyPatch)
         store.commit()
         await published
     for block in store._written:
-        block.place = object()
+        block.location = object()
     resident = []
 
     async def look(piece: Sequence[Taken]) -> bool:
