@@ -17,6 +17,15 @@ from ..queue.queue import Queue
 from ..vhost import REPLY_PREFIX, REPLY_TO
 from ..wire.deliver import content_frames
 from ..wire.frames import short_string
+from ..wire.method_ids import (
+    BASIC_CANCEL_OK,
+    BASIC_CONSUME_OK,
+    BASIC_GET_EMPTY,
+    BASIC_GET_OK,
+    BASIC_QOS_OK,
+    BASIC_RECOVER_OK,
+    CONFIRM_SELECT_OK,
+)
 from .channel import ChannelConsumer
 from .queue_methods import queue_name
 
@@ -33,7 +42,7 @@ def qos(channel: Channel, method: commands.Basic.Qos) -> None:
         channel.reopen_consumers()
     else:
         channel.default_prefetch = method.prefetch_count
-    channel.send(60, 11)
+    channel.send(BASIC_QOS_OK)
 
 
 def consume(channel: Channel, method: commands.Basic.Consume) -> None:
@@ -76,7 +85,7 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
 def _start(channel: Channel, consumer: ChannelConsumer, nowait: bool) -> None:
     """The OK goes out before the first delivery."""
     if not nowait:
-        channel.send(60, 21, short_string(consumer.tag))
+        channel.send(BASIC_CONSUME_OK, short_string(consumer.tag))
     channel.add_consumer(consumer)
 
 
@@ -126,7 +135,7 @@ def cancel(channel: Channel, method: commands.Basic.Cancel) -> None:
         channel.broker.settle(consumer.queue)
     channel.cancel(tag)
     if not method.nowait:
-        channel.send(60, 31, short_string(tag))
+        channel.send(BASIC_CANCEL_OK, short_string(tag))
 
 
 def cancel_ok(channel: Channel, method: commands.Basic.CancelOk) -> None:
@@ -169,7 +178,7 @@ class _Get:
                 return
             else:
                 # Also if what it waited for has expired meanwhile.
-                channel.send(60, 72, b"\x00")
+                channel.send(BASIC_GET_EMPTY, b"\x00")
         self.is_over = True
         channel.connection.answered()
 
@@ -180,8 +189,7 @@ def _send_get_ok(channel: Channel, queue: Queue, messages: MessageRange, no_ack:
     tag = channel.next_tag
     channel.next_tag = tag + 1
     channel.send(
-        60,
-        71,
+        BASIC_GET_OK,
         b"".join(
             (
                 tag.to_bytes(8, "big"),
@@ -214,7 +222,7 @@ def reject(channel: Channel, method: commands.Basic.Reject) -> None:
 
 
 def recover(channel: Channel, method: commands.Basic.Recover) -> None:
-    channel.send(60, 111)
+    channel.send(BASIC_RECOVER_OK)
     channel.recover(method.requeue)
 
 
@@ -225,4 +233,4 @@ def recover_async(channel: Channel, method: commands.Basic.RecoverAsync) -> None
 def confirm_select(channel: Channel, method: commands.Confirm.Select) -> None:
     channel.select_confirms()
     if not method.nowait:
-        channel.send(85, 11)
+        channel.send(CONFIRM_SELECT_OK)

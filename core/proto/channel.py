@@ -17,6 +17,7 @@ from ..queue.unacked import DeliveryRange, Detached, Unacked
 from ..slices import for_each
 from ..wire.deliver import DeliverFramer, content_frames
 from ..wire.frames import method_frame, short_string
+from ..wire.method_ids import BASIC_CANCEL, BASIC_NACK, BASIC_PUBLISH, BASIC_RETURN
 from . import settling
 from .commit import Settlement, acknowledge, fail, give_back, reject
 from .confirms import Confirms
@@ -125,19 +126,19 @@ class Channel:
             self.transaction = Transaction(self)
             self.connection.forget_targets()
 
-    def send(self, class_id: int, method_id: int, arguments: bytes = b"") -> None:
-        self.write(method_frame(self.number, class_id, method_id, arguments))
+    def send(self, method: int, arguments: bytes = b"") -> None:
+        self.write(method_frame(self.number, method, arguments))
 
     def write(self, data: bytes | bytearray) -> None:
         """Says something that must not come before an answer that is due earlier."""
         if self.replies is None or not self.replies.hold(data):
             self.connection.write(data)
 
-    def promise(self, class_id: int, method_id: int, arguments: bytes = b"") -> Callable[[], None]:
+    def promise(self, method: int, arguments: bytes = b"") -> Callable[[], None]:
         """Says it when what this gives is called; answers that follow wait for it."""
         if self.replies is None:
             self.replies = Replies(self)
-        return self.replies.promise(method_frame(self.number, class_id, method_id, arguments))
+        return self.replies.promise(method_frame(self.number, method, arguments))
 
     # -- as a session
 
@@ -177,7 +178,7 @@ class Channel:
             return  # The client was quicker, and may have another one of that tag.
         del self.consumers[consumer.tag]
         if self.connection.tells_cancels:
-            self.send(60, 30, short_string(consumer.tag) + b"\x01")
+            self.send(BASIC_CANCEL, short_string(consumer.tag) + b"\x01")
 
     def reopen_consumers(self) -> None:
         """Something that held all consumers back is gone: room to write, credit, flow."""
@@ -255,7 +256,7 @@ class Channel:
         try:
             yield from transaction.weigh(settlement, many)
         except ChannelError as error:
-            self.connection.fail_channel(self.number, error, 60, 120)
+            self.connection.fail_channel(self.number, error, BASIC_NACK)
 
     def recover(self, requeue: bool) -> None:
         """Requeues all unacked, or sends them again to whom they were sent (1.8.3.16)."""
@@ -317,7 +318,7 @@ class Channel:
         arguments = code.to_bytes(2, "big") + short_string(text) + batch.envelope(0)
         # In a transaction behind its commit-ok; else nothing passes it, above all no confirm.
         write = self.connection.write if self.transaction is None else self.write
-        write(method_frame(self.number, 60, 50, arguments))
+        write(method_frame(self.number, BASIC_RETURN, arguments))
         write(content_frames(batch, 0, self.number, self.connection.frame_max))
 
     # -- the end
@@ -390,7 +391,7 @@ class Channel:
             self.connection.end_content(self)
 
     def _give_content_up(self, reason: str) -> None:
-        self.connection.fail_channel(self.number, ChannelError(311, reason), 60, 40)
+        self.connection.fail_channel(self.number, ChannelError(311, reason), BASIC_PUBLISH)
 
     def expect_no_content(self) -> None:
         """Raises `ConnectionFault` 505 if a message is under way (AMQP 0-9-1 4.2.6)."""

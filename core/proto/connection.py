@@ -31,6 +31,20 @@ from ..wire.frames import (
     method_frame,
     short_string,
 )
+from ..wire.method_ids import (
+    BASIC_ACK,
+    BASIC_PUBLISH,
+    CHANNEL_CLOSE,
+    CHANNEL_CLOSE_OK,
+    CHANNEL_OPEN,
+    CHANNEL_OPEN_OK,
+    CONNECTION_BLOCKED,
+    CONNECTION_CLOSE,
+    CONNECTION_CLOSE_OK,
+    CONNECTION_UNBLOCKED,
+    NO_METHOD,
+    octets,
+)
 from ..wire.methods import decode_method
 from .channel import Channel
 from .content import LARGEST_AT_ONCE, Content, Contents
@@ -48,12 +62,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OPEN_CHANNEL = b"\x00\x14\x00\x0a"
-CLOSE_CHANNEL = b"\x00\x14\x00\x28"
-CLOSE_CHANNEL_OK = b"\x00\x14\x00\x29"
-CLOSE_CONNECTION = b"\x00\x0a\x00\x32"
-CLOSE_CONNECTION_OK = b"\x00\x0a\x00\x33"
-_CLOSE_OK_FRAME = method_frame(0, 10, 51)
+_CHANNEL_OPEN = octets(CHANNEL_OPEN)
+_CHANNEL_CLOSE = octets(CHANNEL_CLOSE)
+_CHANNEL_CLOSE_OK = octets(CHANNEL_CLOSE_OK)
+_CONNECTION_CLOSE = octets(CONNECTION_CLOSE)
+_CONNECTION_CLOSE_OK = octets(CONNECTION_CLOSE_OK)
+_CLOSE_OK_FRAME = method_frame(0, CONNECTION_CLOSE_OK)
 _KINDS = frozenset((METHOD, HEADER, BODY, HEARTBEAT))
 _PRE_TUNE_FRAME_MAX = 8_192
 _JOINED_BYTES = 4_096
@@ -118,7 +132,7 @@ class Connection(Output):
         self._fast = fast
         self._scanner = PublishScanner(self)
         self._tail = b""
-        self.culprit = (0, 0)
+        self.culprit = NO_METHOD
         self._lost_frames = False
         self.contents = Contents()
         """Messages that have come in part; while there are any, every frame is looked at by
@@ -159,7 +173,7 @@ class Connection(Output):
         try:
             at = self._consume(data, start)
             self._scanner.flush()
-            self.culprit = (0, 0)
+            self.culprit = NO_METHOD
         except ConnectionFault as error:
             self._failed(error, data)
             return
@@ -241,7 +255,7 @@ class Connection(Output):
                     return ~at
             if size - at < HEAD_BYTES:
                 return at
-            self.culprit = (0, 0)
+            self.culprit = NO_METHOD
             kind = data[at]
             length = int.from_bytes(data[at + 3 : at + 7], "big")
             end = at + FRAME_OVERHEAD_BYTES + length
@@ -258,7 +272,7 @@ class Connection(Output):
                 raise ConnectionFault(501, f"frame ends with octet {data[end - 1]}, not {END}")
             if alarmed and self._publishes(kind, data[at + 7 : at + 11]):
                 self._scanner.flush()
-                self._batch()
+                self._stop_publisher()
                 return at
             if (
                 kind == METHOD
@@ -301,7 +315,7 @@ class Connection(Output):
             ):
                 last += 1
                 at += ACK_FRAME_BYTES
-        self.culprit = (60, 80)
+        self.culprit = BASIC_ACK
         channel = self.open_channel(number)
         if channel is None:
             return at
@@ -313,7 +327,7 @@ class Connection(Output):
             else:
                 self._acknowledge_each(channel, first, last)
         except ChannelError as error:
-            self.fail_channel(number, error, 60, 80)
+            self.fail_channel(number, error, BASIC_ACK)
         return at
 
     def _acknowledge_each(self, channel: Channel, first: int, last: int) -> None:
@@ -341,31 +355,28 @@ class Connection(Output):
             self._content(kind, number, payload)
 
     def _method(self, number: int, payload: bytes) -> None:
-        self.culprit = (
-            int.from_bytes(payload[:2], "big"),
-            int.from_bytes(payload[2:4], "big"),
-        )
+        self.culprit = int.from_bytes(payload[:4].ljust(4, b"\0"), "big")
         if number == 0:
             receive_connection_method(self, decode_method(payload))
-            self.culprit = (0, 0)
+            self.culprit = NO_METHOD
             return
         if self.handshake is not None:
             raise ConnectionFault(504, "the connection is not open yet")
         try:
             self._channel_method(number, payload)
         except ChannelError as error:
-            self.fail_channel(number, error, *self.culprit)
-        self.culprit = (0, 0)
+            self.fail_channel(number, error, self.culprit)
+        self.culprit = NO_METHOD
 
     def _channel_method(self, number: int, payload: bytes) -> None:
         channel = self.channels.get(number)
-        if payload[:4] == OPEN_CHANNEL:
+        if payload[:4] == _CHANNEL_OPEN:
             decode_method(payload)
             self._open_channel(number)
-        elif payload[:4] == CLOSE_CHANNEL:
+        elif payload[:4] == _CHANNEL_CLOSE:
             decode_method(payload)
             self._close_channel(number)
-        elif payload[:4] == CLOSE_CHANNEL_OK:
+        elif payload[:4] == _CHANNEL_CLOSE_OK:
             if channel is not None and not channel.open:
                 del self.channels[number]
         elif channel is None:
@@ -382,12 +393,12 @@ class Connection(Output):
             return
         if channel.content is None:
             raise ConnectionFault(505, "content frame without a publish before it")
-        self.culprit = (60, 40)
+        self.culprit = BASIC_PUBLISH
         try:
             receive_content(channel, kind, payload)
         except ChannelError as error:
-            self.fail_channel(number, error, 60, 40)
-        self.culprit = (0, 0)
+            self.fail_channel(number, error, BASIC_PUBLISH)
+        self.culprit = NO_METHOD
 
     @property
     def buffered_bytes(self) -> int:
@@ -416,7 +427,7 @@ class Connection(Output):
             return method == PUBLISH
         return kind != HEARTBEAT and bool(self.contents)
 
-    def _batch(self) -> None:
+    def _stop_publisher(self) -> None:
         """Stops at a publish, and so at all that stands behind it, acks too."""
         if self.blocked:
             return
@@ -433,12 +444,12 @@ class Connection(Output):
             waiting,
         )
         if self.tells_blocks:
-            self.write(method_frame(0, 10, 60, short_string(alarms.reason)))
+            self.write(method_frame(0, CONNECTION_BLOCKED, short_string(alarms.reason)))
 
     def unblock(self) -> None:
         """The alarm is over."""
         if self.tells_blocks:
-            self.write(method_frame(0, 10, 61))
+            self.write(method_frame(0, CONNECTION_UNBLOCKED))
         self._go_on()
 
     @property
@@ -504,7 +515,7 @@ class Connection(Output):
             )
         self.broker.occupancy.check_channels(self.user)
         channel = self.channels[number] = Channel(self, number)
-        channel.send(20, 11, b"\0\0\0\0")
+        channel.send(CHANNEL_OPEN_OK, b"\0\0\0\0")
 
     def _close_channel(self, number: int) -> None:
         channel = self.channels.get(number)
@@ -513,14 +524,14 @@ class Connection(Output):
         if channel.open:
             self._release_channel(channel)
         del self.channels[number]
-        self.write(method_frame(number, 20, 41))
+        self.write(method_frame(number, CHANNEL_CLOSE_OK))
 
-    def fail_channel(self, number: int, error: ChannelError, class_id: int, method_id: int) -> None:
+    def fail_channel(self, number: int, error: ChannelError, method: int) -> None:
         """Closes one channel with the error's code; the connection goes on."""
         channel = self.channels[number]
         self._scanner.flush()
         self._release_channel(channel)
-        channel.send(20, 40, _close_arguments(error, class_id, method_id))
+        channel.send(CHANNEL_CLOSE, _close_arguments(error, method))
 
     def _release_channel(self, channel: Channel) -> None:
         """Confirms that are decided still go out before the close."""
@@ -549,8 +560,8 @@ class Connection(Output):
         self.state = State.CLOSING
         self.closing_since_ms = self.broker.now_ms
         self.handshake = None
-        self.write(method_frame(0, 10, 50, _close_arguments(error, *self.culprit)))
-        self.culprit = (0, 0)
+        self.write(method_frame(0, CONNECTION_CLOSE, _close_arguments(error, self.culprit)))
+        self.culprit = NO_METHOD
 
     @property
     def is_closed(self) -> bool:
@@ -559,7 +570,7 @@ class Connection(Output):
     def close_by_client(self) -> None:
         """connection.close came: give everything back, then say close-ok."""
         self._release()
-        self.write(method_frame(0, 10, 51))
+        self.write(method_frame(0, CONNECTION_CLOSE_OK))
         self.finish()
 
     def abandon(self) -> None:
@@ -590,10 +601,10 @@ class Connection(Output):
     def _closing_frame(self, kind: int, number: int, payload: bytes) -> None:
         if kind != METHOD or number:
             return
-        if payload[:4] == CLOSE_CONNECTION:
-            self.write(method_frame(0, 10, 51))
+        if payload[:4] == _CONNECTION_CLOSE:
+            self.write(method_frame(0, CONNECTION_CLOSE_OK))
             self.finish()
-        elif payload[:4] == CLOSE_CONNECTION_OK:
+        elif payload[:4] == _CONNECTION_CLOSE_OK:
             self.finish()
 
     def _release(self) -> None:
@@ -647,12 +658,5 @@ class Connection(Output):
         self.handshake = None
 
 
-def _close_arguments(error: ProtocolError, class_id: int, method_id: int) -> bytes:
-    return b"".join(
-        (
-            error.code.to_bytes(2, "big"),
-            short_string(error.reply_text),
-            class_id.to_bytes(2, "big"),
-            method_id.to_bytes(2, "big"),
-        )
-    )
+def _close_arguments(error: ProtocolError, method: int) -> bytes:
+    return error.code.to_bytes(2, "big") + short_string(error.reply_text) + octets(method)

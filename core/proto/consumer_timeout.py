@@ -13,6 +13,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from ..errors import ChannelError, precondition_failed
+from ..wire.method_ids import NO_METHOD
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -97,7 +98,7 @@ class ConsumerTimeouts:
                 if channel.open and channel.unacked.count:
                     late_ms = self._late(channel, now_ms)
                     if late_ms is not None:
-                        connection.fail_channel(channel.number, _error(channel, late_ms), 0, 0)
+                        connection.fail_channel(channel.number, _error(channel, late_ms), NO_METHOD)
 
     def _late(self, channel: Channel, now_ms: int) -> int | None:
         """The timeout that a delivery of this channel has passed."""

@@ -10,7 +10,14 @@ from pamqp import base, commands
 from ..errors import ConnectionFault, precondition_failed
 from ..publish.single import publish_one
 from ..publish.target import check_publish, read_address
-from ..wire.frames import HEADER, method_frame
+from ..wire.frames import HEADER, PUBLISH, method_frame
+from ..wire.method_ids import (
+    ACCESS_REQUEST,
+    ACCESS_REQUEST_OK,
+    CHANNEL_FLOW_OK,
+    CONNECTION_UPDATE_SECRET_OK,
+    octets,
+)
 from ..wire.methods import decode_method
 from ..wire.properties import read_attributes
 from . import basic_methods, exchange_methods, queue_methods, transaction_methods
@@ -19,9 +26,8 @@ if TYPE_CHECKING:
     from .channel import Channel
     from .connection import Connection
 
-_PUBLISH = b"\x00\x3c\x00\x28"
-_ACCESS_REQUEST = b"\x00\x1e\x00\x0a"
-"""Old clients ask for a ticket first; pamqp does not know the class any more."""
+_ACCESS_REQUEST = octets(ACCESS_REQUEST)
+"""Clients of AMQP 0-8 request a ticket first; pamqp does not know the class."""
 _ANY_TICKET = b"\x00\x01"
 
 
@@ -29,9 +35,9 @@ def receive_method(channel: Channel, payload: bytes) -> None:
     """A method on an open channel. Raises `ChannelError`, for a publish too, before its content
     comes, or `ConnectionFault` 502, 503, 540."""
     if payload[:4] == _ACCESS_REQUEST:
-        channel.send(30, 11, _ANY_TICKET)
+        channel.send(ACCESS_REQUEST_OK, _ANY_TICKET)
         return
-    if payload[:4] == _PUBLISH:
+    if payload[:4] == PUBLISH:
         check_publish(channel, payload)
         channel.begin_content(payload)
         return
@@ -50,7 +56,7 @@ def receive_connection_method(connection: Connection, method: base.Frame) -> Non
         connection.close_by_client()
     elif isinstance(method, commands.Connection.UpdateSecret):
         # It prolongs a token. There are none, and a password was proved at the login.
-        connection.write(method_frame(0, 10, 71))
+        connection.write(method_frame(0, CONNECTION_UPDATE_SECRET_OK))
     else:
         raise ConnectionFault(504, f"{method.name} on channel 0 of an open connection")
 
@@ -83,7 +89,7 @@ def _flow(channel: Channel, method: commands.Channel.Flow) -> None:
     """A client asks that deliveries pause or go on (AMQP 0-9-1 1.5.2.3)."""
     active = bool(method.active)
     channel.flow_stopped = not active
-    channel.send(20, 21, bytes((active,)))
+    channel.send(CHANNEL_FLOW_OK, bytes((active,)))
     if active:
         channel.reopen_consumers()
 

@@ -11,6 +11,12 @@ from ..auth.authorization import to_bind, to_declare, to_delete
 from ..message.model import Table
 from ..route.registry import check_type
 from ..vhost import DEFAULT_EXCHANGE
+from ..wire.method_ids import (
+    EXCHANGE_BIND_OK,
+    EXCHANGE_DECLARE_OK,
+    EXCHANGE_DELETE_OK,
+    EXCHANGE_UNBIND_OK,
+)
 
 if TYPE_CHECKING:
     from .channel import Channel
@@ -37,14 +43,14 @@ def declare(channel: Channel, method: commands.Exchange.Declare) -> None:
             internal=method.internal,
             arguments=arguments,
         )
-    _answer(channel, name, 11, nowait=method.nowait)
+    _answer(channel, name, EXCHANGE_DECLARE_OK, nowait=method.nowait)
 
 
 def delete(channel: Channel, method: commands.Exchange.Delete) -> None:
     channel.vhost.refuse_default(method.exchange)
     to_delete(channel.connection.user, channel.vhost.name, "exchange", method.exchange)
     channel.vhost.delete_exchange(method.exchange, if_unused=method.if_unused)
-    _answer(channel, method.exchange, 21, nowait=method.nowait)
+    _answer(channel, method.exchange, EXCHANGE_DELETE_OK, nowait=method.nowait)
 
 
 def bind(channel: Channel, method: commands.Exchange.Bind) -> None:
@@ -54,7 +60,7 @@ def bind(channel: Channel, method: commands.Exchange.Bind) -> None:
     destination = vhost.exchange(method.destination)
     vhost.bind(source, destination, method.routing_key, method.arguments or {})
     if not method.nowait:
-        channel.send(40, 31)
+        channel.send(EXCHANGE_BIND_OK)
 
 
 def unbind(channel: Channel, method: commands.Exchange.Unbind) -> None:
@@ -65,18 +71,18 @@ def unbind(channel: Channel, method: commands.Exchange.Unbind) -> None:
     destination = vhost.exchanges.get(method.destination)
     if source is not None and destination is not None:
         vhost.unbind(source, destination, method.routing_key, method.arguments or {})
-    _answer(channel, method.source, 51, nowait=method.nowait)
+    _answer(channel, method.source, EXCHANGE_UNBIND_OK, nowait=method.nowait)
 
 
-def _answer(channel: Channel, name: str, method_id: int, *, nowait: bool) -> None:
+def _answer(channel: Channel, name: str, reply: int, *, nowait: bool) -> None:
     """When no sliced work goes on with the exchange; the client's next method comes behind it."""
-    answer = _not_told if nowait else partial(_send, channel, method_id)
+    answer = _not_told if nowait else partial(_send, channel, reply)
     channel.connection.wait_until(channel.vhost.under_way.wait_for("exchange", name), answer)
 
 
-def _send(channel: Channel, method_id: int) -> None:
+def _send(channel: Channel, reply: int) -> None:
     if channel.open:
-        channel.send(40, method_id)
+        channel.send(reply)
 
 
 def _not_told() -> None:

@@ -17,6 +17,12 @@ from .. import VERSION
 from ..auth import GUEST, User
 from ..errors import ConnectionFault
 from ..wire.frames import PROTOCOL_HEADER, method_frame
+from ..wire.method_ids import (
+    CONNECTION_OPEN_OK,
+    CONNECTION_START,
+    CONNECTION_START_OK,
+    CONNECTION_TUNE,
+)
 from ..wire.tables import decode_table, encode_table
 
 if TYPE_CHECKING:
@@ -103,7 +109,7 @@ class Handshake:
             return 0
         self._stage = Stage.START_OK
         external = self._connection.certified is not None
-        self._connection.write(method_frame(0, 10, 10, _start_arguments(external)))
+        self._connection.write(method_frame(0, CONNECTION_START, _start_arguments(external)))
         return 8
 
     def receive(self, method: base.Frame) -> None:
@@ -164,7 +170,7 @@ class Handshake:
         try:
             self._answer(user)
         except ConnectionFault as error:
-            connection.culprit = (10, 11)
+            connection.culprit = CONNECTION_START_OK
             connection.fail(error)
             return
         connection.receive(b"")
@@ -184,7 +190,7 @@ class Handshake:
                 limits.heartbeat_s.to_bytes(2, "big"),
             )
         )
-        connection.write(method_frame(0, 10, 30, tune))
+        connection.write(method_frame(0, CONNECTION_TUNE, tune))
 
     def _refuse(self) -> None:
         capabilities = self._connection.client_properties.get("capabilities")
@@ -221,7 +227,7 @@ class Handshake:
             )
         connection.broker.occupancy.enter(connection, vhost)
         connection.opened(vhost)
-        connection.write(method_frame(0, 10, 41, b"\x00"))
+        connection.write(method_frame(0, CONNECTION_OPEN_OK, b"\x00"))
 
 
 def read_credentials(mechanism: str, response: str | bytes) -> tuple[str, str]:

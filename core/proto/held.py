@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, cast
 from ..message.batch import Batch, SingleMessage, framed_batch
 from ..publish.offset_header import marked
 from ..publish.single import HeldPublish, publish_all
-from ..wire.frames import BASIC, BODY, frame, header_frame, method_frame
+from ..wire.frames import BODY, frame, header_frame, method_frame
+from ..wire.method_ids import BASIC_PUBLISH
 from .publish_scanner import in_order
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class HeldBatch:
             selection = self._shares[publish.queues] = array("I")
         selection.append(len(self._pieces) // 2)
         number = publish.target.number
-        method = method_frame(number, BASIC, 40, b"\0\0" + publish.envelope + b"\0")
+        method = method_frame(number, BASIC_PUBLISH, b"\0\0" + publish.envelope + b"\0")
         content = header_frame(number, len(publish.body), publish.properties)
         if publish.body:
             content += frame(BODY, number, publish.body)

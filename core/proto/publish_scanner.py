@@ -37,6 +37,7 @@ from ..wire.frames import (
     METHOD,
     PUBLISH,
 )
+from ..wire.method_ids import BASIC_PUBLISH
 from ..wire.properties import MessageAttributes
 from ..wire.shapes import Shapes
 
@@ -242,13 +243,13 @@ class PublishScanner:
             return None
         frame = data[at:content]
         keep = len(self._addresses) < ADDRESSES_MAX or frame in self._addresses
-        self._connection.culprit = (60, 40)
+        self._connection.culprit = BASIC_PUBLISH
         try:
             if not keep:
                 return self._passing(channel, frame)
             target = read_address(channel, frame[7:-1], watched=True)
         except ChannelError as error:
-            self._connection.fail_channel(number, error, 60, 40)
+            self._connection.fail_channel(number, error, BASIC_PUBLISH)
             return None
         self._addresses[frame] = target
         return target
@@ -279,7 +280,7 @@ class PublishScanner:
         self._senders.clear()
 
     def _read_list(self, data: bytes, start: int, body: int) -> MessageAttributes:
-        self._connection.culprit = (60, 40)
+        self._connection.culprit = BASIC_PUBLISH
         attributes = self._shapes.attributes(data, start, body - 1)
         if body - start > _LIST_BYTES_MAX:
             return attributes
@@ -295,7 +296,7 @@ class PublishScanner:
         try:
             publish_one(target, attributes, properties, body)
         except ChannelError as error:
-            self._connection.fail_channel(target.number, error, 60, 40)
+            self._connection.fail_channel(target.number, error, BASIC_PUBLISH)
 
     # -- alike messages
 

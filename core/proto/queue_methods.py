@@ -13,6 +13,13 @@ from ..queue.default_type import with_default_type
 from ..queue.queue import Queue
 from ..vhost import REPLY_PREFIX, REPLY_TO
 from ..wire.frames import short_string
+from ..wire.method_ids import (
+    QUEUE_BIND_OK,
+    QUEUE_DECLARE_OK,
+    QUEUE_DELETE_OK,
+    QUEUE_PURGE_OK,
+    QUEUE_UNBIND_OK,
+)
 
 if TYPE_CHECKING:
     from .channel import Channel
@@ -82,7 +89,7 @@ def _declare_reply_queue(channel: Channel, method: commands.Queue.Declare) -> No
 
 def _declare_ok(channel: Channel, name: str, messages: int, consumers: int) -> None:
     counts = messages.to_bytes(4, "big") + consumers.to_bytes(4, "big")
-    channel.send(50, 11, short_string(name) + counts)
+    channel.send(QUEUE_DECLARE_OK, short_string(name) + counts)
 
 
 def bind(channel: Channel, method: commands.Queue.Bind) -> None:
@@ -93,7 +100,7 @@ def bind(channel: Channel, method: commands.Queue.Bind) -> None:
     name = _may_bind(channel, method.queue, method.exchange, key)
     queue = vhost.queue(name, channel.connection)
     exchange = vhost.exchange(method.exchange)
-    bound = _not_told if method.nowait else channel.promise(50, 21)
+    bound = _not_told if method.nowait else channel.promise(QUEUE_BIND_OK)
     vhost.bind(exchange, queue, key, method.arguments or {}, bound)
 
 
@@ -115,7 +122,7 @@ def unbind(channel: Channel, method: commands.Queue.Unbind) -> None:
 
     def answer() -> None:
         if channel.open:
-            channel.send(50, 51)
+            channel.send(QUEUE_UNBIND_OK)
 
     # Auto-delete exchanges may go with it, a long chain of them in slices.
     channel.connection.wait_until(vhost.under_way.wait_for("exchange", method.exchange), answer)
@@ -137,7 +144,7 @@ def purge(channel: Channel, method: commands.Queue.Purge) -> None:
     queue.check_purge()
     channel.broker.settle(queue)
     count = queue.ready_count.to_bytes(4, "big")
-    queue.purge(_not_told if method.nowait else channel.promise(50, 31, count))
+    queue.purge(_not_told if method.nowait else channel.promise(QUEUE_PURGE_OK, count))
 
 
 def delete(channel: Channel, method: commands.Queue.Delete) -> None:
@@ -155,7 +162,7 @@ def delete(channel: Channel, method: commands.Queue.Delete) -> None:
 
     def answer() -> None:
         if channel.open and not method.nowait:
-            channel.send(50, 41, deleted.to_bytes(4, "big"))
+            channel.send(QUEUE_DELETE_OK, deleted.to_bytes(4, "big"))
 
     connection.wait_until(vhost.under_way.wait_for("queue", name), answer)
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import ChannelError, precondition_failed
 from ..wire.frames import method_frame
+from ..wire.method_ids import TX_COMMIT, TX_COMMIT_OK
 
 if TYPE_CHECKING:
     from .channel import Channel
 
-_TX, _COMMIT, _COMMIT_OK = 90, 20, 21
 _ENTRY_BYTES = 128
 """About what a place in the line takes beside its bytes."""
 
@@ -135,11 +135,11 @@ class Replies:
                 self._listen()
                 return
             elif error := _error(entry.number > store.committed, entry.complete):
-                channel.connection.fail_channel(channel.number, error, _TX, _COMMIT)
+                channel.connection.fail_channel(channel.number, error, TX_COMMIT)
                 return
             else:
                 channel.connection.write(entry.data)
-                channel.connection.write(method_frame(channel.number, _TX, _COMMIT_OK))
+                channel.connection.write(method_frame(channel.number, TX_COMMIT_OK))
             line.popleft()
             self._count(-_size(entry))
         if channel.answers_wait:

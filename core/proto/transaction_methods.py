@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pamqp import commands
 
 from ..errors import precondition_failed
+from ..wire.method_ids import TX_ROLLBACK_OK, TX_SELECT_OK
 
 if TYPE_CHECKING:
     from .channel import Channel
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def select(channel: Channel, method: commands.Tx.Select) -> None:
     channel.select_transactions()
-    channel.send(90, 11)
+    channel.send(TX_SELECT_OK)
 
 
 def commit(channel: Channel, method: commands.Tx.Commit) -> None:
@@ -25,7 +26,7 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> None:
 
 def rollback(channel: Channel, method: commands.Tx.Rollback) -> None:
     _transaction(channel).rollback()
-    channel.send(90, 31)
+    channel.send(TX_ROLLBACK_OK)
 
 
 def _transaction(channel: Channel) -> Transaction:

@@ -17,7 +17,7 @@ from ..message.batch import envelope, framed_batch
 from ..message.model import Properties
 from ..route.route import Route
 from ..wire import properties as wire
-from ..wire.frames import BODY, END_OCTET, HEADER, METHOD
+from ..wire.frames import BASIC, BODY, END_OCTET, HEADER, METHOD, PUBLISH
 from .local import LocalPublish
 from .single import publish_one
 from .target import MANDATORY, PublishTarget
@@ -33,8 +33,7 @@ MAX_FRAMED_BYTES = 128 * 1024
 """A longer body is a batch of its own: no frame is as long in a read either."""
 _FRAME = Struct(">BHI")
 _CONTENT = Struct(">HHQ")
-_PUBLISH = b"\x00\x3c\x00\x28\x00\x00"  # class, method, a reserved short
-_BASIC = 60
+_PUBLISH = PUBLISH + b"\0\0"  # and a reserved short
 
 
 class LocalBatch(LocalPublish):
@@ -125,7 +124,7 @@ def framed(
     pieces = []
     for body in bodies:
         size = len(body)
-        pieces.append(front + _CONTENT.pack(_BASIC, 0, size) + raw + END_OCTET)
+        pieces.append(front + _CONTENT.pack(BASIC, 0, size) + raw + END_OCTET)
         if size:
             pieces.append(_FRAME.pack(BODY, 1, size))
             pieces.append(body)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..message.batch import SingleMessage, framed_batch
 from ..proto.publish_scanner import in_order
 from ..publish.offset_header import marked
-from ..wire.frames import BASIC, BODY, frame, header_frame, method_frame
+from ..wire.frames import BODY, frame, header_frame, method_frame
+from ..wire.method_ids import BASIC_PUBLISH
 from ..wire.properties import PLAIN, MessageAttributes
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _BATCH_BYTES = 262_144
 """As much as one read brings: a batch leaves memory and comes back in one piece."""
 _TOGETHER_MAX_BYTES = 65_536
 """Larger messages are cut for each reader, so they stay whole."""
-_CHANNEL, _PUBLISH = 1, 40
+_CHANNEL = 1
 
 
 class Copy(NamedTuple):
@@ -112,7 +113,7 @@ class CopyBatcher:
             arguments = b"\0\0" + copy.envelope + b"\0"
             self._head_of = key
             self._head = (
-                method_frame(_CHANNEL, BASIC, _PUBLISH, arguments),
+                method_frame(_CHANNEL, BASIC_PUBLISH, arguments),
                 header_frame(_CHANNEL, len(copy.body), copy.properties),
             )
         return self._head

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from struct import Struct
 
+from .method_ids import BASIC_ACK, BASIC_DELIVER, BASIC_NACK, BASIC_PUBLISH, octets
+
 METHOD = 1
 HEADER = 2
 BODY = 3
@@ -22,12 +24,12 @@ PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 HEARTBEAT_FRAME = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 BASIC = 60
-PUBLISH = b"\x00\x3c\x00\x28"
-DELIVER = b"\x00\x3c\x00\x3c"
-ACK = b"\x00\x3c\x00\x50"
+PUBLISH = octets(BASIC_PUBLISH)
+DELIVER = octets(BASIC_DELIVER)
+ACK = octets(BASIC_ACK)
 
 _head = Struct(">BHI")
-_method_head = Struct(">BHIHH")
+_method_head = Struct(">BHII")
 _header_payload = Struct(">HHQ")
 _long_long_octet = Struct(">QB")
 
@@ -39,8 +41,9 @@ def frame(kind: int, channel: int, payload: bytes) -> bytes:
     return _head.pack(kind, channel, len(payload)) + payload + END_OCTET
 
 
-def method_frame(channel: int, class_id: int, method_id: int, arguments: bytes = b"") -> bytes:
-    head = _method_head.pack(METHOD, channel, len(arguments) + 4, class_id, method_id)
+def method_frame(channel: int, method: int, arguments: bytes = b"") -> bytes:
+    """A frame of a method of `method_ids`; `arguments` are encoded."""
+    head = _method_head.pack(METHOD, channel, len(arguments) + 4, method)
     return head + arguments + END_OCTET
 
 
@@ -61,8 +64,8 @@ def short_string(text: str | bytes) -> bytes:
 
 
 def ack_frame(channel: int, tag: int, multiple: bool) -> bytes:
-    return method_frame(channel, BASIC, 80, _long_long_octet.pack(tag, multiple))
+    return method_frame(channel, BASIC_ACK, _long_long_octet.pack(tag, multiple))
 
 
 def nack_frame(channel: int, tag: int, multiple: bool) -> bytes:
-    return method_frame(channel, BASIC, 120, _long_long_octet.pack(tag, multiple))
+    return method_frame(channel, BASIC_NACK, _long_long_octet.pack(tag, multiple))

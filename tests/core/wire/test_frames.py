@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from pamqp import body, commands, frame, header, heartbeat
 
 from warrenmq.core.wire import frames
+from warrenmq.core.wire.method_ids import BASIC_CANCEL, CHANNEL_CLOSE_OK
 
 CHANNELS = st.integers(0, 65535)
 TAGS = st.integers(0, 2**63 - 1)
@@ -22,14 +23,14 @@ def test_acks_and_nacks_are_pamqps(channel: int, tag: int, multiple: bool) -> No
 
 @given(CHANNELS)
 def test_a_method_without_arguments(channel: int) -> None:
-    assert frames.method_frame(channel, 20, 41) == frame.marshal(
+    assert frames.method_frame(channel, CHANNEL_CLOSE_OK) == frame.marshal(
         commands.Channel.CloseOk(), channel
     )
 
 
 @given(CHANNELS, st.binary(max_size=40))
 def test_a_method_with_arguments(channel: int, arguments: bytes) -> None:
-    raw = frames.method_frame(channel, 60, 30, arguments)
+    raw = frames.method_frame(channel, BASIC_CANCEL, arguments)
     assert raw == frames.frame(frames.METHOD, channel, b"\x00\x3c\x00\x1e" + arguments)
     assert raw[frames.HEAD_BYTES : -1] == b"\x00\x3c\x00\x1e" + arguments
     assert len(raw) == len(arguments) + 4 + frames.FRAME_OVERHEAD_BYTES
