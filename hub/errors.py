@@ -111,7 +111,7 @@ class NotDistributed(HubError):
     title = "Not distributed"
 
 
-class NoSuchLetter(HubError):
+class NoSuchDeadLetter(HubError):
     """No dead letter of this id, or none that is any business of who asks."""
 
     status = 404

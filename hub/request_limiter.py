@@ -18,11 +18,11 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """On whose behalf a request is sent. `client` is empty for this hub itself; a stranger, who
-    came without credentials, can't hold the turns that are kept for users."""
+    """On whose behalf a request is sent. `client` is empty for this hub itself. Anonymous
+    clients can't take the turns that are reserved for users."""
 
     client: str = ""
-    is_stranger: bool = False
+    is_anonymous: bool = False
 
 
 HUB = Requester()
@@ -71,15 +71,15 @@ class _Waiter:
 
 
 class RequestLimiter:
-    """`total` at once, `per_target` for one target; `kept` of them are not for strangers."""
+    """`total` at once, `per_target` for one target; `kept` of them are reserved for users."""
 
     def __init__(self, total: int, per_target: int, kept: int = 0) -> None:
         self._free = total
-        self._free_for_strangers = total - kept
+        self._free_for_anonymous = total - kept
         self._per_target = per_target
-        self._held: Counter[str] = Counter()
+        self._running: Counter[str] = Counter()
         self._ready: OrderedDict[bool, RoundRobin[_Waiter]] = OrderedDict(
-            (is_stranger, RoundRobin()) for is_stranger in (False, True)
+            (is_anonymous, RoundRobin()) for is_anonymous in (False, True)
         )
         self._blocked: dict[str, RoundRobin[_Waiter]] = {}
         """By the target without a turn left that they wait for."""
@@ -88,38 +88,38 @@ class RequestLimiter:
     async def take(self, targets: Sequence[str], requester: Requester = HUB) -> AsyncIterator[None]:
         """A turn for all of the targets: where the request goes first, then what it shares with
         others, such as an address."""
-        wish = _Waiter(requester, targets)
-        self._ready[requester.is_stranger].add(wish.path, wish)
+        waiter = _Waiter(requester, targets)
+        self._ready[requester.is_anonymous].add(waiter.path, waiter)
         self._grant()
         try:
-            await wish.granted
+            await waiter.granted
             yield
         finally:
-            if wish.granted.done() and not wish.granted.cancelled():
-                self._give_back(wish)
+            if waiter.granted.done() and not waiter.granted.cancelled():
+                self._release(waiter)
 
     def _grant(self) -> None:
-        while (wish := self._next()) is not None:
-            full = self._full(wish)
-            if wish.granted.done():
+        while (waiter := self._next()) is not None:
+            full = self._full(waiter)
+            if waiter.granted.done():
                 pass  # it has given up
             elif full is not None:
-                self._blocked.setdefault(full, RoundRobin()).add(wish.path, wish)
+                self._blocked.setdefault(full, RoundRobin()).add(waiter.path, waiter)
             else:
-                self._count(wish, 1)
-                wish.granted.set_result(None)
-            self._wake(wish.targets)
+                self._count(waiter, 1)
+                waiter.granted.set_result(None)
+            self._wake(waiter.targets)
 
     def _next(self) -> _Waiter | None:
-        """Users and strangers alternate while both wait and both may."""
-        for is_stranger, waiting in self._ready.items():
-            if waiting and self._free and (self._free_for_strangers or not is_stranger):
-                self._ready.move_to_end(is_stranger)
+        """Users and anonymous clients alternate while both wait and both may."""
+        for is_anonymous, waiting in self._ready.items():
+            if waiting and self._free and (self._free_for_anonymous or not is_anonymous):
+                self._ready.move_to_end(is_anonymous)
                 return waiting.pop()
         return None
 
-    def _full(self, wish: _Waiter) -> str | None:
-        is_full = (target for target in wish.targets if self._held[target] >= self._per_target)
+    def _full(self, waiter: _Waiter) -> str | None:
+        is_full = (target for target in waiter.targets if self._running[target] >= self._per_target)
         return next(is_full, None)
 
     def _wake(self, targets: Sequence[str]) -> None:
@@ -129,22 +129,22 @@ class RequestLimiter:
         Those that wait for what is shared come first, or one place with many would keep it."""
         for target in reversed(targets):
             blocked = self._blocked.get(target)
-            if blocked is not None and self._held[target] < self._per_target:
-                wish = blocked.pop()
-                self._ready[wish.requester.is_stranger].add(wish.path, wish)
+            if blocked is not None and self._running[target] < self._per_target:
+                waiter = blocked.pop()
+                self._ready[waiter.requester.is_anonymous].add(waiter.path, waiter)
                 if not blocked:
                     del self._blocked[target]
 
-    def _give_back(self, wish: _Waiter) -> None:
-        self._count(wish, -1)
-        self._wake(wish.targets)
+    def _release(self, waiter: _Waiter) -> None:
+        self._count(waiter, -1)
+        self._wake(waiter.targets)
         self._grant()
 
-    def _count(self, wish: _Waiter, change: int) -> None:
+    def _count(self, waiter: _Waiter, change: int) -> None:
         self._free -= change
-        if wish.requester.is_stranger:
-            self._free_for_strangers -= change
-        for target in wish.targets:
-            self._held[target] += change
-            if not self._held[target]:
-                del self._held[target]
+        if waiter.requester.is_anonymous:
+            self._free_for_anonymous -= change
+        for target in waiter.targets:
+            self._running[target] += change
+            if not self._running[target]:
+                del self._running[target]

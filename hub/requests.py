@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["x", "q"]
-"""RabbitHub's letters: an exchange or a queue."""
+"""An exchange (x) or a queue (q), as in RabbitHub's paths."""
 
 Word = Literal["exchange", "queue"]
 
@@ -60,7 +60,7 @@ class SubscribeRequest:
     is_administrator: bool = False
     """Whether it may change subscriptions of others."""
     client: str = ""
-    """The network of who came without credentials, a stranger; empty for a user."""
+    """The network of an anonymous client; empty for a user."""
     is_trusted: bool = False
     """Whether it may say that a callback is not asked (`hub.verify=none`)."""
 

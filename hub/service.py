@@ -17,7 +17,7 @@ from .attempts.log import AttemptLog
 from .attempts.recall import recall_failures
 from .capabilities.capabilities import Capabilities
 from .client_factories import make_fetcher, make_sender, make_verifier
-from .deadletter.letters import DeadLetters
+from .deadletter.dead_letters import DeadLetters
 from .delivery.dispatcher import Dispatcher
 from .delivery.internal_headers import InternalHeaders
 from .delivery.order import StrictOrder
@@ -91,12 +91,12 @@ class Hub:
         )
         content_budget = ContentBudget(
             lambda key: self._store.index.anonymous.of(key),
-            settings.strangers_bytes_per_hour,
+            settings.anonymous_bytes_per_hour,
             clock,
         )
         self._dispatcher = Dispatcher(
             self._sender, self.attempts, engine.ack, retry_queues, self._order, self._suspensions,
-            settings, clock, content_budget, self._on_gone, self._on_spent,
+            settings, clock, content_budget, self._on_callback_gone, self._on_attempts_exhausted,
         )  # fmt: skip
         self._relay = Relay(engine, retry_queues, settings, rights)
         attacher = Attacher(engine, settings, self._dispatcher.offer, self._relay.offer)
@@ -104,7 +104,7 @@ class Hub:
         self._clock, self._rights = clock, rights
         self._denials = Denials(self._verifier.get, self._tasks)
         self._store = SubscriptionStore(
-            self._storage, attacher, self._denials, clock, rights, settings.max_per_stranger
+            self._storage, attacher, self._denials, clock, rights, settings.max_per_anonymous_client
         )
         self._expiry = Expiry(self._store, rights)
         self.shortcuts = Shortcuts(
@@ -208,12 +208,12 @@ class Hub:
             self._order.adopt(self._store.all())
             await recall_failures(self.attempts, self._store.by_id)
 
-    async def _on_gone(self, active: ActiveSubscription) -> None:
+    async def _on_callback_gone(self, active: ActiveSubscription) -> None:
         found = active.subscription
         log.warning("subscription %s ends: its callback at %s is gone (410)", found.id, found.host)
         await self._store.end(active)
 
-    async def _on_spent(self, active: ActiveSubscription, reason: str) -> None:
+    async def _on_attempts_exhausted(self, active: ActiveSubscription, reason: str) -> None:
         log.warning("subscription %s is paused: %s", active.subscription.id, reason)
         try:
             await self._store.pause(active, reason)

@@ -51,12 +51,12 @@ class HubSettings:
     """Whether they can be without credentials."""
     hub_anonymous_max_lease_s: int = 10 * DAY_S
     """Of who came without credentials: nobody else would end what was forgotten."""
-    max_per_stranger: int = 1_000
+    max_per_anonymous_client: int = 1_000
     """Subscriptions without credentials for one client, one callback domain or one topic domain;
     ten times as many in all."""
-    strangers_dead_after_s: float = DAY_S
+    anonymous_dead_after_s: float = DAY_S
     """How long a callback of theirs may fail, without a success between, until it is paused."""
-    strangers_bytes_per_hour: int = 64 * 1024 * 1024
+    anonymous_bytes_per_hour: int = 64 * 1024 * 1024
     """Of content that is published for them alone, or copied for another attempt, on the same
     terms; four times as much in all."""
     hub_check_topics: bool = False
@@ -70,7 +70,7 @@ class HubSettings:
     """How long the secret before the last one signs too (Standard Webhooks, rotation)."""
     max_pending_verifications: int = 10_000
     """Accepted and not yet asked, some kB each."""
-    max_pending_of_strangers: int = 8_000
+    max_pending_anonymous: int = 8_000
     """Of them for requests without credentials."""
     max_pending_per_domain: int = 1_000
     """Of them for callbacks below one registered domain: enough for a reader's whole list of
@@ -96,7 +96,7 @@ class HubSettings:
     fetch_gap_s: float = 3.0
     """At least so long between two fetches of a topic: pings meanwhile are one."""
     workers: Limits = field(default_factory=Limits)
-    """Of the processes that read what was fetched from strangers."""
+    """Of the processes that read documents fetched from others."""
     max_response_bytes: int = 64 * 1024
 
     in_flight_per_subscription: int = 1

@@ -114,7 +114,7 @@ class AttemptLog:
                 await self._write_batch(table)
                 await self._clean(table)
             except Exception as error:  # no attempt is dropped, whatever is wrong
-                self._tell(error)
+                self._report(error)
                 await asyncio.sleep(TRY_AGAIN_S)
             else:
                 self._is_failing = False
@@ -141,10 +141,10 @@ class AttemptLog:
         for at in range(0, len(batch), SETTLED_AT_ONCE):
             if at:
                 await asyncio.sleep(0)
-            piece = batch[at : at + SETTLED_AT_ONCE]
-            for _ in piece:
+            chunk = batch[at : at + SETTLED_AT_ONCE]
+            for _ in chunk:
                 self._pending.popleft()
-            for settle, group in groupby(piece, itemgetter(1)):
+            for settle, group in groupby(chunk, itemgetter(1)):
                 self._settle(settle, [what for _, _, what in group])
 
     def _settle(self, settle: Settle, whats: list[Any]) -> None:
@@ -166,7 +166,7 @@ class AttemptLog:
         is_done = dropped < CLEANING_AFTER_ROWS
         self._clean_at_s = now_s + (CLEAN_S if is_done else GATHER_S)
 
-    def _tell(self, error: Exception) -> None:
+    def _report(self, error: Exception) -> None:
         if not self._is_failing:
             self._is_failing = True
             count = len(self._pending)

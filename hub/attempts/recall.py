@@ -1,4 +1,4 @@
-"""Which subscriptions were in trouble when the hub was stopped, told again after its start."""
+"""Restores the failures of subscriptions from the log of attempts after a start."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ async def recall_failures(
 
     Raises `StorageFailed`.
     """
-    for subscription_id, kept in (await log.last_failures()).items():
+    for subscription_id, stored in (await log.last_failures()).items():
         active = active_of(subscription_id)
         if active is not None and active.failure_state is None and not active.last_success_at:
-            active.failed(_error(kept.attempt), kept.attempt.at)
+            active.failed(_error(stored.attempt), stored.attempt.at)
 
 
 def _error(attempt: Attempt) -> str:

@@ -66,8 +66,8 @@ class AttemptTable:
         )
         found = select(AttemptRow.__table__).where(AttemptRow.id.in_(last), ~is_over)
         async with self._database.begin() as session:
-            kept = [self._from_row(row) for row in await session.execute(found)]
-        return {one.attempt.subscription_id: one for one in kept}
+            stored = [self._from_row(row) for row in await session.execute(found)]
+        return {one.attempt.subscription_id: one for one in stored}
 
     async def drop_oldest(self, before_s: float, keep_rows: int, limit: int) -> int:
         """Drops attempts from before a time, and those that are too many, among the `limit`

@@ -1,19 +1,19 @@
-"""Which dead letters are meant."""
+"""Selects dead letters."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .letter import DeadLetter
+from .dead_letter import DeadLetter
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter:
     """None lets all pass; times are wall time in seconds.
 
-    `owner` leaves only letters of subscriptions that this user owns, `queue` those of
-    subscriptions to that queue, `reason` those whose reason has the text in it. A letter of
-    which nobody noted when it died is older than any time.
+    `owner` leaves only dead letters of subscriptions that this user owns, `queue` those of
+    subscriptions to that queue, `reason` those whose reason has the text in it. A dead
+    letter without a time of death is older than any time.
     """
 
     ids: frozenset[str] | None = None
@@ -28,33 +28,35 @@ class DeadLetterFilter:
     dead_before: float | None = None
     dead_after: float | None = None
 
-    def is_visible(self, letter: DeadLetter) -> bool:
+    def is_visible(self, dead_letter: DeadLetter) -> bool:
         """Whether it is any business of the owner's."""
         if self.owner is None:
             return True
-        return letter.active is not None and letter.active.subscription.owner == self.owner
-
-    def passes(self, letter: DeadLetter) -> bool:
-        """For one that is visible."""
-        envelope, dead_at = letter.envelope, letter.dead_at or 0.0
         return (
-            (self.ids is None or letter.id in self.ids)
-            and self.subscription in (None, letter.subscription_id)
+            dead_letter.active is not None and dead_letter.active.subscription.owner == self.owner
+        )
+
+    def passes(self, dead_letter: DeadLetter) -> bool:
+        """For one that is visible."""
+        envelope, dead_at = dead_letter.envelope, dead_letter.dead_at or 0.0
+        return (
+            (self.ids is None or dead_letter.id in self.ids)
+            and self.subscription in (None, dead_letter.subscription_id)
             and self.exchange in (None, envelope.exchange)
             and self.routing_key in (None, envelope.routing_key)
             and self.webhook_id in (None, envelope.message_id)
-            and (self.reason is None or self.reason.casefold() in letter.reason.casefold())
+            and (self.reason is None or self.reason.casefold() in dead_letter.reason.casefold())
             and (self.dead_before is None or dead_at < self.dead_before)
             and (self.dead_after is None or dead_at >= self.dead_after)
-            and self._passes_subscription(letter)
+            and self._passes_subscription(dead_letter)
         )
 
-    def _passes_subscription(self, letter: DeadLetter) -> bool:
+    def _passes_subscription(self, dead_letter: DeadLetter) -> bool:
         if self.callback is None and self.queue is None:
             return True
-        if letter.active is None:
+        if dead_letter.active is None:
             return False
-        found = letter.active.subscription
+        found = dead_letter.active.subscription
         return self.callback in (None, found.callback) and (
             self.queue is None or (found.source.kind, found.source.name) == ("q", self.queue)
         )

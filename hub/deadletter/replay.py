@@ -1,4 +1,4 @@
-"""Giving a dead letter back to the queue that it died of."""
+"""Republishes dead letters to the queues of their subscriptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..delivery.internal_headers import InternalHeaders
 from ..engine.port import Engine, Outcome
 from ..subscriptions.active import ActiveSubscription
 from ..subscriptions.subscription import Status
-from .letter import DeadLetter, replayed_properties
+from .dead_letter import DeadLetter, replayed_properties
 
 DEDUPLICATION_HEADER = "x-deduplication-header"
 """The argument of a queue that names the header with the id, and that header's usual name."""
@@ -21,19 +21,20 @@ class Replays:
         self._engine = engine
         self._internal_headers = internal_headers
 
-    async def refuse(self, letter: DeadLetter) -> str | None:
-        """Publishes a copy; None once that is confirmed, and the letter may go, else why not."""
-        active = letter.active
+    async def refuse(self, dead_letter: DeadLetter) -> str | None:
+        """Publishes a copy. Returns None once it is confirmed and the dead letter may be acked,
+        else the reason why not."""
+        active = dead_letter.active
         reason = _obstacle(active)
         if active is None or reason is not None:
             return reason
-        message, queue = letter.message, active.subscription.queue
-        properties = await self._properties(letter, queue)
+        message, queue = dead_letter.message, active.subscription.queue
+        properties = await self._properties(dead_letter, queue)
         properties = await self._internal_headers.sealed(properties, message.body)
-        key = letter.envelope.routing_key
+        key = dead_letter.envelope.routing_key
         try:
             outcome = await self._engine.publish(
-                letter.vhost, "", key, properties, message.body, queue=queue
+                dead_letter.vhost, "", key, properties, message.body, queue=queue
             )
         except ChannelError as error:
             return error.explanation
@@ -41,10 +42,10 @@ class Replays:
             return f"queue '{queue}' did not take it: {outcome.value}"
         return None
 
-    async def _properties(self, letter: DeadLetter, queue: str) -> Properties:
+    async def _properties(self, dead_letter: DeadLetter, queue: str) -> Properties:
         """Without the id by which the queue would drop it as a repetition of itself."""
-        properties = replayed_properties(letter)
-        found = await self._engine.queue(letter.vhost, queue)
+        properties = replayed_properties(dead_letter)
+        found = await self._engine.queue(dead_letter.vhost, queue)
         arguments = {} if found is None else found.spec.arguments
         if not arguments.get("x-message-deduplication") or not properties.headers:
             return properties

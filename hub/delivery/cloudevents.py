@@ -41,16 +41,16 @@ def own_attributes(message: Message) -> dict[str, str] | None:
     table = message.properties.headers
     if not table or not (OWN + SPECVERSION in table or _OWN_TOO + SPECVERSION in table):
         return None
-    given = {
+    attributes = {
         name[len(OWN) :]: _text(value)
         for name, value in table.items()
         if name.startswith((OWN, _OWN_TOO))
     }
-    found = {name: given.pop(name, "") for name in (SPECVERSION, *REQUIRED)}
+    found = {name: attributes.pop(name, "") for name in (SPECVERSION, *REQUIRED)}
     room = MAX_CHARACTERS - characters(found)
     if found[SPECVERSION] != VERSION or not all(found.values()) or room < 0:
         return None
-    for name, value in given.items():
+    for name, value in attributes.items():
         size = characters({name: value})
         if value and size <= room and _NAME.fullmatch(name) and name not in _CONTENT:
             found[name] = value
@@ -77,19 +77,19 @@ def attributes(
     return {name: value for name, value in found.items() if value}
 
 
-def characters(given: dict[str, str]) -> int:
-    """What names and values take in headers, where one letter may become twelve."""
-    return sum(len(name) + len(_quoted(value)) for name, value in given.items())
+def characters(attributes: dict[str, str]) -> int:
+    """What names and values take in headers, where one character may become twelve."""
+    return sum(len(name) + len(_quoted(value)) for name, value in attributes.items())
 
 
-def binary_headers(given: dict[str, str]) -> dict[str, str]:
+def binary_headers(attributes: dict[str, str]) -> dict[str, str]:
     """`ce-` headers (HTTP protocol binding 3.1.3.2)."""
-    return {f"ce-{name}": _quoted(value) for name, value in given.items()}
+    return {f"ce-{name}": _quoted(value) for name, value in attributes.items()}
 
 
-def structured_body(given: dict[str, str], content_type: str, body: bytes) -> bytes:
+def structured_body(attributes: dict[str, str], content_type: str, body: bytes) -> bytes:
     """The JSON event format: JSON stays JSON and text is a string; all else is base64."""
-    document: dict[str, object] = {name: _storable(value) for name, value in given.items()}
+    document: dict[str, object] = {name: _storable(value) for name, value in attributes.items()}
     document["datacontenttype"] = _storable(content_type)
     text = _text_of(body)
     if text is not None and _JSON.fullmatch(content_type) and _is_json(body):

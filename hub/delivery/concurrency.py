@@ -1,12 +1,12 @@
-"""Slots for deliveries, so that slow targets hold up only each other.
+"""Bounds deliveries in progress, so that slow targets delay only each other.
 
-There are three lanes. A target whose last delivery succeeded in time is quick; one that was slow
+There are three pools. A target whose last delivery succeeded in time is quick; one that was slow
 last time waits for a slow slot; of the others nobody knows yet, so a thousand of them that hang
 must cost the quick ones nothing: they have slots of their own, a few start in each round of the
 loop, and together with the slow ones they leave a part of all slots to the quick ones.
 
-A delivery that turns out slow while it runs moves to the slow lane then, and its slot is free: it
-is held for `part_after_s`, not until the timeout.
+A delivery that turns out slow while it runs moves to the slow pool then, and its slot is free: it
+is taken for `part_after_s`, not until the timeout.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ConcurrencyPools:
         self._soon = soon
         self._starts_left = STARTS_A_ROUND
         self._quick_starts_left = QUICK_STARTS_A_ROUND
-        self._is_held = False
+        self._is_paused = False
         self._young: dict[Job, None] = {}  # in the order of their start
 
     @property
@@ -93,7 +93,7 @@ class ConcurrencyPools:
         return bool(self._young)
 
     def enter(self, active: ActiveSubscription, delivery: Delivery) -> None:
-        pool = self._lane_of(active)
+        pool = self._pool_of(active)
         pool.waiting.append(Job(active, delivery, pool))
         self._fill(pool)
 
@@ -102,8 +102,8 @@ class ConcurrencyPools:
         job.pool.busy -= 1
         self._fill_all()
 
-    def part_slow(self, after_ms: int) -> None:
-        """Moves the jobs that have been running that long into the slow lane."""
+    def move_slow(self, after_ms: int) -> None:
+        """Moves the jobs that have been running that long into the slow pool."""
         now_ms = self._clock.now_ms()
         while self._young:
             job = next(iter(self._young))
@@ -115,22 +115,22 @@ class ConcurrencyPools:
             job.pool.busy += 1
         self._fill_all()
 
-    def hold(self) -> None:
-        """Starts nothing new until `go_on`."""
-        self._is_held = True
+    def pause(self) -> None:
+        """Starts nothing new until `resume`."""
+        self._is_paused = True
 
-    def go_on(self) -> None:
-        self._is_held = False
+    def resume(self) -> None:
+        self._is_paused = False
         self._fill_all()
 
     def take_waiting(self) -> list[Job]:
-        """Empties the lanes of what has not started."""
+        """Removes and returns all jobs that have not started."""
         jobs = [*self._quick.waiting, *self._new.waiting, *self._slow.waiting]
         for pool in (self._quick, self._new, self._slow):
             pool.waiting.clear()
         return jobs
 
-    def _lane_of(self, active: ActiveSubscription) -> ConcurrencyPool:
+    def _pool_of(self, active: ActiveSubscription) -> ConcurrencyPool:
         if active.is_slow:
             return self._slow
         return self._quick if active.last_success_at and not active.error_count else self._new
@@ -141,7 +141,7 @@ class ConcurrencyPools:
         self._fill(self._slow)
 
     def _fill(self, pool: ConcurrencyPool) -> None:
-        while pool.waiting and not self._is_held and self._has_slot(pool):
+        while pool.waiting and not self._is_paused and self._has_slot(pool):
             if not (self._take_quick_start() if pool.is_quick else self._take_start()):
                 return
             job = pool.waiting.popleft()

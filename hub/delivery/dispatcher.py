@@ -1,10 +1,10 @@
 """Carries messages from subscriptions' queues to their callbacks.
 
-A consumer calls `offer`; the message waits for its pace and for a slot, is posted, and
-`verdict.py` says by the answer what becomes of it. Most are posted and done with in the callbacks
-of broker and sender; what has to wait for something else has a task meanwhile. A message is acked
-only when its outcome is durable, and when it has failed only after the broker has confirmed the
-parked copy, so a crash in between repeats it, under the same `webhook-id`, and never loses it.
+A consumer calls `offer`; the message waits for the rate limits and for a slot, is posted, and
+`outcomes.py` settles it by the answer. Most are posted and settled in the callbacks of broker and
+sender; what has to wait for something else has a task meanwhile. A message is acked only when its
+outcome is durable, and when it has failed only after the broker has confirmed the copy in a retry
+queue, so a crash in between repeats it, under the same `webhook-id`, and never loses it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .envelope import Envelope
 from .events import DeliveryEvents
 from .lifetime import first_arrival_s
 from .order import StrictOrder
-from .outcomes import OnGone, OnSpent, OutcomeHandler, home
+from .outcomes import OnAttemptsExhausted, OnCallbackGone, OutcomeHandler, home
 from .overload import Overload
 from .pending_attempts import PendingAttempts
 from .rate_limits import RateLimits
@@ -37,14 +37,19 @@ from .request import DeliveryRequest, RequestTemplate
 from .retry_queues import RetryQueues
 from .suspensions import Suspensions
 
-HOLD_BACK_S = 1.0  # a broker that takes no parked message now is not asked faster than this
+BACK_OFF_S = 1.0
+"""Between two tries to put a message into a retry queue that the broker refuses."""
 LARGE_BYTES = 512 * 1024
-"""Signing so many takes some milliseconds: what is longer is signed aside from the loop."""
+"""Bodies of this size and above are signed in a thread: it takes some milliseconds."""
 
 
 class Dispatcher:
-    """`on_gone` ends a subscription whose callback answered 410; `on_spent` is told of one that
-    has spent all attempts of a message without a success meanwhile, and why."""
+    """Posts the messages of all subscriptions.
+
+    `on_callback_gone` is called for a subscription whose callback answered 410, and ends it;
+    `on_attempts_exhausted` for one that has used up all attempts of a message without a success
+    meanwhile, with the reason.
+    """
 
     def __init__(
         self,
@@ -57,8 +62,8 @@ class Dispatcher:
         settings: HubSettings,
         clock: Clock,
         content_budget: ContentBudget,
-        on_gone: OnGone,
-        on_spent: OnSpent,
+        on_callback_gone: OnCallbackGone,
+        on_attempts_exhausted: OnAttemptsExhausted,
     ) -> None:
         self._sender = sender
         self._retry_queues = retry_queues
@@ -85,11 +90,11 @@ class Dispatcher:
         self._rate_limits = RateLimits(settings, self._enter)
         self._events = DeliveryEvents(clock)
         pending_attempts = PendingAttempts(
-            attempts, clock, ack, self._pools.hold, self._pools.go_on
+            attempts, clock, ack, self._pools.pause, self._pools.resume
         )
         self._outcomes = OutcomeHandler(
             retry_queues, order, suspensions, pending_attempts, settings, clock, content_budget,
-            on_gone, on_spent, self._events,
+            on_callback_gone, on_attempts_exhausted, self._events,
         )  # fmt: skip
 
     def offer(self, active: ActiveSubscription, delivery: Delivery) -> None:
@@ -100,7 +105,7 @@ class Dispatcher:
             self._overload.turn_away(active, delivery)
 
     async def drain(self, within_s: float) -> None:
-        """Gives back what has not started, waits for the rest, then gives that back too."""
+        """Requeues what has not started, waits for the rest, then requeues that too."""
         for delivery in self._take_waiting():
             delivery.nack(requeue=True)
         await self._all_ended(within_s)
@@ -121,10 +126,10 @@ class Dispatcher:
                     await self._ended.wait()
 
     def _take_waiting(self) -> list[Delivery]:
-        paced = [delivery for _, delivery in self._rate_limits.take_waiting()]
+        limited = [delivery for _, delivery in self._rate_limits.take_waiting()]
         queued = [job.delivery for job in self._pools.take_waiting()]
         self._waiting = 0
-        return [*queued, *paced, *self._overload.take_all()]
+        return [*queued, *limited, *self._overload.take_all()]
 
     def _has_room_for(self, active: ActiveSubscription, delivery: Delivery) -> bool:
         if active in self._overload:
@@ -169,34 +174,36 @@ class Dispatcher:
         ):
             self._tasks.own(self._run(job, self._prepare))
         else:
-            self._post(job, sender, self._plan(active).post(*self._to_post(job)))
+            self._post(
+                job, sender, self._template(active).make_request(*self._request_arguments(job))
+            )
 
     def _arm_sweep(self) -> None:
         loop = asyncio.get_running_loop()
-        self._sweep = loop.call_later(self._settings.part_after_s, self._part_slow)
+        self._sweep = loop.call_later(self._settings.part_after_s, self._move_slow)
 
-    def _part_slow(self) -> None:
+    def _move_slow(self) -> None:
         self._sweep = None
-        self._pools.part_slow(int(self._settings.part_after_s * 1000))
+        self._pools.move_slow(int(self._settings.part_after_s * 1000))
         if self._pools.has_young and self._sweep is None:
             self._arm_sweep()
 
     async def _run(self, job: Job, work: Callable[[Job], Awaitable[bool]]) -> None:
-        """`work` tells whether the job is over, or goes on when its post is answered."""
+        """Runs `work`, which returns False if the job goes on when its post is answered."""
         is_over = True
         try:
             is_over = await work(job)
         except asyncio.CancelledError:
             self._give_back(job)
         except Exception as error:
-            await self._hold_back(job, error)
+            await self._back_off(job, error)
         finally:
             if is_over:
                 self._leave(job)
 
     async def _fail(self, job: Job, error: Exception) -> None:
         try:
-            await self._hold_back(job, error)
+            await self._back_off(job, error)
         finally:
             self._leave(job)
 
@@ -206,10 +213,10 @@ class Dispatcher:
         self._order.done(job.active, job.delivery)
         self._pools.leave(job)
 
-    async def _hold_back(self, job: Job, error: Exception) -> None:
-        self._events.held_back(job.active, error)
+    async def _back_off(self, job: Job, error: Exception) -> None:
+        self._events.backed_off(job.active, error)
         try:
-            await asyncio.sleep(HOLD_BACK_S)
+            await asyncio.sleep(BACK_OFF_S)
         finally:
             self._give_back(job)
             self._suspensions.end_begun(job.active)
@@ -220,7 +227,7 @@ class Dispatcher:
             job.delivery.nack(requeue=True)
 
     async def _prepare(self, job: Job) -> bool:
-        """Posts what can't be posted at once; whether it is over instead."""
+        """Posts what can't be posted at once. Returns whether the job ended without a post."""
         active, delivery, internal_headers = (
             job.active,
             job.delivery,
@@ -239,16 +246,16 @@ class Dispatcher:
             return True
         if active.subscription.options.strict_order and await self._must_wait(job, envelope):
             return True
-        sender, make = await self._sender.get(), self._plan(active).post
+        sender, make = await self._sender.get(), self._template(active).make_request
         if len(delivery.message.body) < LARGE_BYTES:
-            post = make(*self._to_post(job))
+            post = make(*self._request_arguments(job))
         else:
-            post = await asyncio.to_thread(make, *self._to_post(job))
+            post = await asyncio.to_thread(make, *self._request_arguments(job))
         self._post(job, sender, post)
         return False
 
     async def _must_wait(self, job: Job, envelope: Envelope) -> bool:
-        """Whether a strict order waits with this message, as after a restart."""
+        """Requeues a message whose retry is not due in a strict order. Returns whether it did."""
         wait_s = self._order.wait_s(job.active, job.delivery, envelope)
         if wait_s <= 0:
             return False
@@ -258,15 +265,15 @@ class Dispatcher:
         self._suspensions.end_in(job.active, wait_s)
         return True
 
-    def _plan(self, active: ActiveSubscription) -> RequestTemplate:
-        plan = active.plan
-        if plan is None or plan.subscription is not active.subscription:
-            plan = active.plan = RequestTemplate(
+    def _template(self, active: ActiveSubscription) -> RequestTemplate:
+        template = active.request_template
+        if template is None or template.subscription is not active.subscription:
+            template = active.request_template = RequestTemplate(
                 active.subscription, self._settings.signature_method
             )
-        return plan
+        return template
 
-    def _to_post(self, job: Job) -> tuple[Envelope, Message, float, float]:
+    def _request_arguments(self, job: Job) -> tuple[Envelope, Message, float, float]:
         arrived_at = first_arrival_s(job.envelope, job.delivery, self._clock)
         return job.envelope, job.delivery.message, self._clock.wall_s(), arrived_at
 
@@ -275,21 +282,21 @@ class Dispatcher:
 
     def _answered(self, job: Job, answer: Answer | Exception) -> None:
         if job not in self._running:
-            return  # it was given back when the hub stopped
+            return  # it was requeued when the hub stopped
         took_ms = self._clock.now_ms() - job.started_ms
         job.active.is_slow = took_ms >= self._slow_after_ms
         try:
-            is_over = self._outcomes.gives_at_once(job, answer)
+            is_over = self._outcomes.handles_at_once(job, answer)
         except Exception as error:
             self._tasks.own(self._fail(job, error))
         else:
             if is_over:
                 self._leave(job)
             elif isinstance(answer, Answer | SendError):
-                self._tasks.own(self._run(job, partial(self._judge, answer)))
+                self._tasks.own(self._run(job, partial(self._handle_answer, answer)))
             else:
                 self._tasks.own(self._fail(job, answer))
 
-    async def _judge(self, answer: Answer | SendError, job: Job) -> bool:
-        await self._outcomes.give(job, job.delivery.message, job.envelope, answer)
+    async def _handle_answer(self, answer: Answer | SendError, job: Job) -> bool:
+        await self._outcomes.handle(job, job.delivery.message, job.envelope, answer)
         return True

@@ -1,7 +1,7 @@
-"""What a message is to its subscriber, however often it has been parked on the way.
+"""Identity, origin and failures of a message, kept in headers while it is in retry queues.
 
-A parked message is published anew and comes back through the default exchange, so its first
-exchange, key and id, its failures and the time before which it must wait travel in headers.
+A message in a retry queue was published anew and comes back through the default exchange, so its
+first exchange, key and id, its failures and the time of its next attempt travel in headers.
 Publishers can write those headers too: they count only under the hub's seal
 (`internal_headers.py`).
 """
@@ -48,7 +48,7 @@ _MAX_COUNT = 2**48
 class Envelope:
     """`message_id` stays the same over retries; `not_before` and `failed_at`, the time of the
     first failure, are wall time in seconds. `hops` are the hubs that it has passed. `arrived_at` is
-    when a parked message first came to its queue, in seconds of steady time, and `expiration` the
+    when the message first came to its queue, in seconds of steady time, and `expiration` the
     one that its publisher gave it, in milliseconds. A dead letter knows its subscription, the
     reason, and when that was. `is_sealed` says that all that comes from notes of the hub."""
 
@@ -96,10 +96,10 @@ def believed(message: Message, message_id: str) -> Envelope:
     )
 
 
-def parked_properties(message: Message, envelope: Envelope) -> Properties:
+def retry_properties(message: Message, envelope: Envelope) -> Properties:
     """The message's properties for another round.
 
-    Its own expiration would cut the wait short, and CC would route the way back to strangers'
+    Its own expiration would cut the wait short, and CC would route the way back to others'
     queues: they become headers of ours. Our delay queues leave `x-death`, for a
     broker may take a second visit to the same queue for a cycle and drop the message.
     """
@@ -126,7 +126,7 @@ def parked_properties(message: Message, envelope: Envelope) -> Properties:
 
 
 def original(message: Message, envelope: Envelope) -> Message:
-    """A parked message as it first came to its queue."""
+    """The message of a retry queue as it first came to its queue."""
     headers: Table = {
         _ORIGINALS.get(name, name): value
         for name, value in (message.properties.headers or {}).items()

@@ -27,7 +27,7 @@ class DeliveryEvents:
             "retried", active, text, failed.failures, active.subscription.host, reason, wait_s
         )
 
-    def held_back(self, active: ActiveSubscription, error: Exception) -> None:
+    def backed_off(self, active: ActiveSubscription, error: Exception) -> None:
         text = "subscription %s holds messages for %s back: %r"
         self._write("held", active, text, active.subscription.host, error)
 

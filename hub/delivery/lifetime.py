@@ -1,8 +1,8 @@
-"""How long a message may be delivered: its expiration and its queue's time to live count from its
-first arrival in the queue, over all the times that it is parked.
+"""When messages expire: their expiration and their queue's time to live count from the first
+arrival in the queue, over all the times that the message waits in a retry queue.
 
 Its queue's time to live is the one that is in force now, so a policy that came, changed or went
-while the message was parked counts as it does for those that never left.
+while the message waited counts as it does for those that never left.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def first_arrival_s(envelope: Envelope, delivery: Delivery, clock: Clock) -> flo
 
 
 def with_arrival(envelope: Envelope, delivery: Delivery, now_s: float) -> Envelope:
-    """The envelope with what its queue knows of its time, and would forget when it is parked."""
+    """Returns the envelope with arrival and expiration, which a retry queue would lose."""
     if envelope.arrived_at:
         return envelope
     expiration = delivery.message.properties.expiration or ""
@@ -34,6 +34,6 @@ def left_s(envelope: Envelope, delivery: Delivery, now_s: float) -> float | None
         lives_s.append(delivery.time_to_live_s)
     if not lives_s:
         return None
-    parked_age_s = now_s - envelope.arrived_at if envelope.arrived_at else 0.0
+    waiting_age_s = now_s - envelope.arrived_at if envelope.arrived_at else 0.0
     # Never less than its age in the queue: publishers can make the header up.
-    return min(lives_s) - max(delivery.age_s, parked_age_s)
+    return min(lives_s) - max(delivery.age_s, waiting_age_s)

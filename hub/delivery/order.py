@@ -96,9 +96,9 @@ class StrictOrder:
         try:
             await (await self._table.get()).put(active.subscription.id, blocking)
         except (StorageFailed, ConfigError) as error:
-            self._tell(active, error)
+            self._report(active, error)
         except BaseException:
-            self._away.discard(active)  # the courier gives it back
+            self._away.discard(active)  # the dispatcher requeues it
             raise
 
     def came_back(self, active: ActiveSubscription) -> None:
@@ -116,14 +116,14 @@ class StrictOrder:
         try:
             await (await self._table.get()).drop(active.subscription.id)
         except (StorageFailed, ConfigError) as error:
-            self._tell(active, error)  # a row too many names a message that never comes again
+            self._report(active, error)  # a row too many names a message that never comes again
 
     def _take_loaded(self, active: ActiveSubscription) -> None:
         loaded = self._loaded.pop(active.subscription.id, None) if self._loaded else None
         if loaded is not None:
             active.blocking = loaded
 
-    def _tell(self, active: ActiveSubscription, error: Exception) -> None:
+    def _report(self, active: ActiveSubscription, error: Exception) -> None:
         name = active.subscription.id
         log.warning("subscription %s: what its order waits for is not kept: %s", name, error)
 

@@ -1,8 +1,8 @@
-"""What becomes of a message by the answer of its callback.
+"""Settles messages by the answer of their callback.
 
-2xx: it is done. 410: the subscription ends. 508: it goes round in a circle, and is buried at
-once. Anything else is a failure: the message waits in a delay queue or, where the order is
-strict, at the head of its own queue; when its attempts are spent, it is buried.
+2xx: it is delivered. 410: the subscription ends. 508: the message runs in a loop, and is
+dead-lettered at once. Anything else is a failure: the message waits in a retry queue or, where the
+order is strict, at the head of its own queue; after its last attempt it is dead-lettered.
 """
 
 from __future__ import annotations
@@ -33,12 +33,16 @@ GONE = 410
 LOOP = 508
 _SAME_TIME_S = 0.002  # headers keep milliseconds
 
-OnGone = Callable[[ActiveSubscription], Awaitable[None]]
-OnSpent = Callable[[ActiveSubscription, str], Awaitable[None]]
+OnCallbackGone = Callable[[ActiveSubscription], Awaitable[None]]
+OnAttemptsExhausted = Callable[[ActiveSubscription, str], Awaitable[None]]
 
 
 class OutcomeHandler:
-    """`on_gone` ends a subscription; `on_spent` is told of one that takes nothing any more."""
+    """Settles messages by the answers of their callbacks.
+
+    `on_callback_gone` ends a subscription; `on_attempts_exhausted` is called for one whose callback
+    accepts nothing any more, with the reason.
+    """
 
     def __init__(
         self,
@@ -49,8 +53,8 @@ class OutcomeHandler:
         settings: HubSettings,
         clock: Clock,
         content_budget: ContentBudget,
-        on_gone: OnGone,
-        on_spent: OnSpent,
+        on_callback_gone: OnCallbackGone,
+        on_attempts_exhausted: OnAttemptsExhausted,
         events: DeliveryEvents,
     ) -> None:
         self._retry_queues = retry_queues
@@ -60,13 +64,13 @@ class OutcomeHandler:
         self._settings = settings
         self._clock = clock
         self._content_budget = content_budget
-        self._on_gone = on_gone
-        self._on_spent = on_spent
+        self._on_callback_gone = on_callback_gone
+        self._on_attempts_exhausted = on_attempts_exhausted
         self._tasks = Tasks()
         self._events = events
 
-    def gives_at_once(self, job: Job, answer: Answer | Exception) -> bool:
-        """Settles the job of a success that nothing has to wait for, as most; `give` all others."""
+    def handles_at_once(self, job: Job, answer: Answer | Exception) -> bool:
+        """Settles the job of a success at once. Returns False where `handle` has to."""
         if not isinstance(answer, Answer) or not 200 <= answer.status < 300:
             return False
         if job.active.blocking is not None:
@@ -74,7 +78,7 @@ class OutcomeHandler:
         self._succeed(job, job.envelope, answer)
         return True
 
-    async def give(
+    async def handle(
         self, job: Job, message: Message, envelope: Envelope, answer: Answer | SendError
     ) -> None:
         """Settles the job when its outcome is durable."""
@@ -109,7 +113,7 @@ class OutcomeHandler:
         self._pending_attempts.record(job, envelope, answer, Outcome.DELIVERED)
 
     async def _end(self, job: Job, envelope: Envelope, answer: Answer | SendError) -> None:
-        await self._on_gone(job.active)
+        await self._on_callback_gone(job.active)
         job.delivery.nack(requeue=True)  # a queue's other subscribers may take it
         self._pending_attempts.record(job, envelope, answer, Outcome.GONE, _nothing)
 
@@ -127,35 +131,34 @@ class OutcomeHandler:
         failure_state = active.failed(_describe(answer), at)
         if self._is_dead(active, failure_state, at):
             reason = f"{failure_state.error_count} failures, the last: {failure_state.last_error}"
-            self._tasks.own(self._tell_spent(active, reason))
+            self._tasks.own(self._report_exhausted(active, reason))
         if is_loop:
-            await self._bury(job, message, failed, "status 508: it goes round in a circle")
+            await self._dead_letter(job, message, failed, "status 508: it goes round in a circle")
             outcome = Outcome.DEAD
         elif failed.failures >= self._settings.max_attempts:
-            await self._spend(job, message, failed, failure_state)
+            await self._exhaust_attempts(job, message, failed, failure_state)
             outcome = Outcome.DEAD
         elif active.subscription.options.strict_order:
             await self._block(job, envelope, failed, answer)
             return
         elif not self._may_copy(active, message):
-            await self._hold(job, envelope, failed, answer, failure_state)
+            await self._suspend_for_retry(job, envelope, failed, answer, failure_state)
             return
         else:
             wait_s = self._wait_s(failed.failures, answer)
-            await self._retry_queues.park(*home(active), message, failed, wait_s, job.delivery)
+            await self._retry_queues.enqueue(*home(active), message, failed, wait_s, job.delivery)
             self._events.retried(active, failed, failure_state.last_error, wait_s)
             outcome = Outcome.RETRIED
         if not is_loop and not active.subscription.options.strict_order:
-            await self._tell_breaker(active, failure_state, answer)
+            await self._update_breaker(active, failure_state, answer)
         job.delivery.release()
         self._pending_attempts.record(job, envelope, answer, outcome)
 
     async def _block(
         self, job: Job, envelope: Envelope, failed: Envelope, answer: Answer | SendError
     ) -> None:
-        """The message goes back to the head of its queue, when nobody takes from it here, and
-        only then can the time come to consume again: nothing can overtake it. What is behind it
-        does not wait for longer than it lives."""
+        """Requeues the message at the head of its queue, which is consumed again when the retry
+        is due, so nothing overtakes it; sooner if the message expires before."""
         active, delivery = job.active, job.delivery
         wait_s = self._wait_s(failed.failures, answer)
         due_at, due_ms = self._clock.wall_s() + wait_s, self._clock.now_ms() + round(wait_s * 1000)
@@ -175,29 +178,31 @@ class OutcomeHandler:
 
         self._pending_attempts.record(job, envelope, answer, Outcome.RETRIED, give_back)
 
-    async def _spend(
+    async def _exhaust_attempts(
         self, job: Job, message: Message, failed: Envelope, failure_state: FailureState
     ) -> None:
         active = job.active
         reason = f"{failed.failures} attempts, the last: {failure_state.last_error}"
-        await self._bury(job, message, failed, reason)
+        await self._dead_letter(job, message, failed, reason)
         if active.subscription.is_websub or active.subscription.options.strict_order:
             # WebSub drops the update and tries the next (rule 22). A strict order could never
             # have had a success meanwhile: it goes on behind the message that held it up.
             return
-        # Another delivery may have succeeded while this one was buried: then there is no error.
+        # Another delivery may have succeeded meanwhile: then there is no error.
         if (
             failure_state.error_count
             and failure_state.first_error_at <= failed.failed_at + _SAME_TIME_S
         ):
-            self._tasks.own(self._tell_spent(active, reason))
+            self._tasks.own(self._report_exhausted(active, reason))
 
     def _may_copy(self, active: ActiveSubscription, message: Message) -> bool:
-        """Whether a message may be parked: beside its own queue, a stranger has so much an hour."""
-        stranger = active.subscription.options.stranger
-        return stranger is None or self._content_budget.take(stranger, len(message.body))
+        """Whether a copy may wait in a retry queue: anonymous clients have an hourly budget."""
+        anonymous_client = active.subscription.options.anonymous_client
+        return anonymous_client is None or self._content_budget.take(
+            anonymous_client, len(message.body)
+        )
 
-    async def _hold(
+    async def _suspend_for_retry(
         self,
         job: Job,
         envelope: Envelope,
@@ -205,7 +210,7 @@ class OutcomeHandler:
         answer: Answer | SendError,
         failure_state: FailureState,
     ) -> None:
-        """The message goes back to its queue, from which nothing is taken for a while."""
+        """Requeues the message, and suspends its subscription until the retry is due."""
         active, delivery = job.active, job.delivery
         wait_s = self._wait_s(failure_state.error_count, answer)
         await self._suspensions.begin(active)
@@ -220,24 +225,26 @@ class OutcomeHandler:
         self._pending_attempts.record(job, envelope, answer, Outcome.RETRIED, give_back)
 
     def _is_dead(self, active: ActiveSubscription, failure_state: FailureState, at: float) -> bool:
-        """A stranger's callback that fails on and on: nobody else would notice."""
+        """Whether an anonymous client's callback has failed so long that it is paused."""
         settings, failing_s = self._settings, at - failure_state.first_error_at
         often = failure_state.error_count >= settings.max_attempts
-        is_strangers = active.subscription.is_strangers and active.takes()
-        return is_strangers and often and failing_s >= settings.strangers_dead_after_s
+        is_anonymous = active.subscription.is_anonymous and active.takes()
+        return is_anonymous and often and failing_s >= settings.anonymous_dead_after_s
 
-    async def _tell_spent(self, active: ActiveSubscription, reason: str) -> None:
-        await self._on_spent(active, reason)
+    async def _report_exhausted(self, active: ActiveSubscription, reason: str) -> None:
+        await self._on_attempts_exhausted(active, reason)
 
-    async def _bury(self, job: Job, message: Message, failed: Envelope, reason: str) -> None:
+    async def _dead_letter(self, job: Job, message: Message, failed: Envelope, reason: str) -> None:
         active = job.active
         vhost, _ = home(active)
-        if not active.subscription.is_strangers:  # nobody would look for it
-            await self._retry_queues.bury(vhost, message, failed, active.subscription.id, reason)
+        if not active.subscription.is_anonymous:  # nobody would look for it
+            await self._retry_queues.add_dead_letter(
+                vhost, message, failed, active.subscription.id, reason
+            )
         self._events.died(active, failed, reason)
         await self._order.clear(active)
 
-    async def _tell_breaker(
+    async def _update_breaker(
         self, active: ActiveSubscription, failure_state: FailureState, answer: Answer | SendError
     ) -> None:
         cool_down_s = failure_state.breaker.failed(self._clock.now_ms() / 1000)
@@ -250,8 +257,8 @@ class OutcomeHandler:
             self._suspensions.end_now(active)
 
     def _wait_s(self, failures: int, answer: Answer | SendError) -> float:
-        asked = answer.retry_after if isinstance(answer, Answer) else None
-        after_s = retry_after_s(asked, self._clock.wall_s())
+        requested = answer.retry_after if isinstance(answer, Answer) else None
+        after_s = retry_after_s(requested, self._clock.wall_s())
         return delay_s(failures, random.random(), after_s)
 
 

@@ -1,4 +1,4 @@
-"""What came and can't be taken in now: it goes back to its queue, and comes again later.
+"""Requeues messages that come while too many wait; they are consumed again later.
 
 Messages wait in their queues, and not in the memory of this process, however many a subscription
 may have under way.
@@ -13,7 +13,7 @@ from .order import AWAY_S
 from .suspensions import Suspensions
 
 MAX_WAITING = 10_000
-"""Messages in line for their pace or a slot, above which nobody gets more than one at a time."""
+"""Messages waiting for a rate limit or a slot, above which each subscription gets one at a time."""
 
 
 class Overload:

@@ -1,7 +1,7 @@
-"""How fast deliveries may begin: per subscription, per origin of callbacks, and altogether.
+"""Limits the rate of deliveries: per subscription, per origin of callbacks, and in all.
 
-What waits for its turn stands in line here, in the order of its coming, and holds no slot. Most
-have no limit and pass without a look at a clock.
+Deliveries above the limit wait here, first come first served, and take no slot. Most subscriptions
+have no limit, and their deliveries pass without reading the clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..settings import HubSettings
 from ..subscriptions.active import ActiveSubscription
 from .token_bucket import TokenBucket
 
-MAX_ORIGINS = 10_000  # remembered; beyond it, those with nothing to remember are let go
+MAX_ORIGINS = 10_000  # remembered; beyond it, idle ones are forgotten
 MIN_WAIT_S = 0.001  # of a timer
 
 Pass = Callable[[ActiveSubscription, Delivery], None]
@@ -94,7 +94,7 @@ class RateLimiter:
 
 
 class RateLimits:
-    """The three lines, one behind the other; `pass_on` gets what has passed all of them."""
+    """The three limits, one after the other; calls `pass_on` with what has passed all of them."""
 
     def __init__(self, settings: HubSettings, pass_on: Pass) -> None:
         self._origin_rate = settings.max_rate_per_origin
@@ -103,38 +103,38 @@ class RateLimits:
         self._all: RateLimiter | None = None
         self._origins: dict[str, RateLimiter] = {}
         self._max_origins = MAX_ORIGINS
-        self._gates: WeakSet[RateLimiter] = WeakSet()
+        self._limiters: WeakSet[RateLimiter] = WeakSet()
 
     def enter(self, active: ActiveSubscription, delivery: Delivery) -> None:
         rate = active.subscription.options.max_tps
-        gate = active.gate
-        if gate is None and rate:
-            gate = active.gate = self._make(rate, self._enter_origin)
-        elif gate is not None and gate.rate != rate:
-            gate = self._renew(active, gate, rate)
-        if gate is not None:
-            gate.enter(active, delivery)
+        limiter = active.rate_limiter
+        if limiter is None and rate:
+            limiter = active.rate_limiter = self._make(rate, self._enter_origin)
+        elif limiter is not None and limiter.rate != rate:
+            limiter = self._renew(active, limiter, rate)
+        if limiter is not None:
+            limiter.enter(active, delivery)
         else:
             self._enter_origin(active, delivery)
 
     def take_waiting(self) -> list[tuple[ActiveSubscription, Delivery]]:
-        """Empties all lines."""
-        return [one for gate in list(self._gates) for one in gate.take_waiting()]
+        """Removes and returns all deliveries that wait."""
+        return [one for limiter in list(self._limiters) for one in limiter.take_waiting()]
 
     def _renew(
-        self, active: ActiveSubscription, gate: RateLimiter, rate: float
+        self, active: ActiveSubscription, limiter: RateLimiter, rate: float
     ) -> RateLimiter | None:
-        """The gate after its subscription has been given another pace, or none."""
+        """Returns the limiter for the new rate of the subscription, None without one."""
         if rate:
-            gate.change(rate)
-            return gate
-        active.gate = None
-        gate.open()
+            limiter.change(rate)
+            return limiter
+        active.rate_limiter = None
+        limiter.open()
         return None
 
     def _enter_origin(self, active: ActiveSubscription, delivery: Delivery) -> None:
         if self._origin_rate:
-            self._origin_gate(active).enter(active, delivery)
+            self._origin_limiter(active).enter(active, delivery)
         else:
             self._enter_all(active, delivery)
 
@@ -146,25 +146,25 @@ class RateLimits:
             self._all = self._make(self._rate, self._pass_on)
         self._all.enter(active, delivery)
 
-    def _origin_gate(self, active: ActiveSubscription) -> RateLimiter:
+    def _origin_limiter(self, active: ActiveSubscription) -> RateLimiter:
         origin = origin_of(active.subscription.callback)
-        gate = self._origins.get(origin)
-        if gate is None:
+        limiter = self._origins.get(origin)
+        if limiter is None:
             if len(self._origins) >= self._max_origins:
                 self._forget_idle()
-            gate = self._origins[origin] = self._make(self._origin_rate, self._enter_all)
-        return gate
+            limiter = self._origins[origin] = self._make(self._origin_rate, self._enter_all)
+        return limiter
 
     def _forget_idle(self) -> None:
         """Looks at all of them; it is done again when there are twice as many as it leaves."""
-        kept = {name: one for name, one in self._origins.items() if not one.is_idle()}
-        self._origins = kept
-        self._max_origins = max(MAX_ORIGINS, 2 * len(kept))
+        active = {name: one for name, one in self._origins.items() if not one.is_idle()}
+        self._origins = active
+        self._max_origins = max(MAX_ORIGINS, 2 * len(active))
 
     def _make(self, rate: float, pass_on: Pass) -> RateLimiter:
-        gate = RateLimiter(rate, pass_on)
-        self._gates.add(gate)
-        return gate
+        limiter = RateLimiter(rate, pass_on)
+        self._limiters.add(limiter)
+        return limiter
 
 
 def origin_of(url: str) -> str:

@@ -16,7 +16,7 @@ from ..owner_rights import Rights
 from ..requests import Resource
 from ..settings import HubSettings
 from ..subscriptions.active import ActiveSubscription
-from .dispatcher import HOLD_BACK_S
+from .dispatcher import BACK_OFF_S
 from .envelope import HOPS, Envelope, hops_of
 from .retry_queues import RetryQueues
 
@@ -62,11 +62,11 @@ class Relay:
             return
         except Exception as error:
             log.warning("%s does not take what is relayed to it: %r", sink, error)
-        await self._hold_back(delivery)
+        await self._back_off(delivery)
 
-    async def _hold_back(self, delivery: Delivery) -> None:
+    async def _back_off(self, delivery: Delivery) -> None:
         try:
-            await asyncio.sleep(HOLD_BACK_S)
+            await asyncio.sleep(BACK_OFF_S)
         finally:
             delivery.nack(requeue=True)
 
@@ -100,7 +100,7 @@ class Relay:
     ) -> None:
         subscription = active.subscription
         vhost = subscription.source.vhost
-        await self._retry_queues.bury(vhost, message, envelope, subscription.id, reason)
+        await self._retry_queues.add_dead_letter(vhost, message, envelope, subscription.id, reason)
 
     async def _publish(
         self, sink: Resource, envelope: Envelope, properties: Properties, body: bytes

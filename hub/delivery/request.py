@@ -50,12 +50,12 @@ class RequestTemplate:
         self._constant = self._constant_headers()
         self._urls: dict[str, tuple[str, str]] = {}
 
-    def post(
+    def make_request(
         self, envelope: Envelope, message: Message, now_s: float, arrived_at: float
     ) -> DeliveryRequest:
         """`now_s` is wall time: the timestamp is that of the attempt. `arrived_at` is when the
         message first came to its queue."""
-        url, shown_key = self._place(envelope.routing_key)
+        url, shown_key = self._target(envelope.routing_key)
         timestamp = str(int(now_s))
         headers = self._constant.copy()
         headers["X-AMQP-Routing-Key"] = shown_key
@@ -71,7 +71,7 @@ class RequestTemplate:
         self._add_signatures(headers, envelope.message_id, timestamp, body, now_s)
         return DeliveryRequest(url, headers, body)
 
-    def _place(self, routing_key: str) -> tuple[str, str]:
+    def _target(self, routing_key: str) -> tuple[str, str]:
         """The URL to post to, and the key as a header shows it."""
         found = self._urls.get(routing_key)
         if found is None:
@@ -103,13 +103,13 @@ class RequestTemplate:
         if cloudevents.is_structured(stored) or (form == "plain" and own is None):
             add_content(headers, message)
             return message.body
-        given = own or cloudevents.attributes(self._source, envelope, message, arrived_at)
+        attributes = own or cloudevents.attributes(self._source, envelope, message, arrived_at)
         if form != "cloudevents-structured":
             add_content(headers, message)
-            headers.update(cloudevents.binary_headers(given))
+            headers.update(cloudevents.binary_headers(attributes))
             return message.body
         headers["Content-Type"] = cloudevents.STRUCTURED_TYPE
-        return cloudevents.structured_body(given, stored, message.body)
+        return cloudevents.structured_body(attributes, stored, message.body)
 
     def _add_signatures(
         self, headers: dict[str, str], message_id: str, timestamp: str, body: bytes, now_s: float

@@ -17,7 +17,7 @@ STEPS_S = (
 )  # fmt: skip
 """The time to live of each delay queue."""
 
-MAX_RETRY_AFTER_S = 86_400  # a target may slow its messages down, not park them for a year
+MAX_RETRY_AFTER_S = 86_400  # a target may slow its messages down, not delay them for a year
 EARLY_S = 0.5
 """A message back this much before its time is delivered: a step more would only make it late."""
 
@@ -32,8 +32,8 @@ def delay_s(failures: int, chance: float, retry_after_s: float = 0.0) -> float:
     """
     base = DELAYS_S[min(failures, len(DELAYS_S)) - 1]
     spread = _FIRST_SPREAD if failures == 1 else _SPREAD
-    asked_s = min(retry_after_s, MAX_RETRY_AFTER_S) + EARLY_S if retry_after_s else 0.0
-    return max(base * (1 + spread * (2 * chance - 1)), asked_s)
+    requested_s = min(retry_after_s, MAX_RETRY_AFTER_S) + EARLY_S if retry_after_s else 0.0
+    return max(base * (1 + spread * (2 * chance - 1)), requested_s)
 
 
 def step_s(wait_s: float) -> int:

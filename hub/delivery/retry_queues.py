@@ -1,15 +1,16 @@
-"""Where messages wait: delay queues of fixed steps, and one queue for what failed for good.
+"""Retry queues with fixed delays, and the queue of dead letters.
 
 Both are shared by all subscriptions of a virtual host and stand on what any AMQP broker has
 (RabbitMQ's TTL and DLX guides); `hub/engine/own.py` says what they are.
 
-What is parked shares the fate of the queue that it comes back to. A queue that somebody published
-into keeps it when the subscription is over; the queue that an exchange's subscription had goes with
-it, with all that waited there, and what was parked for it is dropped when its time has come.
+A message in a retry queue shares the fate of the queue that it comes back to. A queue that
+somebody published into keeps it when the subscription is over; the queue of a subscription to an
+exchange is deleted with it, with all messages, and what waits for it in retry queues is dropped
+when it is due.
 
-A parked message grows older (`lifetime.py`). When its time is over it comes home, at most a second
-late, and what its queue does with expired messages becomes of it. A replay of a dead letter is a
-new beginning: its time counts anew.
+A message in a retry queue still ages (`lifetime.py`). When it expires it comes back, at most a
+second late, and its queue treats it as any expired message. The replay of a dead letter counts its
+time anew.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ...core.errors import ChannelError
 from ...core.message.model import Message, Properties
 from ..engine.own import DEAD_QUEUE, delay
 from ..engine.port import Delivery, Engine, Outcome
-from .envelope import DEAD_AT_MS, REASON, SUBSCRIPTION, Envelope, original, parked_properties
+from .envelope import DEAD_AT_MS, REASON, SUBSCRIPTION, Envelope, original, retry_properties
 from .internal_headers import InternalHeaders
 from .lifetime import left_s, with_arrival
 from .retry import EARLY_S, step_s
@@ -41,7 +42,7 @@ class RetryQueues:
 
     async def settles(self, vhost: str, queue: str, delivery: Delivery, envelope: Envelope) -> bool:
         """Whether a message that is back is not to be delivered now: it is let go of as its queue
-        would have, or parked for one step more."""
+        would have, or enqueued for one step more."""
         now_s = self._now_s()
         life_s = left_s(envelope, delivery, now_s)
         if life_s is not None and life_s <= 0:
@@ -49,7 +50,7 @@ class RetryQueues:
             return True
         if not self.is_early(envelope):
             return False
-        await self.park_again(vhost, queue, delivery.message, envelope, life_s)
+        await self.enqueue_again(vhost, queue, delivery.message, envelope, life_s)
         delivery.ack()
         return True
 
@@ -61,7 +62,7 @@ class RetryQueues:
         life_s = left_s(envelope, delivery, self._now_s())
         return max(0.0, wait_s if life_s is None else min(wait_s, life_s))
 
-    async def park(
+    async def enqueue(
         self,
         vhost: str,
         queue: str,
@@ -77,9 +78,9 @@ class RetryQueues:
         if delivery is not None:
             waiting = with_arrival(waiting, delivery, now_s)
             life_s = left_s(waiting, delivery, now_s)
-        await self.park_again(vhost, queue, message, waiting, life_s)
+        await self.enqueue_again(vhost, queue, message, waiting, life_s)
 
-    async def park_again(
+    async def enqueue_again(
         self,
         vhost: str,
         queue: str,
@@ -92,15 +93,15 @@ class RetryQueues:
         wait_s = envelope.not_before - self._now_s()
         step = step_s(wait_s if life_s is None else min(wait_s, life_s))
         name = await self._ensure_delay(vhost, step)
-        properties = parked_properties(message, envelope)
+        properties = retry_properties(message, envelope)
         await self._publish(vhost, name, queue, properties, message.body)
 
-    async def bury(
+    async def add_dead_letter(
         self, vhost: str, message: Message, envelope: Envelope, subscription_id: str, reason: str
     ) -> None:
         """Puts the message into the dead queue, with the reason."""
         await self._ensure_dead(vhost)
-        properties = parked_properties(message, envelope)
+        properties = retry_properties(message, envelope)
         properties.headers = {
             **(properties.headers or {}),
             SUBSCRIPTION: subscription_id,
@@ -110,7 +111,7 @@ class RetryQueues:
         await self._publish(vhost, "", DEAD_QUEUE.name, properties, message.body)
 
     def _now_s(self) -> float:
-        """A step of the wall clock must not park a message for longer."""
+        """A step of the wall clock must not delay a message for longer."""
         return self._clock.steady_ms() / 1000
 
     async def _ensure_delay(self, vhost: str, seconds: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BURST_S = 0.1  # worth of tokens that gather: enough for timers to be late without a loss of pace
+BURST_S = 0.1  # worth of tokens that gather: enough for timers to be late without a lower rate
 
 
 class TokenBucket:

@@ -10,7 +10,7 @@ import re
 from ...core.definitions.kinds import ExchangeDefinition, QueueDefinition
 from ...core.message.model import Table
 from ..delivery.envelope import DELAY_PREFIX
-from ..subscriptions.subscription import OWN_QUEUE_PREFIX, STRANGERS_LIMITS
+from ..subscriptions.subscription import ANONYMOUS_LIMITS, OWN_QUEUE_PREFIX
 from ..topics.names import CONTENT, ENTRIES
 from .port import BindingSpec, ExchangeSpec, QueueSpec
 
@@ -46,7 +46,7 @@ def is_own(found: ExchangeDefinition | QueueDefinition) -> bool:
         return exchange in TOPICS or exchange == _delayed(found.name, 0)
     queue = QueueSpec(found.name, True, found.auto_delete, False, found.arguments)
     if _SUBSCRIPTION_NAME.fullmatch(found.name):
-        return queue.arguments in ({}, STRANGERS_LIMITS) and queue == QueueSpec(
+        return queue.arguments in ({}, ANONYMOUS_LIMITS) and queue == QueueSpec(
             found.name, arguments=queue.arguments
         )
     return queue == DEAD_QUEUE or queue == _delayed(found.name, 1)

@@ -15,11 +15,11 @@ from ...core.queue.queue import Queue
 from ...core.wire import properties as wire
 from .port import Taken
 
-PIECE_MESSAGES = 100
-PIECE_BYTES = 1024 * 1024
+CHUNK_MESSAGES = 100
+CHUNK_BYTES = 1024 * 1024
 SLICE = 2_000
 """So many are put back, in some 5 ms, before others have their turn."""
-HELD_BYTES = 8 * 1024 * 1024
+RESIDENT_BYTES = 8 * 1024 * 1024
 """Of messages looked at and kept; what is more and on disk leaves memory."""
 
 
@@ -66,12 +66,12 @@ class Scan:
     def __init__(self, broker: Broker, queue: Queue) -> None:
         self._broker = broker
         self._queue = queue
-        self._kept: list[MessageRange] = []
-        self._held_bytes = 0
+        self._remaining: list[MessageRange] = []
+        self._resident_bytes = 0
         self._batch: Batch | None = None
         """The one that was shown last, of which there may be more."""
 
-    async def run(self, look: Callable[[Sequence[Taken]], Awaitable[bool]], limit: int) -> bool:
+    async def run(self, handle: Callable[[Sequence[Taken]], Awaitable[bool]], limit: int) -> bool:
         """Whether all was shown that was ready at the beginning."""
         self._queue.check_get()
         self._queue.note_use()
@@ -80,11 +80,11 @@ class Scan:
         left = min(limit, there)
         try:
             while left > 0:
-                piece = await self._take(min(left, PIECE_MESSAGES))
-                if not piece:
+                chunk = await self._take(min(left, CHUNK_MESSAGES))
+                if not chunk:
                     return True
-                left -= len(piece)
-                if not await self._show(piece, look):
+                left -= len(chunk)
+                if not await self._handle(chunk, handle):
                     return False
                 await asyncio.sleep(0)  # others have their turn
             return there <= limit
@@ -92,22 +92,22 @@ class Scan:
             await self._put_back()
 
     async def _take(self, limit: int) -> list[Seen]:
-        piece: list[Seen] = []
+        chunk: list[Seen] = []
         size = 0
         self._broker.tick()
-        while len(piece) < limit and size < PIECE_BYTES:
-            messages = self._queue.dequeue(limit - len(piece))
+        while len(chunk) < limit and size < CHUNK_BYTES:
+            messages = self._queue.dequeue(limit - len(chunk))
             if messages is None:
-                if piece or not self._queue.ready_count:
+                if chunk or not self._queue.ready_count:
                     break
                 await self._arrival()
                 continue
             size += messages.body_bytes()
-            piece += (
+            chunk += (
                 Seen(self._queue, MessageRange(messages.entry, at, at + 1, messages.redelivered))
                 for at in range(messages.low, messages.high)
             )
-        return piece
+        return chunk
 
     async def _arrival(self) -> None:
         """Returns when the next message is in memory."""
@@ -116,22 +116,22 @@ class Scan:
         await arrived
         self._broker.tick()
 
-    async def _show(
-        self, piece: list[Seen], look: Callable[[Sequence[Taken]], Awaitable[bool]]
+    async def _handle(
+        self, chunk: list[Seen], handle: Callable[[Sequence[Taken]], Awaitable[bool]]
     ) -> bool:
         try:
-            return await look(piece)
+            return await handle(chunk)
         finally:
             self._broker.tick()
-            for seen in piece:
+            for seen in chunk:
                 if not seen.is_settled:
                     seen.is_settled = True  # nothing more can become of it here
                     self._keep(seen.messages)
-            self._lighten(piece)
+            self._page_out(chunk)
             self._broker.on_work()
 
     def _keep(self, messages: MessageRange) -> None:
-        last = self._kept[-1] if self._kept else None
+        last = self._remaining[-1] if self._remaining else None
         if (
             last is not None
             and (last.entry, last.high, last.redelivered)
@@ -139,17 +139,17 @@ class Scan:
         ):  # fmt: skip
             last.high = messages.high
         else:
-            self._kept.append(
+            self._remaining.append(
                 MessageRange(messages.entry, messages.low, messages.high, messages.redelivered)
             )
 
-    def _lighten(self, piece: list[Seen]) -> None:
-        for seen in piece:
+    def _page_out(self, chunk: list[Seen]) -> None:
+        for seen in chunk:
             batch, before = seen.messages.entry.batch, self._batch
             if before is not None and before is not batch:
-                self._held_bytes += before.size_bytes
+                self._resident_bytes += before.size_bytes
                 if (
-                    self._held_bytes > HELD_BYTES
+                    self._resident_bytes > RESIDENT_BYTES
                     and before.resident
                     and before.location is not None
                 ):
@@ -157,15 +157,15 @@ class Scan:
             self._batch = batch
 
     async def _put_back(self) -> None:
-        kept = self._kept
+        remaining = self._remaining
         try:
-            while kept:
+            while remaining:
                 # The newest first: each then goes to the front of those that were returned.
-                for _ in range(min(len(kept), SLICE)):
-                    self._queue.return_undelivered(kept.pop())
+                for _ in range(min(len(remaining), SLICE)):
+                    self._queue.return_undelivered(remaining.pop())
                 if not self._queue.has_consumers:  # a consumer would get the newest first
                     await asyncio.sleep(0)
         finally:
-            while kept:  # cancelled meanwhile
-                self._queue.return_undelivered(kept.pop())
+            while remaining:  # cancelled meanwhile
+                self._queue.return_undelivered(remaining.pop())
             self._broker.on_work()

@@ -30,5 +30,5 @@ class AddressCache:
         self._known.pop(host, None)
         if len(self._known) >= self._max_names:
             del self._known[next(iter(self._known))]
-        kept_s = min(max(ttl_s, SHORTEST_S), LONGEST_S)
-        self._known[host] = (now_s + kept_s, addresses)
+        cached_s = min(max(ttl_s, SHORTEST_S), LONGEST_S)
+        self._known[host] = (now_s + cached_s, addresses)

@@ -92,8 +92,8 @@ class Guard:
                 raise _refused(host, reason, limit)
             self.vet(host, port, addresses)
         except (NoAddress, CallbackRefused) as error:
-            # The same for all: a stranger must not learn which names there are in here, nor what
-            # they lead to.
+            # The same for all: an anonymous client must not learn which names there are in here,
+            # nor what they lead to.
             log.info("no request is sent to %s: %s", host, error)
             raise _refused(host, NOT_REACHED, _REACHED) from error
         return addresses

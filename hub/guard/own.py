@@ -42,10 +42,10 @@ def _resource_below(path: str, prefixes: list[str]) -> Resource | None:
 def _resource(path: str) -> Resource | None:
     """`/endpoint/q/name` or `/vhost/endpoint/q/name`, each segment decoded once."""
     match [unquote(segment) for segment in path.split("/")]:
-        case ["", "endpoint", ("x" | "q") as letter, name]:
-            return Resource("/", _KINDS[letter], name)
-        case ["", vhost, "endpoint", ("x" | "q") as letter, name]:
-            return Resource(vhost, _KINDS[letter], name)
+        case ["", "endpoint", ("x" | "q") as kind, name]:
+            return Resource("/", _KINDS[kind], name)
+        case ["", vhost, "endpoint", ("x" | "q") as kind, name]:
+            return Resource(vhost, _KINDS[kind], name)
     return None
 
 

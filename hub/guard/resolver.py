@@ -43,7 +43,7 @@ _OURS = frozenset(
 @dataclass(slots=True)
 class _Channel:
     resolver: DNSResolver
-    asked: int = 0
+    queries: int = 0
     pending: int = 0
 
 
@@ -64,9 +64,9 @@ class Resolver:
             channel = await self._channel.get()
         except AresError as error:
             raise NoServer(str(error)) from error
-        channel.asked += 1
+        channel.queries += 1
         channel.pending += 1
-        if channel.asked == QUESTIONS_PER_CHANNEL:
+        if channel.queries == QUESTIONS_PER_CHANNEL:
             self._channel = Lazy(self._make)
         try:
             found = await channel.resolver.getaddrinfo(host, type=socket.SOCK_STREAM)
@@ -74,7 +74,7 @@ class Resolver:
             raise _failure(error) from error
         finally:
             channel.pending -= 1
-            if channel.asked >= QUESTIONS_PER_CHANNEL and not channel.pending:
+            if channel.queries >= QUESTIONS_PER_CHANNEL and not channel.pending:
                 await self._close(channel.resolver)
         if not found.nodes:
             raise NoAddress("no addresses")

@@ -42,7 +42,7 @@ def discover(url: str, link_fields: Iterable[str], content_type: str, body: byte
     """What the document at `url`, where it was found in the end, says of itself.
 
     `link_fields` are the values of all Link fields. The first place that names hubs counts for
-    them, and for `self` too if it names one (WebSub 4, rocks 100-104). Documents of strangers can
+    them, and for `self` too if it names one (WebSub 4, rocks 100-104). Documents of others can
     take seconds and some hundred megabytes: for a worker process (`remote.py`).
     """
     header = read_link_fields(link_fields)

@@ -24,20 +24,20 @@ def read_link_fields(fields: Iterable[str]) -> Found:
 
 def _read_field(text: str, found: Found) -> None:
     """What can't be read ends the field; what stood before it counts."""
-    place = 0
-    while target := _TARGET.match(text, place):
-        parameters, place = _read_parameters(text, target.end())
+    position = 0
+    while target := _TARGET.match(text, position):
+        parameters, position = _read_parameters(text, target.end())
         if "anchor" not in parameters:
             found.add(parameters.get("rel", ""), target[1].strip())
 
 
-def _read_parameters(text: str, place: int) -> tuple[dict[str, str], int]:
+def _read_parameters(text: str, position: int) -> tuple[dict[str, str], int]:
     """The first of a name counts (RFC 8288 3.3)."""
     parameters: dict[str, str] = {}
-    while one := _PARAMETER.match(text, place):
-        place = one.end()
+    while one := _PARAMETER.match(text, position):
+        position = one.end()
         if one["name"] is not None:
             quoted = one["quoted"]
             value = (one["token"] or "") if quoted is None else _ESCAPED.sub(r"\1", quoted)
             parameters.setdefault(one["name"].lower(), value)
-    return parameters, place
+    return parameters, position

@@ -81,10 +81,12 @@ class _Head(HTMLParser):
             self.is_over = True
 
     def _take(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given: dict[str, str] = {}
+        attributes: dict[str, str] = {}
         for name, value in attrs:
-            given.setdefault(name, value or "")  # the first counts
+            attributes.setdefault(name, value or "")  # the first counts
         if tag == "base" and not self._base:
-            self._base = given.get("href", "").strip()
+            self._base = attributes.get("href", "").strip()
         if tag == "link":
-            self.found.add(given.get("rel", ""), given.get("href", "").strip(), self._base)
+            self.found.add(
+                attributes.get("rel", ""), attributes.get("href", "").strip(), self._base
+            )

@@ -33,14 +33,14 @@ async def find_links(workers: Workers, page: Page) -> Links:
         header = read_link_fields(fields)
         if header.hubs and header.selves:  # whatever the document says is of no matter
             return discover(page.url, fields, "", b"")
-    asked = _Request(page.url, fields, page.first("content-type"), page.body)
+    request = _Request(page.url, fields, page.first("content-type"), page.body)
     origin = urlsplit(page.url).hostname or ""
-    reply = await workers.run("find_links", msgspec.msgpack.encode(asked), origin=origin)
+    reply = await workers.run("find_links", msgspec.msgpack.encode(request), origin=origin)
     return msgspec.msgpack.decode(reply, type=Links)
 
 
 def run(payload: bytes) -> bytes:
     """In the worker process."""
-    asked = msgspec.msgpack.decode(payload, type=_Request)
-    links = discover(asked.url, asked.link_fields, asked.content_type, asked.body)
+    request = msgspec.msgpack.decode(payload, type=_Request)
+    links = discover(request.url, request.link_fields, request.content_type, request.body)
     return msgspec.msgpack.encode(links)

@@ -1,4 +1,4 @@
-"""Expat for documents of strangers: no DOCTYPE, so no entities, and a bound on depth.
+"""Expat for untrusted documents: no DOCTYPE, so no entities, and a bound on depth.
 
 What it takes of time and memory is bounded by the worker process that it runs in.
 

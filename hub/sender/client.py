@@ -1,4 +1,4 @@
-"""An HTTP/1.1 client for strangers' URLs: deliveries, verifications and fetches go through it.
+"""An HTTP/1.1 client for URLs of others: deliveries, verifications and fetches go through it.
 
 It dials vetted addresses only, follows no redirect, keeps no cookie, asks no proxy, undoes no
 content coding, and takes so many bytes of an answer. Over a kept connection a post takes 0.04 ms
@@ -40,8 +40,8 @@ class Origin:
         self.host = host
         self.port = port
         self.is_tls = scheme == "https"
-        shown = f"[{host}]" if ":" in host else host
-        self.host_field = shown if port == DEFAULT_PORTS[scheme] else f"{shown}:{port}"
+        displayed = f"[{host}]" if ":" in host else host
+        self.host_field = displayed if port == DEFAULT_PORTS[scheme] else f"{displayed}:{port}"
 
 
 class Sent:
@@ -134,12 +134,12 @@ class HttpClient:
         deadline_s = asyncio.get_running_loop().time() + within_s
         sent = Sent(origin, self._encoded(text), body, deadline_s, answered)
         self._under_way.add(sent)
-        kept = self._pool.take(origin)
-        if kept is None:
+        idle = self._pool.take(origin)
+        if idle is None:
             sent.task = self._tasks.own(self._send_anew(sent))
         else:
             sent.is_over_kept = True
-            self._send_over(kept, sent)
+            self._send_over(idle, sent)
         return sent
 
     def _encoded(self, head: str) -> bytes:
@@ -164,7 +164,7 @@ class HttpClient:
                 sent.connection.abort()
 
     def _split(self, url: str) -> tuple[Origin, str]:
-        """The guard is asked about scheme, host and port, once; where a path is from strangers, who
+        """The guard is asked about scheme, host and port, once; where a path is from others, who
         calls has asked about the whole."""
         match = _ORIGIN.match(url)
         text = match[0] if match else ""
@@ -189,7 +189,7 @@ class HttpClient:
         except TimeoutError as error:
             raise TimedOut(str(error) or "no connection in time") from error
         except OSError as error:  # errors of TLS too
-            raise SendError(f"{type(error).__name__}: {_told(error)}") from error
+            raise SendError(f"{type(error).__name__}: {_error_text(error)}") from error
 
     async def _connect(self, origin: Origin) -> Connection:
         connected = await self._dialler.connect(origin.host, origin.port)
@@ -236,7 +236,7 @@ class HttpClient:
             sent.answered(answer)
 
 
-def _told(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     """Without the address, which asyncio adds: who subscribes need not know it."""
     is_plain = error.errno and not isinstance(error, ssl.SSLError)
     return os.strerror(error.errno) if is_plain and error.errno else str(error)

@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
         self._body: list[bytes] = []
         self._body_bytes = 0
         self._is_final = self._is_complete = self._is_hurried = False
-        self._is_kept = self.is_reusable = False
+        self._should_keep_alive = self.is_reusable = False
         if len(body) <= WRITE_BYTES:
             self._transport.write(head + body)
         else:
@@ -131,8 +131,8 @@ class Connection(asyncio.Protocol):
     def _write_on(self) -> None:
         """Writes as much as the transport takes, and goes on when it takes more."""
         if self._unsent and not self._is_full and not self._transport.is_closing():
-            piece, self._unsent = self._unsent[:WRITE_BYTES], self._unsent[WRITE_BYTES:]
-            self._transport.write(piece)
+            chunk, self._unsent = self._unsent[:WRITE_BYTES], self._unsent[WRITE_BYTES:]
+            self._transport.write(chunk)
             if self._unsent and not self._is_full:
                 self._loop.call_soon(self._write_on)
 
@@ -147,7 +147,9 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             self._finish("the answer changes the protocol")
         except httptools.HttpParserError as error:
-            self._is_kept = False  # what follows a whole answer can't be told from the next one
+            self._should_keep_alive = (
+                False  # what follows a whole answer can't be told from the next one
+            )
             self._finish("" if self._is_complete else f"the answer breaks HTTP/1.1: {_of(error)}")
         else:
             self._look(is_beyond=len(data) > room)
@@ -183,15 +185,15 @@ class Connection(asyncio.Protocol):
         self._status = self._parser.get_status_code()
         self._is_final = self._status >= 200 or self._status == 101
 
-    def on_body(self, piece: bytes) -> None:
+    def on_body(self, chunk: bytes) -> None:
         limits = self._limits
         room = limits.kept_bytes - self._body_bytes
-        self._body_bytes += len(piece)
+        self._body_bytes += len(chunk)
         if limits.keeps_body:
             if self._body_bytes <= limits.max_body_bytes:
-                self._body.append(piece)
+                self._body.append(chunk)
         elif room > 0:
-            self._body.append(piece[:room])
+            self._body.append(chunk[:room])
 
     def on_message_begin(self) -> None:
         if self._is_complete:
@@ -200,7 +202,7 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._is_final:
             self._is_complete = True
-            self._is_kept = self._parser.should_keep_alive()
+            self._should_keep_alive = self._parser.should_keep_alive()
             return
         self._interim_count += 1
         if self._interim_count > MAX_INTERIM:
@@ -240,7 +242,7 @@ class Connection(asyncio.Protocol):
         answered, self._answered = self._answered, None
         assert answered is not None
         is_sent, self._unsent = not self._unsent, memoryview(b"")
-        self.is_reusable = not broken and self._is_kept and is_sent
+        self.is_reusable = not broken and self._should_keep_alive and is_sent
         answer: Response | SendError
         if self._status >= 200 or self._is_final:
             body = b"".join(self._body)

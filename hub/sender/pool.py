@@ -37,8 +37,8 @@ class Pool(Generic[Key]):
 
     def take(self, key: Key) -> Connection | None:
         """The one that was used last."""
-        while kept := self._by_key.get(key):
-            connection = kept[-1]
+        while idle := self._by_key.get(key):
+            connection = idle[-1]
             self.drop(connection)
             if connection.is_open:  # else the peer has closed it a moment ago
                 return connection
@@ -48,9 +48,9 @@ class Pool(Generic[Key]):
         """Forgets it, if it is here; called for each connection that ends."""
         key, _ = self._idle.pop(connection, (None, 0.0))
         if key is not None:
-            kept = self._by_key[key]
-            kept.remove(connection)
-            if not kept:
+            idle = self._by_key[key]
+            idle.remove(connection)
+            if not idle:
                 del self._by_key[key]
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class Database:
         self._outages = (*OUTAGES, *(self._server.outages if self._server else ()))
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
         self._keeper: asyncio.Task[None] | None = None
-        self._told = ""
+        self._reported = ""
 
     async def open(self) -> None:
         """Migrates if need be.
@@ -76,12 +76,12 @@ class Database:
             if self._is_news(_reason(error)):
                 log.exception("the hub's database failed")
             raise StorageFailed(_reason(error), field="database") from error
-        self._told = ""
+        self._reported = ""
 
     def _is_news(self, reason: str) -> bool:
         """Whether the last failure was another one: some try again each second."""
-        told, self._told = self._told, reason
-        return told != reason
+        reported, self._reported = self._reported, reason
+        return reported != reason
 
     async def close(self) -> None:
         if self._keeper is not None:
@@ -105,17 +105,17 @@ class Database:
 
     async def _keep(self, server: Server) -> None:
         """Takes a lost database again as soon as it is there, before another Warren can."""
-        told = ""
+        reported = ""
         while True:
             await server.lost.wait()
             server.lost.clear()
             try:
                 async with self.engine.connect():
                     log.warning("the hub's database is connected again")
-                    told = ""
+                    reported = ""
             except (*self._outages, DBAPIError) as error:
-                if told != (told := _words(error)):
-                    log.error("the hub's database is lost: %s", told)
+                if reported != (reported := _words(error)):
+                    log.error("the hub's database is lost: %s", reported)
                 server.lost.set()
                 await asyncio.sleep(TAKE_AGAIN_S)
 

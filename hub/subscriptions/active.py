@@ -25,13 +25,13 @@ class ActiveSubscription:
         "blocking",
         "consumption",
         "failure_state",
-        "gate",
         "is_over",
         "is_single",
         "is_slow",
         "is_suspended",
         "last_success_at",
-        "plan",
+        "rate_limiter",
+        "request_template",
         "subscription",
         "waits_for",
     )  # fmt: skip
@@ -46,17 +46,17 @@ class ActiveSubscription:
         """Whether it gets one message at a time until one succeeds: a delivery timed out, or too
         much is waiting already."""
         self.is_suspended = False
-        """Whether deliveries wait for a moment: set and taken back by `Attacher`."""
-        self.plan: RequestTemplate | None = None
-        """How its messages are posted; made at the first one."""
-        self.gate: RateLimiter | None = None
-        """Where its messages wait for their pace, if it has one."""
+        """Whether its consumption is suspended: set and reset by `Attacher`."""
+        self.request_template: RequestTemplate | None = None
+        """The constant part of its requests; made at the first message."""
+        self.rate_limiter: RateLimiter | None = None
+        """The limiter of its own rate, if it has one."""
         self.failure_state: FailureState | None = None
         """None until a delivery fails."""
         self.blocking: Blocking | None = None
         """The message that its strict order waits for."""
         self.waits_for = ""
-        """Why nothing new comes in for it: its source is gone, until there is one again."""
+        """Why it is not bound: its source is missing; empty while it is bound."""
         self.last_success_at = 0.0
         """Wall time in seconds, 0 before the first success since the start."""
 
@@ -93,8 +93,8 @@ class ActiveSubscription:
         return self.failure_state
 
     def begin_anew(self) -> None:
-        """Somebody believes that its callback works: no breaker holds it back, and the message
-        that its order waits for is due. Its failures stay counted."""
+        """Resets its failures and breaker; the message that its strict order waits for is due.
+        The failures of that message stay counted."""
         self.failure_state = None
         self.is_single = False
         if self.blocking is not None:

@@ -1,6 +1,6 @@
-"""Subscriptions of strangers, who came without credentials: how many there are, and for whom.
+"""Counts and limits the subscriptions of anonymous clients.
 
-What they may take up is bounded three times: for the client that asked, for the domain of the
+They are limited three times: for the client that asked, for the domain of the
 callback and for the domain of the topic. Each of them alone can be had in any number.
 """
 
@@ -30,17 +30,17 @@ class AnonymousSubscriptions:
 
     def add(self, subscription: Subscription) -> None:
         """Counts it, unless it is a user's."""
-        stranger = subscription.options.stranger
-        if stranger is not None:
-            self._counts.update(counted(stranger))
-            self._by_key.setdefault(subscription.topic, {})[subscription.id] = stranger
+        anonymous_client = subscription.options.anonymous_client
+        if anonymous_client is not None:
+            self._counts.update(counted(anonymous_client))
+            self._by_key.setdefault(subscription.topic, {})[subscription.id] = anonymous_client
 
     def remove(self, subscription: Subscription) -> None:
-        stranger = subscription.options.stranger
-        if stranger is None:
+        anonymous_client = subscription.options.anonymous_client
+        if anonymous_client is None:
             return
-        self._counts.subtract(counted(stranger))
-        for one in counted(stranger):
+        self._counts.subtract(counted(anonymous_client))
+        for one in counted(anonymous_client):
             if not self._counts[one]:
                 del self._counts[one]
         of_key = self._by_key[subscription.topic]
@@ -52,9 +52,9 @@ class AnonymousSubscriptions:
         """Whose subscriptions are bound with this key."""
         return self._by_key.get(key, {}).values()
 
-    def require_room(self, stranger: AnonymousClient) -> None:
+    def require_room(self, anonymous_client: AnonymousClient) -> None:
         """Raises `TooManySubscriptions`."""
-        for one in counted(stranger):
+        for one in counted(anonymous_client):
             what, who = one
             limit = self._limit if who else self._limit * TOTAL_FACTOR
             if self._counts[one] >= limit:
@@ -64,18 +64,21 @@ class AnonymousSubscriptions:
                 )
 
 
-def counted(stranger: AnonymousClient) -> list[tuple[str, str]]:
-    """What a stranger counts for, each with its name in messages."""
+def counted(anonymous_client: AnonymousClient) -> list[tuple[str, str]]:
+    """Returns the accounts of a client, each with its name in error texts."""
     return [
-        ("for one client", stranger.client),
-        ("for one domain of callbacks", stranger.callback_domain),
-        ("for one domain of topics", stranger.topic_domain),
+        ("for one client", anonymous_client.client),
+        ("for one domain of callbacks", anonymous_client.callback_domain),
+        ("for one domain of topics", anonymous_client.topic_domain),
         ("in all", ""),
     ]
 
 
-def stranger_of(request: SubscribeRequest) -> AnonymousClient | None:
-    """Who has asked, None for a user. The list of public suffixes has to be loaded."""
+def anonymous_client_of(request: SubscribeRequest) -> AnonymousClient | None:
+    """Returns the client that sent the request, None for a user.
+
+    The list of public suffixes has to be loaded.
+    """
     if not request.client:
         return None
     hosts = (urlsplit(url).hostname or "" for url in (request.callback or "", request.topic_url))

@@ -1,4 +1,4 @@
-"""How much content is published for strangers alone, and copied for them, in bytes an hour."""
+"""The hourly budget of content that is published for anonymous clients alone, in bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOTAL_FACTOR = 4
 """So many times what one client, callback domain or topic domain may have are for all."""
 MAX_ACCOUNTS = 10_000
 MAX_LOOKED_AT = 1_000
-"""Of a topic's strangers, on one of whose accounts its content goes."""
+"""Anonymous clients of a topic, one of whom is charged for its content."""
 
 
 class ContentBudget:
@@ -35,25 +35,25 @@ class ContentBudget:
 
     def wait_s(self, key: str, queues: int) -> float:
         """How long a topic that is bound to so many queues has to wait, 0 if it need not."""
-        stranger = self._payer(key, queues)
-        return 0.0 if stranger is None else self._wait_s(stranger)
+        anonymous_client = self._payer(key, queues)
+        return 0.0 if anonymous_client is None else self._wait_s(anonymous_client)
 
     def charge(self, key: str, queues: int, size: int) -> None:
         """So many bytes are published for the topic."""
-        stranger = self._payer(key, queues)
-        if stranger is not None:
-            self._charge(stranger, size)
+        anonymous_client = self._payer(key, queues)
+        if anonymous_client is not None:
+            self._charge(anonymous_client, size)
 
-    def take(self, stranger: AnonymousClient, size: int) -> bool:
-        """Whether so many bytes may be copied for the stranger, who is charged then."""
-        accounts = counted(stranger)
+    def take(self, anonymous_client: AnonymousClient, size: int) -> bool:
+        """Charges the client for a copy of `size` bytes. Returns False if its budget is spent."""
+        accounts = counted(anonymous_client)
         if any(self._spent_now(account) + size > self._limit(account) for account in accounts):
             return False
-        self._charge(stranger, size)
+        self._charge(anonymous_client, size)
         return True
 
-    def _charge(self, stranger: AnonymousClient, size: int) -> None:
-        for account in counted(stranger):
+    def _charge(self, anonymous_client: AnonymousClient, size: int) -> None:
+        for account in counted(anonymous_client):
             spent = self._spent_now(account) + size
             self._spent.pop(account, None)
             if len(self._spent) >= MAX_ACCOUNTS:
@@ -61,14 +61,14 @@ class ContentBudget:
             self._spent[account] = (spent, self._now_s())
 
     def _payer(self, key: str, queues: int) -> AnonymousClient | None:
-        """Who has to wait for the shortest time, None where it is not for strangers alone."""
+        """Returns the client with the shortest wait, None where others are bound too."""
         anonymous = self._anonymous(key)
         if len(anonymous) < queues or not anonymous:
             return None
         return min(islice(anonymous, MAX_LOOKED_AT), key=self._wait_s)
 
-    def _wait_s(self, stranger: AnonymousClient) -> float:
-        return max(self._account_wait_s(account) for account in counted(stranger))
+    def _wait_s(self, anonymous_client: AnonymousClient) -> float:
+        return max(self._account_wait_s(account) for account in counted(anonymous_client))
 
     def _account_wait_s(self, account: tuple[str, str]) -> float:
         limit = self._limit(account)

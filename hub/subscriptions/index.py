@@ -1,5 +1,5 @@
-"""The subscriptions that are kept, found by identity, by id, by owner, and by the end of their
-lease. Nothing here waits; the book changes it in step with what is stored."""
+"""Subscriptions in memory by identity, id, owner and end of lease; `store.py` changes them together
+with the rows. Nothing here waits."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .subscription import Subscription
 
 
 class SubscriptionIndex:
-    def __init__(self, clock: Clock, rights: Rights, max_of_strangers: int) -> None:
+    def __init__(self, clock: Clock, rights: Rights, max_anonymous: int) -> None:
         self.leases = Leases(clock)
         self.lease_taken = asyncio.Event()
         self.owned = Owned(rights)
-        self.anonymous = AnonymousSubscriptions(max_of_strangers)
+        self.anonymous = AnonymousSubscriptions(max_anonymous)
         self.paused = Paused()
         self._by_identity: dict[str, ActiveSubscription] = {}
         self._by_id: dict[str, ActiveSubscription] = {}

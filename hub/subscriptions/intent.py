@@ -66,10 +66,10 @@ def read_intent(mode: Mode, request: SubscribeRequest, settings: HubSettings) ->
     )
 
 
-def grant_lease(asked: str | None, settings: HubSettings) -> int:
+def grant_lease(requested: str | None, settings: HubSettings) -> int:
     """RabbitHub's rule at `/subscribe`: the default for what is no positive number, else what
     was asked, up to the maximum."""
-    text = (asked or "").strip()
+    text = (requested or "").strip()
     if not (text.isascii() and text.isdigit()) or not text.strip("0"):
         return settings.default_lease_s
     if len(text) > _MAX_LEASE_DIGITS:  # int() of a megabyte of digits takes seconds
@@ -77,10 +77,10 @@ def grant_lease(asked: str | None, settings: HubSettings) -> int:
     return min(int(text), settings.max_lease_s)
 
 
-def read_lease(asked: str | None, settings: HubSettings, *, is_stranger: bool = False) -> int:
+def read_lease(requested: str | None, settings: HubSettings, *, is_anonymous: bool = False) -> int:
     """The rule of `/hub`: the default for none, and `BadRequest` for what is out of bounds."""
-    text, longest_s = (asked or "").strip(), settings.hub_max_lease_s
-    if is_stranger:
+    text, longest_s = (requested or "").strip(), settings.hub_max_lease_s
+    if is_anonymous:
         longest_s = min(longest_s, settings.hub_anonymous_max_lease_s)
     if not text:
         return min(settings.hub_default_lease_s, longest_s)
@@ -104,7 +104,7 @@ def _lease_s(mode: Mode, request: SubscribeRequest, settings: HubSettings) -> in
         return grant_lease(request.lease_seconds, settings)
     if mode == "unsubscribe":  # which ignores a lease (WebSub 5.1)
         return settings.hub_default_lease_s
-    return read_lease(request.lease_seconds, settings, is_stranger=bool(request.client))
+    return read_lease(request.lease_seconds, settings, is_anonymous=bool(request.client))
 
 
 def _read_verify(request: SubscribeRequest) -> str:

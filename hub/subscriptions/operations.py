@@ -51,12 +51,12 @@ class Operations:
     async def renew(self, active: ActiveSubscription, lease_seconds: str | int) -> int:
         """Gives the seconds that were granted, from now on, by the rule of the place where it was
         subscribed: `/hub` raises `BadRequest` for what is out of its bounds."""
-        asked, subscription = str(lease_seconds), active.subscription
+        requested, subscription = str(lease_seconds), active.subscription
         if subscription.is_websub:
-            is_stranger = subscription.is_strangers
-            granted = read_lease(asked, self._settings, is_stranger=is_stranger)
+            is_anonymous = subscription.is_anonymous
+            granted = read_lease(requested, self._settings, is_anonymous=is_anonymous)
         else:
-            granted = grant_lease(asked, self._settings)
+            granted = grant_lease(requested, self._settings)
         await self._carry(self._store.renew(active, granted))
         return granted
 

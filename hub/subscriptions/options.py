@@ -54,7 +54,7 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     ha_mode: str = ""
     """Kept and shown; one node has nothing to do for it."""
     contact: Contact | None = None
-    stranger: AnonymousClient | None = None
+    anonymous_client: AnonymousClient | None = msgspec.field(default=None, name="stranger")
     """Set by the hub, for who came without credentials."""
     is_verified: bool = True
     """Whether the callback was asked; no parameter says so, but `hub.verify=none`."""

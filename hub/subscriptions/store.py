@@ -1,4 +1,5 @@
-"""The book of subscriptions: what is stored, what is served, and in which order both change.
+"""Changes subscriptions in the database, in the engine and in memory, in an order that survives
+crashes.
 
 A row is written before anything is declared for it and deleted after everything is taken back
 and its callback has been told, so that whatever a crash leaves has a row that tells of it.
@@ -33,13 +34,13 @@ class SubscriptionStore:
         denials: Denials,
         clock: Clock,
         rights: Rights,
-        max_of_strangers: int,
+        max_anonymous: int,
     ) -> None:
         self._storage = storage
         self._attacher = attacher
         self._denials = denials
         self._clock = clock
-        self.index = SubscriptionIndex(clock, rights, max_of_strangers)
+        self.index = SubscriptionIndex(clock, rights, max_anonymous)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def find(self, identity: str) -> ActiveSubscription | None:
@@ -51,35 +52,35 @@ class SubscriptionStore:
     def all(self) -> list[ActiveSubscription]:
         return self.index.all()
 
-    async def put(self, wanted: Subscription) -> None:
+    async def put(self, requested: Subscription) -> None:
         """Adds the subscription, or renews the one of the same identity, which becomes active.
 
         Raises `ChannelError` when the engine refuses; nothing is left then. After a
         `StorageFailed` a row may be left, which the next put or start takes up.
         """
-        async with self._lock(wanted.identity):
-            self._denials.drop(wanted.identity)
-            active = self.find(wanted.identity)
+        async with self._lock(requested.identity):
+            self._denials.drop(requested.identity)
+            active = self.find(requested.identity)
             if active is None:
-                await self._add(wanted)
+                await self._add(requested)
             else:
-                await self._take_over(active, replace(wanted, status=Status.ACTIVE))
+                await self._replace(active, replace(requested, status=Status.ACTIVE))
                 await self._begin_anew(active)
 
-    async def put_inactive(self, wanted: Subscription) -> None:
+    async def put_inactive(self, requested: Subscription) -> None:
         """Keeps it without asking anybody; one of the same identity that serves is paused.
 
         Nothing is declared or bound for a new one: nobody has agreed to what would gather.
         """
-        async with self._lock(wanted.identity):
-            self._denials.drop(wanted.identity)
-            active = self.find(wanted.identity)
+        async with self._lock(requested.identity):
+            self._denials.drop(requested.identity)
+            active = self.find(requested.identity)
             if active is not None and active.subscription.status is not Status.UNVERIFIED:
-                await self._take_over(active, replace(wanted, status=Status.PAUSED))
+                await self._replace(active, replace(requested, status=Status.PAUSED))
                 return
-            unverified = replace(wanted, status=Status.UNVERIFIED, reason=NOT_VERIFIED)
+            unverified = replace(requested, status=Status.UNVERIFIED, reason=NOT_VERIFIED)
             if active is not None:
-                await self._take_over(active, unverified)
+                await self._replace(active, unverified)
                 return
             repository = await self._storage.repository()
             self.index.enter(ActiveSubscription(await repository.add(unverified)))
@@ -146,24 +147,24 @@ class SubscriptionStore:
             if self._denials.is_pending(ended.identity):
                 await (await self._storage.repository()).delete(ended.id)
 
-    async def _add(self, wanted: Subscription) -> None:
+    async def _add(self, requested: Subscription) -> None:
         repository = await self._storage.repository()
-        wanted = await repository.add(wanted)
-        active = ActiveSubscription(replace(wanted, status=Status.ACTIVE))
+        requested = await repository.add(requested)
+        active = ActiveSubscription(replace(requested, status=Status.ACTIVE))
         try:
-            await self._attacher.prepare(wanted)
-            await repository.mark(wanted.id, Status.ACTIVE)
+            await self._attacher.prepare(requested)
+            await repository.mark(requested.id, Status.ACTIVE)
         except Exception:
             await self._attacher.detach(active)
-            await repository.delete(wanted.id)
+            await repository.delete(requested.id)
             raise
         self.index.enter(active)
         await self._attacher.attach(active)
 
-    async def _take_over(self, active: ActiveSubscription, wanted: Subscription) -> None:
+    async def _replace(self, active: ActiveSubscription, requested: Subscription) -> None:
         """What a repeated subscribe says replaces what was; it keeps its id, and its queue."""
         before = active.subscription
-        changed = replace(wanted, id=before.id)
+        changed = replace(requested, id=before.id)
         await self._store(active, changed)
         if not active.takes() or self._attacher.prefetch(before) != self._attacher.prefetch(
             changed

@@ -14,7 +14,7 @@ from .options import DEFAULTS, NO_KEYS, Keys, Options
 from .websub import normal_url
 
 OWN_QUEUE_PREFIX = "hub.sub."
-STRANGERS_LIMITS: Table = {
+ANONYMOUS_LIMITS: Table = {
     "x-max-length": 1_000,
     "x-max-length-bytes": 64 * 1024 * 1024,
     "x-message-ttl": 86_400_000,
@@ -107,14 +107,14 @@ class Subscription:
         return BindingSpec(self.source.name, self.queue, True, self.topic)
 
     @property
-    def is_strangers(self) -> bool:
+    def is_anonymous(self) -> bool:
         """Whether it was made without credentials."""
-        return self.options.stranger is not None
+        return self.options.anonymous_client is not None
 
     @property
     def queue_spec(self) -> QueueSpec:
         """Of one that owns its queue."""
-        return QueueSpec(self.queue, arguments=STRANGERS_LIMITS if self.is_strangers else {})
+        return QueueSpec(self.queue, arguments=ANONYMOUS_LIMITS if self.is_anonymous else {})
 
     @property
     def queue(self) -> str:

@@ -107,7 +107,7 @@ class Subscriptions(Operations):
         """Over when it returns; at `/hub` and with `hub.verify=async` about to be.
 
         `/hub` answers alike for what was never subscribed or is another's, and asks nobody:
-        strangers can't find out who subscribes to what, nor send questions to others' callbacks
+        anonymous clients can't find out who subscribes to what, nor have others' callbacks asked
         in this way.
         """
         intent = read_intent("unsubscribe", request, self._settings)
@@ -167,8 +167,8 @@ class Subscriptions(Operations):
     def _require_owner(self, request: SubscribeRequest) -> None:
         """Who comes to `/hub` without credentials is refused later, and in silence: the answer
         must not tell that somebody subscribes."""
-        is_stranger = request.user in ("", self._settings.hub_user)
-        if not (request.topic_url and is_stranger):
+        is_anonymous = request.user in ("", self._settings.hub_user)
+        if not (request.topic_url and is_anonymous):
             self._verified_intents.require_owner(request)
 
     def _check_callback(self, request: SubscribeRequest, intent: Intent) -> None:

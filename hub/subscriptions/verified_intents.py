@@ -1,4 +1,4 @@
-"""What callbacks agree to: asked, and then entered into the book or taken out of it.
+"""Verifies intents with callbacks, then adds or removes their subscriptions.
 
 Everything of the request was checked when it came; what may have changed since is asked again.
 """
@@ -21,7 +21,7 @@ from ..requests import Mode, Resource, SubscribeRequest
 from ..settings import HubSettings
 from ..topics.topics import Topics
 from .active import ActiveSubscription
-from .anonymous import stranger_of
+from .anonymous import anonymous_client_of
 from .attach import Attacher
 from .denial import Denials
 from .intent import Intent, read_intent
@@ -61,15 +61,15 @@ class VerifiedIntents:
         """What was accepted, now that it has its turn."""
         intent = read_intent(mode, request, self._settings)
         if request.topic_url:
-            self.require_owner(request)  # before strangers have others' callbacks asked
+            self.require_owner(request)  # before anonymous clients have others' callbacks verified
         if mode == "unsubscribe":
             await self.unsubscribe(request, intent, None)
             return
         if not is_external(request):
-            await self._subscribe_told(request, intent)
+            await self._subscribe_verified(request, intent)
             return
         await self._topics.declare()
-        await self._subscribe_told(request, intent)
+        await self._subscribe_verified(request, intent)
         await self._leave_other(request)
 
     async def _leave_other(self, request: SubscribeRequest) -> None:
@@ -91,7 +91,7 @@ class VerifiedIntents:
         self._deny(request, intent, reason)
         raise TopicDenied(reason, field="hub.topic", value=request.topic_url)
 
-    async def _subscribe_told(self, request: SubscribeRequest, intent: Intent) -> None:
+    async def _subscribe_verified(self, request: SubscribeRequest, intent: Intent) -> None:
         """A callback that has agreed in vain, a limit or a right being in the way, is told: it
         has been answered 202, and would wait for ever."""
         try:
@@ -116,19 +116,19 @@ class VerifiedIntents:
         if sink is None and intent.is_verified:
             asked_at = await self._verify("subscribe", request, intent)
         if is_external(request):
-            # Not before the callback has agreed: strangers could have anything fetched.
+            # Not before the callback has agreed: anonymous clients could have anything fetched.
             await self._validate(request, intent)
         self.require_owner(request)  # somebody may have been faster, and rights may be gone
         self.require_room(request)
-        wanted = self.made_of(request, intent, sink, asked_at)
-        reason = refusal(self._rights, wanted)
+        requested = self.made_of(request, intent, sink, asked_at)
+        reason = refusal(self._rights, requested)
         if reason is not None:
             raise access_refused(reason)
-        if not is_external(request) or self._has_content(wanted.identity):
-            await self._store.put(wanted)
+        if not is_external(request) or self._has_content(requested.identity):
+            await self._store.put(requested)
             return
-        async with self._topics.first_content(normal_url(request.topic_url), wanted.identity):
-            await self._store.put(wanted)
+        async with self._topics.first_content(normal_url(request.topic_url), requested.identity):
+            await self._store.put(requested)
 
     def _has_content(self, identity: str) -> bool:
         """Whether it was bound before, and has been sent its topic's content or will be."""
@@ -156,10 +156,10 @@ class VerifiedIntents:
             raise NotOwner(reason, field="hub.callback", value=request.callback)
 
     def require_room(self, request: SubscribeRequest) -> None:
-        """Raises `TooManySubscriptions` for a stranger who wants one more."""
-        stranger = stranger_of(request)
-        if stranger is not None and self._store.find(identity_of_request(request)) is None:
-            self._store.index.anonymous.require_room(stranger)
+        """Raises `TooManySubscriptions` for an anonymous client above its limit."""
+        anonymous_client = anonymous_client_of(request)
+        if anonymous_client is not None and self._store.find(identity_of_request(request)) is None:
+            self._store.index.anonymous.require_room(anonymous_client)
 
     async def _verify(self, mode: Mode, request: SubscribeRequest, intent: Intent) -> float:
         """When the callback was asked that has agreed."""
@@ -181,10 +181,14 @@ class VerifiedIntents:
         where nobody is asked from now."""
         begin = self._clock.wall_s() if asked_at is None else asked_at
         active = self._store.find(identity_of_request(request))
-        stranger = stranger_of(request) if active is None else active.subscription.options.stranger
+        anonymous_client = (
+            anonymous_client_of(request)
+            if active is None
+            else active.subscription.options.anonymous_client
+        )
         options = intent.options
-        if stranger is not None:
-            options = msgspec.structs.replace(options, stranger=stranger)
+        if anonymous_client is not None:
+            options = msgspec.structs.replace(options, anonymous_client=anonymous_client)
         return Subscription(
             id=uuid.uuid4().hex,
             source=request.source,

@@ -31,7 +31,7 @@ class Feed(Protocol):
     def has_more(self) -> bool:
         """Whether there are entries beyond the limit, which are left out."""
 
-    def only(self, wanted: Sequence[bool]) -> bytes:
+    def only(self, selected: Sequence[bool]) -> bytes:
         """The document with only these of its entries."""
 
 
@@ -64,8 +64,8 @@ def read_document(content_type: str, body: bytes, known: Known) -> Document:
     digest = hashlib.sha256(content_type.encode() + b"\0" + body).hexdigest()
     if feed is None:
         return Document(content_type, body, digest, {}, body, notice)
-    wanted = changed(feed.entries, known)
-    news = feed.only(wanted) if any(wanted) else None
+    selected = changed(feed.entries, known)
+    news = feed.only(selected) if any(selected) else None
     return Document(content_type, body, digest, merged(known, feed.entries), news, notice)
 
 

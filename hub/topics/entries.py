@@ -49,8 +49,8 @@ def merged(known: Known, entries: Iterable[Entry]) -> dict[str, str]:
     for entry in entries:
         said.setdefault(digest_of(entry.name), {})[entry.digest] = None
     fresh = {name: " ".join(digests) for name, digests in said.items()}
-    kept = {name: digests for name, digests in known.items() if name not in fresh}
-    return _latest({**kept, **fresh})
+    remaining = {name: digests for name, digests in known.items() if name not in fresh}
+    return _latest({**remaining, **fresh})
 
 
 def _latest(known: dict[str, str]) -> dict[str, str]:

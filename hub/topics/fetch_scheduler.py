@@ -92,20 +92,20 @@ class FetchScheduler:
     async def request(self, urls: Mapping[str, str]) -> None:
         """Fetches these topics soon; stored when it returns. Raises `StorageFailed`."""
         async with self._writing:
-            active_subscriptions = [self._hold(key, url) for key, url in urls.items()]
-            fresh = [state for state in active_subscriptions if not state.is_due]
+            states = [self._hold(key, url) for key, url in urls.items()]
+            fresh = [state for state in states if not state.is_due]
             if fresh:
                 now = self._clock.wall_s()
                 topics = [Topic(state.key, state.url, due_at=now) for state in fresh]
                 await (await self._rows()).mark_due(topics)
-            for state in active_subscriptions:
+            for state in states:
                 self._wake(state)
 
     async def release(self, keys: Iterable[str]) -> None:
         """Drops what is known of these topics, if it is: nobody is bound to them any more."""
         await self._forget([self._state[key] for key in keys if key in self._state])
 
-    def look_again(self, key: str) -> None:
+    def reschedule(self, key: str) -> None:
         """Somebody takes its content again."""
         state = self._state.get(key)
         if state is not None and state.is_due and not state.is_running:
@@ -155,11 +155,11 @@ class FetchScheduler:
         else:
             self._plan(state)
 
-    def _plan(self, state: TopicState, wish_s: float = 0.0) -> None:
+    def _plan(self, state: TopicState, delay_s: float = 0.0) -> None:
         """Not too soon after the last fetch, nor before its server wants to see us again."""
         gap_s = state.started_s + self._settings.fetch_gap_s - self._schedule.now_s()
         left_s = state.not_before - self._clock.wall_s()
-        self._schedule.plan(state.key, max(0.0, wish_s, gap_s, left_s))
+        self._schedule.plan(state.key, max(0.0, delay_s, gap_s, left_s))
 
     async def _run(self, state: TopicState) -> None:
         async with state.turn:
@@ -240,12 +240,12 @@ class FetchScheduler:
             await (await self._rows()).delete([state.key])
             del self._state[state.key]
 
-    async def _forget(self, active_subscriptions: Iterable[TopicState]) -> None:
+    async def _forget(self, states: Iterable[TopicState]) -> None:
         """Those that nobody is bound to, unless something else is about to find that."""
         async with self._writing:
             idle = [
                 state
-                for state in list(active_subscriptions)
+                for state in list(states)
                 if not state.is_due
                 and not state.turn.locked()
                 and not state.being_bound

@@ -30,10 +30,10 @@ class JsonFeed:
     def has_more(self) -> bool:
         return len(self.items) > len(self.entries)
 
-    def only(self, wanted: Sequence[bool]) -> bytes:
-        first = zip(self.items[: len(wanted)], wanted, strict=True)
-        kept = [bytes(item) for item, is_wanted in first if is_wanted]
-        items = msgspec.Raw(b"[" + b",".join(kept) + b"]")
+    def only(self, selected: Sequence[bool]) -> bytes:
+        first = zip(self.items[: len(selected)], selected, strict=True)
+        items_kept = [bytes(item) for item, is_selected in first if is_selected]
+        items = msgspec.Raw(b"[" + b",".join(items_kept) + b"]")
         return msgspec.json.encode({**self.members, "items": items})
 
 

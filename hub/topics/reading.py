@@ -43,9 +43,9 @@ async def read(workers: Workers, topic: Topic, content_type: str, body: bytes) -
 
 def run(payload: bytes) -> bytes:
     """In the worker process. Raises `ContentRefused`."""
-    asked = msgspec.msgpack.decode(payload, type=_Request)
-    found = read_document(asked.content_type, asked.body, asked.known)
-    is_whole = found.news == asked.body
+    request = msgspec.msgpack.decode(payload, type=_Request)
+    found = read_document(request.content_type, request.body, request.known)
+    is_whole = found.news == request.body
     news = None if is_whole else found.news
     result = _Result(found.digest, dict(found.known), news, is_whole, found.notice)
     return msgspec.msgpack.encode(result)

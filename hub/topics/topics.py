@@ -33,9 +33,12 @@ if TYPE_CHECKING:
 
 
 class Topics:
-    """`make_fetcher` builds the client at the first fetch; `recipient` gives the queue of the
-    subscription with an identity, None where there is none; `content_budget` is what strangers have
-    left; `paused` gives how many paused subscriptions are bound with a key."""
+    """External topics: pinged, fetched and distributed.
+
+    `make_fetcher` builds the HTTP client at the first fetch; `recipient` returns the queue of the
+    subscription with an identity, None where there is none; `content_budget` limits anonymous
+    clients; `paused` returns how many paused subscriptions are bound with a key.
+    """
 
     def __init__(
         self,
@@ -80,21 +83,21 @@ class Topics:
         Durable when it returns. Topics that nobody is bound to cost nothing and leave nothing.
         Raises `StorageFailed`.
         """
-        wanted, others = {}, []
+        subscribed, others = {}, []
         for url in urls:
             key = topic_key(normal_url(url))
             if await self._distributor.count(key):
-                wanted[key] = url
+                subscribed[key] = url
             else:
                 others.append(key)
         await self._scheduler.release(others)
-        if wanted:
+        if subscribed:
             # Shielded: who hangs up must not leave half of it done.
-            await asyncio.shield(self._tasks.own(self._scheduler.request(wanted)))
+            await asyncio.shield(self._tasks.own(self._scheduler.request(subscribed)))
 
     def resumed(self, key: str) -> None:
         """A subscription goes on: what the topic was pinged for meanwhile is fetched now."""
-        self._scheduler.look_again(key)
+        self._scheduler.reschedule(key)
 
     async def declare(self) -> None:
         """Makes the exchanges that subscriptions to topics are bound to. Raises `ChannelError`."""

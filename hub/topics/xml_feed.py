@@ -50,18 +50,18 @@ class XmlFeed:
     def has_more(self) -> bool:
         return bool(self.extra)
 
-    def only(self, wanted: Sequence[bool]) -> bytes:
+    def only(self, selected: Sequence[bool]) -> bytes:
         """The document without the other entries; all else is left as it is, to the byte."""
         cuts = [
             (one.start, one.end)
-            for one, is_wanted in zip(self.placed, wanted, strict=True)
-            if not is_wanted
+            for one, is_selected in zip(self.placed, selected, strict=True)
+            if not is_selected
         ]
-        pieces, place = [], 0
+        parts, position = [], 0
         for start, end in [*cuts, *self.extra]:
-            pieces.append(self.body[place:start])
-            place = end
-        return b"".join([*pieces, self.body[place:]])
+            parts.append(self.body[position:start])
+            position = end
+        return b"".join([*parts, self.body[position:]])
 
 
 def read_xml_feed(body: bytes) -> XmlFeed:
@@ -166,7 +166,7 @@ def _counts(local: str, attributes: dict[str, str], is_child: bool) -> bool:
 
 
 def _after_tag(body: bytes, at: int) -> int:
-    """The place behind the end tag that begins here, in encodings of one byte a letter or two."""
+    """Returns the offset behind the end tag that begins here, with one or two bytes a character."""
     end = body.index(b">", at) + 1
     if body[at : at + 2] == b"<\0":  # UTF-16, the low byte first
         return end + 1

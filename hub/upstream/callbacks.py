@@ -96,7 +96,7 @@ class Callbacks:
         if lease.expires_at or current is None or current.token != lease.token:
             return False
         state.answered(lease.token)
-        self._work.leave_lines(state)
+        self._work.leave_leases(state)
         return True
 
     async def _confirm_end(self, state: UpstreamState, lease: UpstreamLease) -> bool:

@@ -109,7 +109,7 @@ class Renewals:
         await self._registry.step(state, lambda old: steps.discovering(old, self._clock.wall_s()))
         client = await self._client()
         upstream = state.upstream
-        lease = _line_for(upstream, await self._place(client, upstream))
+        lease = _lease_for(upstream, await self._place(client, upstream))
         # Stored before the hub is asked, for it may ask back at once.
         await self._registry.step(state, lambda old: steps.asking(old, lease, self._clock.wall_s()))
         await self._ask(state, "subscribe", lease)
@@ -150,12 +150,12 @@ class Renewals:
         if state.upstream.status is Status.ENDING and not state.upstream.leases.all():
             await self._registry.drop(state)
 
-    async def _stored(self, work: Callable[..., Awaitable[None]], *given: Any) -> None:
+    async def _stored(self, work: Callable[..., Awaitable[None]], *arguments: Any) -> None:
         """Until it is: a row that tells of what is over would be left for ever."""
         failures = 0
         while True:
             try:
-                await work(*given)
+                await work(*arguments)
                 return
             except StorageFailed:
                 failures += 1
@@ -180,13 +180,18 @@ class Renewals:
         return min(base_s, MAX_AGAIN_S) * (1 + _SPREAD * (2 * random.random() - 1))
 
 
-def _line_for(upstream: Upstream, place: TopicLocation) -> UpstreamLease:
+def _lease_for(upstream: Upstream, location: TopicLocation) -> UpstreamLease:
     """The pending line where it fits, so that a request that is repeated is the same one to the
     hub; else a new one."""
     pending = upstream.leases.pending
-    if pending is not None and (pending.hub_url, pending.topic) == (place.hub_url, place.topic):
+    if pending is not None and (pending.hub_url, pending.topic) == (
+        location.hub_url,
+        location.topic,
+    ):
         return pending
     secret = None
     if upstream.request.is_signed:
         secret = upstream.leases.given_secret or secrets.token_urlsafe(SECRET_BYTES)
-    return UpstreamLease(secrets.token_urlsafe(TOKEN_BYTES), place.hub_url, place.topic, secret)
+    return UpstreamLease(
+        secrets.token_urlsafe(TOKEN_BYTES), location.hub_url, location.topic, secret
+    )

@@ -39,7 +39,7 @@ class UpstreamTasks:
             self._tasks.own(self._renewals.finish(state))
         elif status not in (Status.ENDING, Status.DENIED):
             state.keeping = self._tasks.own(self._renewals.keep(state))
-        self.leave_lines(state)
+        self.leave_leases(state)
 
     async def change(self, state: UpstreamState, step: Step) -> None:
         """Stops what is under way for it, and begins anew, also where the step is not stored."""
@@ -53,7 +53,7 @@ class UpstreamTasks:
         finally:
             self.serve(state)
 
-    def leave_lines(self, state: UpstreamState) -> None:
+    def leave_leases(self, state: UpstreamState) -> None:
         """A task for each line that is to be left, of which there may be some already."""
         state.leaving = {token: task for token, task in state.leaving.items() if not task.done()}
         for lease in state.upstream.leases.leaving:

@@ -164,13 +164,13 @@ def denied(upstream: Upstream, token: str, reason: str) -> Upstream:
 def without(upstream: Upstream, token: str) -> Upstream:
     """The line is over, whichever it is."""
     leases = upstream.leases
-    kept = msgspec.structs.replace(
+    remaining = msgspec.structs.replace(
         leases,
         pending=None if leases.pending and leases.pending.token == token else leases.pending,
         current=None if leases.current and leases.current.token == token else leases.current,
         leaving=tuple(lease for lease in leases.leaving if lease.token != token),
     )
-    return replace(upstream, leases=kept)
+    return replace(upstream, leases=remaining)
 
 
 def ending(upstream: Upstream, now_s: float) -> Upstream:
@@ -182,13 +182,16 @@ def changed(
     upstream: Upstream, owner: str, request: UpstreamRequest, leases: UpstreamLeases, now_s: float
 ) -> Upstream:
     """Asked for anew; what is served goes on meanwhile, unless it is another topic now."""
-    kept = upstream.leases
+    remaining = upstream.leases
     if (request.url, request.hub) != (upstream.request.url, upstream.request.hub):
-        kept = _leave(kept, now_s)
-    kept = msgspec.structs.replace(
-        kept, pending=None, given_secret=leases.given_secret, authorization=leases.authorization
+        remaining = _leave(remaining, now_s)
+    remaining = msgspec.structs.replace(
+        remaining,
+        pending=None,
+        given_secret=leases.given_secret,
+        authorization=leases.authorization,
     )
-    new = replace(upstream, owner=owner, request=request, leases=kept, renew_at=0.0)
+    new = replace(upstream, owner=owner, request=request, leases=remaining, renew_at=0.0)
     return discovering(replace(new, status=Status.ACTIVE, reason=""), now_s)
 
 

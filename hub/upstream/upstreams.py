@@ -96,7 +96,7 @@ class Upstreams:
             new = Upstream(uuid.uuid4().hex, vhost, name, owner, request, leases)
             self._work.serve(await self._registry.add(new))
             return True
-        if not _is_asked_already(state.upstream, owner, request, leases):
+        if not _is_unchanged_request(state.upstream, owner, request, leases):
             now_s = self._clock.wall_s()
             await self._work.change(
                 state, lambda old: steps.changed(old, owner, request, leases, now_s)
@@ -126,7 +126,7 @@ class Upstreams:
                 self._work.end_soon(state)
 
 
-def _is_asked_already(
+def _is_unchanged_request(
     upstream: Upstream, owner: str, request: UpstreamRequest, leases: UpstreamLeases
 ) -> bool:
     old = upstream.leases

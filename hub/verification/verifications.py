@@ -1,7 +1,7 @@
 """Requests that are answered with 202 and verified afterwards: none of them is forgotten.
 
 Each is stored before the answer and deleted when its verification is over, so that a crash in
-between asks again. They are bounded: in all, for each domain, for strangers and for
+between asks again. They are bounded: in all, for each domain, for anonymous clients and for
 each of them, as whoever asks need not be the one who is asked.
 """
 
@@ -62,8 +62,8 @@ class Verifications:
         self._count = 0
         self._domains: Counter[str] = Counter()
         self._clients: Counter[str] = Counter()
-        """Strangers alone."""
-        self._of_strangers = 0
+        """Requests of anonymous clients."""
+        self._anonymous_count = 0
         self._identities: Counter[str] = Counter()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -116,14 +116,14 @@ class Verifications:
         _require(self._count, settings.max_pending_verifications, "in all")
         if client:
             _require(self._clients[client], settings.max_pending_per_client, "for one client")
-            _require(self._of_strangers, settings.max_pending_of_strangers, "without credentials")
+            _require(self._anonymous_count, settings.max_pending_anonymous, "without credentials")
 
     def _enter(self, request: SubscribeRequest) -> None:
         self._count += 1
         self._domains[_domain(request)] += 1
         if request.client:
             self._clients[request.client] += 1
-            self._of_strangers += 1
+            self._anonymous_count += 1
         self._identities[identity_of_request(request)] += 1
 
     def _leave(self, request: SubscribeRequest) -> None:
@@ -131,7 +131,7 @@ class Verifications:
         _take(self._domains, _domain(request))
         if request.client:
             _take(self._clients, request.client)
-            self._of_strangers -= 1
+            self._anonymous_count -= 1
         _take(self._identities, identity_of_request(request))
 
     def _begin(self, pending: PendingVerification) -> None:
@@ -166,8 +166,8 @@ class Verifications:
         except (StorageFailed, NotResolved):
             raise
         except WarrenError as error:
-            # Nobody waits for it: the log is where its failure shows. What strangers ask for in
-            # vain is no matter for whoever runs the hub.
+            # Nobody waits for it: its failure shows in the log alone. Failed requests of anonymous
+            # clients do not concern the operator.
             level = logging.INFO if pending.request.topic_url else logging.WARNING
             topic = pending.request.topic_url or pending.request.topic
             log.log(level, "the %s of topic '%s' failed: %s", pending.mode, topic, error)

@@ -26,7 +26,7 @@ CHALLENGE_BYTES = 32
 TURNS_PER_TARGET = 10
 """Of all turns, for one registered domain and for one address: no target can hold all of them."""
 KEPT_SHARE = 5
-"""Strangers leave a fifth of the turns to users."""
+"""Anonymous clients leave a fifth of the turns to users."""
 LOOKUPS_PER_TURN = 4
 """A name that is looked up needs no turn yet: most of them don't take long."""
 _FIELD = "hub.callback"
@@ -121,9 +121,9 @@ class Verifier:
     async def _get(self, url: str, basic_auth: str | None) -> _Answer:
         headers = {} if basic_auth is None else {"Authorization": f"Basic {basic_auth}"}
         loop = asyncio.get_running_loop()
-        asked_at = loop.time()
+        started_at = loop.time()
         got = await self._client.ask("GET", url, headers, b"", self._settings.verify_timeout_s)
-        return _Answer(got.status, got.body, got.broken, loop.time() - asked_at)
+        return _Answer(got.status, got.body, got.broken, loop.time() - started_at)
 
 
 def _limiter(total: int) -> RequestLimiter:

@@ -1,1 +1,1 @@
-"""Runs functions on bytes of strangers in processes with limits of time and memory."""
+"""Runs functions on untrusted bytes in processes with limits of time and memory."""

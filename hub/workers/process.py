@@ -18,7 +18,7 @@ START_TIMEOUT_S = 30.0
 _PIECE_BYTES = 64 * 1024
 """What is passed on in one turn of the loop."""
 _SECRET = "WARREN_"
-"""Settings hold passwords, which are no business of who reads what strangers send."""
+"""Settings hold passwords, which are no business of a process that reads untrusted documents."""
 
 
 class WorkFailed(WarrenError):
@@ -44,10 +44,10 @@ class WorkerProcess:
         numbers = (limits.cpu_s, limits.memory_bytes, os.getpid())
         # -P: no module of the current directory takes the place of one of ours.
         command = (sys.executable, "-P", "-m", f"{__package__}.main", *map(str, numbers))
-        kept = {name: value for name, value in os.environ.items() if name[:7] != _SECRET}
+        environment = {name: value for name, value in os.environ.items() if name[:7] != _SECRET}
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=PIPE, env=kept
+                *command, stdin=PIPE, stdout=PIPE, env=environment
             )
         except OSError as error:
             raise WorkFailed(f"no process can be started to read it: {error}") from error
@@ -108,14 +108,14 @@ class WorkerProcess:
         return self._result(Status(status), await self._read(length))
 
     async def _read(self, length: int) -> bytes:
-        pieces = []
+        chunks = []
         while length:
-            piece = await self._replies.read(min(length, _PIECE_BYTES))
-            if not piece:
+            chunk = await self._replies.read(min(length, _PIECE_BYTES))
+            if not chunk:
                 raise asyncio.IncompleteReadError(b"", length)
-            pieces.append(piece)
-            length -= len(piece)
-        return b"".join(pieces)
+            chunks.append(chunk)
+            length -= len(chunk)
+        return b"".join(chunks)
 
     def _result(self, status: Status, result: bytes) -> bytes:
         match status:

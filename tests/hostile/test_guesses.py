@@ -1,4 +1,4 @@
-"""Passwords guessed through a proxy: strangers are slowed, and nobody pays for them."""
+"""Passwords guessed through a proxy: attackers are slowed, and nobody pays for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.support.server import WarrenServer
 
 ALICE = ("alice", "correct horse battery")
-STRANGER, HOME, OFFICE = "203.0.113.9", "203.0.113.1", "198.51.100.7"
+ATTACKER, HOME, OFFICE = "203.0.113.9", "203.0.113.1", "198.51.100.7"
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +32,15 @@ def status(
     return answer.status_code
 
 
-def test_a_stranger_locks_out_nobody_else(proxied: WarrenServer) -> None:
+def test_an_attacker_locks_out_nobody_else(proxied: WarrenServer) -> None:
     assert status(proxied, HOME, ALICE[1]) == 200
-    assert [status(proxied, STRANGER, f"guess {n}") for n in range(6)] == [401] * 5 + [429]
+    assert [status(proxied, ATTACKER, f"guess {n}") for n in range(6)] == [401] * 5 + [429]
     assert status(proxied, HOME, ALICE[1]) == 200
     assert status(proxied, OFFICE, ALICE[1]) == 200
 
 
 def test_no_claim_gives_further_guesses(proxied: WarrenServer) -> None:
-    stranger = "203.0.113.77"
-    assert [status(proxied, stranger, f"guess {n}") for n in range(6)] == [401] * 5 + [429]
-    assert status(proxied, stranger, "one more", xff="192.0.2.1") == 429
-    assert status(proxied, stranger, "one more", Via="1.1 another") == 429
+    attacker = "203.0.113.77"
+    assert [status(proxied, attacker, f"guess {n}") for n in range(6)] == [401] * 5 + [429]
+    assert status(proxied, attacker, "one more", xff="192.0.2.1") == 429
+    assert status(proxied, attacker, "one more", Via="1.1 another") == 429

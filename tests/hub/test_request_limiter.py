@@ -12,7 +12,7 @@ from warrenmq.hub.request_limiter import HUB, Requester, RequestLimiter, RoundRo
 
 ALICE = Requester("user alice")
 BOB = Requester("user bob")
-STRANGER = Requester("192.0.2.1", is_stranger=True)
+ANONYMOUS = Requester("192.0.2.1", is_anonymous=True)
 
 
 class Line:
@@ -70,9 +70,9 @@ async def test_clients_take_turns_and_so_do_their_targets() -> None:
 async def test_a_target_without_a_turn_left_holds_up_nobody() -> None:
     line = Line(RequestLimiter(10, 2))
     for number in range(4):
-        await line.enter(f"{number}.evil", ["evil.example", "192.0.2.9"], STRANGER)
-    await line.enter("other domain, same address", ["also.example", "192.0.2.9"], STRANGER)
-    await line.enter("honest", ["good.example", "192.0.2.10"], STRANGER)
+        await line.enter(f"{number}.evil", ["evil.example", "192.0.2.9"], ANONYMOUS)
+    await line.enter("other domain, same address", ["also.example", "192.0.2.9"], ANONYMOUS)
+    await line.enter("honest", ["good.example", "192.0.2.10"], ANONYMOUS)
     assert line.served == ["0.evil", "1.evil", "honest"]
     await line.leave("0.evil", "1.evil", "2.evil")
     assert line.served[3:] == ["other domain, same address", "2.evil", "3.evil"]
@@ -90,16 +90,16 @@ async def test_who_waits_for_two_targets_holds_up_none_of_them() -> None:
     assert line.served == ["x", "y", "only x", "both"]
 
 
-async def test_strangers_leave_turns_to_users() -> None:
+async def test_anonymous_clients_leave_turns_to_users() -> None:
     line = Line(RequestLimiter(4, 4, kept=1))
     for number in range(6):
-        await line.enter(f"stranger {number}", [f"{number}.example"], STRANGER)
+        await line.enter(f"anonymous {number}", [f"{number}.example"], ANONYMOUS)
     assert len(line.served) == 3
     await line.enter("alice", ["a.example"], ALICE)
     await line.enter("bob", ["b.example"], BOB)
     assert line.served[3:] == ["alice"]
-    await line.leave("stranger 0", "stranger 1")
-    assert line.served[4:] == ["stranger 3", "bob"]
+    await line.leave("anonymous 0", "anonymous 1")
+    assert line.served[4:] == ["anonymous 3", "bob"]
 
 
 async def test_who_gives_up_leaves_no_trace() -> None:

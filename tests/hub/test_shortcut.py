@@ -200,7 +200,7 @@ async def test_a_sink_that_is_gone_holds_the_message(wired: House) -> None:
 async def test_a_disk_that_takes_no_more_holds_the_message(
     wired: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warrenmq.hub.delivery.relay.HOLD_BACK_S", 0.01)
+    monkeypatch.setattr("warrenmq.hub.delivery.relay.BACK_OFF_S", 0.01)
     await connect(wired, INBOX, OUT)
     await wired.post("in", "k", b"x")
     [first] = await wired.take("out", 1)

@@ -13,9 +13,9 @@ from typing import Any
 from starlette.responses import Response
 
 from ....core.message.model import Properties
+from ....hub.deadletter.dead_letter import OWN_HEADERS, DeadLetter
+from ....hub.deadletter.dead_letters import BulkResult
 from ....hub.deadletter.filter import DeadLetterFilter
-from ....hub.deadletter.letter import OWN_HEADERS, DeadLetter
-from ....hub.deadletter.letters import BulkResult
 from ...definitions.values import table_to_json
 from ...payload import payload
 from ...problems import Problem
@@ -43,7 +43,7 @@ async def list_letters(call: Call) -> Response:
     found = await letters.page(_vhosts(call, given), _wanted(call, given), first, page.size)
     return answer(
         {
-            "dead_letters": [described(letter) for letter in found.letters],
+            "dead_letters": [described(letter) for letter in found.dead_letters],
             "page": page.number,
             "page_size": page.size,
             "page_count": -(-found.matching // page.size),

@@ -21,7 +21,7 @@ from warrenmq.core.server.listener import Listener
 from warrenmq.hub.requests import Resource
 from warrenmq.hub.service import Hub
 from warrenmq.hub.settings import HubSettings
-from warrenmq.hub.subscriptions.subscription import STRANGERS_LIMITS
+from warrenmq.hub.subscriptions.subscription import ANONYMOUS_LIMITS
 from warrenmq.hub.topics.names import CONTENT, ENTRIES
 
 NEWS_URL = "http://hub/endpoint/x/news?hub.topic=eu.%23"
@@ -113,7 +113,7 @@ class TestSubscribe:
             asked = {"topic": NEWS_URL, "callback": f"{callback.url}/{number}"}
             assert (await front.post("subscribe", **asked, **given)).status_code == 202
         await front.subscribed(2)
-        found = {one.is_strangers: one.base_url for one in front.hub.subscriptions.all()}
+        found = {one.is_anonymous: one.base_url for one in front.hub.subscriptions.all()}
         assert found == {True: "http://localhost:1", False: "http://evil.example"}
 
     async def test_below_a_base_path_of_that_name(self, front: Front) -> None:
@@ -305,13 +305,15 @@ class TestWho:
             assert (await front.post("subscribe", **asked, auth=GUEST)).status_code == 202
             await front.subscribed()
             [subscription] = front.hub.subscriptions.all()
-            assert not subscription.is_strangers and subscription.queue_spec.arguments == {}
+            assert not subscription.is_anonymous and subscription.queue_spec.arguments == {}
             assert (await front.post("publish", url=FEED)).status_code == 204
 
     async def test_who_comes_without_credentials_is_limited(
         self, world: World, tmp_path: Path, callback: Callback
     ) -> None:
-        async with open_front(world, tmp_path, max_per_stranger=1, hub_user="guest") as front:
+        async with open_front(
+            world, tmp_path, max_per_anonymous_client=1, hub_user="guest"
+        ) as front:
             for topic in (FEED, NEWS_URL):
                 asked = {"topic": topic, "callback": callback.url}
                 answer = await front.post("subscribe", **asked, lease_seconds="864001")
@@ -320,7 +322,7 @@ class TestWho:
             await front.subscribed()
             [subscription] = front.hub.subscriptions.all()
             info = await world.engine.queue("/", subscription.queue)
-            assert info is not None and info.spec.arguments == STRANGERS_LIMITS
+            assert info is not None and info.spec.arguments == ANONYMOUS_LIMITS
             assert (await front.post("subscribe", **asked)).status_code == 202  # a renewal
             answer = await front.post("subscribe", topic=FEED, callback=callback.url)
             assert "1 for one client" in reason(answer, 429)

@@ -426,13 +426,13 @@ def test_who_is_ready_now() -> None:
 def test_who_has_to_be_reopened_is_not_ready() -> None:
     house, session = House(), Session(room=0)
     queue = house.queue()
-    held_back = add(queue, session)
+    backed_off = add(queue, session)
     publish(house, queue)
     house.turn()
     list(take(queue, 1))
     session.room = 10
     seen = [queue.has_ready_consumer]
-    held_back.reopen()
+    backed_off.reopen()
     seen.append(queue.has_ready_consumer)
     assert seen == [False, True]
 

@@ -9,7 +9,7 @@ from warrenmq.hub.delivery.envelope import Envelope
 from warrenmq.hub.delivery.retry_queues import RetryQueues
 
 
-async def bury(
+async def add_dead_letter(
     house: House,
     subscription_id: str,
     body: bytes = b"bonjour",
@@ -28,4 +28,4 @@ async def bury(
     message = Message(exchange, key, properties, body)
     envelope = Envelope(f"msg_{number}", exchange, key, failures=12, failed_at=1_700_000_000.0)
     retry_queues = RetryQueues(house.engine, clock or SystemClock(), house.hub.internal_headers)
-    await retry_queues.bury(vhost, message, envelope, subscription_id, reason)
+    await retry_queues.add_dead_letter(vhost, message, envelope, subscription_id, reason)

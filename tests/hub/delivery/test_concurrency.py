@@ -46,9 +46,9 @@ class Rig:
         for _ in range(count):
             self.pools.enter(active(kind), Handed())
 
-    def part_slow(self, later_ms: int) -> None:
+    def move_slow(self, later_ms: int) -> None:
         self.clock.advance(later_ms)
-        self.pools.part_slow(1000)
+        self.pools.move_slow(1000)
 
     def next_round(self) -> None:
         for action in [self.soon.pop(0) for _ in list(self.soon)]:
@@ -95,9 +95,9 @@ def test_what_turns_out_slow_frees_its_slot() -> None:
     rig = Rig(2, 1, 1, 10)
     rig.enter(4)
     rig.enter(2, "new")
-    rig.part_slow(999)
+    rig.move_slow(999)
     assert len(rig.started) == 3 and rig.pools.has_young
-    rig.part_slow(1)
+    rig.move_slow(1)
     assert len(rig.started) == 6 and rig.pools.running == 6
     for job in list(rig.started):
         rig.pools.leave(job)
@@ -107,7 +107,7 @@ def test_what_turns_out_slow_frees_its_slot() -> None:
 def test_running_ones_are_bounded_whatever_their_lane() -> None:
     rig = Rig(2, 1, 1, 3)
     rig.enter(9)
-    rig.part_slow(1000)
+    rig.move_slow(1000)
     assert rig.pools.running == 3
 
 
@@ -115,7 +115,7 @@ def test_a_part_of_all_slots_is_for_quick_targets() -> None:
     rig = Rig(100, 100, 100, 10)
     for _ in range(3):
         rig.enter(10, "new")
-        rig.part_slow(1000)
+        rig.move_slow(1000)
         rig.next_round()
     assert rig.pools.running == 8
     rig.enter(10)
@@ -144,7 +144,7 @@ def test_what_starts_in_a_later_round_began_then() -> None:
         rig.next_round()
     begun = [job.started_ms - rig.started[0].started_ms for job in rig.started]
     assert begun[::STARTS_A_ROUND] == [0, 700, 1400]
-    rig.pools.part_slow(1000)
+    rig.pools.move_slow(1000)
     assert rig.pools.has_young
 
 
@@ -159,9 +159,9 @@ def test_taking_what_waits() -> None:
 
 def test_nothing_starts_while_they_are_held() -> None:
     rig = Rig(1, 1, 1, 10)
-    rig.pools.hold()
+    rig.pools.pause()
     rig.enter(1)
     rig.enter(1, "new")
     assert not rig.started
-    rig.pools.go_on()
+    rig.pools.resume()
     assert len(rig.started) == 2

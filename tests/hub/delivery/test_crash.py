@@ -54,7 +54,7 @@ def test_what_was_durable_is_not(callback: Callback) -> None:
         assert [one.body for one in callback.wait(2)] == [b"x", b"y"]
 
 
-def test_a_parked_message_keeps_its_id_and_its_failures(callback: Callback) -> None:
+def test_a_retried_message_keeps_its_id_and_its_failures(callback: Callback) -> None:
     with WarrenServer(dev=True) as server:
         subscribe(server, callback)
         callback.script(500)

@@ -103,7 +103,7 @@ async def test_a_plain_delivery_needs_no_task(house: House, callback: Callback) 
         await house.post("in", "k", b"%d" % number)
     await until(lambda: len(callback.deliveries) == 11, "deliveries")
     await until(lambda: unacked(house, "in") == 0, "acks")
-    assert not [name for name in tasks if name.startswith(("Courier.", "HttpClient."))]
+    assert not [name for name in tasks if name.startswith(("Dispatcher.", "HttpClient."))]
 
 
 async def test_an_error_that_nobody_foresaw_costs_no_message(
@@ -112,7 +112,7 @@ async def test_an_error_that_nobody_foresaw_costs_no_message(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("warrenmq.hub.delivery.dispatcher.HOLD_BACK_S", 0.01)
+    monkeypatch.setattr("warrenmq.hub.delivery.dispatcher.BACK_OFF_S", 0.01)
     await house.hub.subscriptions.subscribe(request(INBOX, callback.url))
     for what in ("sending", "answering", "judging"):
         with monkeypatch.context() as patch:
@@ -134,7 +134,7 @@ class Errors:
         self.count = 0
         self._what = what
         if what == "judging":
-            patch.setattr(OutcomeHandler, "gives_at_once", self._fail)
+            patch.setattr(OutcomeHandler, "handles_at_once", self._fail)
         else:
             patch.setattr(HttpSender, "post", self._fail)
 
@@ -147,7 +147,9 @@ class Errors:
         return False
 
 
-async def test_later_messages_overtake_a_parked_one(house: House, callback: Callback) -> None:
+async def test_later_messages_overtake_one_that_waits_for_a_retry(
+    house: House, callback: Callback
+) -> None:
     await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
     callback.script(500)
     for body in (b"1", b"2", b"3"):
@@ -199,7 +201,7 @@ async def test_an_unreachable_callback_is_tried_again(house: House) -> None:
     with Callback() as first:
         await house.hub.subscriptions.subscribe(request(NEWS, first.url))
     await house.publish("k", b"x")
-    await until(lambda: _is_parked(house), "parked message")
+    await until(lambda: _is_waiting_for_retry(house), "message in a retry queue")
     again = Callback()
     again.port = first.port
     with again:
@@ -210,7 +212,7 @@ async def _is_deleted(house: House, queue: str) -> bool:
     return await house.depth(queue) is None
 
 
-async def _is_parked(house: House) -> bool:
+async def _is_waiting_for_retry(house: House) -> bool:
     return any([await house.depth(f"hub.retry.{step}s") for step in (1, 2, 5)])
 
 
@@ -271,7 +273,7 @@ async def test_standard_webhooks_headers_are_the_same_over_retries(
         assert one.headers["webhook-signature"] == "v1," + base64.b64encode(digest).decode()
 
 
-async def test_a_loop_is_buried_at_once(house: House, callback: Callback) -> None:
+async def test_a_loop_is_dead_lettered_at_once(house: House, callback: Callback) -> None:
     await house.engine.declare_queue("/", QueueSpec("hub.dead"))
     await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
     callback.script(508)
@@ -388,7 +390,7 @@ async def test_while_a_breaker_is_open_others_take_from_the_queue(
     await until(lambda: active_of(house).breaker_state is State.OPEN, "open breaker")
     with Callback() as other:
         await house.hub.subscriptions.subscribe(request(INBOX, other.url))
-        got = await deliveries(other, 1)  # the parked one, when its time has come
+        got = await deliveries(other, 1)  # the one in the retry queue, when its time has come
         for number in range(3):
             await house.post("in", "k", b"%d" % number)
         assert len(await deliveries(other, 4)) == 4 and got[0].body == b"0"

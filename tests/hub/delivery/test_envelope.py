@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from warrenmq.core.message.model import FieldValue, Message, Properties, Table
-from warrenmq.hub.delivery.envelope import Envelope, parked_properties
+from warrenmq.hub.delivery.envelope import Envelope, retry_properties
 from warrenmq.hub.delivery.internal_headers import LARGE_BYTES, InternalHeaders
 
 
@@ -20,15 +20,15 @@ def message_with(headers: Table | None = None, exchange: str = "news") -> Messag
     return Message(exchange, "eu.fr", Properties(headers=headers), b"x")
 
 
-async def test_a_message_that_was_never_parked(internal_headers: InternalHeaders) -> None:
+async def test_a_message_before_any_retry(internal_headers: InternalHeaders) -> None:
     own = internal_headers.read(message_with(), 7)
     assert own == Envelope(internal_headers.message_id(7), "news", "eu.fr")
 
 
-async def test_what_is_parked_comes_back_the_same(internal_headers: InternalHeaders) -> None:
+async def test_a_retried_message_comes_back_the_same(internal_headers: InternalHeaders) -> None:
     first = message_with({"colour": "red"})
     failed = replace(internal_headers.read(first, 7), failures=3, not_before=1_700_000_000.25)
-    properties = await internal_headers.sealed(parked_properties(first, failed), first.body)
+    properties = await internal_headers.sealed(retry_properties(first, failed), first.body)
     back = Message("", "hub.sub.1", properties, b"x")
     assert internal_headers.read(back, 99) == replace(failed, is_sealed=True)
     assert properties.headers is not None and properties.headers["colour"] == "red"
@@ -37,14 +37,14 @@ async def test_what_is_parked_comes_back_the_same(internal_headers: InternalHead
 
 def test_an_expiration_does_not_cut_the_wait_short() -> None:
     message = Message("e", "k", Properties(expiration="10", delivery_mode=2), b"")
-    parked = parked_properties(message, Envelope("i", "e", "k"))
-    assert parked.expiration is None and parked.delivery_mode == 2
+    waiting = retry_properties(message, Envelope("i", "e", "k"))
+    assert waiting.expiration is None and waiting.delivery_mode == 2
 
 
 def test_copies_are_not_sent_again() -> None:
-    parked = parked_properties(message_with({"CC": ["other"]}), Envelope("i", "e", "k"))
-    assert parked.headers is not None
-    assert "CC" not in parked.headers and parked.headers["x-hub-cc"] == ["other"]
+    waiting = retry_properties(message_with({"CC": ["other"]}), Envelope("i", "e", "k"))
+    assert waiting.headers is not None
+    assert "CC" not in waiting.headers and waiting.headers["x-hub-cc"] == ["other"]
 
 
 def test_deaths_of_our_own_queues_are_forgotten_and_others_kept() -> None:
@@ -52,11 +52,11 @@ def test_deaths_of_our_own_queues_are_forgotten_and_others_kept() -> None:
     theirs: FieldValue = {"queue": "work", "reason": "rejected"}
     named = {f"x-{which}-death-queue": "hub.retry.5s" for which in ("first", "last")}
     message = message_with({"x-death": [ours, theirs], **named})
-    headers = parked_properties(message, Envelope("i", "e", "k")).headers or {}
+    headers = retry_properties(message, Envelope("i", "e", "k")).headers or {}
     assert headers["x-death"] == [theirs]
     assert not named.keys() & headers.keys()
     only_ours = message_with({"x-death": [ours], "x-first-death-queue": "work"})
-    headers = parked_properties(only_ours, Envelope("i", "e", "k")).headers or {}
+    headers = retry_properties(only_ours, Envelope("i", "e", "k")).headers or {}
     assert "x-death" not in headers
     assert headers["x-first-death-queue"] == "work"
 
@@ -83,8 +83,8 @@ async def test_a_seal_holds_for_one_body_and_its_notes(
     internal_headers: InternalHeaders, size: int
 ) -> None:
     body = b"x" * size
-    parked = parked_properties(message_with(), Envelope("msg_1", "news", "k", failures=2))
-    headers = (await internal_headers.sealed(parked, body)).headers or {}
+    waiting = retry_properties(message_with(), Envelope("msg_1", "news", "k", failures=2))
+    headers = (await internal_headers.sealed(waiting, body)).headers or {}
     changes: list[tuple[Table, bytes]] = [
         ({}, body), ({"x-mine": 1}, body), ({}, body + b"y"), ({"x-hub-failures": 1}, body),
         ({"x-hub-cc": ["a"]}, body),
@@ -100,7 +100,7 @@ async def test_what_publishers_write_gets_no_seal(internal_headers: InternalHead
     """Not by way of a first failure either."""
     forged = message_with({**FORGED, "x-hub-cc": ["stolen"]}, exchange="")
     failed = (internal_headers.read(forged, 7)).failed(1_700_000_000)
-    headers = (await internal_headers.sealed(parked_properties(forged, failed), b"x")).headers
+    headers = (await internal_headers.sealed(retry_properties(forged, failed), b"x")).headers
     back = internal_headers.read(Message("", "q", Properties(headers=headers), b"x"), 8)
     assert back == replace(failed, is_sealed=True)
     assert "x-hub-cc" not in (headers or {})
@@ -119,6 +119,6 @@ async def test_ids_are_the_same_after_a_restart_and_tell_nothing(tmp_path: Path)
 async def test_the_first_failure_stays_known(internal_headers: InternalHeaders) -> None:
     first = internal_headers.read(message_with(), 7).failed(1_700_000_000.5)
     assert (first.failures, first.failed_at) == (1, 1_700_000_000.5)
-    parked = await internal_headers.sealed(parked_properties(message_with(), first), b"x")
-    second = (internal_headers.read(Message("", "q", parked, b"x"), 8)).failed(1_700_000_009.0)
+    waiting = await internal_headers.sealed(retry_properties(message_with(), first), b"x")
+    second = (internal_headers.read(Message("", "q", waiting, b"x"), 8)).failed(1_700_000_009.0)
     assert (second.failures, second.failed_at) == (2, 1_700_000_000.5)

@@ -1,4 +1,4 @@
-"""A parked message grows older: what expires while it waits is never delivered."""
+"""A message in a retry queue ages: what expires while it waits is never delivered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warrenmq.core.broker import Broker
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.definitions.kinds import PolicyDefinition
 from warrenmq.core.message.model import Message, Properties, Table
-from warrenmq.hub.deadletter.letter import read_letter, replayed_properties
+from warrenmq.hub.deadletter.dead_letter import read_dead_letter, replayed_properties
 from warrenmq.hub.delivery.envelope import Envelope
 from warrenmq.hub.delivery.lifetime import left_s, with_arrival
 from warrenmq.hub.delivery.retry_queues import RetryQueues
@@ -81,7 +81,7 @@ async def test_without_dead_letters_it_is_dropped(house: House, callback: Callba
     await make(house, TTL)
     await fail_once(house, callback)
     await house.publish("eu.fr", b"old")
-    await until(lambda: _is_parked(house), "parked message")
+    await until(lambda: _is_waiting_for_retry(house), "message in a retry queue")
     await until(lambda: _is_gone(house), "end of the message")
     await house.publish("eu.fr", b"new")
     assert [one.body for one in await deliveries(callback, 2)] == [b"old", b"new"]
@@ -92,7 +92,7 @@ async def test_a_pause_and_a_restart_give_it_no_more_time(house: House, callback
     await fail_once(house, callback)
     active = active_of(house)
     await house.publish("eu.fr", b"old", expiration="1500")
-    await until(lambda: _is_parked(house), "parked message")
+    await until(lambda: _is_waiting_for_retry(house), "message in a retry queue")
     await house.hub.subscriptions.pause(active, "for a while")
     await house.restart()
     await until(lambda: _is_home(house), "message in its queue")
@@ -108,7 +108,7 @@ async def test_a_policy_that_comes_while_it_waits(
     await make(house, MORTAL)
     await fail_once(house, callback)
     await house.publish("eu.fr", b"old", expiration="1500")
-    await until(lambda: _is_parked(house), "parked message")
+    await until(lambda: _is_waiting_for_retry(house), "message in a retry queue")
     definition: Table = {"message-ttl": 1}
     broker.vhosts["/"].policies.set(PolicyDefinition("/", "p", "^work$", "queues", 0, definition))
     assert (await expired(house)).body == b"old"
@@ -132,21 +132,21 @@ async def test_a_wait_has_no_step_that_is_longer_than_its_life(house: House) -> 
     message = Message("news", "k", Properties(expiration="400000"), b"x")
     handed = Handed()
     handed.message, handed.time_to_live_s = message, 400.0
-    await retry_queues.park("/", "in", message, Envelope("msg_1", "news", "k"), 4_000.0, handed)
-    [parked] = await house.take("hub.retry.300s", 1)
-    assert parked.message.properties.expiration is None
+    await retry_queues.enqueue("/", "in", message, Envelope("msg_1", "news", "k"), 4_000.0, handed)
+    [waiting] = await house.take("hub.retry.300s", 1)
+    assert waiting.message.properties.expiration is None
 
 
-async def _is_parked(house: House) -> bool:
+async def _is_waiting_for_retry(house: House) -> bool:
     return any([await house.depth(f"hub.retry.{step}s") for step in (1, 2)])
 
 
 async def _is_home(house: House) -> bool:
-    return not await _is_parked(house) and await house.depth("work") == 1
+    return not await _is_waiting_for_retry(house) and await house.depth("work") == 1
 
 
 async def _is_gone(house: House) -> bool:
-    return not await _is_parked(house) and await house.depth("work") == 0
+    return not await _is_waiting_for_retry(house) and await house.depth("work") == 0
 
 
 def delivered(age_s: float, time_to_live_s: float | None = None, expiration: str = "") -> Handed:
@@ -179,13 +179,13 @@ async def test_a_replay_begins_anew(house: House) -> None:
     """Somebody wants it delivered although it is old."""
     handed = delivered(50, 60, "60000")
     envelope = with_arrival(Envelope("msg_1", "news", "k", failures=12), handed, now_s=100)
-    await RetryQueues(house.engine, ManualClock(), house.hub.internal_headers).bury(
+    await RetryQueues(house.engine, ManualClock(), house.hub.internal_headers).add_dead_letter(
         "/", handed.message, envelope, "1", "tried"
     )
     [dead] = await house.take("hub.dead", 1)
     assert dead.message.properties.expiration is None
     internal_headers = house.hub.internal_headers
-    again = replayed_properties(await read_letter("/", dead, lambda _: None, internal_headers))
+    again = replayed_properties(await read_dead_letter("/", dead, lambda _: None, internal_headers))
     assert again.expiration == "60000"
     again = await internal_headers.sealed(again, b"")
     replayed = internal_headers.read(Message("", "q", again, b""), 1)

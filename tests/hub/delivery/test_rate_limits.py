@@ -1,4 +1,4 @@
-"""Lines of deliveries that wait for their pace; nobody measures how long it takes."""
+"""Rate limits; no test measures how long anything takes."""
 
 from __future__ import annotations
 
@@ -102,25 +102,25 @@ async def test_what_waits_can_be_taken_back() -> None:
 
 async def test_a_renewal_changes_the_pace() -> None:
     rig = Rig()
-    paced = active(max_tps=1)
-    rig.enter(paced, 1)
-    paced.subscription = replace(paced.subscription, options=Options(max_tps=1_000))
-    rig.enter(paced, 50)
+    limited = active(max_tps=1)
+    rig.enter(limited, 1)
+    limited.subscription = replace(limited.subscription, options=Options(max_tps=1_000))
+    rig.enter(limited, 50)
     assert len(rig.passed) == 51
-    paced.subscription = replace(paced.subscription, options=Options())
-    rig.enter(paced, 500)
-    assert len(rig.passed) == 551 and paced.gate is None
+    limited.subscription = replace(limited.subscription, options=Options())
+    rig.enter(limited, 500)
+    assert len(rig.passed) == 551 and limited.rate_limiter is None
 
 
 async def test_a_renewal_lets_those_pass_that_wait() -> None:
     rig = Rig()
     for rate in (1_000, 0):
-        paced = active(max_tps=1)
+        limited = active(max_tps=1)
         before = len(rig.passed)
-        entered = rig.enter(paced, 20)
+        entered = rig.enter(limited, 20)
         assert len(rig.passed) == before + 1
-        paced.subscription = replace(paced.subscription, options=Options(max_tps=rate))
-        entered += rig.enter(paced, 1)
+        limited.subscription = replace(limited.subscription, options=Options(max_tps=rate))
+        entered += rig.enter(limited, 1)
         assert [delivery for _, delivery in rig.passed[before:]] == entered
 
 
@@ -134,7 +134,7 @@ async def test_what_is_paused_or_over_waits_for_no_pace() -> None:
     over.is_over = True
     rig.enter(paused, 5)
     assert [one for one, _ in rig.passed] == [other]
-    await until(lambda: len(rig.passed) == 17, "what goes back, at the next turn of the pace")
+    await until(lambda: len(rig.passed) == 17, "what goes back, at the next tick of the limiter")
     assert [one for one, _ in rig.passed if one.takes()] == [other, other]
 
 
@@ -151,10 +151,10 @@ async def test_origins_with_nothing_to_remember_are_let_go(
 
 async def test_a_gate_counts_idle_when_a_new_one_would_be_the_same() -> None:
     passed: list[Delivery] = []
-    gate = RateLimiter(1, lambda _, delivery: passed.append(delivery))
-    assert gate.is_idle()
-    gate.enter(active(), Handed())
-    assert not gate.is_idle()
+    limiter = RateLimiter(1, lambda _, delivery: passed.append(delivery))
+    assert limiter.is_idle()
+    limiter.enter(active(), Handed())
+    assert not limiter.is_idle()
 
 
 @pytest.mark.parametrize(

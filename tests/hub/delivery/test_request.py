@@ -41,7 +41,7 @@ def make_post(
     message: Message = MESSAGE,
     now_s: float = 1.9,
 ) -> DeliveryRequest:
-    return RequestTemplate(subscription, "sha256").post(envelope, message, now_s, 0.5)
+    return RequestTemplate(subscription, "sha256").make_request(envelope, message, now_s, 0.5)
 
 
 def test_the_whole_post() -> None:
@@ -162,15 +162,15 @@ def test_hops_are_told() -> None:
 def test_each_routing_key_has_its_url() -> None:
     plan = RequestTemplate(SUBSCRIPTION, "sha256")
     for number in (1, 2, 1, *range(200)):
-        post = plan.post(replace(ENVELOPE, routing_key=f"k{number}/"), MESSAGE, 1.0, 0.5)
+        post = plan.make_request(replace(ENVELOPE, routing_key=f"k{number}/"), MESSAGE, 1.0, 0.5)
         assert post.url == f"http://a.b/cb?t=1&hub.topic=k{number}%2F"
         assert post.headers["X-AMQP-Routing-Key"] == f"k{number}/"
 
 
 def test_one_post_leaves_no_trace_in_the_next() -> None:
     plan = RequestTemplate(BASED, "sha256")
-    plan.post(replace(ENVELOPE, hops=3, failures=1), MESSAGE, 1.0, 0.5)
-    again = plan.post(ENVELOPE, MESSAGE, 1.9, 0.5)
+    plan.make_request(replace(ENVELOPE, hops=3, failures=1), MESSAGE, 1.0, 0.5)
+    again = plan.make_request(ENVELOPE, MESSAGE, 1.9, 0.5)
     assert again.headers == make_post(BASED).headers
 
 

@@ -42,7 +42,7 @@ STEPS = 150
 SUBSCRIPTIONS: dict[str, tuple[Resource, Options]] = {
     "loose": (NEWS, Options()),
     "wide": (NEWS, Options(in_flight=5)),
-    "paced": (NEWS, Options(in_flight=6, max_tps=50)),
+    "limited": (NEWS, Options(in_flight=6, max_tps=50)),
     "strict": (NEWS, Options(strict_order=True)),
     "first": (INBOX, Options(in_flight=2)),
     "second": (INBOX, Options()),
@@ -104,7 +104,7 @@ class Once:
 
 
 class Engine(EmbeddedEngine):
-    """Takes no parked message while its disk is full, and knows who consumes."""
+    """Takes no message into a retry queue while its disk is full, and knows who consumes."""
 
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker)
@@ -286,7 +286,7 @@ class Walk:
         self._start(self.town.hub._store.resume(self._one()))
 
     async def renew(self) -> None:
-        name = self.chance.choice(["wide", "paced", "first", "second"])
+        name = self.chance.choice(["wide", "limited", "first", "second"])
         source, options = SUBSCRIPTIONS[name]
         changed = self.chance.choice(
             [Options(), Options(in_flight=4), Options(max_tps=200), Options(in_flight=9)]
@@ -382,7 +382,7 @@ class Walk:
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits of the loop's own clock are short; those of the delay queues pass by hand."""
     monkeypatch.setattr("warrenmq.hub.delivery.retry.DELAYS_S", (0.01,) * 11)
-    monkeypatch.setattr("warrenmq.hub.delivery.dispatcher.HOLD_BACK_S", 0.01)
+    monkeypatch.setattr("warrenmq.hub.delivery.dispatcher.BACK_OFF_S", 0.01)
     monkeypatch.setattr("warrenmq.hub.delivery.overload.MAX_WAITING", 3)
     monkeypatch.setattr("warrenmq.hub.delivery.breaker.THRESHOLD", 3)
     monkeypatch.setattr("warrenmq.hub.delivery.breaker.FIRST_COOL_DOWN_S", 0.01)
@@ -430,10 +430,10 @@ async def test_a_walk_by_chance(walk: Walk, seed: int) -> None:
     assert walk.engine.twice == []
     dead = await walk.dead()
     taken = walk.town.targets.taken
-    for name in ("loose", "wide", "paced", "strict"):
-        buried = {body for subscription_id, body in dead if subscription_id == ids[name]}
-        assert {*taken[name], *buried} == set(walk.published), name
+    for name in ("loose", "wide", "limited", "strict"):
+        dead_letters = {body for subscription_id, body in dead if subscription_id == ids[name]}
+        assert {*taken[name], *dead_letters} == set(walk.published), name
     assert {*taken["first"], *taken["second"], *(body for _, body in dead)} >= set(walk.posted)
-    buried = {body for subscription_id, body in dead if subscription_id == ids["strict"]}
-    firsts = [int(body) for body in dict.fromkeys(taken["strict"]) if body not in buried]
+    dead_letters = {body for subscription_id, body in dead if subscription_id == ids["strict"]}
+    firsts = [int(body) for body in dict.fromkeys(taken["strict"]) if body not in dead_letters]
     assert firsts == sorted(firsts)

@@ -227,8 +227,8 @@ async def test_messages_that_are_not_in_memory() -> None:
 
 
 async def test_a_long_look_does_not_fill_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan_module, "HELD_BYTES", 20_000)
-    monkeypatch.setattr(scan_module, "PIECE_BYTES", 5_000)
+    monkeypatch.setattr(scan_module, "RESIDENT_BYTES", 20_000)
+    monkeypatch.setattr(scan_module, "CHUNK_BYTES", 5_000)
     store = ManualStore()
     store.paging = False
     house = House(store)

@@ -300,7 +300,7 @@ async def resolving(
 async def test_53_every_address_of_a_name_has_to_be_public(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Why one is refused is told by the log alone, and no stranger learns what is in here."""
+    """The reason of a refusal is in the log alone: clients learn no names of this network."""
     names: dict[str, list[str] | Name] = {
         "outer.example": ["8.8.8.8", "1.1.1.1"],
         "mixed.example": ["8.8.8.8", "127.0.0.1"],

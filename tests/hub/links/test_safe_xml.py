@@ -1,4 +1,4 @@
-"""What strangers' XML may not do (reliability.md 57, 61)."""
+"""What untrusted XML may not do (reliability.md 57, 61)."""
 
 from __future__ import annotations
 

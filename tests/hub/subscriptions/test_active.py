@@ -11,7 +11,7 @@ def made() -> ActiveSubscription:
     return ActiveSubscription(Subscription("1", NEWS, "#", "http://a.b/", 60, 0.0, "guest"))
 
 
-def test_without_a_failure_there_is_no_trouble() -> None:
+def test_there_is_no_failure_state_without_a_failure() -> None:
     active = made()
     active.succeeded(5.0)
     assert active.failure_state is None and active.last_success_at == 5.0

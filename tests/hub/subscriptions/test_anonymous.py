@@ -35,7 +35,7 @@ def of(house: House) -> Subscription:
 
 def test_they_are_counted_by_client_callback_and_topic() -> None:
     def made(number: int, *who: str) -> Subscription:
-        options = Options(stranger=AnonymousClient(*who))
+        options = Options(anonymous_client=AnonymousClient(*who))
         return Subscription(str(number), NEWS, "k", "http://a.b/", 1, 0.0, "", options=options)
 
     anonymous = AnonymousSubscriptions(limit=2)
@@ -65,8 +65,8 @@ async def test_they_outlive_a_restart(
 ) -> None:
     await house.hub.subscriptions.subscribe(to(publisher, callback))
     await until(lambda: len(callback.deliveries) == 1, "content")
-    await house.restart(max_per_stranger=1)
-    assert of(house).is_strangers
+    await house.restart(max_per_anonymous_client=1)
+    assert of(house).is_anonymous
     other = replace(to(publisher, callback), callback=f"{callback.url}/other")
     with pytest.raises(TooManySubscriptions):
         await house.hub.subscriptions.subscribe(other)
@@ -143,7 +143,7 @@ async def test_a_dead_callback_is_paused_and_leaves_nothing_behind(
     becomes a dead letter."""
     monkeypatch.setattr("warrenmq.hub.delivery.retry.DELAYS_S", (0.01,) * len(DELAYS_S))
     content = len(publisher.default.body)
-    few = {"max_attempts": 3, "strangers_dead_after_s": 0.0, "strangers_bytes_per_hour": content}
+    few = {"max_attempts": 3, "anonymous_dead_after_s": 0.0, "anonymous_bytes_per_hour": content}
     await house.restart(**few)
     callback.default = Answer(500)
     await house.hub.subscriptions.subscribe(to(publisher, callback))

@@ -1,4 +1,4 @@
-"""What is published for strangers alone is limited by the hour."""
+"""Content for anonymous clients alone has an hourly limit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_what_one_has_spent_others_wait_for_who_share_anything(other: AnonymousC
     assert content_budget.wait_s("one", 1) == 10 and content_budget.wait_s("bob", 1) == 0
 
 
-def test_what_a_user_gets_too_costs_strangers_nothing() -> None:
+def test_content_for_a_user_too_costs_anonymous_clients_nothing() -> None:
     content_budget = Accounts(one=[ALICE]).content_budget
     content_budget.charge("one", 2, 10 * LIMIT)
     content_budget.charge("nobody's", 1, 10 * LIMIT)

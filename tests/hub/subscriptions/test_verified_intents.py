@@ -139,12 +139,12 @@ async def test_what_changes_while_the_callback_is_asked_is_delivered(
     house: House, callback: Callback, publisher: Callback, is_pinged: bool
 ) -> None:
     verified = asyncio.Event()
-    book_put = house.hub.subscriptions._store.put
+    store_put = house.hub.subscriptions._store.put
 
-    async def put_late(wanted: Subscription) -> None:
+    async def put_late(requested: Subscription) -> None:
         verified.set()
         await changed.wait()
-        await book_put(wanted)
+        await store_put(requested)
 
     changed = asyncio.Event()
     house.hub.subscriptions._store.put = put_late  # type: ignore[method-assign]

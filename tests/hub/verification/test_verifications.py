@@ -35,7 +35,7 @@ class Desk:
         self.errors: list[WarrenError] = []
         settings = HubSettings(
             max_pending_verifications=4,
-            max_pending_of_strangers=3,
+            max_pending_anonymous=3,
             max_pending_per_domain=2,
             max_pending_per_client=2,
         )

@@ -37,7 +37,7 @@ async def own(hub: Hub, world: World, callback: Callback) -> list[ActiveSubscrip
     return hub.subscriptions.active_subscriptions()
 
 
-async def bury(
+async def add_dead_letter(
     world: World,
     subscription_id: str,
     body: bytes = b"bonjour",
@@ -54,7 +54,9 @@ async def bury(
     )
     message, envelope = Message(exchange, key, properties, body), Envelope("msg_1", exchange, key)
     retry_queues = RetryQueues(world.engine, clock, world.context.hub.internal_headers)
-    await retry_queues.bury(vhost, message, replace(envelope, failures=12), subscription_id, reason)
+    await retry_queues.add_dead_letter(
+        vhost, message, replace(envelope, failures=12), subscription_id, reason
+    )
 
 
 async def letters(http: httpx.AsyncClient, query: str = "") -> list[dict[str, Any]]:
@@ -92,7 +94,7 @@ async def test_what_is_told_of_one(
     world: World, http: httpx.AsyncClient, own: list[ActiveSubscription], callback: Callback
 ) -> None:
     whose = own[0].subscription.id
-    await bury(world, whose, age_s=60)
+    await add_dead_letter(world, whose, age_s=60)
     [listed] = await letters(http)
     assert seconds(listed.pop("dead_at")) == pytest.approx(SystemClock().wall_s() - 60, abs=30)
     expected = {
@@ -110,7 +112,7 @@ async def test_what_is_told_of_one(
 
 
 async def test_what_is_no_text(world: World, http: httpx.AsyncClient) -> None:
-    await bury(world, OVER, b"\xff", key="café")
+    await add_dead_letter(world, OVER, b"\xff", key="café")
     [listed] = await letters(http)
     assert (listed["routing_key"], listed["callback"], listed["source"]) == ("café", None, None)
     found = await get(http, f"{PATH}/%2F/{listed['id']}")
@@ -121,9 +123,9 @@ async def test_filters_and_pages(
     world: World, http: httpx.AsyncClient, own: list[ActiveSubscription], callback: Callback
 ) -> None:
     first, second = (active.subscription.id for active in own)
-    await bury(world, first, b"1", key="a", age_s=1000)
-    await bury(world, second, b"2", exchange="", key="in", age_s=100)
-    await bury(world, OVER, b"3", exchange="gone", reason="21 hops: a loop")
+    await add_dead_letter(world, first, b"1", key="a", age_s=1000)
+    await add_dead_letter(world, second, b"2", exchange="", key="in", age_s=100)
+    await add_dead_letter(world, OVER, b"3", exchange="gone", reason="21 hops: a loop")
     for query, expected in {
         "": ["1", "2", "3"],
         "?vhost=%2F": ["1", "2", "3"],
@@ -152,7 +154,7 @@ async def test_replaying_one(
     world: World, http: httpx.AsyncClient, own: list[ActiveSubscription]
 ) -> None:
     queue = own[0].subscription.queue
-    await bury(world, own[0].subscription.id)
+    await add_dead_letter(world, own[0].subscription.id)
     [letter] = await letters(http)
     path = f"/api{PATH}/%2F/{letter['id']}/replay"
     assert (await http.post(path)).status_code == 204
@@ -161,7 +163,7 @@ async def test_replaying_one(
 
 
 async def test_one_whose_subscription_is_over_stays(world: World, http: httpx.AsyncClient) -> None:
-    await bury(world, OVER)
+    await add_dead_letter(world, OVER)
     [letter] = await letters(http)
     response = await http.post(f"/api{PATH}/%2F/{letter['id']}/replay")
     assert refused(response, 409) == "id: its subscription is over"
@@ -172,7 +174,7 @@ async def test_replaying_by_filter_and_by_ids(
     world: World, http: httpx.AsyncClient, own: list[ActiveSubscription]
 ) -> None:
     for number, whose in enumerate([own[0].subscription.id, OVER, own[0].subscription.id] * 2):
-        await bury(world, whose, b"%d" % number, key="a" if number < 3 else "b")
+        await add_dead_letter(world, whose, b"%d" % number, key="a" if number < 3 else "b")
     assert await post(http, "replay", routing_key="a") == {
         "replayed": 2, "skipped": 1, "left": 4, "is_complete": True,
     }  # fmt: skip
@@ -186,7 +188,7 @@ async def test_replaying_by_filter_and_by_ids(
 
 async def test_deleting(world: World, http: httpx.AsyncClient) -> None:
     for number in range(6):
-        await bury(world, OVER, b"%d" % number, key="a" if number < 3 else "b")
+        await add_dead_letter(world, OVER, b"%d" % number, key="a" if number < 3 else "b")
     [first, *_] = await letters(http)
     assert await delete(http, f"{PATH}/%2F/{first['id']}") == 204
     assert await delete(http, f"{PATH}/%2F/{first['id']}") == 404
@@ -201,8 +203,8 @@ async def test_deleting(world: World, http: httpx.AsyncClient) -> None:
 
 
 async def test_other_vhosts(world: World, http: httpx.AsyncClient) -> None:
-    await bury(world, OVER)
-    await bury(world, OVER, vhost="other/one")
+    await add_dead_letter(world, OVER)
+    await add_dead_letter(world, OVER, vhost="other/one")
     assert [one["vhost"] for one in await letters(http)] == ["/", "other/one"]
     [there] = await letters(http, "?vhost=other%2Fone")
     found = await get(http, f"{PATH}/other%2Fone/{there['id']}")
@@ -218,9 +220,9 @@ async def test_other_vhosts(world: World, http: httpx.AsyncClient) -> None:
 async def test_others_have_to_do_with_what_they_own(
     world: World, own: list[ActiveSubscription], tag: str
 ) -> None:
-    await bury(world, own[0].subscription.id, b"guest's")
-    await bury(world, own[1].subscription.id, b"mine")
-    await bury(world, OVER, b"nobody's")
+    await add_dead_letter(world, own[0].subscription.id, b"guest's")
+    await add_dead_letter(world, own[1].subscription.id, b"mine")
+    await add_dead_letter(world, OVER, b"nobody's")
     async with world.client() as http:
         foreign = [one["id"] for one in await letters(http) if one["routing_key"] == "eu.fr"]
         foreign = [foreign[0], foreign[2]]
@@ -256,7 +258,7 @@ async def test_others_have_to_do_with_what_they_own(
     ],
 )
 async def test_bad_filters(world: World, http: httpx.AsyncClient, given: Any, reason: str) -> None:
-    await bury(world, OVER)
+    await add_dead_letter(world, OVER)
     for path in ("replay", "delete"):
         response = await http.post(f"/api{PATH}/{path}", content=json.dumps(given).encode())
         if reason:

@@ -43,7 +43,7 @@ class DeadLetter:
         return replace(self, message=replace(self.message, body=b""))
 
 
-async def read_letter(
+async def read_dead_letter(
     vhost: str,
     delivery: Taken,
     active_of: Callable[[str], ActiveSubscription | None],
@@ -65,14 +65,14 @@ async def read_letter(
     )
 
 
-def replayed_properties(letter: DeadLetter) -> Properties:
+def replayed_properties(dead_letter: DeadLetter) -> Properties:
     """As if it had never failed, but for its id, and where it came from: its time, too, begins
     anew."""
-    envelope = letter.envelope
-    given = letter.message.properties.headers or {}
+    envelope = dead_letter.envelope
+    given = dead_letter.message.properties.headers or {}
     headers = {name: value for name, value in given.items() if name not in OWN_HEADERS}
     headers[ID] = envelope.message_id
     headers[TOPIC] = envelope.routing_key
     headers[EXCHANGE] = envelope.exchange
     expiration = envelope.expiration or None
-    return replace(letter.message.properties, headers=headers, expiration=expiration)
+    return replace(dead_letter.message.properties, headers=headers, expiration=expiration)
