@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
 
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format bench torture soak lock audit clean
+.PHONY: help run test lint format bench torture soak mutants lock audit clean
 
 help:
 	@echo "make run     start Warren in development mode (AMQP 5672, HTTP 15672)"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench   measure, beside RabbitMQ when it is installed"
 	@echo "make torture kill a loaded server again and again: make torture KILLS=50 MESSAGES=500000"
 	@echo "make soak    an hour of load, rests and restarts, and what grows: make soak SOAK_S=600"
+	@echo "make mutants break the product in small ways and count what the tests notice"
 	@echo "make lock    write anew what the image is built from: versions with their hashes"
 	@echo "make audit   look for known vulnerabilities in it, where their list can be had"
 	@echo "make clean   remove what these made"
@@ -45,6 +46,10 @@ torture: $(VENV)/.test
 # More for it: make soak SOAK="--seed 7 --rate 5000 --data /tmp/soak"
 soak: $(VENV)/.test
 	@$(BIN)/python -m tests.soak --seconds $(SOAK_S) $(SOAK)
+
+# It goes on where it stopped. More for it: make mutants MUTANTS="--limit 20 --below core/queue"
+mutants: $(VENV)/.test
+	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(MUTANTS)
 
 LOCK := $(VENV)/bin/uv pip compile --quiet --no-header --no-annotate --generate-hashes --universal \
 	--python-version 3.12

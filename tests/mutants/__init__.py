@@ -1,0 +1,1 @@
+"""Small mutations of the product, and whether the tests notice them: `make mutants`."""
