@@ -43,12 +43,16 @@ class Run:
         rank, module, mutation = mutant
         source = (ROOT / module).read_text()
         begun = time.monotonic()
-        paths = [(suite, self._limit_of(workshop, suite)) for suite in suites(ROOT, module)]
-        workshop.put(module, mutation.applied(source))
-        try:
-            result = _result(workshop, paths)
-        finally:
-            workshop.put(module, source)
+        result = "survived"
+        for suite in suites(ROOT, module):
+            limit_s = self._limit_of(workshop, suite)
+            workshop.put(module, mutation.applied(source))
+            try:
+                result = _result(workshop, suite, limit_s)
+            finally:
+                workshop.put(module, source)
+            if result != "survived":
+                break
         self._note(rank, result, f"{module}:{mutation}", time.monotonic() - begun)
 
     def _limit_of(self, workshop: Workshop, suite: str) -> float:
@@ -73,14 +77,11 @@ class Run:
             print(f"{took_s:6.1f} s  {result:8}  {what}", flush=True)
 
 
-def _result(workshop: Workshop, paths: list[tuple[str, float]]) -> str:
-    for suite, limit_s in paths:
-        try:
-            if limit_s and workshop.is_failing(suite, limit_s):
-                return "killed"
-        except subprocess.TimeoutExpired:
-            return "timeout"
-    return "survived"
+def _result(workshop: Workshop, suite: str, limit_s: float) -> str:
+    try:
+        return "killed" if limit_s and workshop.is_failing(suite, limit_s) else "survived"
+    except subprocess.TimeoutExpired:
+        return "timeout"
 
 
 def mutants(seed: int, below: str) -> list[Mutant]:
