@@ -105,4 +105,4 @@ def _pop(back: list[tuple[Queue, MessageRange]]) -> tuple[Queue, MessageRange] |
 
 def _put_back(held: tuple[Queue, MessageRange]) -> None:
     queue, messages = held
-    queue.requeue(messages)
+    queue.finish_requeue(messages)
