@@ -1,7 +1,7 @@
-"""Sliced work on exchanges and queues, by name.
+"""Locks the names of exchanges and queues while sliced work on them goes on.
 
-While it goes on nobody declares or deletes anything of that name: what is declared has all that it
-is to have when that is answered, and what a deletion takes away is never of a later one.
+Meanwhile nothing of that name is declared or deleted: a declared object has all its bindings when
+the client gets its reply, and a deletion never removes parts of a later object.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from contextlib import contextmanager
 
 from .errors import WarrenError
 
-Told = Callable[[], None]
-Wait = Callable[[Told], None]
-"""Calls what it is given at once, or when something is over."""
+Callback = Callable[[], None]
+Wait = Callable[[Callback], None]
+"""Calls the callback when something is over; at once if it is."""
 
 
 class NameBusy(WarrenError):
-    """Sliced work goes on under a name: what was asked for is asked again when `wait` calls."""
+    """Raised while sliced work on a name goes on; `wait`, then try the operation again."""
 
     def __init__(self, kind: str, name: str, wait: Wait) -> None:
         super().__init__(f"{kind} '{name}' is being declared or deleted")
@@ -25,17 +25,17 @@ class NameBusy(WarrenError):
 
 
 class _Work:
-    """How much work goes on under a name, and who waits for its end."""
+    """The number of tasks that use a name, and the callbacks for their end."""
 
     __slots__ = ("count", "waiting")
 
     def __init__(self) -> None:
         self.count = 0
-        self.waiting: list[Told] = []
+        self.waiting: list[Callback] = []
 
 
 class BusyNames:
-    """The names of a virtual host that are busy, and who waits for each."""
+    """The busy names of a virtual host, with the callbacks that wait for each."""
 
     def __init__(self) -> None:
         self._work: dict[tuple[str, str], _Work] = {}
@@ -45,7 +45,8 @@ class BusyNames:
 
     @contextmanager
     def busy(self, kind: str, name: str) -> Iterator[None]:
-        """The name is busy inside of it: a deletion may begin while what is made is being bound."""
+        """Makes the name busy inside of the context; contexts of one name may overlap, such as a
+        deletion that begins during a declaration."""
         work = self._work.setdefault((kind, name), _Work())
         work.count += 1
         try:
@@ -54,23 +55,23 @@ class BusyNames:
             work.count -= 1
             if not work.count:
                 del self._work[kind, name]
-                for told in work.waiting:
-                    told()
+                for callback in work.waiting:
+                    callback()
 
     def is_busy(self, kind: str, name: str) -> bool:
         return (kind, name) in self._work
 
     def require_free(self, kind: str, name: str) -> None:
-        """Raises `NameBusy`."""
+        """Raises `NameBusy` if the name is busy."""
         if self.is_busy(kind, name):
             raise NameBusy(kind, name, self.wait_for(kind, name))
 
     def wait_for(self, kind: str, name: str) -> Wait:
-        def wait(told: Told) -> None:
+        def wait(callback: Callback) -> None:
             work = self._work.get((kind, name))
             if work is None:
-                told()
+                callback()
             else:
-                work.waiting.append(told)
+                work.waiting.append(callback)
 
         return wait

@@ -1,4 +1,4 @@
-"""The error tree: who broke which rule, and how far the damage reaches.
+"""The exceptions of Warren, by how much they close.
 
 A `ChannelError` closes one channel, a `ConnectionFault` one connection (AMQP 0-9-1 1.5 and
 4.2.10); every other connection lives on. HTTP maps the same errors to statuses, so a rule is
@@ -57,7 +57,7 @@ class ConnectionFault(ProtocolError):
 
 
 class ConfigError(WarrenError):
-    """The configuration, the data directory or a listener can't be used: one line, exit 2."""
+    """The configuration, data directory or a listener can't be used: one line, exit code 2."""
 
 
 def access_refused(explanation: str) -> ChannelError:
@@ -77,4 +77,4 @@ def precondition_failed(explanation: str) -> ChannelError:
 
 
 class StoreFailure(Exception):
-    """The log can't be written any more; nothing was confirmed since."""
+    """The log can't be written any more; nothing has been confirmed since."""

@@ -1,4 +1,4 @@
-"""Virtual hosts that come, change and go while the server runs."""
+"""Creates, changes and deletes virtual hosts while the server runs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MAX_NAME_BYTES = 255
 
 
 def put_vhost(broker: Broker, name: str, properties: Mapping[str, FieldValue]) -> bool:
-    """Makes a virtual host, or describes the one of that name anew; True if there was none.
+    """Creates a virtual host, or replaces its properties; True if it is new.
 
-    `properties` are kept as they are; `description` has to be a string and `tags` a list of
-    them. Raises `ChannelError` 406 for those, or a name, that can't be, 405 while an earlier one of
-    that name is being deleted.
+    `properties` are stored as they are; `description` has to be a string and `tags` a list of
+    strings. Raises `ChannelError` 406 for an invalid name or property, 405 while an earlier one
+    of that name is being deleted.
     """
     kept = _checked(name, properties)
     if name in broker.ending:
         raise resource_locked(
-            f"vhost '{name}' is being deleted; it can be made again when that has been answered"
+            f"vhost '{name}' is being deleted; create it again when the deletion has been answered"
         )
     vhost = broker.vhosts.get(name)
     is_new = vhost is None
@@ -41,12 +41,11 @@ def put_vhost(broker: Broker, name: str, properties: Mapping[str, FieldValue]) -
 
 
 def delete_vhost(broker: Broker, name: str, done: Callable[[], None] = lambda: None) -> None:
-    """Ends a virtual host and all that is in it or refers to it.
+    """Deletes a virtual host with everything in it and all permissions for it.
 
-    At once there is none of that name any more. In slices, whoever is connected to it is told (320)
-    and disconnected, then queues go with their messages; until `done` is called the name can't be
-    taken again, and a crash may bring back what was left. Raises `ChannelError` 404 if there is
-    none.
+    It can't be found any more at once. In slices, its connections are closed (320), then its
+    queues are deleted with their messages; until `done` is called the name can't be used again,
+    and a crash may bring back what was left. Raises `ChannelError` 404 if there is none.
     """
     vhost = broker.vhosts.get(name)
     if vhost is None:

@@ -1,4 +1,4 @@
-"""Class basic (AMQP 0-9-1 1.8) but for publish and deliver, and class confirm (85)."""
+"""Handlers of class basic (AMQP 0-9-1 1.8) except publish and deliver, and of class confirm."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def qos(channel: Channel, method: commands.Basic.Qos) -> None:
-    """Per later consumer, or (global) for the whole channel; 0 lifts the limit."""
+    """Sets the prefetch of later consumers, or (global) of the channel; 0 is no limit."""
     if method.prefetch_size:
         raise ConnectionFault(540, f"prefetch_size {method.prefetch_size} (only 0 is supported)")
     if method.global_:
@@ -59,7 +59,7 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
     if queue.exclusive_consumer is not None or (method.exclusive and queue.consumer_count):
         raise access_refused(f"{resource('queue', name, vhost.name)} in exclusive use")
     if method.exclusive and queue.rules is not None and queue.rules.single_active:
-        # Two ways of being alone: who waits for the active one would never learn that it is.
+        # An exclusive consumer beside single active consumer could never be replaced.
         raise access_refused(f"{resource('queue', name, vhost.name)} in exclusive use")
     if channel.prefetch and queue.kind == "quorum":
         raise ConnectionFault(
@@ -83,14 +83,14 @@ def consume(channel: Channel, method: commands.Basic.Consume) -> None:
 
 
 def _start(channel: Channel, consumer: ChannelConsumer, nowait: bool) -> None:
-    """The OK goes out before the first delivery."""
+    """Sends consume-ok, then adds the consumer: the OK precedes the first delivery."""
     if not nowait:
         channel.send(BASIC_CONSUME_OK, short_string(consumer.tag))
     channel.add_consumer(consumer)
 
 
 def _consume_replies(channel: Channel, tag: str, method: commands.Basic.Consume) -> None:
-    """Direct reply-to: a private queue that requests on this channel will name."""
+    """Adds a direct reply-to consumer with a private queue, named in the channel's requests."""
     if not method.no_ack:
         raise precondition_failed("reply consumer cannot acknowledge")
     if channel.reply_queue is not None:
@@ -101,7 +101,7 @@ def _consume_replies(channel: Channel, tag: str, method: commands.Basic.Consume)
 
 
 def read_timeout(arguments: Table) -> int | None:
-    """A consumer's `x-consumer-timeout` in milliseconds. Raises `ChannelError` 406."""
+    """Returns a consumer's `x-consumer-timeout` in milliseconds. Raises `ChannelError` 406."""
     value = arguments.get("x-consumer-timeout")
     if value is None and "x-consumer-timeout" not in arguments:
         return None
@@ -128,7 +128,7 @@ def _make_tag() -> str:
 
 
 def cancel(channel: Channel, method: commands.Basic.Cancel) -> None:
-    # Deliveries of this turn come before the OK, none after it.
+    # Deliveries of this turn precede the OK, none follow it.
     tag = method.consumer_tag or ""
     consumer = channel.consumers.get(tag)
     if consumer is not None:
@@ -139,7 +139,7 @@ def cancel(channel: Channel, method: commands.Basic.Cancel) -> None:
 
 
 def cancel_ok(channel: Channel, method: commands.Basic.CancelOk) -> None:
-    """Some clients answer the broker's cancel; there is nothing to do."""
+    """Ignores a client's reply to the broker's cancel."""
 
 
 def get(channel: Channel, method: commands.Basic.Get) -> None:
@@ -156,8 +156,8 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
 
 
 class _Get:
-    """A basic.get until it is answered: at once, or when the store has kept its mark or read its
-    message."""
+    """A basic.get that may have to wait: for the store to log its redelivered mark, or to read
+    its message."""
 
     __slots__ = ("_channel", "_no_ack", "_queue", "is_over")
 
@@ -177,7 +177,7 @@ class _Get:
                 queue.get(self.run)
                 return
             else:
-                # Also if what it waited for has expired meanwhile.
+                # Also if the message has expired while it was read.
                 channel.send(BASIC_GET_EMPTY, b"\x00")
         self.is_over = True
         channel.connection.answered()

@@ -1,7 +1,7 @@
-"""One channel: consumers and their unacked deliveries, confirms, and its own end.
+"""An AMQP channel: its consumers, unacked deliveries, confirms, transaction and closing.
 
-What a channel does wrong closes it and nothing else (AMQP 0-9-1 1.5). A closing channel discards
-everything but close and close-ok, and has given back its unacked messages at once.
+A channel error closes the channel and nothing else (AMQP 0-9-1 1.5). Its unacked messages are
+requeued at once; until close-ok it discards everything but close and close-ok.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 SOURCES_MIN = 64
-"""Fewer queues are not worth looking through."""
+"""Up to so many queues `sources` is not cleaned up."""
 
 
 class ChannelConsumer(Consumer):
@@ -46,7 +46,7 @@ class ChannelConsumer(Consumer):
 
 
 class Channel:
-    """Channel `number` of a connection; also the session of its consumers."""
+    """Channel `number` of a connection; the session of its consumers."""
 
     __slots__ = (
         "_sources_max", "answers_wait", "confirms", "connection", "consumers", "content",
@@ -64,23 +64,23 @@ class Channel:
         self.default_prefetch = 0
         self.flow_stopped = False
         self.answers_wait = False
-        """Answers stand behind a commit that waits for the disk; deliveries wait with them."""
+        """Replies wait behind a tx.commit that waits for the disk; deliveries wait with them."""
         self.last_queue = ""
         self.content: Content | None = None
         self.confirms: Confirms | None = None
         self.transaction: Transaction | None = None
         self.replies: Replies | None = None
-        """Those that wait, once there has been one."""
+        """The replies that wait; None before the first that had to."""
         self.consumers: dict[str, ChannelConsumer] = {}
         self.reply_queue: Queue | None = None
         self.unacked = Unacked()
         self.sources: dict[Queue, None] = {}
-        """At least the queues that its unacked messages come from."""
+        """The queues of its unacked messages; may hold others too (see `note_source`)."""
         self._sources_max = SOURCES_MIN
         self.got_count = 0
-        """Of the unacked, those that came by get: no prefetch limits them."""
+        """Unacked messages from basic.get, which no prefetch limits."""
         self.marks: Marks | None = None
-        """How old its unacked deliveries are, once somebody has looked."""
+        """Delivery times of the unacked, for the consumer timeout; None before the first check."""
 
     @property
     def broker(self) -> Broker:
@@ -103,7 +103,7 @@ class Channel:
         return None if self.reply_queue is None else self.reply_queue.name
 
     def select_confirms(self) -> None:
-        """Publishes are numbered from 1 from now on; doing it again changes nothing.
+        """Switches to confirm mode: publishes are numbered from 1. Repeats change nothing.
 
         Raises:
             ChannelError: 406 on a channel with transactions.
@@ -115,7 +115,7 @@ class Channel:
             self.connection.forget_targets()
 
     def select_transactions(self) -> None:
-        """Publishes and acks wait for tx.commit from now on; doing it again changes nothing.
+        """Switches to tx mode: publishes and acks wait for tx.commit. Repeats change nothing.
 
         Raises:
             ChannelError: 406 on a channel with confirms.
@@ -130,12 +130,13 @@ class Channel:
         self.write(method_frame(self.number, method, arguments))
 
     def write(self, data: bytes | bytearray) -> None:
-        """Says something that must not come before an answer that is due earlier."""
+        """Sends frames in order, behind any reply that still waits."""
         if self.replies is None or not self.replies.hold(data):
             self.connection.write(data)
 
     def promise(self, method: int, arguments: bytes = b"") -> Callable[[], None]:
-        """Says it when what this gives is called; answers that follow wait for it."""
+        """Reserves the place of a reply; it is sent when the returned function is called, and
+        later replies wait for it."""
         if self.replies is None:
             self.replies = Replies(self)
         return self.replies.promise(method_frame(self.number, method, arguments))
@@ -170,25 +171,25 @@ class Channel:
             consumer.unacked_count += count
             self.unacked.add(tag, consumer, consumer.queue, messages)
             if self.prefetch:
-                # The channel's credit goes round: who was served last is asked last.
+                # The channel's prefetch is shared round-robin: the served consumer goes last.
                 self.consumers[consumer.tag] = self.consumers.pop(consumer.tag)
 
     def cancelled(self, consumer: Consumer) -> None:
         if self.consumers.get(consumer.tag) is not consumer:
-            return  # The client was quicker, and may have another one of that tag.
+            return  # The client cancelled first, and may have a new consumer of that tag.
         del self.consumers[consumer.tag]
         if self.connection.tells_cancels:
             self.send(BASIC_CANCEL, short_string(consumer.tag) + b"\x01")
 
     def reopen_consumers(self) -> None:
-        """Something that held all consumers back is gone: room to write, credit, flow."""
+        """Lets all consumers take messages again after output, prefetch or flow allows it."""
         for consumer in self.consumers.values():
             consumer.reopen()
 
     # -- acknowledgements (AMQP 0-9-1 1.8.3.13-14)
 
     def take(self, first: int, last: int, multiple: bool) -> list[DeliveryRange]:
-        """Takes deliveries out of the unacked. Raises `ChannelError` 406 for an unknown tag."""
+        """Removes deliveries from the unacked. Raises `ChannelError` 406 for an unknown tag."""
         pieces: list[DeliveryRange] | None
         if not multiple:
             pieces = self.unacked.take(first, last)
@@ -201,7 +202,7 @@ class Channel:
         return pieces
 
     def _detach(self, last: int) -> Detached:
-        """As `take` for very many; 0 is all of them."""
+        """As `take` up to `last`, for very many; 0 means all."""
         if not last:
             return self.unacked.detach_all()
         detached = self.unacked.detach_up_to(last)
@@ -227,7 +228,7 @@ class Channel:
         self.credit_back(pieces)
 
     def refuse(self, tag: int, multiple: bool, requeue: bool, *, failed: bool = False) -> None:
-        """Nack and reject (`failed`): back to their place, or dead letters."""
+        """Handles nack and reject: requeues, or dead-letters; `failed` counts the delivery."""
         settlement = (fail if failed else give_back) if requeue else reject
         if multiple and self.unacked.is_long:
             many = self._detach(tag)
@@ -259,7 +260,7 @@ class Channel:
             self.connection.fail_channel(self.number, error, BASIC_NACK)
 
     def recover(self, requeue: bool) -> None:
-        """Requeues all unacked, or sends them again to whom they were sent (1.8.3.16)."""
+        """Requeues all unacked, or redelivers them to their consumers (1.8.3.16)."""
         everything = self.unacked.detach_all()
         if requeue:
             work = settling.give_back(self, everything, failed=False)
@@ -268,7 +269,7 @@ class Channel:
         self.broker.slices.start(work)
 
     def redeliver(self, piece: DeliveryRange) -> bool:
-        """Delivers once more to the same consumer; False if that can't be."""
+        """Delivers again to the same consumer; False if it is gone or can't take it now."""
         self._uncount([piece])
         consumer, messages = piece.consumer, piece.messages
         if consumer is None or consumer.tag not in self.consumers:
@@ -300,7 +301,7 @@ class Channel:
     # -- confirms
 
     def published(self, count: int, commit: int) -> None:
-        """Notes publishes that were taken; their confirms go out when the commit is true."""
+        """Counts accepted publishes; their confirms are sent when the commit is durable."""
         if self.confirms is not None:
             self.confirms.add(count, commit)
             self.connection.confirm_later(self)
@@ -313,10 +314,10 @@ class Channel:
     def send_return(self, code: int, text: str, returned: MessageRange) -> None:
         """Sends an unroutable message back, whole (AMQP 0-9-1 1.8.3.9)."""
         if not self.open:
-            return  # It was committed, and then its channel closed.
+            return  # The transaction was committed, and then its channel closed.
         batch = returned.entry.batch
         arguments = code.to_bytes(2, "big") + short_string(text) + batch.envelope(0)
-        # In a transaction behind its commit-ok; else nothing passes it, above all no confirm.
+        # In a transaction it follows its commit-ok; else nothing overtakes it, such as a confirm.
         write = self.connection.write if self.transaction is None else self.write
         write(method_frame(self.number, BASIC_RETURN, arguments))
         write(content_frames(batch, 0, self.number, self.connection.frame_max))
@@ -324,7 +325,7 @@ class Channel:
     # -- the end
 
     def release(self) -> None:
-        """Cancels the consumers, gives back what was not acknowledged, rolls back."""
+        """Cancels the consumers, requeues the unacked messages, rolls back."""
         self.open = False
         transaction, self.transaction = self.transaction, None
         if self.replies is not None:
@@ -332,8 +333,8 @@ class Channel:
             self.replies = None
         self.end_content()
         consumers, self.consumers = self.consumers, {}
-        # All are taken off before anything is requeued: a message must not go to a consumer of
-        # the channel that is closing.
+        # All are removed before anything is requeued: a message must not go to a consumer of the
+        # closing channel.
         for consumer in consumers.values():
             consumer.queue.detach_consumer(consumer)
         if transaction is not None:
@@ -349,7 +350,7 @@ class Channel:
             self.reply_queue = None
 
     def give_back_all(self) -> None:
-        """What was not acknowledged, as far as it is known by its tag."""
+        """Requeues all deliveries that are unacked outside of a transaction."""
         pieces = self.unacked.detach_all()
         self.broker.slices.start(settling.give_back(self, pieces, failed=True))
 
@@ -360,17 +361,17 @@ class Channel:
         consumer.queue.add_consumer(consumer)
 
     def note_source(self, queue: Queue) -> None:
-        """Unacknowledged messages may come from this queue."""
+        """Notes that unacked messages may belong to this queue."""
         sources = self.sources
         sources[queue] = None
         if len(sources) > self._sources_max:
             consumed = {consumer.queue: None for consumer in self.consumers.values()}
-            unacked = {held: None for _, _, held in self.unacked.outstanding()}
+            unacked = {source: None for _, _, source in self.unacked.outstanding()}
             self.sources = {queue: None} | consumed | unacked
             self._sources_max = max(SOURCES_MIN, 2 * len(self.sources))
 
     def cancel(self, tag: str) -> None:
-        """An unknown tag is no error; unacked deliveries stay valid."""
+        """Removes a consumer; an unknown tag is no error, unacked deliveries stay valid."""
         consumer = self.consumers.pop(tag, None)
         if consumer is not None:
             if self.reply_queue is consumer.queue:
@@ -380,7 +381,7 @@ class Channel:
                 consumer.queue.remove_consumer(consumer)
 
     def begin_content(self, method: bytes) -> None:
-        """A publish method has come, which the user may send."""
+        """Begins to collect the content of a publish that the user may send."""
         part = self.broker.alarms.unfinished.begin(self.user.name, self._give_content_up)
         self.content = Content(method, part, self.broker.now_ms)
         self.connection.contents[self] = self.content
@@ -394,6 +395,6 @@ class Channel:
         self.connection.fail_channel(self.number, ChannelError(311, reason), BASIC_PUBLISH)
 
     def expect_no_content(self) -> None:
-        """Raises `ConnectionFault` 505 if a message is under way (AMQP 0-9-1 4.2.6)."""
+        """Raises `ConnectionFault` 505 if a message's content is incomplete (AMQP 0-9-1 4.2.6)."""
         if self.content is not None:
             raise ConnectionFault(505, "expected a content frame, got a method")

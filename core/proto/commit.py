@@ -1,7 +1,7 @@
-"""The commit of a transaction: what it puts into queues, settles and makes dead letters of.
+"""Applies a tx.commit: its publishes, settlements and dead letters, as one group in the store.
 
-All of it is one group in the store. Dead letters are made first, in slices beside other work, for
-their messages may have to be read from disk; then everything takes effect in one step.
+Dead letters are made first, in slices beside other work, because their messages may have to be
+read from disk; then everything takes effect in one step.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def reject(piece: DeliveryRange) -> None:
 
 
 class Commit:
-    """One tx.commit: `prepare`, and as soon as it `is_ready`, `apply`.
+    """One tx.commit: `prepare` it, and when it `is_ready`, `apply` it.
 
-    `ready` is called when its dead letters are made. One that `is_long` settles so much that it is
-    noted in slices, logged in the step that applies it, and counted in slices behind that.
+    `ready` is called when its dead letters are made. A commit that `is_long` is marked as settled
+    in slices, logged in the one step that applies it, and counted in slices afterwards.
     """
 
     __slots__ = (
@@ -76,11 +76,11 @@ class Commit:
         self._noted: deque[DeliveryRange] = deque()
         self._back: deque[DeliveryRange] = deque()
         self._queues: dict[Queue, None] = {}
-        """Where those noted, and those moved, come from."""
+        """The queues of the marked and of the dead-lettered messages."""
         self._others: list[tuple[Settlement, DeliveryRange]] = []
 
     def prepare(self) -> Iterator[None]:
-        """Sorts what is settled by how, and has the dead letters made."""
+        """Groups the settlements by kind and starts making the dead letters."""
         for settlement, pieces in drain(self._settlements):
             for piece in pieces:
                 self._sort(settlement, piece)
@@ -111,7 +111,7 @@ class Commit:
     def _make_letters(
         self, settlement: Settlement, piece: DeliveryRange
     ) -> Iterator[DeliveryRange]:
-        """Has the dead letters made that a settlement brings; gives what is left of it."""
+        """Queues the messages of a settlement for dead-lettering; yields those that stay."""
         queue, messages = piece.queue, piece.messages
         if settlement is reject:
             self._letters.add(DeadLetter(queue, messages, "rejected"))
@@ -124,7 +124,7 @@ class Commit:
 
     @property
     def _letters(self) -> RepublishGroup:
-        """Those of this commit; the first asks for it."""
+        """The commit's dead letters as one group, made at the first use."""
         if self._group is None:
             many = self._many if self.is_long else None
             self._group = self._channel.broker.gather(self._ready, many)
@@ -135,8 +135,8 @@ class Commit:
         return self._is_prepared and (self._group is None or self._group.is_ready)
 
     def apply(self) -> tuple[int, bool]:
-        """Makes everything true; gives the commit number to wait for, and whether every queue
-        took what it was given."""
+        """Applies everything; returns the commit number to wait for and whether every queue
+        accepted its messages."""
         store = self._channel.broker.store
         with store.together():
             complete, lasts = _hand_over(self._publishes)
@@ -152,7 +152,7 @@ class Commit:
             elif self._group is not None:
                 for _ in self._group.settle():
                     pass
-        # Not before all is settled: credit that comes back brings deliveries.
+        # Only after all is settled: returned credit starts new deliveries.
         if self.is_long:
             slices = self._channel.broker.slices
             slices.start(self._count())
@@ -162,7 +162,7 @@ class Commit:
         return store.barrier() if lasts or self._lasts else 0, complete
 
     def _count(self) -> Iterator[None]:
-        """What was logged as settled is counted as that; until it is, no checkpoint is made."""
+        """Updates the counts of the messages logged as settled; no checkpoint until it is done."""
         try:
             if self._group is not None:
                 yield from self._group.settle()
@@ -173,7 +173,7 @@ class Commit:
 
 
 def makes_letters(settlement: Settlement, queue: Queue) -> bool:
-    """Whether a settlement may bring dead letters."""
+    """Whether a settlement may produce dead letters."""
     rules = queue.rules
     if settlement is acknowledge or rules is None or rules.dead_letter_exchange is None:
         return False
@@ -181,12 +181,12 @@ def makes_letters(settlement: Settlement, queue: Queue) -> bool:
 
 
 def letter_bytes(settlement: Settlement, queue: Queue, batch: Batch, count: int) -> int:
-    """About what the dead letters of so many messages of a batch may take until the commit."""
+    """Estimates the bytes of the dead letters of `count` messages of a batch."""
     return batch.size_bytes * count // batch.count if makes_letters(settlement, queue) else 0
 
 
 def _hand_over(publishes: Sequence[HeldBatch | HeldOne]) -> tuple[bool, bool]:
-    """Gives whether every queue took what it was given, and whether the disk is to have any."""
+    """Publishes; returns whether every queue accepted, and whether anything is to be durable."""
     complete, lasts = True, False
     for publish in publishes:
         accepted, commit = publish.publish_all()

@@ -1,7 +1,7 @@
 """Publisher confirms of one channel, strictly in publish order.
 
-Each publish gets exactly one ack or nack. What waits is a line of (last tag, commit number or
-nack); its ready prefix is answered with one `multiple` ack as far as it reaches.
+Each publish gets exactly one ack or nack. Pending confirms are a queue of (last tag, commit
+number or nack); the ready prefix of it is answered with one `multiple` ack.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _NACK = -1
 
 
 class Confirms:
-    """`published` is the number of publishes since confirm.select, the last one's tag."""
+    """The pending confirms; `published` counts publishes, and so is the last publish's tag."""
 
     __slots__ = ("_confirmed", "_line", "published")
 
@@ -24,7 +24,7 @@ class Confirms:
         self._line: deque[tuple[int, int]] = deque()
 
     def add(self, count: int, commit: int) -> None:
-        """The next `count` publishes are confirmed with `commit` (0: at once)."""
+        """Adds `count` publishes, to be acked when `commit` is durable (0: at once)."""
         self.published += count
         line = self._line
         if line and line[-1][1] == commit:
@@ -32,7 +32,7 @@ class Confirms:
         line.append((self.published, commit))
 
     def add_refused(self) -> None:
-        """The next publish was refused."""
+        """Adds a publish that is nacked."""
         self.published += 1
         self._line.append((self.published, _NACK))
 
@@ -41,7 +41,7 @@ class Confirms:
         return bool(self._line)
 
     def collect(self, channel: int, committed: int, refused: int = 0) -> bytes:
-        """The frames for everything that is decided by now; commits above `committed` and up to
+        """Returns the ack and nack frames that are due; commits above `committed` and up to
         `refused` have failed."""
         line = self._line
         if not line:

@@ -1,8 +1,8 @@
-"""One AMQP connection: from bytes to commands and back, without a socket.
+"""The protocol state of one AMQP connection, without a socket.
 
-`receive` is given what was read; what is to be sent gathers in `write` and leaves when the
-broker's turn ends. The hot path (publishes and acks) is taken where it can be; `fast=False`
-takes the cold path for everything, and both give the same answers.
+`receive` takes the bytes that were read; `write` buffers output until the broker's turn ends.
+Publishes and acks are recognised in the bytes (the fast path) where possible. With `fast=False`
+every frame is decoded by itself (the slow path); both paths give the same answers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from ..auth import User
-from ..busy_names import NameBusy, Told, Wait
+from ..busy_names import Callback, NameBusy, Wait
 from ..errors import ChannelError, ConnectionFault, ProtocolError
 from ..queue.queue import OWNER_GONE
 from ..slices import for_each
@@ -72,11 +72,12 @@ _KINDS = frozenset((METHOD, HEADER, BODY, HEARTBEAT))
 _PRE_TUNE_FRAME_MAX = 8_192
 _JOINED_BYTES = 4_096
 _READ_MS = 5
-"""A read can hold 14,000 small methods, half a second of work: others have their turn before."""
+"""How long one read may be worked on before other connections have their turn. A read can hold
+14,000 small methods, half a second of work."""
 _ROW_MAX = 1_000
-"""Single acks that are taken together: 10 us each where all messages came alone."""
+"""Consecutive single acks settled together: 10 us each if each message is its own batch."""
 _OUT_MAX_BYTES = 524_288
-"""Answers that a client may have waiting before it is heard again."""
+"""Unsent output of a connection above which no more of its methods are handled."""
 
 
 class State(Enum):
@@ -88,10 +89,10 @@ class State(Enum):
 
 
 class Connection(Output):
-    """State of one client; `peer_is_loopback` decides whether `guest` may log in.
+    """The connection of one client; `peer_is_loopback` decides whether `guest` may log in.
 
-    `certified` is the user's name in a certificate that was verified, if there is one. Without
-    `takes_passwords` there is no other way in.
+    `certified` is the user name from a verified client certificate, if there is one. Without
+    `takes_passwords` that is the only way to log in.
     """
 
     def __init__(
@@ -135,27 +136,27 @@ class Connection(Output):
         self.culprit = NO_METHOD
         self._lost_frames = False
         self.contents = Contents()
-        """Messages that have come in part; while there are any, every frame is looked at by
-        itself."""
+        """Incomplete messages; while there are any, every frame is decoded by itself."""
         self.held_bytes = 0
-        """Answers that stand behind commits which wait for the disk."""
+        """Replies that wait behind a tx.commit until the disk has it."""
         self.blocked = False
-        """It stopped at a publish because of an alarm, and is not to be read."""
+        """Stopped at a publish by a memory or disk alarm; the socket is not read."""
         self.awaits_answer = False
-        """A basic.get waits for the disk, or sliced work for its last step. What follows is not
-        read: it could take the message away, or an answer or a delivery tag could come first."""
+        """Whether a method's reply waits for the disk or for sliced work. Later methods are not
+        handled before it: they could take the message that a basic.get waits for, or their
+        replies could overtake."""
         self.awaits_room = False
-        """A message has to wait until other unfinished ones of its user are complete."""
+        """A message waits for memory until other incomplete ones of its user are complete."""
         self.unfinished = False
-        """Whole frames of the last read are still to be taken: `receive(b"")` in a later turn."""
-        self._behind = 0
-        """The end of the frame at hand: where to go on if it ends the connection; 0 if unknown."""
+        """Whole frames of the last read are left: call `receive(b"")` in a later turn."""
+        self._frame_end = 0
+        """The end of the current frame, where parsing goes on after an error; 0 if unknown."""
         broker.connections[self] = None
 
     # -- input
 
     def receive(self, data: bytes) -> None:
-        """Takes what was read, in pieces of any size; never raises for what a client sent."""
+        """Handles bytes from the client, cut anywhere; never raises for what a client sent."""
         self.unfinished = False
         if data:
             self.received_ms = self.broker.now_ms
@@ -188,53 +189,54 @@ class Connection(Output):
         self.unfinished = self.has_half_frame and not self.is_stopped and self.must_rest
 
     def _join(self, tail: bytes, data: bytes) -> tuple[bytes, int]:
-        """Puts the rest of the last read in front; gives what to read on, and where.
+        """Prepends the rest of the last read; returns the bytes to parse and the offset to start.
 
-        Copying a large read for the sake of one message that was cut costs more than all else
-        (half of the broker's time when batches stay in memory), so the message is finished with
-        a small piece of the read, if that is enough.
+        Copying a large read to complete one message costs more than everything else (half of the
+        broker's time when batches stay in memory), so the message is completed with the first
+        few kilobytes of the read if that is enough.
         """
         self._tail = b""
         if len(data) > 4 * _JOINED_BYTES and self.state is State.OPEN:
-            piece = tail + data[:_JOINED_BYTES]
+            joined = tail + data[:_JOINED_BYTES]
             try:
-                at = self._consume(piece, 0)
+                at = self._consume(joined, 0)
             except ConnectionFault as error:
-                self._failed(error, piece)
+                self._failed(error, joined)
                 return self._join(self._tail, data[_JOINED_BYTES:])
             if at >= len(tail):
                 return data, at - len(tail)
-            tail = piece[at : len(tail)]
+            tail = joined[at : len(tail)]
         return tail + data, 0
 
     def _failed(self, error: ConnectionFault, data: bytes) -> None:
-        """What came before the error stands; what comes behind it is only searched for an end."""
-        behind = self._behind
+        """Publishes what came before the error and closes; later bytes are only searched for
+        close and close-ok."""
+        frame_end = self._frame_end
         self._scanner.flush()
         self.fail(error)
-        if error.code == 501 or behind == 0:
+        if error.code == 501 or frame_end == 0:
             self._lost_frames = True
             self._await_close_ok(data)
         else:
-            self.receive(data[behind:])
+            self.receive(data[frame_end:])
 
     @property
     def must_rest(self) -> bool:
-        """Whether the rest of a read has to wait: 5 ms were spent on it, or nobody reads what
-        it is answered. Asked before each thing that costs more than the batch path."""
+        """Whether the rest of a read has to wait for a later turn: 5 ms were spent on it, or the
+        client does not read its replies. Checked before each step slower than the batch path."""
         if self._out_bytes + self.held_bytes > _OUT_MAX_BYTES or not self.socket_writable:
             return True
         return self.broker.clock.now_ms() - self.broker.now_ms >= _READ_MS
 
     def _await_close_ok(self, data: bytes) -> None:
-        """Where frames begin is not known any more: only close-ok at the very end is heard."""
+        """Looks for close-ok at the end of the stream, where frame boundaries are lost."""
         if data.endswith(_CLOSE_OK_FRAME):
             self.finish()
         else:
             self._tail = data[-len(_CLOSE_OK_FRAME) :]
 
     def _consume(self, data: bytes, at: int) -> int:
-        """Takes all whole frames from `at` on; gives the offset of what is left."""
+        """Handles all whole frames from `at` on; returns the offset of the rest."""
         size = len(data)
         alarmed = self.broker.alarms.any
         if self.handshake is not None and self.handshake.expects_header:
@@ -249,7 +251,7 @@ class Connection(Output):
                     self.handshake.check_kept(size - at)
                     return at
             elif self._fast and self.state is State.OPEN and not self.contents and not alarmed:
-                self._behind = 0
+                self._frame_end = 0
                 at = self._scanner.scan(data, at, size, self.frame_max)
                 if at < 0:
                     return ~at
@@ -267,7 +269,7 @@ class Connection(Output):
                 )
             if end > size:
                 return at
-            self._behind = end
+            self._frame_end = end
             if data[end - 1] != END:
                 raise ConnectionFault(501, f"frame ends with octet {data[end - 1]}, not {END}")
             if alarmed and self._publishes(kind, data[at + 7 : at + 11]):
@@ -298,7 +300,7 @@ class Connection(Output):
         return size
 
     def _acks(self, data: bytes, at: int, size: int) -> int:
-        """Takes an ack, and with it those behind it whose tags count on by one."""
+        """Handles an ack together with the following ones whose tags are consecutive."""
         number = data[at + 1] << 8 | data[at + 2]
         head = data[at : at + 11]
         first = last = int.from_bytes(data[at + 11 : at + 19], "big")
@@ -331,7 +333,8 @@ class Connection(Output):
         return at
 
     def _acknowledge_each(self, channel: Channel, first: int, last: int) -> None:
-        """A row of single acks: as one if all tags are known, else one by one to the bad one."""
+        """Settles consecutive single acks: at once if all tags are known, else one by one up to
+        the unknown tag."""
         try:
             channel.acknowledge(first, last, False)
         except ChannelError:
@@ -402,17 +405,17 @@ class Connection(Output):
 
     @property
     def buffered_bytes(self) -> int:
-        """What waits here to be sent or to be read on; unfinished messages count elsewhere."""
+        """Bytes buffered for output or unparsed; incomplete messages are counted elsewhere."""
         return self._out_bytes + self.held_bytes + len(self._tail)
 
     def content_declared(self, content: Content) -> None:
-        """A content's header has come: claims room for the whole, or waits for it."""
+        """Claims memory for a message whose header has come, or waits for it."""
         max_bytes = LARGEST_AT_ONCE * self.broker.limits.max_message_bytes
         if not self.contents.declare(content, max_bytes, self._go_on):
             self.awaits_room = True
 
     def end_content(self, channel: Channel) -> None:
-        """A content is complete or given up. One that waits for room is alone."""
+        """Forgets a message that is complete or aborted, and goes on reading if it waited."""
         self.contents.end(channel)
         if self.awaits_room:
             self._go_on()
@@ -420,7 +423,7 @@ class Connection(Output):
     # -- alarms
 
     def _publishes(self, kind: int, method: bytes) -> bool:
-        """Whether a frame begins a message, or goes on with one."""
+        """Whether a frame begins or continues a published message."""
         if self.state is not State.OPEN:
             return False
         if kind == METHOD:
@@ -428,7 +431,7 @@ class Connection(Output):
         return kind != HEARTBEAT and bool(self.contents)
 
     def _stop_publisher(self) -> None:
-        """Stops at a publish, and so at all that stands behind it, acks too."""
+        """Stops reading at a publish because of an alarm; later frames, acks too, wait."""
         if self.blocked:
             return
         self.blocked = True
@@ -437,8 +440,8 @@ class Connection(Output):
         waiting = sum(channel.unacked_count for channel in self.channels.values())
         logger.log(
             logging.WARNING if waiting else logging.INFO,
-            "connection %s: blocked, %s: nothing of it is read from its publish on, also not "
-            "the acks of its %d unacked messages",
+            "connection %s: blocked, %s: reading stops at its publish, so the acks of its %d "
+            "unacked messages wait too",
             self.name,
             alarms.reason,
             waiting,
@@ -447,42 +450,42 @@ class Connection(Output):
             self.write(method_frame(0, CONNECTION_BLOCKED, short_string(alarms.reason)))
 
     def unblock(self) -> None:
-        """The alarm is over."""
+        """Resumes reading after an alarm, and tells the client if it understands that."""
         if self.tells_blocks:
             self.write(method_frame(0, CONNECTION_UNBLOCKED))
         self._go_on()
 
     @property
     def is_stopped(self) -> bool:
-        """It is not read on until `transport.unblocked` is called."""
+        """Whether reading waits until `transport.unblocked` is called."""
         return self.blocked or self.awaits_answer or self.awaits_room
 
     def wait_for(self, steps: Iterator[None]) -> None:
-        """Does sliced work, before whose last step nothing more of the client is taken."""
+        """Starts sliced work; later methods of the client wait for its last step."""
 
-        def work(told: Told) -> Iterator[None]:
+        def work(done: Callback) -> Iterator[None]:
             try:
                 yield from steps
             finally:
-                told()
+                done()
 
-        self.wait_until(lambda told: self.broker.slices.start(work(told)))
+        self.wait_until(lambda done: self.broker.slices.start(work(done)))
 
-    def wait_until(self, wait: Wait, action: Told = lambda: None) -> None:
-        """Nothing more of the client is taken until `wait` has called; then `action` is done."""
+    def wait_until(self, wait: Wait, action: Callback = lambda: None) -> None:
+        """Runs `action` when `wait` calls back; later methods of the client wait for that."""
         is_over = False
 
-        def told() -> None:
+        def done() -> None:
             nonlocal is_over
             is_over = True
             action()
             self.answered()
 
-        wait(told)
+        wait(done)
         self.awaits_answer = not is_over
 
     def answered(self) -> None:
-        """What follows a method that had to wait is taken now."""
+        """Goes on with the methods behind one that had to wait."""
         if self.awaits_answer:
             self._go_on()
 
@@ -494,7 +497,7 @@ class Connection(Output):
     # -- channels
 
     def open_channel(self, number: int) -> Channel | None:
-        """The channel; None if it is closing and discards what comes.
+        """Returns the channel; None if it is closing and discards its frames.
 
         Raises:
             ConnectionFault: 504 if it was never opened.
@@ -527,14 +530,14 @@ class Connection(Output):
         self.write(method_frame(number, CHANNEL_CLOSE_OK))
 
     def fail_channel(self, number: int, error: ChannelError, method: int) -> None:
-        """Closes one channel with the error's code; the connection goes on."""
+        """Closes one channel with the error's code; `method` caused it."""
         channel = self.channels[number]
         self._scanner.flush()
         self._release_channel(channel)
         channel.send(CHANNEL_CLOSE, _close_arguments(error, method))
 
     def _release_channel(self, channel: Channel) -> None:
-        """Confirms that are decided still go out before the close."""
+        """Sends the confirms that are due, then requeues and cancels what the channel has."""
         if channel.confirms is not None:
             frames = channel.confirms.collect(channel.number, self.broker.store.committed)
             if frames:
@@ -550,7 +553,7 @@ class Connection(Output):
         if self.state is not State.OPEN and self.state is not State.HANDSHAKE:
             return
         self._lost_frames = error.code == 541
-        # 320 is this server's own doing, such as a stop, which every client would be a line of.
+        # 320 is an operator's action, such as a stop, which would log a line for every client.
         level = logging.INFO if error.code == 320 else logging.WARNING
         logger.log(level, "connection %s: %s", self.name, error.reply_text)
         self._release()
@@ -568,19 +571,19 @@ class Connection(Output):
         return self.state is State.CLOSED
 
     def close_by_client(self) -> None:
-        """connection.close came: give everything back, then say close-ok."""
+        """Handles connection.close: releases everything, then sends close-ok."""
         self._release()
         self.write(method_frame(0, CONNECTION_CLOSE_OK))
         self.finish()
 
     def abandon(self) -> None:
-        """The client has left by its transport's own words, or broke a rule of those."""
+        """Ends the connection after its transport's close handshake or protocol error."""
         if not self.is_closed:
             self._release()
             self.finish()
 
     def finish(self) -> None:
-        """Nothing more will be said or heard."""
+        """Flushes the output and closes the transport; later input is discarded."""
         self.state = State.CLOSED
         self.closing_since_ms = self.broker.now_ms
         self.handshake = None
@@ -589,7 +592,7 @@ class Connection(Output):
         self.end_output()
 
     def lost(self) -> None:
-        """The socket is gone."""
+        """Releases everything after the socket is lost."""
         if self.state is not State.CLOSED:
             self._release()
             self.state = State.CLOSED
@@ -608,10 +611,10 @@ class Connection(Output):
             self.finish()
 
     def _release(self) -> None:
-        """Gives back everything the connection held."""
+        """Requeues unacked messages, cancels consumers, deletes exclusive queues."""
         self._confirming.clear()
         if self.is_stopped:
-            # What comes now is only looked through for its end, which must be heard.
+            # Later frames are only searched for close and close-ok, which must be read.
             self.broker.alarms.forget(self)
             self._go_on()
         self.broker.occupancy.leave(self)
@@ -627,23 +630,23 @@ class Connection(Output):
         self.broker.connections.pop(self, None)
 
     def forget_targets(self) -> None:
-        """What publishes mean has changed: a channel's mode, the user's rights."""
+        """Drops the resolved publish targets after a change of a channel's mode or of rights."""
         self._scanner.flush()
         self._scanner.forget()
 
     def _user_changed(self) -> None:
-        """What is remembered holds no more, and who was removed is not heard any more."""
+        """Drops cached rights; closes the connection if its user was removed."""
         self._user_version = self.user.version
         self.forget_targets()
         if self.user.removed:
             self.force_removed()
 
     def force_removed(self) -> None:
-        """Its user is gone."""
+        """Closes the connection of a deleted user."""
         self.force(f"user '{self.user.name}' is deleted")
 
     def force(self, reason: str) -> None:
-        """Closes the connection for somebody else's reason (320)."""
+        """Closes the connection on an operator's behalf (320)."""
         self.fail(ConnectionFault(320, reason))
         self.broker.on_work()
 
@@ -652,7 +655,7 @@ class Connection(Output):
         self._user_version = user.version
 
     def opened(self, vhost: VirtualHost) -> None:
-        """The handshake is over."""
+        """Ends the handshake: the client has opened a virtual host."""
         self.vhost = vhost
         self.state = State.OPEN
         self.handshake = None

@@ -1,10 +1,10 @@
-"""Deliveries that nobody acknowledges in time (x-consumer-timeout): the channel is closed.
+"""Closes channels whose deliveries are not acknowledged in time (x-consumer-timeout).
 
-Nothing is noted when a message goes out. Every while each channel with unacked messages is looked
-at, and what it had delivered by then gets that moment as its time: so a delivery is never judged
-too old, and the check is late by little more than the while, a tenth of the shortest timeout in
-use. A channel with very many unacked messages is looked at less often, and of moments long ago
-fewer are remembered: both only make the check later.
+Deliveries carry no timestamps. Instead each channel with unacked messages is checked
+periodically, and all deliveries since the last check get the time of this one. So no delivery
+times out early, and the check is late by little more than its period, a tenth of the shortest
+timeout in use. A channel with very many unacked messages is checked less often, and old check
+times are thinned out: both only make the timeout later.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 LOOK_MAX_MS = 10_000
 LOOK_MIN_MS = 50
 LOOKS_A_MS = 200
-"""So many deliveries may be looked at for each millisecond that goes by: about a tenth of it."""
+"""Deliveries checked for each millisecond that passes: about a tenth of the CPU at most."""
 MOMENTS_MAX = 512
 
 
 class Marks:
-    """Of one channel: from which delivery tag on messages are younger than a moment."""
+    """The check times of one channel, each with the first delivery tag after it."""
 
     __slots__ = ("_tags", "_times_ms", "again_ms")
 
@@ -37,10 +37,10 @@ class Marks:
         self._tags: list[int] = []
         self._times_ms: list[int] = []
         self.again_ms = 0
-        """When all deliveries that may be too old are looked at again."""
+        """When deliveries that may be late are next checked."""
 
     def add(self, next_tag: int, now_ms: int, oldest_tag: int) -> None:
-        """Forgets what is older than the oldest delivery that is out."""
+        """Adds a check, and drops those older than the oldest unacked delivery."""
         keep = bisect_right(self._tags, oldest_tag)
         if keep:
             del self._tags[:keep], self._times_ms[:keep]
@@ -48,17 +48,17 @@ class Marks:
             self._tags.append(next_tag)
             self._times_ms.append(now_ms)
         if len(self._tags) > MOMENTS_MAX:
-            # What loses its moment gets the next one.
+            # Deliveries whose check is dropped count from the next one.
             del self._tags[:-1:2], self._times_ms[:-1:2]
 
     def delivered_ms(self, tag: int) -> int | None:
-        """When it was out at the latest; None if nobody has looked since."""
+        """The latest time at which this was delivered; None if not checked since."""
         place = bisect_right(self._tags, tag)
         return self._times_ms[place] if place < len(self._times_ms) else None
 
 
 class ConsumerTimeouts:
-    """Looks at all channels of a broker."""
+    """The consumer timeouts of all channels of a broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -66,11 +66,11 @@ class ConsumerTimeouts:
         self._is_looking = False
 
     def start(self) -> None:
-        """Once the limits are known."""
+        """Starts the checks; the broker's limits must be set."""
         self.note(self._broker.limits.consumer_timeout_ms)
 
     def note(self, timeout_ms: int | None) -> None:
-        """A queue or consumer with this timeout is there from now on."""
+        """Takes the timeout of a new queue or consumer into account."""
         if not timeout_ms:
             return
         if not self._shortest_ms or timeout_ms < self._shortest_ms:
@@ -101,7 +101,7 @@ class ConsumerTimeouts:
                         connection.fail_channel(channel.number, _error(channel, late_ms), NO_METHOD)
 
     def _late(self, channel: Channel, now_ms: int) -> int | None:
-        """The timeout that a delivery of this channel has passed."""
+        """Returns the timeout that a delivery of this channel has exceeded, if any."""
         if channel.marks is None:
             channel.marks = Marks()
         marks, oldest_tag, looks = channel.marks, 0, 0

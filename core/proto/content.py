@@ -1,6 +1,6 @@
-"""Content that does not come whole in one read, put together frame by frame.
+"""Assembles published messages from their content frames.
 
-The cold path of publishing: bodies in several frames, or frames cut by the end of a read. A
+The slow path of publishing: bodies in several frames, or frames cut by the end of a read. A
 message is method, header and body frames on one channel with nothing between (AMQP 0-9-1
 4.2.6); frames of other channels may come between.
 """
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from .channel import Channel
 
 LARGEST_AT_ONCE = 8
-"""Messages of the largest size that the channels of one connection may have under way together;
-clients send one after the other, or cut a few into each other's frames."""
+"""Messages of the maximum size that the channels of one connection may have incomplete at a time;
+clients send one after the other, or interleave a few."""
 
 
 class Content:
-    """One message under way: its publish method's payload, then header, then body.
+    """An incomplete message: its publish method's payload, then header, then body.
 
-    `part` counts what has come of it.
+    `part` accounts for its memory.
     """
 
     __slots__ = (
@@ -42,13 +42,13 @@ class Content:
         self.properties: bytes | None = None
         self.body_bytes = 0
         self.declared_bytes = 0
-        """Of the whole message, once `Contents.declare` has been asked."""
+        """Size of the whole message, set by `Contents.declare`."""
         self._missing = 0
-        # Grown in place: a list of a million small pieces would weigh a hundred times the body.
+        # Grown in place: a list of a million small frames would take a hundred times the body.
         self._body = bytearray()
 
     def add(self, kind: int, payload: bytes) -> bool:
-        """Takes the next frame; True when the message is complete.
+        """Adds the next frame; True when the message is complete.
 
         Raises:
             ConnectionFault: 505 for a frame out of order, 501 for a body longer than declared.
@@ -82,7 +82,7 @@ class Content:
         self.part.grow(len(self.properties))
 
     def has_progressed(self, now_ms: int) -> bool:
-        """Whether enough has come since the last time to put its end off."""
+        """Whether enough has come since the last call to restart the timeout."""
         before_ms = self.progress.since_ms
         self.progress.grown(len(self._body), now_ms, is_another=False)
         return self.progress.since_ms != before_ms
@@ -92,7 +92,7 @@ class Content:
 
 
 class Contents(dict["Channel", Content]):
-    """The contents under way on one connection; of whom least has come lately is the first."""
+    """The incomplete messages of one connection; the one without progress for longest is first."""
 
     __slots__ = ("_heard_ms", "_size_bytes")
 
@@ -107,12 +107,13 @@ class Contents(dict["Channel", Content]):
         content.part.close()
 
     def declare(self, content: Content, max_bytes: int, go_on: Callable[[], None]) -> bool:
-        """Claims room for a content whose header has come; False if it has to wait for others of
-        the same user, and `go_on` will be called.
+        """Claims memory for a message whose header has come; False if it has to wait for others
+        of the same user, and `go_on` will be called.
 
         Raises:
-            ChannelError: 311 if more is under way on this connection than may be, or than the
-                user has room for: a connection that waits could never finish the others.
+            ChannelError: 311 if this connection has too much incomplete, or the user has no
+                memory left beside other messages of this connection: if it waited, those could
+                never be completed.
         """
         assert content.properties is not None
         size_bytes = content.declared_bytes = content.body_bytes + len(content.properties)
@@ -123,7 +124,7 @@ class Contents(dict["Channel", Content]):
             raise ChannelError(
                 311,
                 f"{self._size_bytes} bytes of unfinished messages on one connection, "
-                f"{max_bytes} may be",
+                f"the limit is {max_bytes}",
             )
         if not content.part.claim(size_bytes):
             raise ChannelError(
@@ -132,19 +133,19 @@ class Contents(dict["Channel", Content]):
         return True
 
     def grown(self, channel: Channel, now_ms: int) -> None:
-        """More of a body has come."""
+        """Notes that more of a body has come."""
         content = self[channel]
         if content.has_progressed(now_ms):
             del self[channel]
             self[channel] = content
 
     def excuse(self, now_ms: int) -> None:
-        """The connection was not read until now: nothing could have come."""
+        """Restarts the timeouts of a connection that was not read until now."""
         self._heard_ms = now_ms
 
     @property
     def keeps_others_waiting(self) -> bool:
-        """Whether connections of the same user wait for the room that these take."""
+        """Whether connections of the same user wait for the memory that these take."""
         return any(content.part.keeps_others_waiting for content in islice(self.values(), 1))
 
     def is_late(self, now_ms: int) -> bool:

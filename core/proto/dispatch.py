@@ -1,4 +1,4 @@
-"""From a method frame to what it does: one table, by class and method."""
+"""Dispatches decoded methods to their handlers: one table, by class and method."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pamqp import base, commands
 
 from ..errors import ConnectionFault, precondition_failed
 from ..publish.single import publish_one
-from ..publish.target import check_publish, read_address
+from ..publish.target import check_publish, read_target
 from ..wire.frames import HEADER, PUBLISH, method_frame
 from ..wire.method_ids import (
     ACCESS_REQUEST,
@@ -32,8 +32,11 @@ _ANY_TICKET = b"\x00\x01"
 
 
 def receive_method(channel: Channel, payload: bytes) -> None:
-    """A method on an open channel. Raises `ChannelError`, for a publish too, before its content
-    comes, or `ConnectionFault` 502, 503, 540."""
+    """Handles a method on an open channel.
+
+    Raises `ChannelError`, for a publish before its content comes, and `ConnectionFault` 502, 503
+    or 540.
+    """
     if payload[:4] == _ACCESS_REQUEST:
         channel.send(ACCESS_REQUEST_OK, _ANY_TICKET)
         return
@@ -44,26 +47,29 @@ def receive_method(channel: Channel, payload: bytes) -> None:
     method = decode_method(payload)
     handler = _handlers.get(type(method))
     if handler is None:
-        raise ConnectionFault(503, f"{method.name} is not for a client to send on a channel")
+        raise ConnectionFault(503, f"{method.name} can't be sent by a client on a channel")
     handler(channel, method)
 
 
 def receive_connection_method(connection: Connection, method: base.Frame) -> None:
-    """A method on channel 0."""
+    """Handles a method on channel 0."""
     if connection.handshake is not None:
         connection.handshake.receive(method)
     elif isinstance(method, commands.Connection.Close):
         connection.close_by_client()
     elif isinstance(method, commands.Connection.UpdateSecret):
-        # It prolongs a token. There are none, and a password was proved at the login.
+        # For OAuth tokens, which Warren does not have; passwords are checked at login only.
         connection.write(method_frame(0, CONNECTION_UPDATE_SECRET_OK))
     else:
         raise ConnectionFault(504, f"{method.name} on channel 0 of an open connection")
 
 
 def receive_content(channel: Channel, kind: int, payload: bytes) -> None:
-    """A header or body frame. Raises `ChannelError` 406 for a message over the limit, 311 for one
-    beside too many unfinished ones."""
+    """Handles a header or body frame.
+
+    Raises `ChannelError` 406 for a message over `max_message_bytes`, 311 beside too many
+    unfinished ones.
+    """
     content = channel.content
     assert content is not None
     complete = content.add(kind, payload)
@@ -80,13 +86,13 @@ def receive_content(channel: Channel, kind: int, payload: bytes) -> None:
     if complete:
         channel.end_content()
         assert content.properties is not None
-        target = read_address(channel, content.method, watched=False)
+        target = read_target(channel, content.method, watched=False)
         attributes = read_attributes(content.properties, 0, len(content.properties))
         publish_one(target, attributes, content.properties, content.body())
 
 
 def _flow(channel: Channel, method: commands.Channel.Flow) -> None:
-    """A client asks that deliveries pause or go on (AMQP 0-9-1 1.5.2.3)."""
+    """Pauses or resumes deliveries at the client's request (AMQP 0-9-1 1.5.2.3)."""
     active = bool(method.active)
     channel.flow_stopped = not active
     channel.send(CHANNEL_FLOW_OK, bytes((active,)))

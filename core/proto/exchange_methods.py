@@ -1,4 +1,4 @@
-"""Class exchange (AMQP 0-9-1 1.6): declare, delete, bind, unbind."""
+"""Handlers of class exchange (AMQP 0-9-1 1.6): declare, delete, bind, unbind."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def bind(channel: Channel, method: commands.Exchange.Bind) -> None:
 
 
 def unbind(channel: Channel, method: commands.Exchange.Unbind) -> None:
-    """What is not there is not bound, so a missing exchange is no error."""
+    """Removes a binding; a missing one, or a missing exchange, is no error."""
     vhost = channel.vhost
     _check_ends(channel, method)
     source = vhost.exchanges.get(method.source)
@@ -75,7 +75,7 @@ def unbind(channel: Channel, method: commands.Exchange.Unbind) -> None:
 
 
 def _answer(channel: Channel, name: str, reply: int, *, nowait: bool) -> None:
-    """When no sliced work goes on with the exchange; the client's next method comes behind it."""
+    """Replies when no sliced work is left on the exchange; the client's next method waits."""
     answer = _not_told if nowait else partial(_send, channel, reply)
     channel.connection.wait_until(channel.vhost.under_way.wait_for("exchange", name), answer)
 
@@ -86,7 +86,7 @@ def _send(channel: Channel, reply: int) -> None:
 
 
 def _not_told() -> None:
-    """A client that does not wait."""
+    """Sends no reply: the client has set no-wait."""
 
 
 def _check_ends(

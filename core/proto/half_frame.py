@@ -1,20 +1,20 @@
-"""How long a client has been at the frame that its last read ended in.
+"""Times out frames that clients begin and do not finish.
 
-The time counts from the beginning of that frame, and anew whenever `PROGRESS_BYTES` more of it
-have come. So a publisher whose reads all end within some frame is never late, a slow line can
-finish a large frame, and an octet now and then holds nothing open: the longest frame takes at most
+The time counts from the beginning of the frame, and again whenever `PROGRESS_BYTES` more of it
+have come. So a publisher whose reads all end within some frame never times out, a slow network
+can carry a large frame, and single octets keep nothing open: the longest frame takes at most
 frame_max / `PROGRESS_BYTES` times `HALF_FRAME_S`.
 """
 
 from __future__ import annotations
 
 HALF_FRAME_S = 10
-"""A frame that makes too little progress this long ends the connection."""
+"""A frame without `PROGRESS_BYTES` of progress for so long ends the connection."""
 PROGRESS_BYTES = 16_384
 
 
 class HalfFrame:
-    """The frame that a read ended in; `counted_bytes` of it were there at `since_ms`."""
+    """Progress of an incomplete frame; `counted_bytes` of it were there at `since_ms`."""
 
     __slots__ = ("counted_bytes", "since_ms")
 
@@ -23,7 +23,7 @@ class HalfFrame:
         self.counted_bytes = 0
 
     def grown(self, size_bytes: int, now_ms: int, *, is_another: bool) -> None:
-        """So much of a frame is there now; `is_another` if the one before was finished."""
+        """Notes the size received so far; `is_another` if the frame before was finished."""
         if is_another or size_bytes - self.counted_bytes >= PROGRESS_BYTES:
             self.counted_bytes = size_bytes
             self.since_ms = now_ms

@@ -1,7 +1,7 @@
-"""The handshake: header, start, authentication, tune, open (AMQP 0-9-1 1.4, 2.2.4).
+"""The connection handshake: header, start, authentication, tune, open (AMQP 0-9-1 1.4, 2.2.4).
 
-Its own object, which a finished connection drops: what it leaves is a user, a virtual host and
-the negotiated limits.
+An open connection drops its handshake; the results are a user, a virtual host and the negotiated
+limits.
 """
 
 from __future__ import annotations
@@ -34,18 +34,19 @@ READABLE = ": its password came without TLS from another machine; use amqps, or 
 HEADERS = (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09")
 FRAME_MIN_SIZE = 4_096
 LOGIN_DELAY_S = 3.0
-"""A client that can't read a refusal is kept waiting before it is dropped: slows guessing."""
+"""Delay before a client that does not understand a refusal is disconnected: slows guessing."""
 KEPT_MAX_BYTES = 16_384
 MECHANISMS = "PLAIN AMQPLAIN"
 EXTERNAL = "EXTERNAL"
-"""Offered to those whose certificate was verified and has a name in it, and to nobody else."""
+"""Offered only to clients whose verified certificate names a user."""
 
 COMPATIBLE_PRODUCT = "RabbitMQ"
 COMPATIBLE_VERSION = "3.13.7"
-"""What clients decide by. kombu, and so Celery, sets a channel-wide prefetch, which it must be able
-to raise while tasks wait for their time, for exactly this product from 3.3 on; told any other name
-it limits each consumer once, and a worker with a few tasks for tomorrow takes none for today. From
-4.0 on clients leave out what Warren keeps, such as shared transient queues."""
+"""Clients choose features by product and version. kombu, and so Celery, sets a channel-wide
+prefetch, which it must be able to raise while tasks wait for their time, for exactly this product
+from 3.3 on; with any other name it limits each consumer once, and a worker with a few tasks for
+tomorrow takes none for today. From 4.0 on clients avoid features that Warren has, such as shared
+transient queues."""
 
 CAPABILITIES = (
     "authentication_failure_close",
@@ -82,13 +83,13 @@ class Handshake:
 
     @property
     def paused(self) -> bool:
-        """While a password is checked nothing more is read."""
+        """Whether a password is being checked; nothing more is read meanwhile."""
         return self._stage is Stage.AUTHENTICATING
 
     def check_kept(self, size: int) -> None:
-        """What came behind a login is kept until the password was checked.
+        """Checks the size of the input buffered while a password is checked.
 
-        Raises `ConnectionFault` 501 for more than one who is not known yet may leave here.
+        Raises `ConnectionFault` 501 above `KEPT_MAX_BYTES`.
         """
         if size > KEPT_MAX_BYTES:
             raise ConnectionFault(
@@ -96,9 +97,9 @@ class Handshake:
             )
 
     def receive_header(self, data: bytes) -> int:
-        """Gives the octets used up, 0 while the header is not complete.
+        """Reads the protocol header; returns its size, 0 while it is incomplete.
 
-        Anything but an AMQP 0-9-1 header is answered with one, and the end.
+        Any other header is answered with the one of AMQP 0-9-1, and the connection closes.
         """
         head = data[:8]
         if not any(header.startswith(head) for header in HEADERS):
@@ -113,7 +114,7 @@ class Handshake:
         return 8
 
     def receive(self, method: base.Frame) -> None:
-        """The next method on channel 0. Raises `ConnectionFault` 403, 502-504 or 530."""
+        """Handles a method on channel 0. Raises `ConnectionFault` 403, 502-504 or 530."""
         if self._stage is Stage.START_OK and isinstance(method, commands.Connection.StartOk):
             self._start_ok(method)
         elif self._stage is Stage.TUNE_OK and isinstance(method, commands.Connection.TuneOk):
@@ -123,7 +124,9 @@ class Handshake:
         elif isinstance(method, commands.Connection.Close):
             self._connection.close_by_client()
         else:
-            raise ConnectionFault(504, f"{method.name} does not come at this step of the handshake")
+            raise ConnectionFault(
+                504, f"{method.name} is not expected at this step of the handshake"
+            )
 
     def _start_ok(self, method: commands.Connection.StartOk) -> None:
         connection = self._connection
@@ -134,7 +137,7 @@ class Handshake:
             connection.tells_blocks = capabilities.get("connection.blocked") is True
         self._mechanism = method.mechanism
         if method.mechanism == EXTERNAL and connection.certified is not None:
-            # The response is not looked at, as RabbitMQ does: who it is stands in the certificate.
+            # The response is ignored, as RabbitMQ does: the certificate names the user.
             self._answer(self._certified_user(connection.certified))
             return
         name, password = read_credentials(method.mechanism, method.response)
@@ -154,7 +157,7 @@ class Handshake:
         connection.transport.authenticate(name, password, self._authenticated)
 
     def _certified_user(self, name: str) -> User | None:
-        """There need not be one of that name; and `guest` is no name for others (see `Users`)."""
+        """Returns the user a certificate names; None if unknown, or `guest` from elsewhere."""
         connection = self._connection
         user = connection.broker.users.get(name)
         if user is None or (name == GUEST and not connection.peer_is_loopback):
@@ -163,7 +166,7 @@ class Handshake:
         return user
 
     def _authenticated(self, user: User | None) -> None:
-        """The answer comes in a later turn; what was sent meanwhile is taken now."""
+        """Continues in a later turn with the checked user and the input buffered meanwhile."""
         connection = self._connection
         if connection.handshake is not self:
             return
@@ -231,7 +234,7 @@ class Handshake:
 
 
 def read_credentials(mechanism: str, response: str | bytes) -> tuple[str, str]:
-    """User name and password of PLAIN or AMQPLAIN.
+    """Returns user name and password from a PLAIN or AMQPLAIN response.
 
     Raises:
         ConnectionFault: 503 for another mechanism, 502 for a response that is not of its form.
@@ -255,7 +258,7 @@ def read_credentials(mechanism: str, response: str | bytes) -> tuple[str, str]:
 
 
 def _negotiate(name: str, asked: int, offered: int) -> int:
-    """0 asks for the most there is; more than offered is refused (AMQP 0-9-1 1.4.2.6)."""
+    """Returns the agreed limit: 0 accepts the offered one, more is refused (AMQP 0-9-1 1.4.2.6)."""
     if asked > offered:
         raise ConnectionFault(
             530,

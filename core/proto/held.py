@@ -1,8 +1,8 @@
-"""The messages that a transaction keeps until its commit.
+"""Buffers the publishes of a transaction until its commit.
 
-Plain ones become frames in a batch, as if they had come in one read: the commit of 10,000
-messages hands a few batches to queues and store, which takes 0.1 us a message instead of 5. What
-has to be looked at one by one is kept one by one.
+Plain messages are framed into batches, as if they had come in one read: the commit of 10,000
+messages puts a few batches into queues and store, which takes 0.1 us a message instead of 5.
+Messages that need a check each are buffered one by one.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from ..queue.queue import Queue
 
 BATCH_BYTES = 262_144
-"""As much as one read brings: a batch leaves memory and comes back in one piece."""
+"""As large as a socket read: a batch is paged out and in as a whole."""
 _PLAIN_MAX_BYTES = 65_536
-"""Larger messages are cut for each reader, so they are kept whole."""
+"""Larger messages are cut into frames for each consumer, so they are not framed here."""
 _BATCHED_BYTES = 256
 _ALONE_BYTES = 1_024
-"""About what a message takes beside its body and properties, in a batch and alone."""
+"""Estimated memory of a message beside its body and properties, in a batch and alone."""
 
 
 class HeldOne:
-    """A single message."""
+    """A message that is published by itself."""
 
     __slots__ = ("_publish",)
 
@@ -59,7 +59,7 @@ class HeldOne:
 
 
 class HeldBatch:
-    """Plain messages with the same attributes, in the order in which they came."""
+    """Plain messages with the same attributes, in publish order."""
 
     __slots__ = ("_address", "_attributes", "_ends", "_pieces", "_shares")
 
@@ -109,7 +109,7 @@ class HeldBatch:
         return True, broker.publish(batch, in_order(self._shares))
 
     def _one_by_one(self, batch: Batch) -> tuple[bool, int]:
-        """A queue has ended since, so where messages go has to be looked at again."""
+        """Publishes one by one after a queue was deleted, so that each is routed again."""
         queues = {index: queues for queues, taken in self._shares.items() for index in taken}
         accepted, commit = True, 0
         for index in range(batch.count):
@@ -124,7 +124,7 @@ class HeldBatch:
 
 
 def is_plain(publish: HeldPublish) -> bool:
-    """Whether queues take it without a look, as long as they are there."""
+    """Whether no check is left for the commit, as long as its queues exist."""
     target = publish.target
     if target.immediate or publish.blind or (target.mandatory and not publish.queues):
         return False
@@ -139,20 +139,20 @@ def is_plain(publish: HeldPublish) -> bool:
 
 
 def held_bytes(publish: HeldPublish, plain: bool) -> int:
-    """About what it takes in memory."""
+    """Estimates its bytes in memory."""
     beside = _BATCHED_BYTES if plain else _ALONE_BYTES
     return len(publish.body) + len(publish.properties) + beside
 
 
 def _again(held: HeldPublish) -> tuple[Queue, ...]:
-    """Where it goes by now: a binding that has got all that was kept before must get it too."""
+    """Routes again: a binding added since, which has replayed all before, must get it too."""
     vhost = held.target.publisher.vhost
     route = vhost.route(held.target.exchange, held.keys, held.headers, watched=False)
     return cast("tuple[Queue, ...]", route.queues)
 
 
 def _living(target: PublishTarget, queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
-    """A queue that has ended gets nothing, but the one that has its name now does."""
+    """Replaces deleted queues by those that have their names now, if there are any."""
     if not any(queue.deleted for queue in queues):
         return queues
     named = target.publisher.vhost.queues

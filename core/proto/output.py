@@ -1,7 +1,7 @@
-"""What a connection sends: gathered over a turn, written once.
+"""The output of a connection: buffered during a turn, written once at its end.
 
-Deliveries and answers are queued as bytes; confirms go out with them, collapsed per channel, as
-soon as the store has committed what they wait for.
+Deliveries and replies are buffered as bytes; confirms are added to them, one `multiple` ack for
+each channel, when the store has committed what they wait for.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
     from .channel import Channel
 
 _WRITE_AHEAD_BYTES = 262_144
-"""What one connection is given in one turn."""
+"""Output that one connection may buffer in a turn before its consumers have to wait."""
 
 
 class Transport(Protocol):
-    """The socket's side."""
+    """What a connection needs of its socket."""
 
     def write(self, data: bytes | bytearray) -> None: ...
     def close(self) -> None:
-        """Sends what is buffered, then ends."""
+        """Sends what is buffered, then closes."""
 
     def authenticate(self, name: str, password: str, answer: Callable[[User | None], None]) -> None:
         """Checks a password off the loop, then calls `answer` on it."""
 
     def drop_later(self, after_s: float) -> None:
-        """Ends the connection without a word after a while."""
+        """Closes the socket after a delay, without a reply."""
 
     def unblocked(self) -> None:
-        """What was not read because of an alarm or a get that waited is read again."""
+        """Resumes reading after an alarm or a reply that had to wait."""
 
 
 class _NoTransport:
-    """Stands for a socket that is gone."""
+    """The transport of a connection whose socket is closed; discards everything."""
 
     def write(self, data: bytes | bytearray) -> None: ...
     def close(self) -> None: ...
@@ -75,14 +75,14 @@ class Output:
 
     @property
     def writable(self) -> bool:
-        """Whether its consumers may be given more in this turn."""
+        """Whether its consumers may get more in this turn."""
         if self.socket_writable and self._out_bytes < _WRITE_AHEAD_BYTES:
             return True
         self._held_back = True
         return False
 
     def flush(self) -> None:
-        """Hands everything queued to the transport; called once a turn."""
+        """Writes the buffered output to the transport; called once a turn."""
         if self._confirming:
             self._send_confirms()
         out, self._out = self._out, []
@@ -98,7 +98,7 @@ class Output:
             self.transport.close()
 
     def resume_writing(self) -> None:
-        """The socket takes more again."""
+        """Lets consumers deliver again: the socket's write buffer has drained."""
         self.socket_writable = True
         self._held_back = False
         self._reopen_consumers()
@@ -108,7 +108,7 @@ class Output:
             channel.reopen_consumers()
 
     def confirm_later(self, channel: Channel) -> None:
-        """Confirms of the turn go out together, at its end."""
+        """Schedules the channel's confirms for the end of the turn."""
         if not self._confirming and not self._out:
             self.broker.outgoing.append(self)
         self._confirming[channel] = None
@@ -135,14 +135,14 @@ class Output:
         self.broker.outgoing.append(self)
 
     def end_output(self) -> None:
-        """What is queued is still sent, then the transport is closed."""
+        """Closes the transport after the buffered output is sent."""
         self._ends = True
         if not self._out and not self._confirming:
             self.broker.outgoing.append(self)
 
     def drop_output(self) -> None:
-        """The socket is gone: nothing will be sent any more. It knows this connection, and a cycle
-        would wait for the garbage collector."""
+        """Discards all output of a lost socket, and lets go of it: a reference cycle would wait
+        for the garbage collector."""
         self.transport = _NO_TRANSPORT
         self.socket_writable = False
         self._confirming.clear()

@@ -1,7 +1,7 @@
-"""The hot path of publishing: what was read is scanned once and gathered into batches.
+"""The fast path of publishing: scans a socket read once and gathers its publishes into batches.
 
 A publish is recognised by its class and method octets. Its whole method frame is the key of a
-dictionary whose value, an `PublishTarget`, holds everything the frame decides: channel, exchange,
+dictionary whose value, a `PublishTarget`, holds everything the frame decides: channel, exchange,
 rights, route. Its property list decides its attributes, again by dictionary. On a hit nothing is
 decoded, and a message costs two look-ups, five comparisons and three offsets in arrays.
 
@@ -10,8 +10,8 @@ bytes up to its body, all that follow are counted by one regular expression made
 prefix (0.1 us a message) and become a strided batch without offsets.
 
 Anything unusual (content cut by the end of the read, several body frames, a doubtful octet) is
-left to the cold path, which sees single frames and words every error; anything special about a
-message (mandatory without a route, CC, a queue that may refuse) goes through `publish_one`.
+left to the slow path, which sees single frames and raises every error; special messages
+(mandatory without a route, CC, a queue that may refuse) go through `publish_one`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from ..errors import ChannelError
 from ..message.batch import Batch, StridedBatch, framed_batch
 from ..publish.single import publish_one
-from ..publish.target import PublishTarget, read_address
+from ..publish.target import PublishTarget, read_target
 from ..queue.queue import Queue
 from ..wire.frames import (
     BASIC,
@@ -54,14 +54,14 @@ ADDRESSES_MAX = 1024
 """Remembered method frames of a connection; later ones are resolved each time."""
 _LISTS_MAX = 1024
 _LIST_BYTES_MAX = 64
-"""Longer property lists are told apart by their shape, not by their bytes."""
+"""Longer property lists are looked up by their structure, not by their bytes."""
 _PATTERNS_MAX = 64
 _PATTERN_AFTER = 24
 """Alike messages in a row before a pattern is compiled: that takes 75 us."""
 _STRIDED_MIN = 16
 """Fewer alike messages join the scattered ones around them."""
 _WHOLE_MAX_BYTES = 65_536
-"""A message that is not all there and larger than this is taken frame by frame."""
+"""A larger message that is not complete in the read is taken frame by frame."""
 _SENDERS_MAX = 64
 _CLASS_AND_WEIGHT = BASIC << 16
 _COPY_FRACTION = 4
@@ -107,23 +107,23 @@ class PublishScanner:
         self._counted_on: dict[PublishTarget, int] | None = None
 
     def forget(self) -> None:
-        """A channel closed, or the user's rights changed: every address is read anew."""
+        """Drops all targets, after a channel closed or the user's rights changed."""
         for target in self._addresses.values():
             target.route.release()
         self._addresses.clear()
         self._forget_senders()
 
     def end(self) -> None:
-        """The socket is gone, and no publish comes any more: without a cycle, which would wait for
-        the garbage collector."""
+        """Drops the reference to the connection, whose socket is lost: a cycle would wait for the
+        garbage collector."""
         self.forget()
         del self._connection
 
     def scan(self, data: bytes, at: int, size: int, frame_max: int) -> int:
-        """Takes the publishes that begin at `at`; gives where something else begins.
+        """Gathers the publishes from `at` on; returns the offset of the first other frame.
 
-        The answer is negative, `~offset`, when a publish begins there that is not all there
-        yet and may become whole with the next read.
+        Returns `~offset`, a negative number, for an incomplete publish that the next read may
+        complete.
         """
         targets = self._addresses
         lists = self._lists
@@ -198,9 +198,10 @@ class PublishScanner:
     # -- the parts of a message
 
     def _unfinished(self, data: bytes, at: int, size: int, frame_max: int) -> int:
-        """A publish without all of its content: wait for more, or take what is there coldly.
+        """Decides about an incomplete publish: wait for the next read (`~at`), or leave it to the
+        slow path (`at`).
 
-        It is worth waiting for if all frame heads that are there fit one small message.
+        It is worth waiting for if the frame heads that are there fit one small message.
         """
         channel = data[at + 1 : at + 3]
         end = at
@@ -219,7 +220,7 @@ class PublishScanner:
                 return at
             if end > size:
                 return ~at
-            # What is wrong with a frame is to be said now, not when the content is there.
+            # An error in a frame is to be reported now, not when the content is complete.
             if data[end - 1] != END:
                 return at
             if kind == METHOD and data[start:end] not in self._addresses:
@@ -236,7 +237,7 @@ class PublishScanner:
         return bool(class_and_weight == _CLASS_AND_WEIGHT and length <= _WHOLE_MAX_BYTES)
 
     def _locate(self, data: bytes, at: int, content: int) -> PublishTarget | None:
-        """Reads a method frame that is not remembered; None if the cold path is to decide."""
+        """Resolves a method frame that is not cached; None leaves it to the slow path."""
         number = data[at + 1] << 8 | data[at + 2]
         channel = self._connection.channels.get(number)
         if channel is None or not channel.open or channel.content is not None:
@@ -247,7 +248,7 @@ class PublishScanner:
         try:
             if not keep:
                 return self._passing(channel, frame)
-            target = read_address(channel, frame[7:-1], watched=True)
+            target = read_target(channel, frame[7:-1], watched=True)
         except ChannelError as error:
             self._connection.fail_channel(number, error, BASIC_PUBLISH)
             return None
@@ -255,20 +256,20 @@ class PublishScanner:
         return target
 
     def _passing(self, channel: Channel, frame: bytes) -> PublishTarget:
-        """The address of a frame that will hardly come again: a new key for each message.
+        """Resolves a frame that is not worth caching: each message has another routing key.
 
-        What such frames share, channel, exchange and flags, is remembered as one address that
-        is given the key and its queues anew each time.
+        The common part of such frames, channel, exchange and flags, is cached as one target that
+        gets the key and its queues each time.
         """
         key_at = 14 + frame[13] if len(frame) > 13 else len(frame)
         if key_at + 2 >= len(frame) or frame[key_at] != len(frame) - key_at - 3:
-            return read_address(channel, frame[7:-1], watched=False)
+            return read_target(channel, frame[7:-1], watched=False)
         shared = (frame[:3], frame[13:key_at], frame[-2])
         target = self._senders.get(shared)
         if target is None or target.route.dead:
             if len(self._senders) >= _SENDERS_MAX:
                 self._forget_senders()
-            target = read_address(channel, frame[7:-1], watched=True)
+            target = read_target(channel, frame[7:-1], watched=True)
             self._senders[shared] = target
         else:
             target.aim_at(frame[13:-2], frame[key_at + 1 : -2])
@@ -311,7 +312,7 @@ class PublishScanner:
         target: PublishTarget,
         attributes: MessageAttributes,
     ) -> int:
-        """Takes a message and those behind it that differ only in their bodies' octets."""
+        """Gathers a message and the following ones that differ only in their body octets."""
         prefix = data[at:prefix_end]
         stride = end - at
         count = 1
@@ -377,7 +378,7 @@ class PublishScanner:
         self._attributes = attributes
 
     def _switch(self, queues: tuple[Queue, ...]) -> None:
-        """The next message goes elsewhere: what was gathered so far becomes a share."""
+        """Closes the current share: the next message goes to other queues."""
         if queues != self._queues:
             self._close_share()
             self._queues = queues
@@ -395,13 +396,13 @@ class PublishScanner:
         self._share_start = count
 
     def _count(self, target: PublishTarget, count: int) -> None:
-        """Confirms are counted per channel, and only where they are asked for."""
+        """Counts publishes of channels in confirm mode."""
         if self._counted_on is None:
             self._counted_on = {}
         self._counted_on[target] = self._counted_on.get(target, 0) + count
 
     def flush(self) -> None:
-        """Publishes what was gathered: before anything else happens on the connection."""
+        """Publishes what was gathered; called before anything else happens on the connection."""
         starts = self._starts
         if not starts:
             return
@@ -447,7 +448,7 @@ class PublishScanner:
 
 
 def in_order(shares: dict[tuple[Queue, ...], array[int]]) -> list[Share]:
-    """The shares of a batch, each queue in one of them so that its messages stay in order."""
+    """Returns the shares of a batch, each queue in only one, so that its messages stay in order."""
     if len(shares) == 1:
         return [(queues, None) for queues in shares if queues]
     named = [queue for queues in shares for queue in queues]

@@ -1,4 +1,4 @@
-"""Class queue (AMQP 0-9-1 1.7): declare, bind, unbind, purge, delete."""
+"""Handlers of class queue (AMQP 0-9-1 1.7): declare, bind, unbind, purge, delete."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _declare_passive(channel: Channel, method: commands.Queue.Declare) -> Queue:
 
 
 def _declare_reply_queue(channel: Channel, method: commands.Queue.Declare) -> None:
-    """Direct reply-to: a responder may ask whether the requester is still there."""
+    """Checks whether a direct reply-to queue exists, and so its requester."""
     if method.queue != REPLY_TO and method.queue not in channel.vhost.replies:
         raise not_found(f"no queue '{method.queue}' in vhost '{channel.vhost.name}'")
     if not method.nowait:
@@ -105,11 +105,11 @@ def bind(channel: Channel, method: commands.Queue.Bind) -> None:
 
 
 def _not_told() -> None:
-    """A client that does not wait."""
+    """Sends no reply: the client has set no-wait."""
 
 
 def unbind(channel: Channel, method: commands.Queue.Unbind) -> None:
-    """What is not there is not bound, so a missing queue or exchange is no error."""
+    """Removes a binding; a missing one, or a missing queue or exchange, is no error."""
     vhost = channel.vhost
     key = method.routing_key or ""
     if not method.queue and not key:
@@ -124,12 +124,12 @@ def unbind(channel: Channel, method: commands.Queue.Unbind) -> None:
         if channel.open:
             channel.send(QUEUE_UNBIND_OK)
 
-    # Auto-delete exchanges may go with it, a long chain of them in slices.
+    # A long chain of auto-delete exchanges may be deleted with it, in slices.
     channel.connection.wait_until(vhost.under_way.wait_for("exchange", method.exchange), answer)
 
 
 def _may_bind(channel: Channel, name: str, exchange: str, key: str) -> str:
-    """Gives the queue's name. Raises `ChannelError` 403."""
+    """Checks the rights and returns the queue's name. Raises `ChannelError` 403."""
     vhost, user = channel.vhost, channel.connection.user
     name = queue_name(channel, name)
     vhost.refuse_default(exchange)
@@ -168,7 +168,10 @@ def delete(channel: Channel, method: commands.Queue.Delete) -> None:
 
 
 def queue_name(channel: Channel, name: str) -> str:
-    """An empty name means the last queue declared on the channel. Raises `ChannelError` 404."""
+    """Replaces an empty name by the last queue declared on the channel.
+
+    Raises `ChannelError` 404 if there is none.
+    """
     if name:
         return name
     if not channel.last_queue:

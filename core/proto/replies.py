@@ -1,7 +1,8 @@
-"""What a channel says behind a tx.commit that waits for the disk, or a binding for old messages.
+"""Keeps the replies of a channel in order while one of them waits.
 
-Clients match answers to methods by their order (AMQP 0-9-1 2.2.2), so none may pass another that
-is due before it. Deliveries may, as long as no answer waits; then they stand behind it too.
+A reply waits for the disk (tx.commit) or for replayed messages (queue.bind). Clients match replies
+to methods by their order (AMQP 0-9-1 2.2.2), so none may overtake another. Deliveries wait too
+once a second reply does.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from .channel import Channel
 
 _ENTRY_BYTES = 128
-"""About what a place in the line takes beside its bytes."""
+"""Estimated memory of a waiting reply beside its bytes."""
 
 
 class _Promise:
-    """An answer that is not `due` yet."""
+    """A reply that waits until it is `due`."""
 
     __slots__ = ("data", "due")
 
@@ -32,7 +33,7 @@ class _Promise:
 
 
 class CommitReply:
-    """The answer to a tx.commit. What is said while it is entered stands before it."""
+    """The reply to a tx.commit. Frames sent inside of its context go out before it."""
 
     __slots__ = ("_replies", "complete", "data", "number")
 
@@ -40,7 +41,7 @@ class CommitReply:
         self._replies = replies
         self.data = bytearray()
         self.number: int | None = None
-        """What the store must have committed; None while that is not known."""
+        """The commit number to wait for; None while that is not known."""
         self.complete = True
 
     def __enter__(self) -> None:
@@ -50,7 +51,7 @@ class CommitReply:
         self._replies.applied = None
 
     def decide(self, number: int, complete: bool) -> None:
-        """`complete` if every queue took what it was given."""
+        """Sets the commit number; `complete` if every queue accepted its messages."""
         self.number, self.complete = number, complete
         self._replies.go_on()
 
@@ -59,7 +60,7 @@ _Entry = CommitReply | _Promise | bytes | bytearray
 
 
 class Replies:
-    """The line: commits, promises, bytes."""
+    """The waiting replies of a channel, in order."""
 
     __slots__ = ("_channel", "_held_bytes", "_line", "_listens", "applied")
 
@@ -69,20 +70,20 @@ class Replies:
         self._held_bytes = 0
         self._listens = False
         self.applied: CommitReply | None = None
-        """The one whose commit takes effect just now, though others may stand in line."""
+        """The reply of the commit that is being applied, while others may wait."""
 
     def commit(self, number: int, complete: bool) -> None:
-        """The answer to tx.commit stands in line, until the store has committed `number`."""
+        """Adds commit-ok, to be sent when the store has committed `number`."""
         self.expect().decide(number, complete)
 
     def expect(self) -> CommitReply:
-        """As `commit`; the number is known later."""
+        """As `commit`, when the number is not known yet."""
         reply = CommitReply(self)
         self._append(reply)
         return reply
 
     def promise(self, data: bytes) -> Callable[[], None]:
-        """This answer stands in line until what it gives is called."""
+        """Adds a reply, to be sent when the returned function is called."""
         promise = _Promise(data)
         self._append(promise)
 
@@ -93,7 +94,7 @@ class Replies:
         return keep
 
     def hold(self, data: bytes | bytearray) -> bool:
-        """Takes an answer that has to wait; False if it can be written at once."""
+        """Adds frames that have to wait; False if they can be written at once."""
         if self.applied is not None and self._line:
             self.applied.data += data
             self._count(len(data))
@@ -105,7 +106,7 @@ class Replies:
         return True
 
     def end(self) -> None:
-        """Nobody waits any more."""
+        """Drops all waiting replies: the channel has closed."""
         self._line.clear()
         self._count(-self._held_bytes)
         self._channel.answers_wait = False
@@ -119,7 +120,7 @@ class Replies:
         self._channel.connection.held_bytes += size
 
     def go_on(self) -> None:
-        """Says everything that is decided by now, or ends the channel."""
+        """Sends the replies that are due, or closes the channel if a commit failed."""
         store, channel, line = self._channel.broker.store, self._channel, self._line
         while line:
             entry = line[0]
@@ -166,7 +167,7 @@ def _error(lost: bool, complete: bool) -> ChannelError | None:
     if lost:
         return ChannelError(
             506,
-            "transaction not kept: the disk is full or has failed, so what it did may be gone "
-            "after a restart; free disk space, then send it again",
+            "transaction not durable: the disk is full or has failed, so its changes may be lost "
+            "at a restart; free disk space, then repeat the transaction",
         )
     return None if complete else precondition_failed("partial tx completion")

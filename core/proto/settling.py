@@ -1,8 +1,8 @@
-"""Many deliveries of a channel that are settled together, a delivery at a time (`Slices`).
+"""Settles very many deliveries of a channel in slices, one delivery a step (`Slices`).
 
-Between two slices all tags are known to be settled. A message that was not looked at yet counts as
-unacknowledged; one that comes back is in no queue until all have been looked at, and its queue
-hands out nothing until all are back, so that none is overtaken.
+Their tags are unknown to the channel from the first slice on. Messages that no slice has reached
+count as unacknowledged. A requeued message is in no queue until all have been processed, and its
+queue delivers nothing until all are back, so that the order is kept.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def settle(
 
 
 def count(channel: Channel, pieces: Iterable[DeliveryRange], many: ManySettled) -> Iterator[None]:
-    """What a commit has logged as settled."""
+    """Counts the deliveries that a commit has logged as settled."""
 
     def count_one(piece: DeliveryRange) -> None:
         try:
@@ -50,15 +50,15 @@ def count(channel: Channel, pieces: Iterable[DeliveryRange], many: ManySettled) 
 
 
 def credit(channel: Channel, pieces: Iterable[DeliveryRange]) -> Iterator[None]:
-    """Gives the credit back of those that are settled."""
+    """Returns the prefetch credit of settled deliveries."""
     return for_each(pieces, lambda piece: channel.credit_back([piece]))
 
 
 def give_back(channel: Channel, pieces: Iterable[DeliveryRange], *, failed: bool) -> Iterator[None]:
-    """Requeues; from the first step on the queues hand out nothing until all is back.
+    """Requeues; from the first step on the queues deliver nothing until all is back.
 
-    Looks at the oldest first, for where there is a limit they are the first dead letters; the
-    newest are put back first, which takes no search for their place.
+    The oldest are checked first, because with a delivery limit they are the first dead letters;
+    the newest are put back first, which needs no search for their position.
     """
     back: list[tuple[Queue, MessageRange]] = []
 
@@ -77,7 +77,7 @@ def give_back(channel: Channel, pieces: Iterable[DeliveryRange], *, failed: bool
 
 
 def send_again(channel: Channel, pieces: Iterable[DeliveryRange]) -> Iterator[None]:
-    """Delivers again to whom it was delivered, and requeues what has no such consumer any more."""
+    """Redelivers to the same consumers, and requeues what has none any more."""
     back: list[tuple[Queue, MessageRange]] = []
 
     def send_one(piece: DeliveryRange) -> None:

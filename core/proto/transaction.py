@@ -1,12 +1,12 @@
-"""Transactions of one channel (AMQP 0-9-1 1.9): publishes and acks that count together.
+"""Transactions of one channel (AMQP 0-9-1 1.9): publishes and acks that take effect together.
 
-What is published and settled is checked at once and kept here. A commit (`commit.py`) puts the
-publishes into their queues, in order, then settles, all as one group in the store; its OK goes out
-when the disk has the group. If it has to make dead letters first, commits behind it wait for it. A
-rollback forgets the publishes, and the deliveries are outstanding again. A channel that closes is
-rolled back, what it has committed is not.
+Publishes and settlements are checked at once and buffered here. A commit (`commit.py`) puts the
+publishes into their queues, in order, then settles, all as one group in the store; commit-ok is
+sent when the disk has the group. Later commits wait for one that has to make dead letters first. A
+rollback drops the publishes, and the deliveries are unacked again. A channel that closes is rolled
+back; its commits are not.
 
-Commits of many channels share syncs, for each waits for a number that others wait for too.
+Commits of many channels share disk syncs, because each waits for a commit number only.
 """
 
 from __future__ import annotations
@@ -31,19 +31,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TRANSACTION_MAX_BYTES = 134_217_728
-"""128 MiB on one channel, publishes and dead letters: eight of the largest messages. Nothing of it
-can leave memory before the commit, and the commit is one piece of work that everybody else waits
-for."""
+"""128 MiB on one channel, publishes and dead letters: eight of the largest messages. They cannot
+be paged out before the commit, and all other connections wait while a commit is applied."""
 
 
 LONG_PIECES = LONG_RANGES
-"""A commit that settles so many is prepared in slices."""
+"""A commit of so many settled ranges is prepared in slices."""
 
 
 class Transaction:
-    """The open transaction of a channel; another begins with each commit and rollback.
+    """The open transaction of a channel; commit and rollback begin another one.
 
-    `settled` deliveries are acked or rejected in it. `replies` are those of its commits.
+    `settled` counts the deliveries acked or rejected in it; `replies` are the channel's.
     """
 
     __slots__ = (
@@ -57,13 +56,13 @@ class Transaction:
         self._settlements: deque[tuple[Settlement, Iterable[DeliveryRange]]] = deque()
         self._pieces = 0
         self._commits: deque[tuple[Commit, CommitReply]] = deque()
-        """Those that wait for dead letters, their own or those of an earlier one."""
+        """The commits that wait for dead letters, their own or those of an earlier one."""
         self._bytes = 0
         self.settled = 0
         self.replies = channel.replies = channel.replies or Replies(channel)
 
     def hold(self, publish: HeldPublish) -> None:
-        """Raises `ChannelError` 406 for more than a transaction may hold."""
+        """Buffers a publish. Raises `ChannelError` 406 above `TRANSACTION_MAX_BYTES`."""
         plain = is_plain(publish)
         self._take(held_bytes(publish, plain))
         if not plain:
@@ -76,9 +75,9 @@ class Transaction:
         batch.add(publish)
 
     def settle(self, settlement: Settlement, pieces: list[DeliveryRange]) -> None:
-        """Keeps deliveries that were taken out of the unacked, and what is to become of them.
+        """Buffers a settlement of deliveries that were removed from the unacked.
 
-        Raises `ChannelError` 406 for more dead letters than a transaction may hold.
+        Raises `ChannelError` 406 if its dead letters exceed `TRANSACTION_MAX_BYTES`.
         """
         if pieces:
             self._settlements.append((settlement, pieces))
@@ -91,12 +90,12 @@ class Transaction:
             self._take(sum(dead_letters))
 
     def settle_unseen(self, settlement: Settlement, many: Detached) -> None:
-        """As `settle`, for very many; they count as unacknowledged, and `weigh` is to follow."""
+        """As `settle`, for very many; they count as unacknowledged. Call `weigh` next."""
         self._settlements.append((settlement, many))
         self._pieces += LONG_PIECES
 
     def weigh(self, settlement: Settlement, many: Detached) -> Iterator[None]:
-        """Counts the dead letters of very many deliveries, a delivery at a step. Raises as
+        """Counts the dead letters of very many deliveries, one delivery a step. Raises as
         `settle`."""
         if any(makes_letters(settlement, queue) for queue in self._channel.sources):
             for queue, batch, count in many.outstanding():
@@ -115,7 +114,7 @@ class Transaction:
         self._count(size)
 
     def commit(self) -> None:
-        """Makes everything true; commit-ok, or the channel's end, follows when it is decided."""
+        """Commits; commit-ok, or an error that closes the channel, follows when it is durable."""
         commit = Commit(
             self._channel, self._publishes, self._settlements, self._bytes, self._apply,
             is_long=self._pieces >= LONG_PIECES,
@@ -138,7 +137,7 @@ class Transaction:
         self._apply()
 
     def _apply(self) -> None:
-        """A commit has become ready."""
+        """Applies the commits that are ready, in order."""
         while self._commits and self._commits[0][0].is_ready:
             commit, reply = self._commits.popleft()
             self._charge(-commit.held_bytes)
@@ -146,18 +145,18 @@ class Transaction:
                 with reply:
                     reply.decide(*commit.apply())
             except Exception:
-                # No read of this connection is under way, and the turn is everybody's.
+                # This runs outside of the connection's own read: only this connection may fail.
                 connection = self._channel.connection
                 logger.exception("connection %s: internal error at a commit", connection.name)
                 connection.fail(ConnectionFault(541, "internal error, see the broker's log"))
                 return
 
     def rollback(self) -> None:
-        """Forgets the publishes; what was settled is outstanding again, under its tags."""
+        """Drops the publishes; settled deliveries are unacked again, under their tags."""
         self._channel.connection.wait_for(self._roll_back())
 
     def end(self) -> None:
-        """The channel has closed."""
+        """Rolls back because the channel has closed."""
         self._channel.broker.slices.start(self._roll_back())
         self.replies.end()
 

@@ -1,4 +1,4 @@
-"""Class tx (AMQP 0-9-1 1.9)."""
+"""Handlers of class tx (AMQP 0-9-1 1.9): select, commit, rollback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def select(channel: Channel, method: commands.Tx.Select) -> None:
 
 
 def commit(channel: Channel, method: commands.Tx.Commit) -> None:
-    """Answered when the transaction is on disk."""
+    """Commits; commit-ok follows when the transaction is on disk."""
     _transaction(channel).commit()
 
 

@@ -1,1 +1,1 @@
-"""Publishing: targets, one message at a time, and publishing from inside the process."""
+"""Publishing: resolved targets, the general path for one message, and in-process clients."""

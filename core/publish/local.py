@@ -1,8 +1,7 @@
-"""Publishing and consuming from inside this process, without frames.
+"""In-process publishing and consuming, for the hub and HTTP.
 
-An application's messages go through the same door as AMQP's: `publish` ends in `publish_one`,
-consumers stand in the same ring. Here a message does become an object, for an application wants
-to look at it.
+Messages take the same path as those of AMQP: `LocalPublish` calls `publish_one`, consumers are
+members of the same ring. Here each message becomes an object, because an application reads it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _tags = count(1)
 
 
 class LocalPublish:
-    """One publish and what became of it; `commit` is to be waited for before it is confirmed."""
+    """A publish and its outcome; wait for `commit` before it is confirmed."""
 
     __slots__ = ("broker", "commit", "rejected", "unrouted", "user", "vhost")
 
@@ -84,7 +83,7 @@ class LocalPublish:
 
 
 class LocalDelivery:
-    """A message handed to an application; settled exactly once, by `ack`, `nack` or
+    """A message delivered to an application; settled exactly once, by `ack`, `nack` or
     `expire`."""
 
     __slots__ = ("_consumer", "_messages", "_released", "_session", "message")
@@ -117,7 +116,7 @@ class LocalDelivery:
         ack_all((self,))
 
     def taken(self) -> tuple[Queue, MessageRange] | None:
-        """What there is to settle, once; None if it was settled before, or given back."""
+        """Marks it as settled and returns what to settle; None if that was done before."""
         if not self._session.settled(self):
             return None
         self.release()
@@ -132,13 +131,13 @@ class LocalDelivery:
             self.release()
 
     def expire(self, original: Message) -> None:
-        """Its time is over, though it came back as another message than the `original`."""
+        """Dead-letters it as expired, in the form of the `original` message."""
         if self._session.settled(self):
             self._consumer.queue.expire_delivered(self._messages, _batch(original, self._messages))
             self.release()
 
     def release(self) -> None:
-        """Gives its place in the prefetch to the next message; it stays to be settled."""
+        """Frees its place in the prefetch for the next message; it is still to be settled."""
         if not self._released:
             self._released = True
             self._session.credit_back(self._consumer)
@@ -173,8 +172,8 @@ def _joined(ranges: list[MessageRange]) -> Iterator[MessageRange]:
 
 
 class MessageReader:
-    """Makes messages. Neighbours with equal properties share one `Properties`, those with the same
-    exchange and key these: most of a queue's messages differ in little else than their bodies."""
+    """Decodes messages. Consecutive ones with equal properties share one `Properties`, and so for
+    exchange and key: most messages of a queue differ in little but their bodies."""
 
     __slots__ = ("_envelope", "_place", "_properties", "_raw")
 
@@ -197,7 +196,7 @@ class MessageReader:
 
 
 def _batch(message: Message, messages: MessageRange) -> SingleMessage:
-    """A message as it would stand in the place of the range."""
+    """Returns a batch of one message, with the sequence number and arrival of the range."""
     raw = wire.encode(message.properties)
     return SingleMessage(
         envelope(message.exchange, message.routing_key),
@@ -210,7 +209,7 @@ def _batch(message: Message, messages: MessageRange) -> SingleMessage:
 
 
 class LocalSession:
-    """One consumer of an application, as a session of its own."""
+    """A consumer of an application, with its unacked messages."""
 
     prefetch = 0
 
@@ -230,7 +229,7 @@ class LocalSession:
         self._outstanding: dict[LocalDelivery, None] = {}
         self._reader = MessageReader()
         self.writable = True
-        """False once it takes no more."""
+        """False once cancelled."""
         self.consumer = Consumer(
             f"amq.ctag-local-{next(_tags)}",
             queue,
@@ -253,14 +252,14 @@ class LocalSession:
         seen = shown or messages
         for position in range(messages.low, messages.high):
             if not self.writable:
-                # The application cancelled while it was handed the messages before.
+                # The application cancelled in a callback for an earlier message.
                 rest = MessageRange(messages.entry, position, messages.high, messages.redelivered)
                 consumer.queue.return_undelivered(rest)
                 return
             piece = MessageRange(messages.entry, position, position + 1, messages.redelivered)
             at = seen.low + position - messages.low
             shape = MessageRange(seen.entry, at, at + 1, messages.redelivered)
-            # Read at once: the batch may leave memory before the application looks.
+            # Decoded at once: the batch may be paged out before the application reads it.
             delivery = LocalDelivery(self, consumer, piece, self._reader.read(shape))
             self._outstanding[delivery] = None
             consumer.unacked_count += 1
@@ -272,14 +271,14 @@ class LocalSession:
             self._on_cancel()
 
     def cancel(self, *, comes_back: bool = False) -> None:
-        """Takes no more; what is outstanding stays valid. With `comes_back` another session is to
-        follow, and an auto-delete queue waits for it."""
+        """Cancels the consumer; its unacked messages stay valid. With `comes_back` another session
+        will follow, and an auto-delete queue waits for it."""
         self.writable = False
         self._broker.tick()
         self.consumer.queue.remove_consumer(self.consumer, comes_back=comes_back)
 
     def close(self) -> None:
-        """Takes no more and gives back what is outstanding."""
+        """Cancels the consumer and requeues its unacked messages."""
         self.cancel()
         outstanding, self._outstanding = self._outstanding, {}
         for delivery in reversed(outstanding):
@@ -287,11 +286,11 @@ class LocalSession:
         self._broker.on_work()
 
     def age_ms(self, messages: MessageRange) -> int:
-        """How long ago it came to the queue."""
+        """How long ago the message came to the queue."""
         return self._broker.clock.now_ms() - messages.entry.batch.arrived_ms
 
     def settled(self, delivery: LocalDelivery) -> bool:
-        """False if it was settled before, or given back."""
+        """Marks a delivery as settled; False if it was settled or requeued before."""
         if delivery not in self._outstanding:
             return False
         del self._outstanding[delivery]

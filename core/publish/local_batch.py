@@ -1,8 +1,7 @@
-"""Publishing many messages at once that differ in nothing but their bodies, from this process.
+"""In-process publishing of many messages that differ only in their bodies.
 
-They become the same batches as a socket's read does, so a batch costs what a batch over AMQP
-costs. Where each message has to be looked at (headers that route, queues that may refuse,
-expirations) they go one by one through the general door.
+They become the same batches as a socket read, at the same cost. Where each message needs a check
+(headers that route, queues that may refuse, expirations) they are published one by one.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _PUBLISH = PUBLISH + b"\0\0"  # and a reserved short
 
 
 class LocalBatch(LocalPublish):
-    """`rejected_count` and `unrouted_count` tell what became of them; one commit covers all."""
+    """Messages published together and their outcome: counts, and one commit for all."""
 
     __slots__ = ("rejected_count", "unrouted_count")
 
@@ -63,7 +62,7 @@ class LocalBatch(LocalPublish):
         bodies: Sequence[bytes],
         queue: Queue | None = None,
     ) -> LocalBatch:
-        """Publishes in order, to an exchange or straight into `queue`. Raises as `entry`."""
+        """Publishes in order, to an exchange or straight into `queue`. Raises as `publish`."""
         source = self.vhost.publishable(exchange) if queue is None else None
         if queue is None:
             route = self.vhost.route(source, (routing_key,), None, watched=False)
@@ -98,7 +97,7 @@ class LocalBatch(LocalPublish):
 
 
 def portions(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """The bodies in order, cut where a batch is full and around those that are too long."""
+    """Splits the bodies, in order, into those of one batch each; long ones are alone."""
     start = size = 0
     for at, body in enumerate(bodies):
         if start < at and (size + len(body) > BATCH_BYTES or len(body) > MAX_FRAMED_BYTES):
@@ -115,8 +114,8 @@ def portions(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
 def framed(
     target: bytes, raw: bytes, bodies: Sequence[bytes]
 ) -> tuple[bytes, array[int], array[int], array[int]]:
-    """The bodies as the frames of a publisher on channel 1, and where in them each begins, has
-    its header and ends."""
+    """Frames the bodies as publishes on channel 1; returns the bytes, and for each message the
+    offsets of its method frame, its header frame and its end."""
     method = _PUBLISH + target + b"\0"
     method = _FRAME.pack(METHOD, 1, len(method)) + method + END_OCTET
     content = len(method)

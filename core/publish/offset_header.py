@@ -1,6 +1,6 @@
-"""`x-offset`: where a message stands among those that a persistent exchange keeps.
+"""Adds the header `x-offset`: the offset of a message in the log of a persistent exchange.
 
-Its copies carry it, those that bindings get as it comes as well as those that are replayed later.
+Both the copies routed on publish and those replayed later carry it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def marked(queues: Sequence[Queue], properties: bytes) -> bytes:
-    """The property list of a message that goes into these queues next.
+    """Adds the header if one of the queues is the log of a persistent exchange.
 
-    One that several such exchanges keep at once has none: the offsets of one are wrong in another.
+    A message in the logs of several exchanges gets none: its offsets differ.
     """
     kept = [queue for queue in queues if queue.adds_offsets]
     if len(kept) != 1 or not isinstance(kept[0], RetainedQueue):

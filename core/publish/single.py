@@ -1,7 +1,7 @@
-"""The general door of publishing: one message, looked at in full.
+"""Publishes one message, with every check: the general path beside the batches of the scanner.
 
-For what the batch path leaves out: content that came in pieces, headers that route, returns,
-CC and BCC, direct reply-to, user ids, queues that may refuse.
+For multi-frame content, headers that route, returns, CC and BCC, direct reply-to, user ids and
+queues that may refuse. AMQP channels, HTTP and transactions all call `publish_one`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NO_CONSUMERS = 313
 
 
 class Publisher(Protocol):
-    """Who publishes: an AMQP channel, or an application in this process."""
+    """The source of publishes: an AMQP channel, or an application in this process."""
 
     @property
     def broker(self) -> Broker: ...
@@ -42,27 +42,27 @@ class Publisher(Protocol):
     def user(self) -> User: ...
     @property
     def confirming(self) -> bool:
-        """Whether it wants to know of every publish; may change only before the next one."""
+        """Whether `published` is called for each publish."""
 
     @property
     def reply_name(self) -> str | None:
-        """What `amq.rabbitmq.reply-to` stands for in its requests."""
+        """The queue name that replaces `amq.rabbitmq.reply-to` in its requests."""
 
     def published(self, count: int, commit: int) -> None:
-        """These publishes were taken; they are confirmed with that commit."""
+        """Notes accepted publishes; they are confirmed with that commit."""
 
     def refused(self) -> None:
-        """A queue refused the publish."""
+        """Notes a publish that a queue refused."""
 
     def send_return(self, code: int, text: str, returned: MessageRange) -> None:
-        """The message could not be routed (312) or delivered (313)."""
+        """Returns a message that could not be routed (312) or delivered (313)."""
 
 
 @dataclass(slots=True)
 class HeldPublish:
-    """A message that was checked and routed, for a transaction to hand over later.
+    """A message that was checked and routed, for a transaction to publish at its commit.
 
-    `envelope` is its own: its address may be aimed at another key meanwhile.
+    `envelope` is a copy: the target may be given another routing key meanwhile.
     """
 
     target: PublishTarget
@@ -79,7 +79,7 @@ class HeldPublish:
 def publish_one(
     target: PublishTarget, attributes: MessageAttributes, properties: bytes, body: bytes
 ) -> None:
-    """Publishes one message and notes its confirm; in a transaction, it is kept for the commit.
+    """Publishes one message and notes its confirm; in a transaction, buffers it for the commit.
 
     Raises:
         ChannelError: 406 for a bad expiration, 403 for a key against the topic permissions, 406
@@ -94,7 +94,7 @@ def publish_one(
         if attributes.expiration is not None:
             _check_expiration(attributes.expiration)
         topics.require("write", target.routing_key)
-    # For an immediate one, an alternate may look at headers that its own exchange does not.
+    # With `immediate`, an alternate exchange may route by headers though its own does not.
     if attributes.inspected or target.each_message or target.immediate:
         properties, headers = _inspect(publisher, attributes, properties)
         blind = _extra_keys(headers, "BCC")
@@ -118,7 +118,7 @@ def publish_one(
             )
         )  # fmt: skip
         return
-    if not target.immediate:  # Nobody knows yet whether that is kept.
+    if not target.immediate:  # That one may be returned instead of stored.
         properties = marked(queues, properties)
     broker = publisher.broker
     batch = SingleMessage(
@@ -140,12 +140,12 @@ def publish_one(
 def publish_all(
     target: PublishTarget, batch: Batch, queues: tuple[Queue, ...], keys: list[str], headers: Table
 ) -> tuple[bool, int]:
-    """Puts the message into its queues, or sends it back; the answer is `Broker.offer`'s."""
+    """Puts the message into its queues, or returns it; gives the result of `Broker.offer`."""
     seen, store = target.seen, target.publisher.broker.store
     if seen is None:
         return _hand_over(target, batch, queues, keys, headers)
     if seen.has_seen(batch):
-        # It is as lasting as the one that it repeats.
+        # A dropped duplicate is as durable as the message it repeats.
         return True, store.barrier() if batch.attributes.persistent else 0
     with store.together():
         accepted, commit = _hand_over(target, batch, queues, keys, headers)
@@ -171,7 +171,8 @@ def _hand_over(
 def _ready_queues(
     target: PublishTarget, queues: tuple[Queue, ...], keys: list[str], headers: Table
 ) -> tuple[Queue, ...]:
-    """For `immediate`: the queues that would deliver at once, down the alternate exchanges."""
+    """For `immediate`: returns the queues that would deliver at once, trying the alternate
+    exchanges in turn."""
     vhost = target.publisher.vhost
     exchange = target.exchange
     passed = set()
@@ -193,7 +194,7 @@ def _ready_queues(
 def _inspect(
     publisher: Publisher, attributes: MessageAttributes, properties: bytes
 ) -> tuple[bytes, MessageHeaders]:
-    """Checks what may be refused; gives the list to store and the headers as they came."""
+    """Checks the properties; returns the list to store, and the headers as published."""
     parts = wire.split(properties)
     if attributes.expiration is not None:
         _check_expiration(attributes.expiration)
@@ -231,7 +232,7 @@ def _check_user_id(publisher: Publisher, user_id: str) -> None:
 
 
 def _extra_keys(headers: Table, name: str) -> list[str]:
-    """The keys of a CC or BCC header: an array of strings, or the message is refused."""
+    """Returns the keys of a CC or BCC header. Raises 406 unless it is an array of strings."""
     if name not in headers:
         return []
     value = headers[name]

@@ -1,8 +1,8 @@
-"""What a publish method frame says, resolved: channel, exchange, rights, route.
+"""Publish targets: publish method frames resolved to channel, exchange, rights and route.
 
-An address is remembered as long as its route lives. It is `special` when each of its messages
-has to be looked at: each is routed by itself (by a header, or by chance), a mandatory message has
-no route, a queue may refuse, a transaction keeps it until its commit, its key is not permitted.
+A target is cached until its route changes. It is `special` when each of its messages needs the
+general path: each is routed by itself (by a header, or at random), a mandatory message has no
+route, a queue may refuse, a transaction buffers it, its key is not permitted.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ UNDECODABLE = "exchange or routing key of a publish can't be decoded"
 
 
 class PublishTarget:
-    """`exchange` is None for the default exchange; `number` is the publisher's channel.
+    """Where a publisher's messages go; `exchange` is None for the default exchange.
 
-    With `each_message` the route holds for no message and `queues` are not to be used.
+    `number` is the publisher's channel. With `each_message` every message is routed by itself, and
+    `queues` are not to be used.
     """
 
     __slots__ = (
@@ -65,7 +66,7 @@ class PublishTarget:
         self._lead_to(route)
 
     def aim_at(self, envelope: bytes, key: bytes) -> None:
-        """The same exchange and flags with another routing key; `route` stays the watched one."""
+        """Changes the routing key and the queues; `route` stays the watched one."""
         self.envelope = envelope
         try:
             self.routing_key = key.decode()
@@ -79,7 +80,7 @@ class PublishTarget:
 
     @property
     def seen(self) -> SeenIds | None:
-        """What the exchange has seen, if it drops messages that come again."""
+        """The message ids the exchange has seen, if it deduplicates."""
         seen = None if self.exchange is None else self.exchange.seen
         return seen if isinstance(seen, SeenIds) else None
 
@@ -98,7 +99,7 @@ class PublishTarget:
                 self.special = True
 
 
-def read_address(channel: Channel, payload: bytes, *, watched: bool) -> PublishTarget:
+def read_target(channel: Channel, payload: bytes, *, watched: bool) -> PublishTarget:
     """Resolves the payload of a publish method frame (AMQP 0-9-1 1.8.3.7).
 
     Raises:
@@ -123,8 +124,10 @@ def read_address(channel: Channel, payload: bytes, *, watched: bool) -> PublishT
 
 
 def check_publish(channel: Channel, payload: bytes) -> tuple[Exchange | None, str]:
-    """The exchange that a publish method frame names, if the user may write to it, and the routing
-    key. To be asked before content is taken. Raises as `read_address`."""
+    """Checks a publish method before its content comes; returns exchange and routing key.
+
+    Raises as `read_target`.
+    """
     name, routing_key = split_publish(payload)
     vhost = channel.vhost
     to_publish(channel.connection.user, vhost.name, "exchange", name)
@@ -132,7 +135,7 @@ def check_publish(channel: Channel, payload: bytes) -> tuple[Exchange | None, st
 
 
 def _topics(channel: Channel, exchange: Exchange | None) -> TopicRights | None:
-    """What keys are held against when a message is looked at, as its order of checks has it."""
+    """Returns the topic permissions that routing keys are checked against, if any."""
     if exchange is None:
         return None
     user, vhost = channel.connection.user, channel.vhost.name
@@ -140,7 +143,7 @@ def _topics(channel: Channel, exchange: Exchange | None) -> TopicRights | None:
 
 
 def split_publish(payload: bytes) -> tuple[str, str]:
-    """Exchange and routing key of a publish method frame's payload. Raises as `read_address`."""
+    """Returns exchange and routing key of a publish method frame. Raises as `read_target`."""
     try:
         exchange_end = 7 + payload[6]
         key_end = exchange_end + 1 + payload[exchange_end]

@@ -1,1 +1,1 @@
-"""Messages that leave a queue for others: dead letters, and delayed ones that are due."""
+"""Republishing from queues to exchanges: dead letters, and delayed messages that are due."""

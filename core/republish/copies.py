@@ -1,6 +1,7 @@
-"""Messages that the broker makes itself, handed to their queues in as few batches as possible.
+"""Batches the messages that the broker makes itself, such as dead letters.
 
-A batch for each would cost queues, log and consumers some 20 us a message; in one they cost 2.
+A batch for each message would cost queues, log and consumers some 20 us a message; together they
+cost 2.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
     from ..queue.queue import Queue
 
 _BATCH_BYTES = 262_144
-"""As much as one read brings: a batch leaves memory and comes back in one piece."""
+"""As large as a socket read: a batch is paged out and in as a whole."""
 _TOGETHER_MAX_BYTES = 65_536
-"""Larger messages are cut for each reader, so they stay whole."""
+"""Larger messages are cut into frames for each consumer, so they are not framed here."""
 _CHANNEL = 1
 
 
 class Copy(NamedTuple):
-    """A message, and the queues that it is for."""
+    """A message to publish, and its queues."""
 
     envelope: bytes
     properties: bytes
@@ -36,11 +37,11 @@ class Copy(NamedTuple):
     bcc_keys: tuple[str, ...]
     queues: tuple[Queue, ...]
     is_sure: bool = False
-    """Whether its queues take it although they would refuse a publish."""
+    """Whether its queues accept it although they would refuse a publish."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether its queues take it without a look, together with others."""
+        """Whether it needs no check by itself and can be batched with others."""
         if self.bcc_keys or len(self.body) + len(self.properties) > _TOGETHER_MAX_BYTES:
             return False
         return not any(
@@ -50,7 +51,7 @@ class Copy(NamedTuple):
 
 
 class _Gathered(NamedTuple):
-    """Copies that become a batch: their frames, three offsets each, and whose they are."""
+    """Copies that become a batch: their frames, offsets and queues."""
 
     data: bytes
     places: array[int]
@@ -59,25 +60,25 @@ class _Gathered(NamedTuple):
 
 
 class CopyBatcher:
-    """Gathers copies; each queue gets its own in the order in which they were added.
+    """Gathers copies into batches; each queue gets its own in the order of `add`.
 
-    One that `is_held` keeps them until `publish_all`.
+    With `is_deferred` nothing is published before `publish_all`.
     """
 
     __slots__ = (
         "_attributes",
         "_broker",
+        "_deferred",
         "_head",
         "_head_of",
-        "_held",
         "_pieces",
         "_places",
         "_shares",
     )  # fmt: skip
 
-    def __init__(self, broker: Broker, *, is_held: bool = False) -> None:
+    def __init__(self, broker: Broker, *, is_deferred: bool = False) -> None:
         self._broker = broker
-        self._held: list[_Gathered | Copy] | None = [] if is_held else None
+        self._deferred: list[_Gathered | Copy] | None = [] if is_deferred else None
         self._head_of: tuple[bytes, bytes, int] | None = None
         self._head: tuple[bytes, bytes] = (b"", b"")
         self._clear(PLAIN)
@@ -107,7 +108,7 @@ class CopyBatcher:
         self._places.extend((content, content + len(header) + len(body)))
 
     def _framed(self, copy: Copy) -> tuple[bytes, bytes]:
-        """Method and header frame; neighbours often have the same."""
+        """Returns method and header frame; cached, because consecutive copies often share them."""
         key = (copy.envelope, copy.properties, len(copy.body))
         if self._head_of != key:
             arguments = b"\0\0" + copy.envelope + b"\0"
@@ -119,7 +120,7 @@ class CopyBatcher:
         return self._head
 
     def flush(self) -> None:
-        """Completes what was gathered: it goes to its queues, or is held."""
+        """Makes a batch of what was gathered, and publishes or defers it."""
         if self._pieces:
             gathered = _Gathered(
                 b"".join(self._pieces), self._places, self._attributes, self._shares
@@ -128,19 +129,19 @@ class CopyBatcher:
             self._pass_on(gathered)
 
     def _pass_on(self, made: _Gathered | Copy) -> None:
-        if self._held is None:
+        if self._deferred is None:
             self._give(made)
         else:
-            self._held.append(made)
+            self._deferred.append(made)
 
     def publish_all(self) -> int:
-        """Gives the queues all that is held; those that have ended meanwhile have it no more.
+        """Publishes all that is deferred, except to queues deleted since.
 
-        Gives the commit number to wait for, 0 for none.
+        Returns the commit number to wait for, 0 for none.
         """
         self.flush()
-        held, self._held = self._held or [], []
-        return max((self._give(_for_the_living(made)) for made in held), default=0)
+        deferred, self._deferred = self._deferred or [], []
+        return max((self._give(_without_deleted(made)) for made in deferred), default=0)
 
     def _give(self, made: _Gathered | Copy) -> int:
         return self._publish(made) if isinstance(made, _Gathered) else self._offer(made)
@@ -171,16 +172,16 @@ class CopyBatcher:
         return self._broker.offer(batch, copy.queues, is_sure=copy.is_sure)[1]
 
 
-def _living(queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
+def _existing(queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
     return tuple(queue for queue in queues if not queue.deleted)
 
 
-def _for_the_living(made: _Gathered | Copy) -> _Gathered | Copy:
+def _without_deleted(made: _Gathered | Copy) -> _Gathered | Copy:
     if isinstance(made, Copy):
-        return made._replace(queues=_living(made.queues))
+        return made._replace(queues=_existing(made.queues))
     shares: dict[tuple[Queue, ...], array[int]] = {}
     for queues, selection in made.shares.items():
-        shares.setdefault(_living(queues), array("I")).extend(selection)
+        shares.setdefault(_existing(queues), array("I")).extend(selection)
     return made._replace(
         shares={queues: array("I", sorted(taken)) for queues, taken in shares.items()}
     )

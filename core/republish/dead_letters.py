@@ -1,8 +1,8 @@
-"""Dead letters: what a message becomes that a queue let go of, and where it goes.
+"""Makes dead letters of messages: rewrites their headers and routes them.
 
-A dead letter is a new message with its history in the headers `x-death` and friends; only those
-headers are touched, all others stay byte for byte as they came. Rewriting them takes some 15 us;
-of messages that are alike one is rewritten for all.
+A dead letter is a new message with its history in the headers `x-death` and the like; all other
+headers stay byte for byte as they came. Rewriting takes some 15 us, and is done once for
+consecutive messages with equal properties.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Shape(NamedTuple):
-    """What alike messages become in the same second."""
+    """The rewritten properties of messages with the same `source` (properties and second)."""
 
     source: tuple[bytes, bytes, tuple[str, ...], MessageAttributes, int]
     envelope: bytes
@@ -43,7 +43,7 @@ class _Shape(NamedTuple):
 
 
 class DeadLetters:
-    """Letters of one queue and cause, to the exchange that the queue had when they died."""
+    """The dead letters of one queue and reason, with the dead-letter exchange of that time."""
 
     __slots__ = ("_broker", "_exchange", "_is_sure", "_key", "_queue", "_reason", "_shape")
 
@@ -58,7 +58,7 @@ class DeadLetters:
         self._shape: _Shape | None = None
 
     def copy(self, batch: Batch, index: int) -> Copy | None:
-        """An exchange that is not there drops it, silently."""
+        """Returns the dead letter; None if its exchange does not exist or it has no queue."""
         vhost = self._broker.vhosts.get(self._queue.vhost)
         exchange = None if vhost is None else vhost.exchanges.get(self._exchange)
         if vhost is None or (exchange is None and self._exchange != DEFAULT_EXCHANGE):
@@ -97,8 +97,7 @@ class DeadLetters:
             keep_keys=self._key is None,
         )
         blind = batch.bcc_keys if self._key is None else ()
-        # The list was checked when it was published, and grew by what we added: it may be over a
-        # limit that is meant for publishers.
+        # Not checked again: with our headers the list may exceed a limit meant for publishers.
         attributes = wire.intern_attributes(
             batch.attributes.persistent, batch.attributes.priority, None, False
         )
@@ -126,9 +125,9 @@ class DeadLetters:
         try:
             return vhost.route(exchange, shape.keys, headers, watched=False)
         except ChannelError as error:
-            # There is no publisher to be told, and a message is not lost for a header.
+            # No publisher can get the error, and the message must not be lost for a header.
             logger.warning(
-                "a dead letter (%s) of queue '%s' in vhost '%s' goes on without regard to its "
-                "headers: %s", self._reason, self._queue.name, self._queue.vhost, error,
+                "a dead letter (%s) of queue '%s' in vhost '%s' is routed without its headers: %s",
+                self._reason, self._queue.name, self._queue.vhost, error,
             )  # fmt: skip
             return route

@@ -1,8 +1,8 @@
-"""Delayed messages that are due: routed by the exchange that held them, as it is bound now.
+"""Publishes delayed messages that are due, by the current bindings of their delayed exchange.
 
-A released message keeps its exchange, keys, properties and publisher's headers; `x-delay` is
-negated, so that it waits nowhere again. What finds no queue goes to the alternate exchange, else
-it is dropped, as in RabbitMQ.
+A released message keeps its exchange, keys, properties and headers; `x-delay` is negated, so that
+it is not delayed again. An unroutable one goes to the alternate exchange, else it is dropped, as
+in RabbitMQ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DelayedRelease:
-    """The way out of one delay queue."""
+    """The released messages of one delay queue."""
 
     __slots__ = ("_broker", "_queue")
 
@@ -32,7 +32,7 @@ class DelayedRelease:
         self._queue = queue
 
     def copy(self, batch: Batch, index: int) -> Copy | None:
-        """With its exchange, what it held is gone."""
+        """Returns the message to publish; None if its exchange was deleted or it has no queue."""
         vhost = self._broker.vhosts.get(self._queue.vhost)
         exchange = None if vhost is None else vhost.exchanges.get(self._queue.exchange)
         if vhost is None or exchange is None or self._queue.deleted:

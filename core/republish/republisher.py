@@ -1,11 +1,11 @@
-"""Moves: messages that leave a queue for others, by way of an exchange.
+"""Republishes messages that leave a queue: dead letters, and delayed messages that are due.
 
-Dead letters (`dead_letters.py`) and delayed messages that are due (`delayed.py`) are moved. Each
-becomes a new message; the copy and the end of the old one are kept together. It is looked at by
-itself, so a turn moves a bounded number and the rest waits in line.
+Each becomes a new message (`dead_letters.py`, `delayed.py`); the copy and the settlement of the
+original are logged together. Each is processed by itself, so a turn republishes a bounded number
+and the rest stays in a FIFO.
 
-Dead letters of a transaction are made in the same way, but handed over all at once when it is
-committed (`RepublishGroup`). They have a line of their own, for a client waits for them.
+Dead letters of a transaction are made in the same way, but published all at once when it is
+committed (`RepublishGroup`). They have a FIFO of their own, because a client waits for them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
-from weakref import WeakSet
 
 from ..message.batch import Batch, MessageRange
 from ..queue.delay import RELEASED
@@ -36,18 +35,18 @@ REPUBLISHED_PER_TURN = 100
 """About 2 ms: a turn follows every read, and all of them come before somebody's answer."""
 AHEAD_BATCHES = 64
 AHEAD_BYTES = 1_048_576
-"""How much of what is not resident is asked for together, at most."""
+"""How many paged-out batches, and bytes of them, are read ahead at most."""
 
 
 class Republishing(Protocol):
-    """Where messages of one queue go, and in what shape."""
+    """Makes the new messages of one queue."""
 
     def copy(self, batch: Batch, index: int) -> Copy | None:
-        """What becomes of one message; None if it goes nowhere."""
+        """Returns the new message of one; None if it is dropped."""
 
 
 class DeadLetter(NamedTuple):
-    """Messages that a queue lets go of, and why."""
+    """Messages that a queue dead-letters, and the reason for x-death."""
 
     queue: Queue
     messages: MessageRange
@@ -55,229 +54,243 @@ class DeadLetter(NamedTuple):
 
 
 class Destination(Protocol):
-    """Who takes what is moved."""
+    """Collects the copies, and settles the originals."""
 
     copies: CopyBatcher
 
-    def moved(self, queue: Queue, messages: MessageRange) -> None:
-        """The outbox has the copies of these messages."""
+    def copied(self, queue: Queue, messages: MessageRange) -> None:
+        """Called when `copies` has the copies of these messages."""
 
-    def lost(self, queue: Queue, messages: MessageRange) -> None:
-        """These can't be read; the store has said so, and still has them."""
+    def unreadable(self, queue: Queue, messages: MessageRange) -> None:
+        """Called for messages that the store can't read; it still has them."""
 
 
-class _Shown:
-    """Another batch of one message in place of the one that is moved."""
+class _Replacement:
+    """Republishes the message of another batch in place of the one that left the queue."""
 
-    __slots__ = ("_course", "_shown")
+    __slots__ = ("_replacement", "_republishing")
 
-    def __init__(self, course: Republishing, shown: Batch) -> None:
-        self._course = course
-        self._shown = shown
+    def __init__(self, republishing: Republishing, replacement: Batch) -> None:
+        self._republishing = republishing
+        self._replacement = replacement
 
     def copy(self, batch: Batch, index: int) -> Copy | None:
-        return self._course.copy(self._shown, 0)
+        return self._republishing.copy(self._replacement, 0)
 
 
 class Republisher:
-    """The two lines of ranges on their way."""
+    """The messages to be republished: one FIFO for single ones, one for groups."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._at_once = _AtOnce(broker)
-        self._alone = _Line(broker)
-        self._grouped = _Line(broker)
+        self._immediate = _ImmediateDestination(broker)
+        self._single = _Fifo(broker)
+        self._grouped = _Fifo(broker)
 
     @property
     def busy(self) -> bool:
-        """Whether there is something to be done now, not only to wait for."""
-        return self._alone.busy or self._grouped.busy
+        """Whether a message can be republished now; False if all wait for the disk."""
+        return self._single.busy or self._grouped.busy
 
     def add(
-        self, queue: Queue, messages: MessageRange, reason: str, shown: Batch | None = None
+        self, queue: Queue, messages: MessageRange, reason: str, replacement: Batch | None = None
     ) -> None:
-        """Takes over messages that are in no queue any more; a single one goes as it is `shown`."""
-        course: Republishing
+        """Adds messages that have left their queue; `replacement` is republished for a single."""
+        republishing: Republishing
         if reason == RELEASED:
-            course = DelayedRelease(self._broker, queue)
+            republishing = DelayedRelease(self._broker, queue)
         elif queue.rules is not None and queue.rules.dead_letter_exchange is not None:
-            course = DeadLetters(self._broker, queue, queue.rules, reason)
-            if shown is not None:
-                course = _Shown(course, shown)
+            republishing = DeadLetters(self._broker, queue, queue.rules, reason)
+            if replacement is not None:
+                republishing = _Replacement(republishing, replacement)
         else:
             queue.settle_dead_lettered(messages)
             return
-        self._alone.add(queue, messages, course, self._at_once)
+        self._single.add(queue, messages, republishing, self._immediate)
 
     def gather(self, ready: Callable[[], None], many: ManySettled | None = None) -> RepublishGroup:
-        """Makes the dead letters that it is given until it is complete; in a later turn `ready` is
-        called, and they can be handed over. Their sources are noted in `many`, if there is one."""
+        """Returns an empty group of dead letters; `ready` is called in a later turn, when it is
+        complete and all are made. Their originals are marked as settled in `many`, if given."""
         return RepublishGroup(self._broker, self._grouped, ready, many)
 
     def run(self) -> None:
-        """Moves at most `REPUBLISHED_PER_TURN` messages: copies and settlements are kept
-        together."""
-        share = REPUBLISHED_PER_TURN // (1 + (self._alone.busy and self._grouped.busy))
+        """Republishes at most `REPUBLISHED_PER_TURN` messages; copies and settlements are one
+        group in the store."""
+        share = REPUBLISHED_PER_TURN // (1 + (self._single.busy and self._grouped.busy))
         self._grouped.run(share)
         with self._broker.store.together():
-            self._alone.run(share)
-            self._at_once.copies.flush()
+            self._single.run(share)
+            self._immediate.copies.flush()
 
 
-class _AtOnce:
-    """Hands over what was moved in the same turn."""
+class _ImmediateDestination:
+    """Publishes the copies in the same turn, and settles the originals."""
 
     def __init__(self, broker: Broker) -> None:
         self.copies = CopyBatcher(broker)
 
-    def moved(self, queue: Queue, messages: MessageRange) -> None:
+    def copied(self, queue: Queue, messages: MessageRange) -> None:
         queue.settle_dead_lettered(messages)
 
-    def lost(self, queue: Queue, messages: MessageRange) -> None:
-        """They are in no queue any more."""
+    def unreadable(self, queue: Queue, messages: MessageRange) -> None:
+        """Does nothing: the messages have left their queue."""
 
 
 class RepublishGroup:
     """Dead letters of unacknowledged messages that take effect together."""
 
     def __init__(
-        self, broker: Broker, line: _Line, ready: Callable[[], None], many: ManySettled | None
+        self, broker: Broker, fifo: _Fifo, ready: Callable[[], None], many: ManySettled | None
     ) -> None:
-        self.copies = CopyBatcher(broker, is_held=True)
+        self.copies = CopyBatcher(broker, is_deferred=True)
         self._broker = broker
-        self._line = line
+        self._fifo = fifo
         self._ready = ready
         self._many = many
-        self._left = 1
-        """Messages that are not moved yet, and one until it is complete."""
-        self._moved: deque[tuple[Queue, MessageRange]] = deque()
-        self._lost: deque[tuple[Queue, MessageRange]] = deque()
+        self._remaining = 1
+        """Messages that are not copied yet, and one until it is complete."""
+        self._copied: deque[tuple[Queue, MessageRange]] = deque()
+        self._unreadable: deque[tuple[Queue, MessageRange]] = deque()
 
     @property
     def is_ready(self) -> bool:
-        return not self._left
+        return not self._remaining
 
     def add(self, dead_letter: DeadLetter) -> None:
-        """One more, of a queue that has an exchange for it."""
+        """Adds dead letters of a queue that has a dead-letter exchange."""
         queue, messages, reason = dead_letter
         assert queue.rules is not None
-        course = DeadLetters(self._broker, queue, queue.rules, reason)
-        self._left += messages.count
-        self._line.add(
-            queue, MessageRange(messages.entry, messages.low, messages.high), course, self
-        )
+        republishing = DeadLetters(self._broker, queue, queue.rules, reason)
+        self._remaining += messages.count
+        own = MessageRange(messages.entry, messages.low, messages.high)
+        self._fifo.add(queue, own, republishing, self)
 
     def complete(self) -> None:
-        """No more will be added."""
+        """Ends the adding."""
         self._count(1)
 
-    def moved(self, queue: Queue, messages: MessageRange) -> None:
+    def copied(self, queue: Queue, messages: MessageRange) -> None:
         if self._many is not None:
             queue.note_settled(messages, self._many)
-        self._moved.append((queue, messages))
+        self._copied.append((queue, messages))
         self._count(messages.count)
 
-    def lost(self, queue: Queue, messages: MessageRange) -> None:
-        self._lost.append((queue, messages))
+    def unreadable(self, queue: Queue, messages: MessageRange) -> None:
+        self._unreadable.append((queue, messages))
         self._count(messages.count)
 
     def _count(self, count: int) -> None:
-        self._left -= count
-        if not self._left:
+        self._remaining -= count
+        if not self._remaining:
             self._ready()
 
     def publish_all(self) -> int:
-        """Puts the copies into their queues, inside of `store.together()`; gives the commit number
-        to wait for, 0 for none. The sources are to be settled."""
+        """Publishes the copies, inside of `store.together()`; `settle` the originals next.
+
+        Returns the commit number to wait for, 0 for none.
+        """
         return self.copies.publish_all()
 
     def settle(self) -> Iterator[None]:
-        """Settles the sources, some at a step; inside of `store.together()`, unless they were
-        noted and logged."""
+        """Settles the originals, some at a step; inside of `store.together()`, unless they were
+        marked and logged as settled."""
         many = self._many
-        for queue, messages in drain(self._moved):
+        for queue, messages in drain(self._copied):
             if many is None:
                 queue.settle(messages)
             else:
                 queue.count_settled(messages, many)
             yield
-        for queue, messages in drain(self._lost):
+        for queue, messages in drain(self._unreadable):
             queue.unacked_count -= messages.count
             yield
 
 
-class _Line:
-    """Ranges that are moved one after another."""
+class _Fifo:
+    """Ranges of messages, republished one after another."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._line: deque[tuple[Queue, MessageRange, Republishing, Destination]] = deque()
-        self._coming: set[Batch] = set()
-        self._unreadable: WeakSet[Batch] = WeakSet()
+        self._waiting: deque[tuple[Queue, MessageRange, Republishing, Destination]] = deque()
+        self._fetching: set[Batch] = set()
+        self._failed: set[Batch] = set()
+        """Batches that can't be read; each has ranges in here, and goes with the last of them."""
 
     @property
     def busy(self) -> bool:
-        return bool(self._line) and self._line[0][1].entry.batch not in self._coming
+        return bool(self._waiting) and self._waiting[0][1].entry.batch not in self._fetching
 
     def add(
-        self, queue: Queue, messages: MessageRange, course: Republishing, destination: Destination
+        self,
+        queue: Queue,
+        messages: MessageRange,
+        republishing: Republishing,
+        destination: Destination,
     ) -> None:
-        self._line.append((queue, messages, course, destination))
+        self._waiting.append((queue, messages, republishing, destination))
 
-    def run(self, left: int) -> None:
-        """Moves at most so many messages."""
-        line = self._line
-        while line and left:
-            queue, messages, course, destination = line[0]
+    def run(self, room: int) -> None:
+        """Republishes at most `room` messages."""
+        waiting = self._waiting
+        while waiting and room:
+            queue, messages, republishing, destination = waiting[0]
             batch = messages.entry.batch
-            if batch in self._unreadable:
-                line.popleft()
-                destination.lost(queue, messages)
+            if batch in self._failed:
+                waiting.popleft()
+                destination.unreadable(queue, messages)
                 continue
             if not batch.resident:
                 self._fetch()
                 return
             some = MessageRange(
-                messages.entry, messages.low, min(messages.high, messages.low + left)
+                messages.entry, messages.low, min(messages.high, messages.low + room)
             )
             messages.low = some.high
-            left -= some.count
+            room -= some.count
             if messages.low == messages.high:
-                line.popleft()
+                waiting.popleft()
             for position in range(some.low, some.high):
-                self._move(queue, batch, messages.entry.index(position), course, destination.copies)
-            destination.moved(queue, some)
+                index = messages.entry.index(position)
+                self._republish(queue, batch, index, republishing, destination.copies)
+            destination.copied(queue, some)
+        if not waiting:
+            self._failed.clear()
 
-    def _move(
-        self, queue: Queue, batch: Batch, index: int, course: Republishing, copies: CopyBatcher
+    def _republish(
+        self,
+        queue: Queue,
+        batch: Batch,
+        index: int,
+        republishing: Republishing,
+        copies: CopyBatcher,
     ) -> None:
-        """Moves one message. Whatever is wrong with it, it must not stop the broker's turn."""
+        """Republishes one message. No error in it may stop the broker's turn."""
         try:
-            copy = course.copy(batch, index)
+            copy = republishing.copy(batch, index)
             if copy is not None:
                 copies.add(copy)
         except Exception:
             logger.exception(
-                "a message of queue '%s' in vhost '%s' could not be moved on and is dropped",
+                "a message of queue '%s' in vhost '%s' could not be republished and is dropped",
                 queue.name,
                 queue.vhost,
             )
 
     def _fetch(self) -> None:
-        """Asks for the first batch of the line and for those behind it that are on disk too."""
+        """Reads the first batch, and paged-out ones behind it, from disk."""
         room = AHEAD_BYTES
-        for _, messages, _, _ in islice(self._line, AHEAD_BATCHES):
+        for _, messages, _, _ in islice(self._waiting, AHEAD_BATCHES):
             batch = messages.entry.batch
-            if batch.resident or batch in self._coming:
+            if batch.resident or batch in self._fetching:
                 continue
-            self._coming.add(batch)
-            self._broker.store.fetch(batch, partial(self._arrived, batch))
+            self._fetching.add(batch)
+            self._broker.store.fetch(batch, partial(self._fetched, batch))
             room -= batch.size_bytes
             if room <= 0:
                 return
 
-    def _arrived(self, batch: Batch) -> None:
-        self._coming.discard(batch)
+    def _fetched(self, batch: Batch) -> None:
+        self._fetching.discard(batch)
         if not batch.resident:
-            self._unreadable.add(batch)
+            self._failed.add(batch)
         self._broker.on_work()

@@ -75,7 +75,7 @@ def test_a_connection_has_a_bounded_amount_under_way(broker: Broker) -> None:
         assert client.feed(begun(MIB - 2, 100, channel)) == []
     code, text = refusal(client.feed(begun(MIB, 0, 9)))
     assert code == 311
-    assert "bytes of unfinished messages on one connection, 8388608 may be" in text
+    assert "bytes of unfinished messages on one connection, the limit is 8388608" in text
     for channel in range(1, 9):
         assert client.feed(rest(MIB - 2, 100, channel)) == []
     assert client.messages("q") == 8

@@ -46,7 +46,7 @@ def test_methods_that_are_not(client: Client, name: str) -> None:
     (close,) = client.feed(method(1, name))
     assert (close.name, close["reply_code"]) == ("Connection.Close", 503)
     assert close["reply_text"] == (
-        f"COMMAND_INVALID - {name} is not for a client to send on a channel"
+        f"COMMAND_INVALID - {name} can't be sent by a client on a channel"
     )
 
 

@@ -352,7 +352,7 @@ def test_a_full_disk_closes_the_channel(client: Client, store: Store) -> None:
     (close,) = refused(client, store)
     assert (close.name, close["reply_code"]) == ("Channel.Close", 506)
     assert (close["class_id"], close["method_id"]) == (90, 20)
-    assert close["reply_text"].startswith("RESOURCE_ERROR - transaction not kept: the disk")
+    assert close["reply_text"].startswith("RESOURCE_ERROR - transaction not durable: the disk")
     assert client.connection.held_bytes == 0
     assert client.broker.memory.resident_bytes < 2_000
     client.feed(method(1, "Channel.CloseOk") + method(1, "Channel.Open"))

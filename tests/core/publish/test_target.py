@@ -9,7 +9,7 @@ import pytest
 from tests.conformance import frames
 from tests.support.amqp import Client, make_broker
 from warrenmq.core.errors import ChannelError, ConnectionFault
-from warrenmq.core.publish.target import PublishTarget, read_address
+from warrenmq.core.publish.target import PublishTarget, read_target
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def client() -> Client:
 
 def resolve(client: Client, watched: bool = True, **fields: Any) -> PublishTarget:
     payload = frames.method("Basic.Publish", **fields)
-    return read_address(client.connection.channels[1], payload, watched=watched)
+    return read_target(client.connection.channels[1], payload, watched=watched)
 
 
 def queues(address: PublishTarget) -> list[str]:
@@ -172,5 +172,5 @@ WHOLE = frames.method("Basic.Publish", exchange="ab", routing_key="cd")
 )
 def test_malformed(client: Client, payload: bytes) -> None:
     with pytest.raises(ConnectionFault) as caught:
-        read_address(client.connection.channels[1], payload, watched=False)
+        read_target(client.connection.channels[1], payload, watched=False)
     assert caught.value.code == 502

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pamqp import commands
 
@@ -17,7 +19,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_names_are_those_of_the_protocol(name: str) -> None:
-    method = commands.INDEX_MAPPING[NUMBERS[name]]
+    method: Any = commands.INDEX_MAPPING[NUMBERS[name]]
     assert name.replace("_", "") == method.name.replace(".", "").upper()
 
 
