@@ -1,9 +1,9 @@
-"""The broker: the only door for whoever publishes, consumes or declares.
+"""The broker: virtual hosts, users, the store, publishing, and the turns that drive them.
 
-Everything happens in turns on one thread. A turn begins when bytes or calls come in; whatever
-they put into queues is handed out when it ends (`turn`), and each peer with something to send is
-written to once. A turn has a budget, so that nobody waits long for somebody else's burst: what
-is left goes on in the next.
+Everything happens in turns on one thread. A turn begins when bytes or calls come in; messages that
+they put into queues are dispatched when it ends (`turn`), and each connection with output writes
+once. A turn has a budget, so that nobody waits long for a burst of others: the rest is done in
+the next turn.
 """
 
 from __future__ import annotations
@@ -43,34 +43,34 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DISPATCH_MESSAGES = 2_000
-"""What one queue hands out before the next has its turn."""
+"""Messages that one queue dispatches before the next queue has its turn."""
 CROWDED_MESSAGES = 65_536
-"""Ready messages from which on a publisher is read every other turn, if there are consumers: it
-must not run away from those who are reading. A queue that only grows slows nobody."""
+"""Ready messages of a queue with consumers above which its publishers are read every other turn
+only, so that the consumers keep up. Queues without consumers slow nobody."""
 TURN_MESSAGES = 8_000
 TURN_MS = 5
-"""A second connection's request waits no longer for its turn, be it for many messages or large."""
+"""Bounds of one turn, in messages and time: no request of another connection waits longer."""
 
 Share = tuple[Sequence[Queue], Sequence[int] | None]
 """Queues, and which messages of a batch they get (None for all)."""
 
 
 class Outgoing(Protocol):
-    """A peer that has something to be written."""
+    """A connection with output to write at the end of the turn."""
 
     def flush(self) -> None: ...
 
 
 @dataclass(slots=True)
 class Limits:
-    """What clients are offered and held to."""
+    """Limits that clients are offered in tune, and others that they have to respect."""
 
     frame_max: int = 131_072
     channel_max: int = 2047
     heartbeat_s: int = 60
     max_message_bytes: int = 16 * 1024 * 1024
     consumer_timeout_ms: int = 30 * 60 * 1000
-    """How long a delivery may wait for its ack, where queue and consumer don't say; 0: for good."""
+    """How long a delivery may wait for its ack, unless queue or consumer set it; 0: no limit."""
     strict_arguments: bool = False
     """Whether unknown `x-` arguments are refused."""
 
@@ -110,33 +110,33 @@ class Broker:
         self.now_ms = self.clock.now_ms()
         self.vhosts: dict[str, VirtualHost] = {}
         self.ending: dict[str, VirtualHost] = {}
-        """Those that are being deleted: nobody finds them, and not all is gone yet."""
+        """Virtual hosts that are being deleted in slices; `vhosts` has them no more."""
         self.outgoing: list[Outgoing] = []
         self.connections: dict[Connection, None] = {}
         self.occupancy = Occupancy()
         self.on_work: Callable[[], None] = lambda: None
-        """Called when a turn is due though no bytes came in: the server makes one soon."""
+        """Called when a turn is due though no bytes came in; the server runs one soon."""
         self.on_vhost_deleted: Callable[[str], None] = lambda _: None
-        """Called with the name, for who keeps something about it elsewhere."""
+        """Called with the name of each deleted virtual host; the hub deletes its own state."""
         self.on_deleted: Callable[[str, Kind, str], None] = lambda *_: None
-        """Called with virtual host, kind and name of each exchange and queue that goes, for who
-        wants it to be bound again when there is another one."""
+        """Called with virtual host, kind and name of each deleted exchange and queue, for the hub,
+        which binds again when it is declared anew."""
         self.on_declared: Callable[[VirtualHost, Exchange | Queue], Iterator[None]] = _no_steps
-        """Gives the steps that bind an exchange or queue which is made; it is declared when they
-        have been taken: what they bind misses nothing that is published there."""
+        """Returns the steps that bind a new exchange or queue; its declaration is answered after
+        them, so that these bindings miss no message."""
         self.crowded = False
-        """A publish of this turn went to a queue whose consumers can't keep up; whoever drives
-        the turns slows that publisher and clears the mark."""
+        """Whether a publish of this turn went to a queue whose consumers can't keep up; the server
+        slows that publisher and resets it."""
         self.always_kept = 0
         self.disk_behind = False
-        """As `crowded`: a publish found more waiting for the disk than may."""
+        """As `crowded`: whether a publish found too many bytes waiting for the disk."""
         self._active: deque[Queue] = deque()
         self.pager = Pager(self)
         self._republisher = Republisher(self)
         self.slices = Slices(lambda: self.on_work())
         self._waiting: list[Callable[[], None]] = []
         self._kept: dict[int, list[Callable[[], None]]] = {}
-        """What waits for a commit, by its number."""
+        """Callbacks that wait for a commit, by its number."""
         self._store_timer: Timer | None = None
         self._turning = False
         self.vhosts["/"] = VirtualHost("/", self)
@@ -148,11 +148,11 @@ class Broker:
     # -- what outlives the process
 
     def restore(self) -> bool:
-        """Takes over what the store has kept, virtual hosts, users, queues and all; from now on
-        changes of users are kept too.
+        """Restores virtual hosts, users, queues and all else from the store; later changes of
+        users are stored too.
 
-        False if the store is new: then `set_up` is next. What can't be used of it is set aside.
-        Raises `ConfigError` naming a definition that must not be, see `definitions/restore.py`.
+        False if the store is new: call `set_up` then. Unusable definitions are set aside. Raises
+        `ConfigError` naming an invalid definition, see `definitions/restore.py`.
         """
         known = bool(self.store.definitions)
         if known:
@@ -165,9 +165,9 @@ class Broker:
         return known
 
     def set_up(self, user: str, password: str) -> int:
-        """Gives a new store the virtual host `/` and an administrator with all rights in it.
+        """Creates the virtual host `/` and an administrator with all rights in a new store.
 
-        Takes as long as a login. Gives the commit number to wait for.
+        Takes as long as a login. Returns the commit number to wait for.
         """
         with self.store.together():
             self.vhosts["/"].keeper.keep_vhost()
@@ -178,7 +178,7 @@ class Broker:
     # -- virtual hosts
 
     def add_vhost(self, name: str) -> VirtualHost:
-        """A new one, which will be there after a restart; there must be none of that name."""
+        """Creates a durable virtual host; there must be none of that name."""
         vhost = VirtualHost(name, self)
         vhost.keeper.keep_vhost()
         self.vhosts[name] = vhost
@@ -194,7 +194,7 @@ class Broker:
     # -- users
 
     def _end_connections(self, user: User) -> None:
-        """Those of a user that was removed, also on their way in."""
+        """Closes the connections of a removed user, in slices."""
 
         def end(connection: Connection) -> None:
             if connection.user is user:
@@ -206,9 +206,9 @@ class Broker:
     # -- publishing
 
     def publish(self, batch: Batch, shares: Sequence[Share]) -> int:
-        """Puts the messages of a batch into queues, and into the store if they are to last.
+        """Puts the messages of a batch into queues, and into the store if they are persistent.
 
-        Gives the commit number to wait for before it is confirmed, 0 for none.
+        Returns the commit number to wait for before they are confirmed, 0 for none.
         """
         commit = 0
         entries = [
@@ -240,7 +240,7 @@ class Broker:
         commit = self.store.append(batch, durable, offsets)
         self.alarms.spend_disk(batch.size_bytes)
         if len(durable) < len(entries):
-            # Those who are not durable may need it when the log has let go of it.
+            # Transient queues may need the batch after the log has dropped it.
             batch.location = None
         if self.store.behind_bytes > self.store.behind_max_bytes:
             self.disk_behind = True
@@ -251,9 +251,9 @@ class Broker:
     ) -> tuple[bool, int]:
         """As `publish` for one message and queues that may refuse it.
 
-        Gives whether all took it, and the commit number. A queue that refuses (overflow
-        `reject-publish`) keeps nothing; the others keep theirs. One that `is_sure` is not
-        refused, nor dropped as a repetition: it was accepted before.
+        Returns whether all accepted it, and the commit number. A queue that refuses (overflow
+        `reject-publish`) stores nothing; the others store theirs. A message that `is_sure` was
+        accepted before: it is neither refused nor dropped as a duplicate.
         """
         for queue in queues:
             if queue.rules is not None and queue.rules.checks_publishes:
@@ -269,13 +269,13 @@ class Broker:
         ]
         commit = self._offer(batch, entries)
         if len(new) < len(queues) and batch.attributes.persistent:
-            # What was dropped is as lasting as what it repeats.
+            # A dropped duplicate is as durable as the message it repeats.
             commit = max(commit, self.store.barrier())
         self.counters.published += 1
         return len(entries) == len(new), commit
 
     def _offer(self, batch: Batch, entries: list[tuple[Queue, QueueEntry]]) -> int:
-        """Puts one message into the queues that take it; gives the commit number."""
+        """Puts one message into the queues that accept it; returns the commit number."""
         remembering = [queue.seen for queue, _ in entries if queue.seen is not None]
         with self.store.together() if remembering else nullcontext():
             persistent = batch.attributes.persistent or self.always_kept
@@ -316,14 +316,14 @@ class Broker:
     # -- the turn
 
     def tick(self) -> None:
-        """Begins a turn: takes the time and runs what is due."""
+        """Begins a turn: reads the clock and runs the timers that are due."""
         self.now_ms = self.clock.now_ms()
         next_ms = self.timers.next_ms
         if next_ms is not None and next_ms <= self.now_ms:
             self.timers.run_due(self.now_ms)
 
     def turn(self) -> bool:
-        """Hands out what waits, within the budget; True if there is more to do."""
+        """Dispatches ready messages, within the budget; True if there is more to do."""
         self._turning = True
         try:
             return self._turn()
@@ -360,7 +360,7 @@ class Broker:
         )
 
     def _write(self) -> None:
-        """Lets the store write, and has a turn when it wants to be asked again."""
+        """Lets the store write, and schedules a turn for its next write."""
         after_ms = self.store.turned()
         self.pager.relieve()
         if after_ms is None:
@@ -372,9 +372,9 @@ class Broker:
             self._store_timer = self.timers.at(at_ms, _nothing)
 
     def settle(self, queue: Queue) -> None:
-        """Hands out what this queue can now, so that its counts are what a client expects.
+        """Dispatches what this queue can now, so that its counts are what a client expects.
 
-        Only this one: with all of them a declare beside 4,000 busy queues took 0.3 s.
+        Only this queue: with all of them a declare beside 4,000 busy queues took 0.3 s.
         """
         if queue.active:
             queue.dispatch(DISPATCH_MESSAGES)
@@ -395,7 +395,7 @@ class Broker:
             self.on_work()
 
     def when_kept(self, commit: int, action: Callable[[], None]) -> None:
-        """Runs `action` when that commit is true, or refused: at once if it is."""
+        """Runs `action` when that commit is durable or has failed; at once if it is."""
         if commit <= self._decided:
             action()
             return
@@ -410,7 +410,7 @@ class Broker:
 
     @property
     def _decided(self) -> int:
-        """Commits up to this one are true or refused."""
+        """The last commit number that is durable or has failed."""
         return max(self.store.committed, self.store.refused)
 
     def _committed(self) -> None:
@@ -422,8 +422,8 @@ class Broker:
             try:
                 callback()
             except Exception:
-                # One who is wrong must not cost the others their confirms.
-                logger.exception("internal error while a commit was told")
+                # A failing callback must not cost the others their confirms.
+                logger.exception("internal error in a callback after a commit")
         if self._kept:
             self.store.request()
         self.on_work()
@@ -434,4 +434,4 @@ def _no_steps(vhost: VirtualHost, made: Exchange | Queue) -> Iterator[None]:
 
 
 def _nothing() -> None:
-    """A turn follows each look at the timers; the store needs no more."""
+    """Does nothing: the turn that runs the timer lets the store write."""

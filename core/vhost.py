@@ -1,7 +1,7 @@
-"""A virtual host: its exchanges, queues and bindings, and the rules for making and ending them.
+"""A virtual host: declares, deletes, binds and routes to its exchanges and queues.
 
-Rights are not asked here: AMQP channels and HTTP routes do that before they call, each for the
-user it serves.
+Permissions are not checked here: AMQP channels and HTTP routes do that before they call, each for
+the user it serves.
 """
 
 from __future__ import annotations
@@ -58,21 +58,24 @@ _LOCKED = (
 
 
 class VirtualHost:
-    """Everything by name; the default exchange has none and reaches every queue by its name."""
+    """The exchanges and queues of a virtual host, by name.
+
+    The default exchange is not an object: routing to it is a look-up of the queue.
+    """
 
     def __init__(self, name: str, broker: Broker) -> None:
         self.name = name
         self.keeper = DefinitionWriter(broker.set_aside, name, broker.facts)
         self.limits = VhostLimits(name, self.keeper)
         self.properties: Table = {}
-        """What describes it: `description`, `tags` ..."""
+        """`description`, `tags`, `default_queue_type` and others."""
         self._broker = broker
         self.queues: dict[str, Queue] = {}
         self.exchanges: dict[str, Exchange] = {}
         self.inner_queues: dict[str, Queue] = {}
-        """Where exchanges keep messages; not among `queues`, for nobody can name them."""
+        """Queues in which exchanges store messages, by an internal name; clients can't use them."""
         self.replies: dict[str, Queue] = {}
-        """Reply queues of direct reply-to, by the opaque name that requests carry."""
+        """Queues of direct reply-to, by the random name in the requests."""
         self.under_way = BusyNames()
         self._alternates: dict[str, dict[Exchange, None]] = {}
         self.policies = Policies(self, broker)
@@ -87,14 +90,14 @@ class VirtualHost:
     # -- exchanges (AMQP 0-9-1 1.6)
 
     def exchange(self, name: str) -> Exchange:
-        """Raises `ChannelError` 404."""
+        """Returns the exchange. Raises `ChannelError` 404."""
         exchange = self.exchanges.get(name)
         if exchange is None:
             raise not_found(f"no {resource('exchange', name, self.name)}")
         return exchange
 
     def publishable(self, name: str) -> Exchange | None:
-        """The exchange to publish to, None for the default one.
+        """Returns the exchange to publish to, None for the default one.
 
         Raises `ChannelError` 404, or 403 for an internal exchange.
         """
@@ -117,10 +120,10 @@ class VirtualHost:
         internal: bool,
         arguments: Table,
     ) -> Exchange:
-        """Makes it, or compares it with the one that exists.
+        """Creates an exchange, or checks that the existing one is equivalent.
 
-        If very many are bound to it as it is made (`Broker.on_declared`), it is there when that
-        is over. Raises `ChannelError` 403 or 406, `NameBusy` while other work goes on with it.
+        It can be found once its first bindings are made, in slices (`Broker.on_declared`). Raises
+        `ChannelError` 403 or 406, `NameBusy` while other work on that name goes on.
         """
         self.under_way.require_free("exchange", name)
         found = self.exchanges.get(name)
@@ -141,14 +144,14 @@ class VirtualHost:
         return made
 
     def _bind_and_add(self, made: Exchange) -> Iterator[None]:
-        """Nobody finds it before it has its bindings: what is published then reaches them all."""
+        """Makes the first bindings before the exchange can be found: they miss no message."""
         with self.under_way.busy("exchange", made.name):
             yield from self._broker.on_declared(self, made)
             self.add_exchange(made)
 
     def give_inner(self, exchange: Exchange) -> None:
-        """Gives an exchange that keeps messages the queue for them: the one that was restored, or
-        a new one; and what it has seen to one that drops what comes again."""
+        """Gives a delayed or persistent exchange its internal queue, the restored or a new one, and
+        a deduplicating exchange its message ids."""
         if exchange.deduplication is not None and exchange.seen is None:
             owner = exchange_owner(self.name, exchange.name) if exchange.durable else None
             exchange.seen = SeenIds(exchange.deduplication, self._broker, owner)
@@ -167,8 +170,10 @@ class VirtualHost:
             queue.set_limits(exchange.persistence)
 
     def delete_exchange(self, name: str, *, if_unused: bool = False) -> None:
-        """An absent exchange is no error; its bindings go in slices. Raises `ChannelError` 403 or
-        406, `NameBusy` while other work goes on with it."""
+        """Deletes an exchange, and its bindings in slices; an absent one is no error.
+
+        Raises `ChannelError` 403 or 406, `NameBusy` while other work on that name goes on.
+        """
         self.under_way.require_free("exchange", name)
         self.refuse_default(name)
         if name.startswith("amq."):
@@ -188,7 +193,7 @@ class VirtualHost:
             raise access_refused("operation not permitted on the default exchange")
 
     def add_exchange(self, exchange: Exchange) -> None:
-        """Takes in one that was made for this virtual host and is kept already, if it is to be."""
+        """Adds an exchange that is stored already, if it is durable."""
         self.exchanges[exchange.name] = exchange
         if exchange.durable:
             exchange.keeper = self.keeper
@@ -198,7 +203,7 @@ class VirtualHost:
         self.policies.adopt(exchange)
 
     def change_alternate(self, exchange: Exchange, alternate: str | None) -> None:
-        """A policy gives an exchange another alternate, or takes it away (None)."""
+        """Sets the alternate exchange, for a policy; None removes it."""
         self._leave_alternate(exchange)
         exchange.alternate = alternate
         if alternate is not None:
@@ -213,10 +218,10 @@ class VirtualHost:
                 del self._alternates[exchange.alternate]
 
     def _end_exchange(self, exchange: Exchange) -> Iterator[None]:
-        """Ends an exchange, and with it the auto-delete ones that lose their last binding.
+        """Deletes an exchange, and the auto-delete ones that lose their last binding by it.
 
-        A worklist, no recursion: chains can be thousands long. An exchange is gone at once, and
-        its bindings in steps; the name is free when no binding of it is kept any more.
+        With a worklist, not recursion: chains can be thousands long. An exchange can't be found
+        any more at once, its bindings go in steps; its name is free when all are deleted.
         """
         doomed: list[Exchange] = []
         with ExitStack() as busy:
@@ -241,7 +246,7 @@ class VirtualHost:
                 self.keeper.end_exchange(gone)
 
     def _take_away(self, exchange: Exchange) -> None:
-        """Nobody finds it any more, and nothing is routed by it."""
+        """Removes an exchange, so that it can't be found and routes nothing."""
         del self.exchanges[exchange.name]
         exchange.end()
         self._leave_alternate(exchange)
@@ -250,7 +255,7 @@ class VirtualHost:
         self._broker.on_deleted(self.name, "exchange", exchange.name)
 
     def _unbind_each(self, source: Exchange, destination: Destination) -> Iterator[None]:
-        """One binding a step."""
+        """Removes the bindings from source to destination, one a step."""
         for binding in tuple(source.bindings_to(destination)):
             source.unbind(destination, binding.routing_key, binding.arguments)
             yield
@@ -261,14 +266,14 @@ class VirtualHost:
             user.changed()
 
     def _auto_delete_exchange(self, exchange: Exchange) -> None:
-        """Does nothing for one that is gone already."""
+        """Deletes an auto-delete exchange without bindings; a deleted one is no error."""
         if exchange.auto_delete and not exchange.binding_count:
             self._broker.slices.start(self._end_exchange(exchange))
 
     # -- queues (AMQP 0-9-1 1.7)
 
     def queue(self, name: str, owner: object | None = None) -> Queue:
-        """Raises `ChannelError` 404, or 405 for another connection's exclusive queue."""
+        """Returns the queue. Raises `ChannelError` 404, 405 if exclusive to another connection."""
         queue = self._named(name)
         if queue is None:
             raise not_found(f"no {resource('queue', name, self.name)}")
@@ -277,7 +282,7 @@ class VirtualHost:
         return queue
 
     def _named(self, name: str) -> Queue | None:
-        """An exclusive one goes at once, if its connection has ended and it has not gone yet."""
+        """Finds a queue; an exclusive one of a closed connection is deleted instead."""
         queue = self.queues.get(name)
         if queue is not None and queue.owner is OWNER_GONE:
             self.drop_queue(queue)
@@ -295,11 +300,11 @@ class VirtualHost:
         owner: object | None = None,
         server_named: str = "",
     ) -> Queue:
-        """Makes it (and its name, if empty), or compares it with the one that exists.
+        """Creates a queue (and its name, if empty), or checks that the existing one is equivalent.
 
-        `owner` is the connection that asks; with an empty name `server_named` is taken, if it
-        came from `server_name`. Raises `ChannelError` 403, 405 or 406, `NameBusy` while it is
-        bound again, or an earlier one is being deleted.
+        `owner` is the declaring connection. `server_named`, from `server_name`, replaces an empty
+        name. Raises `ChannelError` 403, 405 or 406, `NameBusy` while other work on that name goes
+        on.
         """
         arguments = arguments or {}
         found = self._named(name)
@@ -337,9 +342,11 @@ class VirtualHost:
         if_empty: bool = False,
         owner: object | None = None,
     ) -> int:
-        """Gives how many ready messages went with it; an absent queue is no error. Its name is
-        busy until its bindings have gone and its consumers were told, in slices. Raises
-        `ChannelError` 405 or 406, `NameBusy` while other work goes on with it."""
+        """Deletes a queue; returns the number of its ready messages. An absent one is no error.
+
+        Its name is busy until its bindings are removed and its consumers cancelled, in slices.
+        Raises `ChannelError` 405 or 406, `NameBusy` while other work on that name goes on.
+        """
         self.under_way.require_free("queue", name)
         if self._named(name) is None:
             self.keeper.end_lost_queue(name)
@@ -352,8 +359,11 @@ class VirtualHost:
         return self.drop_queue(queue)
 
     def drop_queue(self, queue: Queue) -> int:
-        """Ends a queue, with its messages at once: nobody finds it and nothing is routed to it any
-        more. Bindings and consumers (who are told) go in slices; gives how many were ready."""
+        """Deletes a queue and its messages at once; it can't be found and gets no messages.
+
+        Bindings are removed and consumers cancelled in slices. Returns the number of messages
+        that were ready.
+        """
         if queue.deleted:
             return 0
         queue.deleted = True
@@ -370,7 +380,7 @@ class VirtualHost:
         return ready
 
     def _end_queue(self, queue: Queue) -> Iterator[None]:
-        """One binding or consumer a step. It is kept until no binding of it is."""
+        """Removes bindings and consumers, one a step; the definition goes after the bindings."""
         with self.under_way.busy("queue", queue.name):
             for exchange in tuple(queue.bound or ()):
                 yield from self._unbind_each(exchange, queue)
@@ -381,19 +391,18 @@ class VirtualHost:
             self._broker.on_deleted(self.name, "queue", queue.name)
 
     def clear(self) -> Iterator[None]:
-        """The virtual host goes: everything in it is dropped, bindings before their ends, in steps
-        for `Slices`. Nobody can declare anything any more."""
+        """Deletes everything in the virtual host, bindings first, in steps for `Slices`."""
         yield from for_each((*self.replies.values(), *self.queues.values()), self.drop_queue)
         self.replies.clear()
         for exchange in tuple(self.exchanges.values()):
             yield from self._end_exchange(exchange)
         while self.under_way:
-            yield  # others of these are in the midst of it
+            yield  # until other sliced deletions are done
         yield from for_each(tuple(self.inner_queues.values()), self.drop_queue)
         self.policies.clear_all()
 
     def make_reply_queue(self, name: str) -> Queue:
-        """The private queue behind direct reply-to; only its name leads there."""
+        """Creates the private queue of a direct reply-to consumer."""
         queue = Queue(name, self.name, self._broker, self._broker.store.reserve(1))
         self.replies[name] = queue
         return queue
@@ -425,11 +434,11 @@ class VirtualHost:
         for argument, received, current in pairs:
             check_equivalent("queue", found.name, self.name, argument, received, current)
         for name in (arguments.keys() - found.arguments.keys()) & KNOWN:
-            # A void is no value, and yet it was given: it would have been refused at first.
+            # An argument without a value still counts: the first declaration would refuse it.
             raise inequivalent_argument("queue", found.name, self.name, name, None, None)
 
     def server_name(self) -> str:
-        """22 characters of base64 hold 128 random bits: nobody guesses another one's queue."""
+        """Returns a new queue name with 128 random bits, which nobody can guess."""
         return "amq.gen-" + urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
 
     # -- bindings
@@ -442,11 +451,11 @@ class VirtualHost:
         arguments: Table,
         done: Callable[[], None] = lambda: None,
     ) -> None:
-        """Repeats are no error. Raises `ChannelError` 406 for bad arguments, 403 for an exchange as
-        the destination of one that keeps messages.
+        """Adds a binding; a repeated one is no error.
 
-        `done` runs when the binding is in force: at once, or when the queue has got what it wants
-        of what the exchange has kept.
+        `done` runs when the binding is active: at once, or when the queue has got the messages it
+        requests from a persistent exchange. Raises `ChannelError` 406 for bad arguments, 403 for
+        binding an exchange to a persistent one.
         """
         kept = source.persistence
         if kept is not None and isinstance(destination, Exchange):
@@ -493,7 +502,7 @@ class VirtualHost:
     def attach(
         self, source: Exchange, destination: Destination, routing_key: str, arguments: Table
     ) -> None:
-        """As `bind`, without what was kept."""
+        """As `bind`, without a replay."""
         if source.bind(destination, routing_key, arguments):
             for replay in replays_of(source, destination):
                 replay.bound(Binding(destination, routing_key, arguments))
@@ -505,7 +514,7 @@ class VirtualHost:
     def unbind(
         self, source: Exchange, destination: Destination, routing_key: str, arguments: Table
     ) -> None:
-        """There need not be such a binding; one that is not in force yet is taken back."""
+        """Removes a binding, also one whose replay goes on; an absent one is no error."""
         binding = Binding(destination, routing_key, arguments)
         for replay in replays_of(source, destination):
             if replay.binding == binding:
@@ -533,9 +542,9 @@ class VirtualHost:
         *,
         watched: bool,
     ) -> Route:
-        """Where a message goes; `exchange` is None for the default exchange.
+        """Routes a message; `exchange` is None for the default exchange.
 
-        A watched route is told when it is no longer true; one that is not is for a single use.
+        A watched route is marked dead when bindings change; any other is for a single use.
         """
         if exchange is None:
             return self._default_route(routing_keys, watched)
@@ -547,7 +556,7 @@ class VirtualHost:
         found = dict.fromkeys(self._by_name(names))
         route = Route(tuple(found), uses_key=True, uses_headers=False)
         if watched:
-            # A name without a queue can get one at any time and nothing would tell: never kept.
+            # A missing queue may be declared at any time without a notification: not cached.
             if len(found) == len(set(names)):
                 route.watch(tuple(found))
             else:
@@ -568,9 +577,9 @@ def _tell_cancelled(consumer: Consumer) -> None:
 
 
 def check_name(kind: str, name: str, vhost: str) -> None:
-    """Raises `ChannelError` 403 for reserved names, 406 for line ends in one.
+    """Checks the name of a new object. Raises `ChannelError` 403 if reserved, 406 for line ends.
 
-    A line end in a name could split a header of the HTTP deliveries that carry it.
+    A line end could split a header of the HTTP deliveries that carry the name.
     """
     if name.startswith("amq."):
         raise access_refused(f"{kind} name '{name}' contains reserved prefix 'amq.*'")

@@ -1,8 +1,8 @@
 """Users, passwords and permissions: one authorizer for AMQP and HTTP.
 
 A permission is three regular expressions per virtual host, matched by a linear-time engine
-because users write them; topic permissions add routing keys. Answers are remembered, so that the
-hot path pays one dictionary hit.
+because users write them; topic permissions add routing keys. Answers are cached, so that the hot
+path pays one dictionary hit.
 """
 
 from .accounts import GUEST, VERIFIED_FOR_S

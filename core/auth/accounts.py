@@ -1,4 +1,4 @@
-"""Names and passwords: who may log in.
+"""User accounts: names, password hashes, and checking a login.
 
 A password is checked with argon2id, which costs some 20 ms and 19 MiB on purpose, so it runs off
 the event loop (`check`) and its answer is remembered for a minute (`known`).
@@ -22,18 +22,18 @@ from .user import User
 
 VERIFIED_FOR_S = 60.0
 GUEST = "guest"
-"""Its password is known to everybody, so it logs in from the machine itself alone."""
+"""The default user. Its password is well known, so it can log in from the same machine only."""
 
 
 class Account(NamedTuple):
-    """A user with its secret."""
+    """A user with its password hash."""
 
     user: User
     password_hash: str
 
 
 class _Verified(NamedTuple):
-    """That a password was right; void once the name has another account."""
+    """A recently verified password; invalid once the name has another account."""
 
     account: Account
     digest: bytes
@@ -41,7 +41,7 @@ class _Verified(NamedTuple):
 
 
 class Accounts:
-    """Changes are made on the event loop; `check` runs in any thread."""
+    """The accounts by name. Changed on the event loop only; `check` runs in any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.keeper: UserPersistence | None = None
@@ -50,7 +50,7 @@ class Accounts:
         self.version = 0
         """Grows with every change of any user."""
         self.throttle = Throttle(clock)
-        """How often who may try another password."""
+        """Limits failed logins."""
         self._clock = clock
         self._accounts: dict[str, Account] = {}
         self._verified: dict[str, _Verified] = {}
@@ -69,11 +69,11 @@ class Accounts:
         return self.account(name).user
 
     def password_hash(self, name: str) -> str:
-        """As it is kept (see `hashes.py`). Raises `Unknown`."""
+        """Returns the stored hash (see `hashes.py`). Raises `Unknown`."""
         return self.account(name).password_hash
 
     def known(self, name: str, password: str, *, loopback: bool) -> User | None:
-        """The user if these credentials were verified within the last minute; cheap."""
+        """Returns the user if these credentials were verified within the last minute; cheap."""
         verified = self._verified.get(name)
         if (
             verified is None
@@ -85,16 +85,16 @@ class Accounts:
         return self._admit(name, loopback)
 
     def digest(self, name: str, password: str) -> bytes:
-        """Stands for a password and what it is compared with: another one once that changes."""
+        """Returns a keyed digest of a password and the stored hash; changes with either."""
         account = self._accounts.get(name)
         kept = "" if account is None else account.password_hash
         return self._digest(f"{kept}\0{password}")
 
     def check(self, name: str, password: str, *, loopback: bool) -> User | None:
-        """The user if name and password are right, and `guest` only from a loopback peer.
+        """Returns the user if name and password are right, and `guest` only from a loopback peer.
 
-        Costs one argon2 run whatever the answer. Thread safe; not for the event loop. A right
-        password with a hash of RabbitMQ is hashed anew: `keep_better_hashes` takes it over.
+        Costs one argon2 computation for any result. Thread safe; not for the event loop. A right
+        password with a hash of RabbitMQ is hashed again: `keep_better_hashes` stores that.
         """
         account, matches = self._matched(name, password)
         if account is None or not matches:
@@ -106,9 +106,8 @@ class Accounts:
         return self._admit(name, loopback)
 
     def _matched(self, name: str, password: str) -> tuple[Account | None, bool]:
-        """The account, and whether the password is its; again if it was changed meanwhile: there
-        may be a new password, or new tags, or a better hash of the password that was given.
-        """
+        """Returns the account and whether the password is right; tries again if the account was
+        changed meanwhile."""
         while True:
             account = self._accounts.get(name)
             matches = hashes.matches(None if account is None else account.password_hash, password)
@@ -116,10 +115,9 @@ class Accounts:
                 return account, matches
 
     def keep_better_hashes(self) -> None:
-        """Puts argon2id hashes in the place of RabbitMQ's that were found right since.
+        """Replaces RabbitMQ's hashes of passwords verified since by argon2id hashes.
 
-        Only where the change can be kept: users that don't outlive the process stay as they
-        were given.
+        Only for users that are stored.
         """
         while self._better:
             account, password_hash = self._better.popleft()

@@ -1,7 +1,7 @@
-"""Argon2 hashes from elsewhere: what they have to look like, and how much they may cost.
+"""Checks imported argon2 hashes: their form, and the cost of verifying them.
 
-Whoever imports a hash chooses its parameters, and each try of a password pays for them; one that
-the library can't read would fail at every login instead of here.
+The importer chooses the parameters, and each login attempt pays for them; a hash that the library
+can't parse would fail at every login instead of here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .errors import AuthError
 MAX_MEMORY_KIB = 256 * 1024
 MAX_TIME_COST = 16
 MAX_LANES = 16
-"""Each is a thread while a password is checked."""
+"""Each lane is a thread while a password is checked."""
 _MIN_SALT_BYTES, _MIN_DIGEST_BYTES = 8, 4
 _MIN_KIB_PER_LANE = 8
 """Of RFC 9106 3.1."""
@@ -48,7 +48,7 @@ def _is_sound(memory_kib: str, _: str, lanes: str, salt: str, digest: str) -> bo
 
 
 def _size(text: str) -> int:
-    """Of what base64 without padding stands for; 0 if no octets are written like that."""
+    """Returns the decoded size of base64 without padding; 0 if it is not valid."""
     if len(text) % 4 == 1:
         return 0
     octets = base64.b64decode(text + "=" * (-len(text) % 4))

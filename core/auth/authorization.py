@@ -1,4 +1,4 @@
-"""Which rights an operation needs, for AMQP and HTTP alike.
+"""Checks the permissions that an operation needs, for AMQP and HTTP alike.
 
 | operation | configure | write | read |
 |---|---|---|---|
@@ -12,8 +12,8 @@
 Names that begin with `hub.` are the hub's: nobody else declares a new one, deletes one, binds to
 one, or publishes to such an exchange.
 
-At a topic exchange the routing key is held against topic permissions too: write when it is
-published with, read when it is bound or unbound.
+At a topic exchange the routing key is checked against topic permissions too: write to publish,
+read to bind or unbind.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _DELAYED_TYPE = "x-delayed-type"
 def to_declare(
     user: User, vhost: str, kind: Kind, name: str, arguments: Table, *, is_new: bool
 ) -> None:
-    """Whoever has messages sent on needs the rights to take them here and to put them there; one
-    that exists was declared by somebody who had them.
+    """Checks a declaration. With an alternate or dead-letter exchange it also needs read here and
+    write there, unless the object exists already.
 
     Raises `ChannelError` 403.
     """
@@ -65,7 +65,7 @@ def to_publish(user: User, vhost: str, kind: Kind, name: str) -> None:
 def to_bind(
     user: User, vhost: VirtualHost, source: str, kind: Kind, destination: str, routing_key: str
 ) -> None:
-    """Also to unbind; the ends need not exist. Raises `ChannelError` 403."""
+    """Checks bind or unbind; source and destination need not exist. Raises `ChannelError` 403."""
     user.require(vhost.name, "write", kind, destination)
     user.require(vhost.name, "read", "exchange", source)
     refuse_reserved(vhost.name, kind, destination)
@@ -79,10 +79,9 @@ def to_bind(
 def at_topics(
     user: User, vhost: str, exchange: str, type_name: str, arguments: Table
 ) -> TopicRights | None:
-    """What the user's routing keys are held against at this exchange; None permits every key.
+    """Returns the topic permissions for routing keys at this exchange; None permits every key.
 
-    A delayed exchange that hands on to a topic exchange of its own counts as one: its keys go
-    the same way.
+    A delayed exchange of type topic counts as a topic exchange.
     """
     if type_name != _TOPIC and arguments.get(_DELAYED_TYPE) != _TOPIC:
         return None

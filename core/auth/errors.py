@@ -1,4 +1,4 @@
-"""What is wrong with a change of users, passwords or rights; the texts are for whoever asked."""
+"""Errors of changes to users, passwords and permissions; the texts are for the client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Unknown(AuthError):
 
 
 class LastAdministrator(AuthError):
-    """Nobody would be left who may change users."""
+    """The change would leave no administrator."""
 
 
 def no_user(name: str) -> Unknown:

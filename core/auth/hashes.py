@@ -1,11 +1,11 @@
-"""Passwords are kept as hashes: argon2id, or one that RabbitMQ made and exported.
+"""Password hashes: argon2id, or those that RabbitMQ made and exported.
 
 In Warren a hash is one text. Argon2 has its PHC form. A hash of RabbitMQ is base64 of four octets
 of salt and the digest of salt and password; before it stands the name of its algorithm, as in
-`$rabbit_password_hashing_sha256$kI3G...`. The empty text is no password: nobody logs in with it.
+`$rabbit_password_hashing_sha256$kI3G...`. An empty hash means no password: nobody can log in.
 
-Checking a password costs an argon2 run whatever it is compared with, so that the time tells
-nobody which users there are.
+Checking a password costs an argon2 computation whatever it is compared with, so that the time
+does not reveal which users exist.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOBODY_HASH = (
     "$argon2id$v=19$m=19456,t=2,p=1"
     "$vLzKCkjs+Wrwe3mfclzWpw$dB6qo+3JFJlsDWNohqOhHbqgbquIreQ3s/1iGSR96Wo"
 )
-"""Checked when there is none to check, so that the answer takes as long as if there were."""
+"""Checked for unknown users, so that the reply takes as long as for known ones."""
 
 
 def hashed(password: str) -> str:
@@ -56,7 +56,7 @@ def hashed(password: str) -> str:
 
 
 def imported(password_hash: str, algorithm: str | None = None) -> str:
-    """A hash from elsewhere as Warren keeps it, by its `hashing_algorithm`.
+    """Converts an exported hash to Warren's form, by its `hashing_algorithm`.
 
     Without one it is argon2 if it looks like it, else RabbitMQ's SHA-256. An empty hash means
     that no password is right. Raises `AuthError` for another algorithm or a damaged hash.
@@ -74,7 +74,8 @@ def imported(password_hash: str, algorithm: str | None = None) -> str:
 
 
 def exported(kept: str) -> tuple[str, str]:
-    """The hash as it stands in a file of definitions, and its `hashing_algorithm`."""
+    """Converts a hash to the form of exported definitions; returns it and its
+    `hashing_algorithm`."""
     algorithm, password_hash = _of_rabbitmq(kept)
     if algorithm:
         return password_hash, algorithm
@@ -82,7 +83,7 @@ def exported(kept: str) -> tuple[str, str]:
 
 
 def is_foreign(kept: str) -> bool:
-    """Whether it is a hash of RabbitMQ: too cheap to guess against to be kept for good."""
+    """Whether it is a hash of RabbitMQ, which is too cheap to guess to be stored for long."""
     return bool(_of_rabbitmq(kept)[0])
 
 
@@ -96,10 +97,10 @@ def check(kept: str) -> None:
 
 
 def matches(kept: str | None, password: str) -> bool:
-    """Whether the password is the one of this hash; None and the empty hash have none.
+    """Whether the password matches; with None and the empty hash none does.
 
-    Costs one argon2 run, but for a password that is right and RabbitMQ's: whoever finds that
-    makes a new hash of it.
+    Costs one argon2 computation, except for a right password with a hash of RabbitMQ, which the
+    caller hashes again.
     """
     algorithm, password_hash = _of_rabbitmq(kept or "")
     if algorithm and _is_digested(algorithm, password_hash, password):

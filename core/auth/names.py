@@ -1,4 +1,4 @@
-"""Which names users, tags and exchanges can have, as far as users are concerned."""
+"""Checks the names of users and tags, and of exchanges in topic permissions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ MAX_EXCHANGE_BYTES = 255
 
 
 def check_name(text: str) -> None:
-    """Raises `AuthError` for what can't be a user's name or a tag."""
+    """Raises `AuthError` for an invalid user name or tag."""
     size = _size(text)
     if not 1 <= size <= MAX_NAME_BYTES:
         raise AuthError(f"a user's name or tag has {size} bytes, 1 to {MAX_NAME_BYTES}")
 
 
 def check_exchange(name: str) -> None:
-    """Raises `AuthError` for what no exchange can be called."""
+    """Raises `AuthError` for a name that no exchange can have."""
     size = _size(name)
     if size > MAX_EXCHANGE_BYTES:
         raise AuthError(f"an exchange's name has {size} bytes, at most {MAX_EXCHANGE_BYTES}")

@@ -1,4 +1,4 @@
-"""The regular expressions of permissions, matched by a linear-time engine: users write them."""
+"""Compiles the regular expressions of permissions, for a linear-time engine: users write them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Matcher = Callable[[str], bool]
 
 MAX_PATTERN_LENGTH = 256
 _NOTHING = "[^\\x00-\\x{10FFFF}]"
-"""An expression that no text has a part of."""
+"""A pattern that never matches."""
 
 
 def matcher(pattern: str) -> Matcher:
-    """Whether a name has a part that the pattern matches; an empty pattern matches none.
+    """Returns a function that searches the pattern in a name; an empty pattern matches nothing.
 
     Raises `AuthError` for a pattern that is too long or no regular expression.
     """
@@ -30,10 +30,9 @@ def matcher(pattern: str) -> Matcher:
 def topic_matcher(pattern: str, user: str, vhost: str) -> Matcher:
     """As `matcher` for routing keys, with `{username}` and `{vhost}` standing for those names.
 
-    A name stands for itself: what it has of special characters is escaped, where RabbitMQ puts
-    it in as it is and a user called `.*` may write every key. `{client_id}` matches nothing:
-    MQTT clients have one, AMQP 0-9-1 and HTTP ones have not. An empty pattern matches the empty
-    key alone, as with RabbitMQ.
+    Special characters of a name are escaped; RabbitMQ inserts it unescaped, so that a user called
+    `.*` may write every key. `{client_id}` matches nothing: only MQTT clients have one. An empty
+    pattern matches only the empty key, as in RabbitMQ.
     """
     if not pattern:
         return lambda key: not key
@@ -72,7 +71,7 @@ def _compiled(pattern: str, written: str) -> Matcher:
 
 
 def _words(error: Exception) -> str:
-    """The engine words its complaints in bytes."""
+    """Returns the message of an engine's error, which may be bytes."""
     said = error.args[0] if error.args else ""
     return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
 

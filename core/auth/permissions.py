@@ -1,7 +1,4 @@
-"""What a user may do with names and with routing keys, as patterns and as answers.
-
-Whoever asks twice is answered from memory: the hot path pays one dictionary hit.
-"""
+"""The permissions of a user: patterns of names and of routing keys, and cached results."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ Access = Literal["configure", "write", "read"]
 TopicAccess = Literal["write", "read"]
 
 MAX_CACHED_ANSWERS = 10_000
-"""Per user, and per topic exchange of one; a client that invents names must not fill the memory."""
+"""Per user, and per topic exchange of a user; a client that invents names can't fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ class TopicPermissions:
 
 
 class Rights:
-    """The permissions in one virtual host; raises `AuthError` for a pattern that is none."""
+    """The compiled permissions in one virtual host. Raises `AuthError` for an invalid pattern."""
 
     __slots__ = ("_matchers", "permissions")
 
@@ -53,9 +50,9 @@ class Rights:
 
 
 class TopicRights:
-    """What a user with topic permissions for an exchange may do there.
+    """The compiled topic permissions of a user for an exchange.
 
-    Raises `AuthError` for a pattern that is none.
+    Raises `AuthError` for an invalid pattern.
     """
 
     __slots__ = ("_answers", "_matchers", "_text", "permissions")

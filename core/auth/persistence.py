@@ -1,4 +1,4 @@
-"""What makes changes of users outlive the process."""
+"""The port through which changes of users are stored; `definitions/writer.py` implements it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .user import User
 
 
 class UserPersistence(Protocol):
-    """Each call gives the commit number from which on the change is kept."""
+    """Stores users; each call returns the commit number to wait for until it is durable."""
 
     def keep_user(self, user: User, password_hash: str) -> int: ...
     def end_user(self, user: User) -> int:
-        """With its permissions, topic permissions and limits."""
+        """Deletes a user with its permissions, topic permissions and limits."""
 
     def keep_permissions(self, user: User, vhost: str, permissions: Permissions) -> int:
         """Raises `AuthError` if there is no such virtual host, as does `keep_topic_permission`."""
@@ -25,4 +25,4 @@ class UserPersistence(Protocol):
     ) -> int: ...
     def end_topic_permission(self, user: User, vhost: str, exchange: str) -> int: ...
     def keep_user_limits(self, user: User, limits: Mapping[str, int]) -> int:
-        """All of them, in place of those before; none ends them."""
+        """Replaces all limits of a user; an empty mapping removes them."""

@@ -1,9 +1,9 @@
-"""Names of exchanges and queues that clients can't have: `hub.*` belongs to the hub.
+"""Reserved names of exchanges and queues: `hub.*` belongs to the hub.
 
-Whoever declared the hub's delay queue first, with arguments of their own, would decide what becomes
-of everybody's failed deliveries; whoever published to an exchange of the hub would speak for the
-topics of others. Reading such a queue, binding from such an exchange and publishing to such a queue
-are as rights say; an equal declaration of one that exists changes nothing and is accepted.
+A client that declared the hub's retry queue first, with other arguments, would control the failed
+deliveries of everybody; one that published to an exchange of the hub could forge the content of
+topics. Reading such a queue, binding from such an exchange and publishing to such a queue need the
+usual permissions; an equivalent declaration of an existing one is accepted.
 """
 
 from __future__ import annotations

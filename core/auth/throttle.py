@@ -1,11 +1,11 @@
-"""How often a password may be tried: five wrong ones a minute for a user from an address.
+"""Limits failed logins: five a minute for a user from an address.
 
-What is counted are pairs of user and address, so that nobody can lock somebody else out from
-elsewhere; argon2 bounds how many pairs an attacker gets through in that minute.
+Pairs of user and address are counted, so that nobody can lock out a user elsewhere; argon2 bounds
+how many pairs an attacker can try in that minute.
 
-Where the user has logged in within a day, an address is trusted: the user's own programs are
-there, and are not shut out because one of them, or a neighbour, has a wrong password. Guesses from
-a trusted address are slowed instead (`Logins`), and those that were wrong before cost nothing.
+An address from which the user has logged in within a day is trusted: the user's other programs
+there are not locked out because one of them, or a neighbour, has a wrong password. Guesses from a
+trusted address are delayed instead (`Logins`), and repeated wrong passwords cost nothing.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ MAX_PAIRS = 25_000
 bytes each, and as many again for those that are trusted."""
 TRUSTED_FOR_S = 86_400.0
 NOT_RECALLED = 50
-"""Passwords a minute that may be held against those that were right lately, after five that were
-wrong: so many others at one's address try before one is no longer known there at once."""
+"""Passwords a minute that may be compared with recently verified ones, after five failures: above
+that, logins from the address are not answered from the cache."""
 WRONG_REMEMBERED = 4
-"""Programs with an old password try it again and again; few of them share an address."""
+"""Programs with an old password repeat it; few of them share an address."""
 
 
 class _Trust(NamedTuple):
-    """Since when an address is trusted for a user, and digests of its last wrong passwords."""
+    """The start of a user's trust in an address, and digests of its last wrong passwords."""
 
     since: float
     wrong: tuple[bytes, ...] = ()
 
 
 class Throttle:
-    """Remembers failed logins for as long as they count, in bounded memory."""
+    """Counts failed logins in bounded memory."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.enabled = True
         self.spares_loopback = False
-        """In development nobody counts what is tried on the machine itself."""
+        """In development mode logins from the same machine are not counted."""
         self._clock = clock
         self._failures: dict[bytes, tuple[float, ...]] = {}
         self._trusted: dict[bytes, _Trust] = {}
         self._not_recalled: dict[bytes, tuple[float, set[bytes]]] = {}
-        """By pair: until when, and digests of what was not a password that was right lately."""
+        """By pair: expiry, and digests of passwords not among the recently verified ones."""
         self._until = 0.0
         self._key = secrets.token_bytes(16)
 
     @property
     def counts(self) -> bool:
-        """Whether there is anything to ask about: if nobody failed lately, everybody may try."""
+        """Whether any failure is counted at the moment; if not, every login may be tried."""
         return bool(self._until) and self._clock() < self._until
 
     def wait_s(self, user: str, address: str) -> int:
-        """In how many seconds the user may be tried from there again, 0 for now."""
+        """Returns in how many seconds the user may log in from there again, 0 for now."""
         times = self._failures.get(self._pair(user, address)) if self._failures else None
         if times is None or len(times) < FAILURES:
             return 0
@@ -71,7 +71,7 @@ class Throttle:
         return self._trust(self._pair(user, address)) is not None
 
     def succeeded(self, user: str, address: str) -> None:
-        """Trusts the address from now on; what was counted still counts."""
+        """Trusts the address from now on; earlier failures still count."""
         pair = self._pair(user, address)
         before = self._trusted.pop(pair, None)
         self._trusted[pair] = _Trust(self._clock(), () if before is None else before.wrong)
@@ -100,7 +100,7 @@ class Throttle:
         self._forget(now)
 
     def not_recalled(self, user: str, address: str, digest: bytes) -> None:
-        """Counts a password that is not remembered, while failures hold the pair back."""
+        """Counts a password that is not in the cache, while failures limit the pair."""
         pair = self._pair(user, address)
         until, digests = self._not_recalled.pop(pair, (0.0, set()))
         now = self._clock()
@@ -128,7 +128,7 @@ class Throttle:
         return trust
 
     def _forget(self, now: float) -> None:
-        """Lets go of pairs whose failures count no more, and of the oldest of too many."""
+        """Drops pairs whose failures have expired, and the oldest above the maximum."""
         failures = self._failures
         while failures:
             oldest = next(iter(failures))
@@ -137,20 +137,20 @@ class Throttle:
             del failures[oldest]
 
     def _pair(self, user: str, address: str) -> bytes:
-        """A user can have a name of any length, and try many: only a digest is remembered."""
+        """Returns a digest of user and address: names can be long and many."""
         text = f"{network(address)}\0{user}".encode(errors="surrogatepass")
         return blake2b(text, key=self._key, digest_size=16).digest()
 
 
 def behind(address: str) -> str:
-    """Counts those whom a proxy at that address passes on and does not name: all as one, apart
-    from the programs of the proxy's own machine, whom they must not lock out."""
+    """Returns the address under which clients are counted that a proxy relays without naming them:
+    all as one, but apart from programs on the proxy's own machine."""
     return f"behind {network(address)}"
 
 
 @lru_cache(1024)
 def network(address: str) -> str:
-    """What counts as one address: of IPv6 the /64, which one subscriber has for itself."""
+    """Returns the network that counts as one address: for IPv6 the /64 of one subscriber."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:
@@ -163,7 +163,7 @@ def network(address: str) -> str:
 
 
 def _is_loopback(address: str) -> bool:
-    """Not so for those `behind` a proxy, who may be anybody."""
+    """Whether it is a loopback address; addresses from `behind` are not."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

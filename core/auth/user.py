@@ -1,4 +1,4 @@
-"""Who is logged in: a name, tags, limits, and what it may do in each virtual host."""
+"""A user: name, tags, limits, and permissions by virtual host."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from .permissions import (
 Kind = Literal["queue", "exchange"]
 
 DEFAULT_EXCHANGE = "amq.default"
-"""What permissions and error texts call the exchange without a name."""
+"""The name of the default exchange in permissions and error texts."""
 ADMINISTRATOR = "administrator"
 IMPERSONATOR = "impersonator"
 
 
 class User:
-    """A user that `Users` knows, or knew: connections hold on to one that was removed."""
+    """A user of `Users`; connections may still refer to one that was removed."""
 
     def __init__(self, name: str, tags: Iterable[str] = ()) -> None:
         self.name = name
         self.tags = frozenset(tags)
         self.limits: Mapping[str, int] = {}
-        """`max-connections` and `max-channels`; what is missing or -1 is no limit."""
+        """`max-connections` and `max-channels`; absent or -1 is no limit."""
         self.removed = False
         self.version = 0
-        """Grows with every change; an answer remembered with an older version is void."""
+        """Grows with every change; a result cached with an older version is invalid."""
         self._rights: dict[str, Rights] = {}
         self._topics: dict[tuple[str, str], TopicRights] = {}
         self._answers: dict[tuple[str, str, str], bool] = {}
@@ -66,8 +66,8 @@ class User:
             raise access_refused(f"{access} access to {self._refused(vhost, kind, resource)}")
 
     def require_any(self, vhost: str, kind: Kind, resource: str) -> None:
-        """For what changes nothing and takes nothing, such as a passive declare: one right of the
-        three is enough, without any nobody learns what there is.
+        """Checks for any of the three permissions, which is enough to see that a resource exists,
+        as in a passive declare.
 
         Raises `ChannelError` 403.
         """
@@ -76,7 +76,7 @@ class User:
             raise access_refused(f"access to {self._refused(vhost, kind, resource)}")
 
     def topic_rights(self, vhost: str, exchange: str) -> TopicRights | None:
-        """What routing keys are held against at a topic exchange; None permits every key."""
+        """Returns the topic permissions for an exchange; None permits every key."""
         return self._topics.get((vhost, exchange)) if self._topics else None
 
     def watch(self, callback: Callable[[], None]) -> None:
@@ -87,7 +87,7 @@ class User:
         self._watchers.discard(callback)
 
     def changed(self) -> None:
-        """Forgets every remembered answer and tells the watchers."""
+        """Clears the cached results and calls the watchers."""
         self.version += 1
         self._answers.clear()
         for callback in tuple(self._watchers):
@@ -122,7 +122,7 @@ class User:
         self.changed()
 
     def end(self) -> None:
-        """It was removed: it has no rights."""
+        """Takes all rights from a removed user."""
         self.removed = True
         self.tags = frozenset()
         self.limits = {}

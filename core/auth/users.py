@@ -1,4 +1,4 @@
-"""Changes of users: their passwords, tags, permissions and limits."""
+"""The users of a broker: adds, changes and removes them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from .user import ADMINISTRATOR, User
 
 
 class Users(Accounts):
-    """Whoever changes a user gets the commit number from which on the change outlives the process,
-    0 if there is nothing to wait for.
-    """
+    """The users; each change returns the commit number to wait for, 0 for none."""
 
     # -- changes of users
 
@@ -25,11 +23,10 @@ class Users(Accounts):
         return self.add_hashed(name, hashes.hashed(password), tags)
 
     def add_hashed(self, name: str, password_hash: str, tags: Iterable[str] = ()) -> int:
-        """As `add` with a hash as it is kept, from `hashed` or `imported`; with the empty one
-        nobody logs in.
+        """As `add` with a hash from `hashed` or `imported`; with an empty one nobody can log in.
 
-        Raises `AuthError` if it is none, or for a name or tag that can't be kept, and
-        `LastAdministrator` if that user is it and would not be one any more.
+        Raises `AuthError` for an invalid hash, name or tag, and `LastAdministrator` if the last
+        administrator would lose that tag.
         """
         hashes.check(password_hash)
         tags = frozenset(tags)
@@ -47,16 +44,15 @@ class Users(Accounts):
         return commit
 
     def set_password(self, name: str, password_hash: str) -> int:
-        """Who is connected stays so. Raises `Unknown`, `AuthError` for what is no hash."""
+        """Replaces the password; connections stay. Raises `Unknown`, `AuthError` for no hash."""
         return self.add_hashed(name, password_hash, self.existing(name).tags)
 
     def set_tags(self, name: str, tags: Iterable[str]) -> int:
-        """In place of those before. Raises as `add_hashed`, or `Unknown`."""
+        """Replaces the tags. Raises as `add_hashed`, or `Unknown`."""
         return self.add_hashed(name, self.password_hash(name), tags)
 
     def remove(self, name: str) -> int:
-        """Does nothing if there is no such user; what is connected as it is not heard any more, and
-        is told and disconnected in slices.
+        """Removes a user and closes its connections, in slices; an absent one is no error.
 
         Raises `LastAdministrator`.
         """
@@ -75,7 +71,7 @@ class Users(Accounts):
     # -- what they may do
 
     def set_permissions(self, name: str, vhost: str, configure: str, write: str, read: str) -> int:
-        """Raises `Unknown`, and `AuthError` for a pattern that the engine refuses."""
+        """Replaces the permissions. Raises `Unknown`, `AuthError` for an invalid pattern."""
         user = self.existing(name)
         rights = Rights(Permissions(configure, write, read))
         commit = 0
@@ -86,7 +82,7 @@ class Users(Accounts):
         return commit
 
     def clear_permissions(self, name: str, vhost: str) -> int:
-        """There need not be any; who is in the virtual host stays there and may do nothing.
+        """Removes the permissions, if any; connections stay, without rights.
 
         Raises `Unknown` for the user.
         """
@@ -99,9 +95,9 @@ class Users(Accounts):
     def set_topic_permission(
         self, name: str, vhost: str, exchange: str, write: str, read: str
     ) -> int:
-        """Which routing keys the user may publish with to a topic exchange (write), and bind to it
-        (read). The exchange need not exist. Raises as `set_permissions`, and `AuthError` for a name
-        that no exchange can have.
+        """Sets the routing keys with which the user may publish to a topic exchange (write) and
+        bind to it (read). The exchange need not exist. Raises as `set_permissions`, and `AuthError`
+        for a name that no exchange can have.
         """
         user = self.existing(name)
         check_exchange(exchange)
@@ -114,7 +110,7 @@ class Users(Accounts):
         return commit
 
     def clear_topic_permissions(self, name: str, vhost: str, exchange: str | None = None) -> int:
-        """Those for one exchange, or for all of the virtual host: every key is permitted then.
+        """Removes those for one exchange, or for all: every key is permitted then.
 
         Raises `Unknown` for the user.
         """
@@ -129,10 +125,9 @@ class Users(Accounts):
         return commit
 
     def set_limits(self, name: str, limits: Mapping[str, int]) -> int:
-        """`max-connections` and `max-channels` in place of those before; -1 is no limit. They
-        concern who comes: nobody is disconnected.
+        """Replaces `max-connections` and `max-channels`; -1 is no limit. Nobody is disconnected.
 
-        Raises `Unknown`, and `ChannelError` 406 for what is no limit of a user.
+        Raises `Unknown`, and `ChannelError` 406 for an invalid limit.
         """
         user = self.existing(name)
         limits = checked(f"user '{name}'", USER_LIMITS, limits)
@@ -141,12 +136,12 @@ class Users(Accounts):
         return commit
 
     def set_limit(self, name: str, limit: str, value: int | None) -> int:
-        """One of them, None clears it. Raises as `set_limits`."""
+        """Sets one limit, None clears it. Raises as `set_limits`."""
         limits = self.existing(name).limits
         return self.set_limits(name, merged(f"user '{name}'", USER_LIMITS, limits, limit, value))
 
     def forget_vhost(self, vhost: str) -> None:
-        """Ends all permissions in a virtual host that goes."""
+        """Removes all permissions in a deleted virtual host."""
         for user in self:
             if user.may_enter(vhost):
                 self.clear_permissions(user.name, vhost)

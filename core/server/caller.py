@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection, as far as can be known and believed."""
+"""Identifies the client of a connection: address, loopback, TLS, certificate, proxy header."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ Network = IPv4Network | IPv6Network
 
 
 class Caller(NamedTuple):
-    """`name` is for people; `loopback` says that it is a program on this very machine."""
+    """The client of a connection; `name` is for logs, `loopback` means on this machine."""
 
     name: str
     address: str
-    """What its failed logins are counted by."""
+    """The address by which its failed logins are counted."""
     loopback: bool
     certified: str | None = None
-    """The user's name in its certificate, if it has one that was verified."""
+    """The user name in its verified certificate, if any."""
     private: bool = True
-    """Nobody on the way reads what it sends: it is here, speaks TLS, or comes by a listed proxy."""
+    """Whether passwords can't be read in transit: loopback, TLS, or a listed proxy."""
 
 
 def caller_of(
     transport: asyncio.BaseTransport, relayed: Relayed | None, certificate_name: CertificateName
 ) -> Caller:
-    """Takes what the proxy said, for a connection that one passes on, and else the socket's word.
+    """Returns the client by the proxy's header, if there is one, else by the socket.
 
-    Loopback are those for whom both say so: the own machine of a proxy that is elsewhere is not
-    this one, and of whom the proxy knows nothing may be anybody.
+    `loopback` needs both: a loopback client of a remote proxy is on the proxy's machine, and one
+    that the proxy does not name may be anywhere.
     """
     here = transport.get_extra_info("sockname") or ("", 0)
     there = transport.get_extra_info("peername") or ("", 0)
@@ -54,8 +54,7 @@ def caller_of(
 
 
 def _counted(proxy: str, relayed: Relayed) -> str:
-    """The client's address, but that of the proxy for those who have none that tells them from
-    the programs of this machine."""
+    """Returns the client's address, or a name for the proxy if it gives none, or its own."""
     if relayed.client is None or (is_loopback(relayed.client[0]) and not is_loopback(proxy)):
         return behind(proxy)
     return relayed.client[0]
@@ -73,7 +72,7 @@ def is_loopback(address: str) -> bool:
 
 
 def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
-    """None for what is no address; one of IPv4 that came by way of IPv6 is itself again."""
+    """Parses an address, IPv4-mapped IPv6 to IPv4; None if it is none."""
     try:
         parsed = ip_address(text)
     except ValueError:

@@ -1,7 +1,6 @@
-"""The user's name in a client's certificate, for the mechanism EXTERNAL.
+"""Reads the user name from a client's certificate, for the mechanism EXTERNAL.
 
-Certificates are given as `ssl.SSLObject.getpeercert` decodes them; that gives nothing for one that
-was not verified.
+Certificates are as `ssl.SSLObject.getpeercert` decodes them, which it does for verified ones only.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ _SPECIAL = frozenset(',+"\\<>;')
 
 
 def common_name(certificate: Certificate) -> str | None:
-    """The CN; None if there is none or nothing in it, or if there are two and so no way to tell
-    who it is."""
+    """Returns the CN; None if it is missing, empty or ambiguous."""
     names = [
         value
         for part in certificate.get("subject", ())
@@ -38,7 +36,7 @@ def common_name(certificate: Certificate) -> str | None:
 
 
 def distinguished_name(certificate: Certificate) -> str | None:
-    """`CN=anders,O=Example,C=SE`: the whole subject, the most particular part first (RFC 4514)."""
+    """Returns the whole subject in RFC 4514 order, as `CN=anders,O=Example,C=SE`."""
     subject = certificate.get("subject", ())
     parts = ["+".join(_attribute(kind, value) for kind, value in part) for part in subject]
     return ",".join(reversed(parts)) or None
@@ -49,7 +47,7 @@ def _attribute(kind: str, value: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    """So that no value can look like another part (RFC 4514 2.4)."""
+    """Escapes a value, so that it can't look like another part (RFC 4514 2.4)."""
     text = "".join(f"\\{one}" if one in _SPECIAL else one for one in value).replace("\0", "\\00")
     if text.startswith(("#", " ")):
         text = "\\" + text

@@ -1,7 +1,7 @@
-"""The server's certificates: which host name gets which, and how they are read again.
+"""The server's certificates by host name, and reloading them.
 
-Every TLS handshake asks for the certificate of the name that the client wants (SNI, RFC 6066 3),
-so a `reload` reaches all who come after it, on sockets that listen already.
+Every TLS handshake looks up the certificate for the requested name (SNI, RFC 6066 3), so a
+`reload` takes effect for later clients on sockets that listen already.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Verify(Enum):
-    """What is asked of clients: to show no certificate, one if they have it, or one in any case."""
+    """Whether clients are asked for a certificate: not, optionally, or always."""
 
     NONE = "none"
     OPTIONAL = "optional"
@@ -35,14 +35,14 @@ _MODES = {
 
 
 class CertificateFiles(NamedTuple):
-    """Paths of PEM files: a certificate with those that lead to its root, and its key."""
+    """Paths of PEM files: a certificate with its chain, and its key."""
 
     cert: str
     key: str
 
 
 class Certificates:
-    """`default` is for clients that want no name, or one that is not in `hosts`.
+    """The certificates by host name; `default` is for clients without SNI or an unknown name.
 
     A name in `hosts` may begin with `*.`, which stands for one label.
     """
@@ -54,17 +54,17 @@ class Certificates:
         *,
         ca: str = "",
     ) -> None:
-        """Raises `ConfigError` naming the file that can't be used; `ca` is asked of clients'."""
+        """Raises `ConfigError` naming the unusable file; `ca` verifies client certificates."""
         self._files = {name.lower(): files for name, files in (hosts or {}).items()}
         self._files[""] = default
         self._ca = ca
         self._contexts = {verify: self._read(verify) for verify in Verify}
         self._ca_octets = self._read_ca()
         self._trusted_s = 0
-        """When the CA became another one: in whole seconds, as sessions have it."""
+        """When the CA changed, in whole seconds, as TLS sessions have it."""
 
     def reload(self) -> bool:
-        """Reads the files again; if one can't be used, all stays as it is, and the log says why."""
+        """Reads the files again; if one is unusable, nothing changes and the error is logged."""
         try:
             contexts, octets = {verify: self._read(verify) for verify in Verify}, self._read_ca()
         except ConfigError as error:
@@ -77,13 +77,13 @@ class Certificates:
         return True
 
     def context(self, verify: Verify = Verify.NONE) -> ssl.SSLContext:
-        """For sockets that listen. Client certificates need a `ca`."""
+        """Returns a context for a listening socket. Client certificates need a `ca`."""
 
         def choose(
             handshake: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext
         ) -> int | None:
             """Called in each handshake, with or without a name."""
-            if verify is not Verify.NONE and self._resumes_too_much(handshake):
+            if verify is not Verify.NONE and self._resumes_with_old_ca(handshake):
                 return ssl.ALERT_DESCRIPTION_HANDSHAKE_FAILURE
             handshake.context = _chosen(self._contexts[verify], (name or "").lower())
             return None
@@ -92,10 +92,10 @@ class Certificates:
         context.sni_callback = choose
         return context
 
-    def _resumes_too_much(self, handshake: ssl.SSLObject | ssl.SSLSocket) -> bool:
-        """Whether a client goes on with a session of TLS 1.2 in which its certificate was verified
-        with another CA, which would not be done again. With the alert both sides forget it, so
-        the next handshake is a whole one.
+    def _resumes_with_old_ca(self, handshake: ssl.SSLObject | ssl.SSLSocket) -> bool:
+        """Whether a client resumes a TLS 1.2 session in which its certificate was verified with an
+        earlier CA, which would not be repeated. With the alert both sides drop the session, so the
+        next handshake is a full one.
         """
         session = handshake.session if handshake.session_reused else None
         return session is not None and session.time <= self._trusted_s
@@ -121,7 +121,7 @@ def _context(files: CertificateFiles, ca: str, verify: Verify) -> ssl.SSLContext
     context.options |= ssl.OP_NO_RENEGOTIATION
 
     def refuse() -> NoReturn:
-        # Without it the library would ask whoever sits at the terminal.
+        # Without it the library would prompt at the terminal.
         raise ConfigError(f"key {files.key}: it is encrypted; a key has to be without password")
 
     try:
@@ -138,15 +138,15 @@ def _context(files: CertificateFiles, ca: str, verify: Verify) -> ssl.SSLContext
             raise ConfigError(f"client CA {ca}: {_reason(error)}") from error
     context.verify_mode = _MODES[verify]
     if verify is not Verify.NONE:
-        # A resumed session would not be looked at again when the CA is not the same any more; see
-        # `_resumes_too_much` for those without ticket.
+        # A resumed session is not verified again after the CA has changed; for sessions without
+        # ticket see `_resumes_with_old_ca`.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
     return context
 
 
 def _octets(purpose: str, path: str) -> bytes:
-    """The library says neither which file it could not read nor, at times, that it was one."""
+    """Reads a file. Raises `ConfigError` naming it, which the errors of `ssl` do not."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -154,7 +154,7 @@ def _octets(purpose: str, path: str) -> bytes:
 
 
 def _reason(error: ssl.SSLError) -> str:
-    """`KEY_VALUES_MISMATCH` in words; the library's name for "no PEM in it" helps nobody."""
+    """Words the reason of an `ssl` error, such as `KEY_VALUES_MISMATCH`."""
     reason = (error.reason or "").replace("_", " ").lower()
     if reason in ("", "pem lib", "no start line", "no certificate or crl found"):
         return "not in PEM form, or not what it should be"

@@ -1,4 +1,4 @@
-"""Lets a few in at once; of those who wait, each address has its turn, however many it sends."""
+"""A semaphore that is fair between addresses: those that wait have their turns round-robin."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from contextlib import asynccontextmanager
 
 
 class FairSemaphore:
-    """`address` may be any text that says who belongs together."""
+    """Lets `at_once` tasks in; `address` may be any text that groups the waiting ones."""
 
     def __init__(self, at_once: int) -> None:
         self._free = at_once
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """Those whose turn is next come first."""
+        """By address; the address whose turn is next is first."""
 
     @asynccontextmanager
     async def turn(self, address: str) -> AsyncIterator[None]:
-        """Waits for its turn, which lasts until the batch ends."""
+        """Waits for its turn, which lasts until the context ends."""
         await self._enter(address)
         try:
             yield
@@ -35,17 +35,17 @@ class FairSemaphore:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._leave()  # it was called in that moment
+                self._leave()  # cancelled after its turn had come
             raise
 
     def _leave(self) -> None:
-        """The next address has its turn, and is behind all others then."""
+        """Gives the turn to the next address, which then goes behind all others."""
         while self._waiting:
             address = next(iter(self._waiting))
-            line = self._waiting.pop(address)
-            turn = line.popleft()
-            if line:
-                self._waiting[address] = line
+            turns = self._waiting.pop(address)
+            turn = turns.popleft()
+            if turns:
+                self._waiting[address] = turns
             if not turn.done():
                 turn.set_result(None)
                 return

@@ -1,8 +1,8 @@
-"""The AMQP listener: accepts peers and turns the broker over.
+"""The AMQP listener: accepts connections and drives the broker's turns.
 
-One listener drives the broker's turns for everybody, HTTP included: `turn` after anything that
-may have put work into queues, again in the next round of the loop while some is left, and at the
-broker's next deadline.
+One listener drives the turns for all, HTTP included: `turn` after anything that may have put
+messages into queues, again in the next iteration of the event loop while work is left, and at the
+broker's next timer.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ DRAIN_S = 5.0
 class Listener:
     """Serves a broker on sockets.
 
-    `certificate_name` finds the user in a client's certificate. Peers whose address is in
-    `proxies` have to say whose connection they pass on. Without `takes_plaintext` nobody logs in
-    with a password that others could read on its way.
+    `certificate_name` reads the user name from a client's certificate. Peers whose address is in
+    `proxies` have to send a PROXY header. Without `takes_plaintext` passwords are refused on
+    connections that could be read in transit.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Listener:
         self._proxies = proxies
         self.peers: set[Peer] = set()
         self.gone_peers: set[Peer] = set()
-        """Not read, and hung up at the last look at their sockets, which was `asked_sockets_ms`."""
+        """Unread peers whose sockets were closed at the last check, at `asked_sockets_ms`."""
         self.asked_sockets_ms = broker.now_ms
         self.disk_gate = WriteBackpressure(broker)
         self._servers: list[asyncio.Server | ProxyListener] = []
@@ -70,13 +70,13 @@ class Listener:
         self.stopping = False
 
     async def start(self, sockets: Iterable[socket.socket]) -> None:
-        """Serves peers on sockets that listen already; closes those when it stops."""
+        """Serves clients on listening sockets, which `stop` closes."""
         self.broker.on_work = self._turn_soon
         await self._serve(sockets, None)
         self._spawn(watch_peers(self))
 
     async def start_tls(self, sockets: Iterable[socket.socket], tls: ssl.SSLContext) -> None:
-        """Serves peers with TLS too, beside those of `start`."""
+        """Serves clients with TLS on further listening sockets."""
         await self._serve(sockets, tls)
 
     async def _serve(self, sockets: Iterable[socket.socket], tls: ssl.SSLContext | None) -> None:
@@ -103,7 +103,7 @@ class Listener:
         )
 
     async def stop(self) -> None:
-        """Tells every client (320), waits a bounded time for their close-ok, and ends."""
+        """Closes every connection (320), waits up to `DRAIN_S` for close-ok, then aborts."""
         self.stopping = True
         for server in self._servers:
             server.close()
@@ -128,14 +128,14 @@ class Listener:
     # -- turns
 
     def turn(self) -> None:
-        """Hands out what waits in queues and writes to every peer that got something.
+        """Dispatches ready messages and writes the output of all connections.
 
-        An error that nobody foresaw costs the queue at hand its turn, not everybody theirs.
+        An unexpected error costs the current queue its turn, and no other.
         """
         try:
             more = self.broker.turn()
         except Exception:
-            logger.exception("internal error while queues were served")
+            logger.exception("internal error while messages were dispatched")
             more = True
         if more:
             self._turn_soon()
@@ -168,7 +168,7 @@ class Listener:
         self._late_turn()
 
     def read_on_later(self, peer: Peer, *, turns: int) -> None:
-        """The peer is read again after everybody else had one turn, or two."""
+        """Reads the peer again after `turns` (1 or 2) iterations of the event loop."""
         if not self._paused and not self._resting:
             asyncio.get_running_loop().call_soon(self._read_on)
         (self._paused if turns == 1 else self._resting).append(peer)
@@ -203,11 +203,11 @@ class Listener:
         except HungUp:
             return
         except Exception:
-            # Without an answer the connection would wait for good, and nothing would end it.
+            # Without a result the connection would wait forever.
             logger.exception("connection %s: a password could not be checked", connection.name)
             user, reason = None, ": internal error"
         if user is None:
-            # Whatever is wrong, a refusal looks the same; the log has the reason.
+            # The client gets the same refusal for every reason; the log has the reason.
             logger.warning("connection %s: login refused for user %.300r%s",
                            connection.name, name, reason)  # fmt: skip
         self.broker.tick()
@@ -217,7 +217,7 @@ class Listener:
     async def _login(
         self, connection: Connection, name: str, password: str
     ) -> tuple[User | None, str]:
-        """The user, or why there is none."""
+        """Returns the user, or None and the reason."""
         near = connection.peer_is_loopback
         try:
             user = await self.logins.user(

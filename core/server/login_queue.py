@@ -1,6 +1,6 @@
-"""How many may wait for their password to be checked: so many that their memory is bounded.
+"""Bounds the memory of logins that wait for their password check.
 
-Open sockets are no bound, for whoever tries a password over HTTP may hang up at once.
+Open sockets are no bound, because HTTP clients may hang up while their password waits.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from collections.abc import Callable
 from ..errors import WarrenError
 
 ATTEMPT_BYTES = 3_072
-"""What one that waits weighs, beside its name and password."""
+"""Estimated memory of a waiting login, beside its name and password."""
 MAX_BYTES = 67_108_864
 ADDRESS_MAX_BYTES = 33_554_432
-"""Of all that wait, and of one address: some 10,000 clients that come back together."""
+"""Bounds for all waiting logins and for one address: some 10,000 clients that reconnect at once."""
 
 
 class TooManyAttempts(WarrenError):
-    """The password was not looked at: too many wait for that already, here or at that address."""
+    """The password was not checked: too many logins wait, in all or from that address."""
 
     def __init__(self) -> None:
         super().__init__("too many logins wait for their passwords to be checked")
 
 
 class LoginQueue:
-    """Counts bytes, altogether and by address; `address` says who belongs together."""
+    """Counts the bytes of waiting logins, in all and by address."""
 
     def __init__(self) -> None:
         self._bytes = 0
         self._of: dict[str, int] = {}
 
     def enter(self, address: str, size: int) -> Callable[[], None]:
-        """Gives what is to be called once, by who leaves. Raises `TooManyAttempts`."""
+        """Counts a login; returns a function to call once it is done. Raises `TooManyAttempts`."""
         size += ATTEMPT_BYTES
         here = self._of.get(address, 0) + size
         if here > ADDRESS_MAX_BYTES or self._bytes + size > MAX_BYTES:

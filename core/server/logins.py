@@ -1,13 +1,12 @@
-"""The one place where passwords are checked, for AMQP and HTTP alike.
+"""Checks passwords off the event loop, for AMQP and HTTP alike.
 
-Argon2 runs in a few threads of its own. A user is tried by one client at a time from an address:
-of a thousand that come back together only the first costs a check, for the others the answer is
-known then; and guesses that are sent together don't get past the throttle before one is counted.
-Addresses take turns, so that whoever sends guesses by the thousand waits behind nobody but itself.
+Argon2 runs in a few threads of its own. Logins of one user from one address are checked one at a
+time: of a thousand that reconnect at once only the first costs a check, the others find its
+result; and guesses sent at once do not pass the throttle before one is counted. Addresses take
+turns, so that thousands of guesses from one delay only that one.
 
-After five failures an address that is not trusted (see `Throttle`) is refused. From one that is,
-each password is looked at, and behind each wrong one there is a pause: the right one is refused to
-nobody, and waits for others' guesses only.
+After five failures an address that is not trusted (see `Throttle`) is refused. From a trusted one
+each password is checked, with a pause after each wrong one: the right password is never refused.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from .fair_semaphore import FairSemaphore
 from .login_queue import LoginQueue
 
 AT_ONCE = max(1, min(4, (os.cpu_count() or 1) - 1))
-"""Each check needs 19 MiB, and a processor for some 20 ms; the loop keeps one."""
+"""Concurrent checks: each takes 19 MiB and some 20 ms of a CPU; one CPU is left to the loop."""
 PAUSE_S = 1.0
-"""Between guesses from an address that is trusted, once five were wrong within a minute."""
+"""Pause between guesses from a trusted address after five failures within a minute."""
 GUEST_IS_FAR = ": from elsewhere, and it may log in from this machine only; add a user of its own"
-"""For the log: the client is told what all are told."""
+"""For the log; the client gets the same refusal as for any other reason."""
 
 
 class TooManyFailures(WarrenError):
-    """The password was not looked at: too many were wrong for this user from this address."""
+    """The password was not checked: too many failures of this user from this address."""
 
     def __init__(self, wait_s: int) -> None:
         super().__init__(f"too many failed logins; wait {wait_s} s")
@@ -41,11 +40,11 @@ class TooManyFailures(WarrenError):
 
 
 class HungUp(WarrenError):
-    """Nobody waits for the answer any more, so it was not looked for."""
+    """The password was not checked: the client has disconnected."""
 
 
 class Attempt(NamedTuple):
-    """Who wants to be whom."""
+    """A login to be checked."""
 
     name: str
     password: str
@@ -60,7 +59,7 @@ class Attempt(NamedTuple):
         """Runs in a thread. Raises `HungUp`."""
         if self.is_gone():
             raise HungUp
-        # Again: while this waited for its thread, the same was asked from another address.
+        # The cache again: it may have been checked from another address meanwhile.
         return self.known(users) or users.check(self.name, self.password, loopback=self.loopback)
 
 
@@ -73,13 +72,13 @@ class Logins:
         self._users = users
         self._pause = pause
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="password")
-        self._turnstile = FairSemaphore(AT_ONCE)
-        self._room = LoginQueue()
-        self._places: dict[tuple[str, str], _Place] = {}
+        self._semaphore = FairSemaphore(AT_ONCE)
+        self._queue = LoginQueue()
+        self._locks: dict[tuple[str, str], _CountedLock] = {}
         self._checks: set[asyncio.Future[User | None]] = set()
 
     def close(self) -> None:
-        """Checks under way come to their end, those that wait for a thread do not."""
+        """Cancels the checks that wait for a thread; running ones finish."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def user(
@@ -91,15 +90,15 @@ class Logins:
         loopback: bool,
         is_gone: Callable[[], bool] = lambda: False,
     ) -> User | None:
-        """The user, or None if name and password are not right.
+        """Returns the user, or None if name or password are wrong.
 
-        Raises `TooManyFailures` without looking at them after five failures within a minute of
-        the same name from the same address, unless that is trusted, `TooManyAttempts` if more
-        wait than may, `HungUp` if whoever asked `is_gone` when it is their turn.
+        Raises `TooManyFailures`, without a check, after five failures within a minute of the same
+        name from the same address, unless that is trusted, `TooManyAttempts` if too many logins
+        wait, `HungUp` if the client `is_gone` when its turn comes.
         """
-        # Who hangs up while a password is checked has tried it all the same.
+        # A check goes on, and counts, after the client has disconnected.
         attempt = Attempt(name, password, address, loopback, is_gone)
-        leave = self._room.enter(network(address), len(name) + len(password))
+        leave = self._queue.enter(network(address), len(name) + len(password))
         check = asyncio.ensure_future(self._in_turn(attempt))
         check.add_done_callback(lambda _: leave())
         self._checks.add(check)
@@ -107,7 +106,7 @@ class Logins:
         return await asyncio.shield(check)
 
     async def hashed(self, password: str) -> str:
-        """A new hash of a password. Raises `AuthError` for an empty one."""
+        """Hashes a new password. Raises `AuthError` for an empty one."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, hashed, password)
 
     async def _in_turn(self, attempt: Attempt) -> User | None:
@@ -133,7 +132,7 @@ class Logins:
 
     async def _checked(self, attempt: Attempt) -> User | None:
         users = self._users
-        async with self._turnstile.turn(network(attempt.address)):
+        async with self._semaphore.turn(network(attempt.address)):
             user = await asyncio.get_running_loop().run_in_executor(
                 self._threads, attempt.checked, users
             )
@@ -142,22 +141,22 @@ class Logins:
 
     @asynccontextmanager
     async def _alone(self, attempt: Attempt) -> AsyncIterator[None]:
-        # As the throttle counts: else a /64 of IPv6 had a guess for each of its addresses.
+        # By network, as the throttle counts: else each address of an IPv6 /64 had a guess.
         key = attempt.name, network(attempt.address)
-        place = self._places.setdefault(key, _Place())
-        place.waiting += 1
+        counted = self._locks.setdefault(key, _CountedLock())
+        counted.users += 1
         try:
-            async with place.lock:
+            async with counted.lock:
                 yield
         finally:
-            place.waiting -= 1
-            if not place.waiting:
-                del self._places[key]
+            counted.users -= 1
+            if not counted.users:
+                del self._locks[key]
 
 
-class _Place:
-    """Where clients stand in line that try the same user from the same address."""
+class _CountedLock:
+    """A lock of one user from one address, and how many tasks use it."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
-        self.waiting = 0
+        self.users = 0

@@ -1,4 +1,4 @@
-"""What the machine gives this process: memory and disk, as numbers."""
+"""Measures the memory and disk space available to this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _V2_FILE, _V1_FILE = "memory.max", "memory.limit_in_bytes"
 
 
 class Memory(NamedTuple):
-    """The memory that this process may use, and what says so."""
+    """The memory that this process may use, and the source of that limit."""
 
     size_bytes: int
     source: str
@@ -27,10 +27,7 @@ class Disk(NamedTuple):
 
 
 def memory(root: Path = ROOT) -> Memory | None:
-    """The least of the physical memory, the limits of all control groups and RLIMIT_AS.
-
-    None if nothing of it can be found out.
-    """
+    """Returns the least of physical memory, control group limits and RLIMIT_AS; None if unknown."""
     found = [
         Memory(size, source)
         for size, source in (
@@ -44,7 +41,7 @@ def memory(root: Path = ROOT) -> Memory | None:
 
 
 def rss_bytes(root: Path = ROOT) -> int | None:
-    """What the process takes of the physical memory; None where the system does not say."""
+    """Returns the resident set size of the process; None where the system does not say."""
     try:
         pages = int((root / "proc/self/statm").read_text().split()[1])
     except (OSError, ValueError, IndexError):
@@ -53,7 +50,7 @@ def rss_bytes(root: Path = ROOT) -> int | None:
 
 
 def disk(path: Path) -> Disk | None:
-    """The file system that holds `path`; None if it can't be asked."""
+    """Returns the size of the file system of `path`; None if that fails."""
     try:
         found = os.statvfs(path)
     except OSError:
@@ -62,7 +59,7 @@ def disk(path: Path) -> Disk | None:
 
 
 def trim() -> None:
-    """Gives free memory back to the system; takes a while, so it is for a thread."""
+    """Returns free memory to the system; slow, so call it in a thread."""
     try:
         ctypes.CDLL(None).malloc_trim(0)
     except (AttributeError, OSError):
@@ -82,10 +79,11 @@ def _address_space() -> int | None:
 
 
 def _control_group(root: Path) -> int | None:
-    """Version 2 (one line `0::/path`) or version 1 (`4:memory:/path`), or both side by side.
+    """Returns the least limit of the control groups of version 2 (one line `0::/path`) and
+    version 1 (`4:memory:/path`).
 
-    A group is limited by those above it too. In a container the path may be that outside, and
-    the limit stand at the top.
+    The groups above a group limit it too. In a container the path may be the one outside, and the
+    limit be at the root.
     """
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()

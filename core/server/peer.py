@@ -1,8 +1,8 @@
-"""A socket and its connection: bytes in, bytes out, and back-pressure both ways.
+"""The asyncio protocol of one AMQP client: reads, writes, and back-pressure both ways.
 
-A peer is read once a turn. libuv would read a socket that has more up to 32 times before it
-looks at the next one, 8 MB of one publisher's messages, so a peer that filled a read is paused
-until the loop has been around.
+A peer is read once a turn. libuv would read a socket up to 32 times before the next one, 8 MB of
+one publisher's messages, so a peer that filled a read is paused for one iteration of the event
+loop.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HIGH_WATER_BYTES = 524_288
-"""A reader this far behind gets nothing more until it has caught up."""
+"""Unsent bytes above which a client gets no more deliveries until it has caught up."""
 FULL_READ_BYTES = 131_072
 """A read this large means that more is waiting."""
 DISCARDED_MAX_BYTES = 67_108_864
-"""What a client may send behind the end before its socket is reset."""
+"""Bytes that a client may send after the connection was closed before its socket is reset."""
 QUIET_S = 0.5
-"""TLS has no half-close: its socket is closed when nothing has come for so long."""
+"""TLS has no half-close: the socket is closed when nothing has come for so long."""
 
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-"""Seconds, seconds, probes; not every system can be told all three."""
+"""In seconds, seconds and probes; not every system has all three."""
 
 
 class Hold(Enum):
-    """Why a peer is not read at the moment."""
+    """A reason not to read a peer at the moment."""
 
     TURN = auto()
     WRITE = auto()
     LOGIN = auto()
     ALARM = auto()
-    """Memory or disk is short, and it publishes; or a get of it waits for the disk."""
+    """An alarm for memory or disk stops its publish; or a reply waits for the disk."""
     DISK = auto()
-    """The disk is behind, and it publishes what goes there."""
+    """Too many bytes wait for the disk, and it publishes persistent messages."""
 
 
 _BARS = frozenset((Hold.ALARM, Hold.DISK))
 
 
 class Peer(asyncio.Protocol):
-    """One client of a listener; `relayed` if a proxy passes its connection on."""
+    """One client of a listener; `relayed` is the header of its proxy, if any."""
 
     def __init__(self, listener: Listener, relayed: Relayed | None = None) -> None:
         self._listener = listener
@@ -88,7 +88,7 @@ class Peer(asyncio.Protocol):
 
     def _prepare(self, socket: Socket) -> None:
         socket.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-        # Heartbeats are not heard while it is not read; the system still asks the other side.
+        # Heartbeats are not seen while it is not read; TCP keepalive still checks the client.
         socket.setsockopt(SOL_SOCKET, SO_KEEPALIVE, 1)
         for name, value in _KEEPALIVE:
             if hasattr(socket_module, name):
@@ -127,14 +127,14 @@ class Peer(asyncio.Protocol):
         self.connection.fail(ConnectionFault(541, "internal error, see the broker's log"))
 
     def read_on(self) -> None:
-        """The rest is over: first what is left of the last read, then the socket."""
+        """Goes on after a pause: with the rest of the last read, then with the socket."""
         self._held.discard(Hold.TURN)
         if self.connection.unfinished and Hold.DISK not in self._held:
             self.data_received(b"")
         self._read_if_free()
 
     def pause_writing(self) -> None:
-        """Deliveries wait; acks and heartbeats, which need no answer, are heard all the same."""
+        """Stops deliveries; acks and heartbeats, which need no reply, are still read."""
         self.connection.socket_writable = False
 
     def resume_writing(self) -> None:
@@ -144,11 +144,11 @@ class Peer(asyncio.Protocol):
         self._listener.turn()
 
     def rest(self) -> None:
-        """Everybody else has a turn before it is read again."""
+        """Pauses reading for one iteration of the event loop."""
         self._rest(turns=1)
 
     def _rest(self, turns: int) -> None:
-        """Not read for one turn or two; or, if it asks and doesn't read, until it does."""
+        """Pauses reading for one or two turns, or until the client reads its replies."""
         if self.connection.unfinished and not self.connection.socket_writable:
             self._hold(Hold.WRITE)
         elif Hold.TURN not in self._held:
@@ -156,7 +156,7 @@ class Peer(asyncio.Protocol):
             self._listener.read_on_later(self, turns=turns)
 
     def _heed(self) -> None:
-        """Not read from here on if what it published must wait."""
+        """Pauses reading if its publishes have to wait for an alarm or the disk."""
         if self.connection.is_stopped:
             self._hold(Hold.ALARM)
         if self._listener.broker.disk_behind and Hold.DISK not in self._held:
@@ -170,7 +170,7 @@ class Peer(asyncio.Protocol):
         self._read_later(Hold.DISK)
 
     def _read_later(self, reason: Hold) -> None:
-        """Many go on at the same time: each with its turn, and first with what was left."""
+        """Resumes reading in the next turn: many peers may resume at the same time."""
         self._rest(turns=1)
         self._held.discard(reason)
 
@@ -196,33 +196,33 @@ class Peer(asyncio.Protocol):
         self._listener.turn()
 
     def takes_output(self) -> bool:
-        """Whether the other side has read anything since this was asked last."""
+        """Whether the client has read anything since the last call."""
         waiting, before = self._transport.get_write_buffer_size(), self._waiting_bytes
         self._waiting_bytes = waiting
         return waiting < before
 
     @property
     def held(self) -> bool:
-        """Whether it is we who don't read, so that it can't be blamed for what does not come."""
+        """Whether reading is paused, so that missing input is not the client's fault."""
         return bool(self._held)
 
     @property
     def barred(self) -> bool:
-        """Whether it has to wait for memory or disk, however long, and nothing of it is heard."""
+        """Whether reading is paused by an alarm or the disk, for an unbounded time."""
         return not _BARS.isdisjoint(self._held)
 
     @property
     def buffered_bytes(self) -> int:
-        """What the socket has not taken yet."""
+        """Bytes that the socket has not sent yet."""
         return self._transport.get_write_buffer_size()
 
     @property
     def is_awaited(self) -> bool:
-        """Whether there is something to wait for at a stop: its words, or that it reads ours."""
+        """Whether a server that stops waits for it: for close-ok, or to send its output."""
         return not self.connection.is_closed or self.buffered_bytes > 0
 
     def abort(self) -> None:
-        """Ends the connection without waiting for what is buffered."""
+        """Closes the socket without sending what is buffered."""
         self._transport.abort()
 
     # -- the connection's side
@@ -231,10 +231,10 @@ class Peer(asyncio.Protocol):
         self._transport.write(data)
 
     def close(self) -> None:
-        """Says that nothing more will come, and waits for the client to close.
+        """Closes the sending side, and waits for the client to close.
 
-        Clients send connection.close ahead of messages that they have buffered. A socket that is
-        closed with these unread is reset, and the reset may overtake our close-ok.
+        Clients may send more behind connection.close. A socket closed with unread input is reset,
+        and the reset may overtake our close-ok.
         """
         if self._transport.can_write_eof():
             self._transport.write_eof()
@@ -249,7 +249,7 @@ class Peer(asyncio.Protocol):
             loop.call_later(QUIET_S, self._close_when_quiet, self._discarded_bytes)
 
     def authenticate(self, name: str, password: str, answer: Callable[[User | None], None]) -> None:
-        """Nothing is read meanwhile: before login nobody may fill our memory."""
+        """Checks a password; reading is paused, so that nobody fills the memory before login."""
         self._hold(Hold.LOGIN)
 
         def answered(user: User | None) -> None:
@@ -265,6 +265,6 @@ class Peer(asyncio.Protocol):
         self._listener.authenticate(self.connection, name, password, answered)
 
     def drop_later(self, after_s: float) -> None:
-        """Nothing is read meanwhile: what it sends would be kept."""
+        """Aborts after a delay; reading is paused, because input would be buffered."""
         self._hold(Hold.LOGIN)
         asyncio.get_running_loop().call_later(after_s, self.abort)

@@ -1,8 +1,8 @@
-"""Accepts on a socket to which proxies connect that say whose connection they pass on.
+"""Accepts connections from proxies that send a PROXY header.
 
-A listed proxy has to send its header, and nobody else may: from anybody else it is a wrong
-protocol header. The header is read from the socket octet for octet before anything else is, so
-what stands behind it, TLS or AMQP, is taken by the loop as from any other socket.
+A listed proxy has to send the header; from any other client it is a wrong protocol header. Not a
+byte behind the header is read with it, so that the event loop reads TLS or AMQP as from any other
+socket.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 
-from ..wire.proxy import ProxyHeaderError, Relayed, read_header, wanted
+from ..wire.proxy import ProxyHeaderError, Relayed, missing_bytes, read_header
 from .caller import Network, parsed_address
 
 logger = logging.getLogger(__name__)
 
 HEADER_S = 10.0
-"""For the whole header; the TLS handshake behind it has as much."""
+"""Timeout of the whole header, and of the TLS handshake behind it."""
 _REST_S = 1.0
-"""After an accept that failed: files or memory have run out."""
+"""Pause after a failed accept: files or memory have run out."""
 
 Meet = Callable[[Relayed | None], asyncio.Protocol]
 
 
 class ProxyListener:
-    """One listening socket; `meet` makes what serves a connection."""
+    """One listening socket; `meet` makes the protocol of a connection."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ProxyListener:
         self._accepting = asyncio.create_task(self._accept())
 
     def close(self) -> None:
-        """Accepts nobody any more; who is in stays."""
+        """Stops accepting; connections stay."""
         if self._accepting is not None:
             self._accepting.cancel()
             self._accepting.add_done_callback(lambda _: self._listening.close())
@@ -86,8 +86,8 @@ class ProxyListener:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: self._meet(relayed), accepted, ssl=self._tls, ssl_handshake_timeout=limit_s
             )
-        except OSError as error:  # it hung up, or its TLS is not ours
-            logger.debug("a connection did not come about: %s", error)
+        except OSError as error:  # disconnected, or the TLS handshake failed
+            logger.debug("a connection could not be established: %s", error)
 
     def _is_proxy(self, address: str) -> bool:
         parsed = parsed_address(address)
@@ -97,7 +97,7 @@ class ProxyListener:
         """Raises `ProxyHeaderError`, `EOFError`, or `TimeoutError`, which is an `OSError`."""
         loop, head = asyncio.get_running_loop(), b""
         async with asyncio.timeout(HEADER_S):
-            while more := wanted(head):
+            while more := missing_bytes(head):
                 data = await loop.sock_recv(accepted, more)
                 if not data:
                     raise EOFError("it ended within its PROXY header")

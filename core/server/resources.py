@@ -1,7 +1,7 @@
-"""The watch over memory and disk: works out the bounds, measures each second, tells the alarms.
+"""Monitors memory and disk: computes the limits, measures each second, updates the alarms.
 
-The bytes of messages are looked at in every turn (`Broker.turn`), since they can grow by
-hundreds of megabytes within that second.
+The bytes of messages are checked in every turn (`Broker.turn`), because they can grow by hundreds
+of megabytes within a second.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ DISK_FREE_SHARE = 0.05
 RSS_SHARE = 0.85
 """Of the memory that the process may use; never below the limit that was set."""
 TRIM_PERIODS = 30
-"""Looks between two attempts to give memory back."""
+"""Measurements between two attempts to return memory to the system."""
 _SLICE = 500
-"""Connections that are counted before everybody else has a turn."""
+"""Connections that are counted before the event loop goes on."""
 
 
 class Resources:
-    """`disk_free` None stands for the least of 1 GiB and 5 %.
+    """The monitor; `disk_free` None means the lesser of 1 GiB and 5 %.
 
-    The functions that measure may be replaced by a test's own.
+    The functions that measure are attributes, which tests replace.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class Resources:
         self._looks_until_trim = 0
         self._task: asyncio.Task[None] | None = None
         self.lines: list[str] = []
-        """What was found out, for whoever starts the server."""
+        """The limits in words, for the server's start message."""
         self.available: Callable[[], machine.Memory | None] = machine.memory
         self.rss: Callable[[], int | None] = machine.rss_bytes
         self.disk: Callable[[Path], machine.Disk | None] = machine.disk
         self.trim: Callable[[], None] = machine.trim
 
     async def start(self) -> None:
-        """Looks for the first time, then each second until `stop`."""
+        """Measures now, then each second until `stop`."""
         self.bound()
         await self.look()
         self._task = asyncio.create_task(self._watch())
@@ -74,7 +74,7 @@ class Resources:
     # -- bounds
 
     def bound(self) -> None:
-        """Works the bounds out, and words them in `lines`."""
+        """Computes the limits, and describes them in `lines`."""
         limit, rss = self._bound_memory()
         self._broker.alarms.bounds = Bounds(limit, rss, self._bound_disk())
 
@@ -85,7 +85,7 @@ class Resources:
         found = self.available()
         if found is None:
             logger.warning(
-                "how much memory there is can't be found out: %s is assumed; memory_limit sets "
+                "the size of the memory can't be determined: %s is assumed; set memory_limit for "
                 "another limit",
                 in_words(ASSUMED_BYTES),
             )
@@ -105,7 +105,7 @@ class Resources:
         found = self.disk(self._directory)
         if found is None:
             logger.warning(
-                "the free space of %s can't be found out: there is no limit", self._directory
+                "the free space of %s can't be determined: there is no limit", self._directory
             )
             return 0
         least = min(DISK_FREE_BYTES, int(DISK_FREE_SHARE * found.size_bytes))
@@ -128,7 +128,7 @@ class Resources:
                 logger.exception("internal error while memory and disk were measured")
 
     async def look(self) -> None:
-        """Measures once; a turn then tells clients what has changed."""
+        """Measures once; a turn then sends blocked and unblocked to clients."""
         other_bytes = await self._count()
         rss = await self._rss_after_trim()
         found = self.disk(self._directory)
@@ -146,7 +146,7 @@ class Resources:
         self._listener.turn()
 
     async def _count(self) -> int:
-        """All connections, a few at a time: there may be thousands."""
+        """Adds up the memory of all connections, some at a time: there may be thousands."""
         peers = list(self._listener.peers)
         size = 0
         for first in range(0, len(peers), _SLICE):
@@ -156,7 +156,7 @@ class Resources:
         return size
 
     async def _rss_after_trim(self) -> int | None:
-        """The process's size; if that is too much, once more after giving back what is free."""
+        """Returns the RSS; if it is above the limit, after returning free memory to the system."""
         rss, bound = self.rss(), self._broker.alarms.bounds.rss
         self._looks_until_trim = max(0, self._looks_until_trim - 1)
         if rss is None or not bound or rss <= bound or self._looks_until_trim:

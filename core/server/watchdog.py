@@ -1,7 +1,8 @@
-"""Looks at every peer twice a second: heartbeats, stuck handshakes, unfinished frames and messages.
+"""Checks every peer twice a second: heartbeats, stuck handshakes, incomplete frames and messages.
 
-A peer that is not read for want of memory or disk can't be judged by what it sends. Of such ones
-the sockets are asked whether the other side is still there."""
+Peers that are not read because of an alarm can't time out by their input. Their sockets are polled
+instead, for whether the client has disconnected.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ logger = logging.getLogger(__name__)
 
 HANDSHAKE_S = 10
 CLOSE_OK_S = 10
-"""How long a client may take to answer close, or to close its socket behind our answer."""
+"""Timeout of close-ok, and of closing the socket after our close-ok."""
 GONE_S = 30
-"""A peer that is not read and has hung up at two looks so far apart is ended with what it holds."""
+"""An unread peer whose socket is closed at two checks this far apart is aborted."""
 _GONE_EVENTS = getattr(select, "POLLRDHUP", 0)
 """Linux; elsewhere a connection that was reset is noticed, one that was closed is not."""
 _PERIOD_S = 0.5
@@ -34,20 +35,19 @@ _STALL_MS = 1_500
 
 
 async def watch_peers(listener: Listener) -> None:
-    """One task for all: a timer per connection would cost 8,000 idle ones a wake-up each."""
+    """Checks all peers periodically, in one task: timers would wake up for each idle connection."""
     clock = listener.broker.clock
     while True:
         asleep_ms = clock.now_ms()
         await asyncio.sleep(_PERIOD_S)
         if clock.now_ms() - asleep_ms > _STALL_MS:
-            # This process stood still (a stopped process, a sleeping machine): what clients sent
-            # meanwhile waits in their sockets and is read before they are judged.
+            # The process was suspended: input that came meanwhile is read before the check.
             continue
         look_after(listener)
 
 
 def look_after(listener: Listener) -> None:
-    """One look at every peer, in slices; turns then send the heartbeats that are due."""
+    """Checks every peer once, in slices; turns then send the heartbeats that are due."""
     listener.broker.tick()
 
     def look(peer: Peer) -> None:
@@ -67,7 +67,7 @@ def _end_gone(listener: Listener) -> None:
     gone = _hung_up(peer for peer in listener.peers if peer.barred)
     for peer in gone & listener.gone_peers:
         logger.warning(
-            "connection %s: it hung up more than %d s ago, while it was not read",
+            "connection %s: disconnected more than %d s ago, while reading was paused",
             peer.connection.name,
             GONE_S,
         )
@@ -76,7 +76,7 @@ def _end_gone(listener: Listener) -> None:
 
 
 def _hung_up(peers: Iterable[Peer]) -> set[Peer]:
-    """Whose other side has closed or reset the connection, or does not answer any more."""
+    """Returns the peers whose client has closed or reset the connection, or is unreachable."""
     poll, by_file = select.poll(), {}
     for peer in peers:
         by_file[peer.fileno] = peer
@@ -85,26 +85,26 @@ def _hung_up(peers: Iterable[Peer]) -> set[Peer]:
 
 
 def _overdue(peer: Peer, now_ms: int) -> str | None:
-    """Why the peer must go; sends a heartbeat if one is due (AMQP 0-9-1 4.2.7)."""
+    """Returns the reason to abort the peer; sends a heartbeat if due (AMQP 0-9-1 4.2.7)."""
     connection = peer.connection
     if connection.state is State.HANDSHAKE:
         if connection.handshake is not None and connection.handshake.paused:
-            # It waits for us: its password stands in line to be checked.
+            # Its password waits to be checked, which is not the client's fault.
             connection.started_ms = now_ms
         if now_ms - connection.started_ms > HANDSHAKE_S * 1000:
             return f"no handshake within {HANDSHAKE_S} s"
         return None
     if connection.state is not State.OPEN:
-        # Closed, its socket would stay for good if it neither read our words nor hung up.
+        # A client that neither reads the close nor disconnects would keep its socket forever.
         if now_ms - connection.closing_since_ms > CLOSE_OK_S * 1000:
-            return f"the socket was not closed within {CLOSE_OK_S} s"
+            return f"close timed out: the socket was not closed within {CLOSE_OK_S} s"
         return None
     if peer.held:
         connection.half_frame.since_ms = now_ms
         if peer.barred or not connection.contents.keeps_others_waiting:
             connection.contents.excuse(now_ms)
         if peer.barred or peer.takes_output():
-            # Its heartbeats are not heard while it is not read. That is our doing, or it lives.
+            # Its heartbeats are not read now, because of an alarm, or it proves to be alive.
             connection.received_ms = now_ms
     if connection.has_half_frame and connection.half_frame.is_late(now_ms):
         return f"a frame was not finished within {HALF_FRAME_S} s, nor {PROGRESS_BYTES} bytes of it"

@@ -1,7 +1,7 @@
-"""AMQP in WebSocket messages: between a socket that was upgraded and a peer like any other.
+"""AMQP over WebSocket: connects an upgraded socket to an ordinary `Peer`.
 
-Towards the socket it is the protocol, towards the peer the transport, so back-pressure, alarms,
-heartbeats and limits are those of every peer. Pings are answered, and never piled up.
+It is the protocol of the socket and the transport of the peer, so back-pressure, alarms,
+heartbeats and limits are those of every peer. Pings are answered, and never queue up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class WebSocket(asyncio.Transport, asyncio.Protocol):
-    """One connection, from behind the upgrade on; `relayed` as for a `Peer`."""
+    """One WebSocket connection after the upgrade; `relayed` as for a `Peer`."""
 
     def __init__(self, listener: Listener, relayed: Relayed | None = None) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
         self._socket: asyncio.Transport
         self._closing = False
         self._deaf = False
-        """The client said close, or broke a rule: what comes now is nobody's."""
+        """Input is ignored: the client has sent close, or broken the protocol."""
 
     # -- the socket's side
 
@@ -56,21 +56,21 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
             self._peer.rest()
 
     def _answer_ping(self, ping: bytes) -> None:
-        """Only the last of many, and none for a client that does not read (RFC 6455 5.5.3)."""
+        """Sends a pong, only for the last of many pings, and none to a client that does not read
+        (RFC 6455 5.5.3)."""
         if not self._closing and self._socket.get_write_buffer_size() < HIGH_WATER_BYTES:
             self._socket.write(frame(PONG, ping))
 
     def _end_when_taken(self, ending: Ending) -> None:
-        """What came before the end counts, also where it has to wait; as on a socket of TCP, whose
-        end is not seen before all else was read."""
+        """Ends the connection when all input before the close is handled, as with a TCP socket."""
         connection = self._peer.connection
         if self._closing or not (connection.unfinished or connection.is_stopped):
             self._end(ending)
 
     def _end(self, ending: Ending) -> None:
-        """The connection gives all back; `write_eof` follows with the end of the turn."""
+        """Abandons the AMQP connection; `write_eof` follows at the end of the turn."""
         if self._closing:
-            self._socket.close()  # that was the answer to ours
+            self._socket.close()  # the reply to our close frame
             return
         if not ending.by_client:
             logger.warning("connection %s: %s", self._peer.connection.name, ending.reason)
@@ -101,14 +101,14 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
         return self._socket.get_write_buffer_size()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """One message for each AMQP frame."""
+        """Writes AMQP frames, a message each."""
         self._socket.write(messages(bytes(data)))
 
     def pause_reading(self) -> None:
         self._socket.pause_reading()
 
     def resume_reading(self) -> None:
-        """First what is left of the last read, then the socket."""
+        """Goes on with the rest of the last read, then with the socket."""
         ended = self._inbound.ended
         if self._inbound.unfinished:
             self.data_received(b"")
@@ -127,7 +127,7 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
         return True
 
     def write_eof(self) -> None:
-        """Says close, and ends when the client has said it too; the watch waits for that."""
+        """Sends a close frame; the socket closes when the client replies, or by the watchdog."""
         if self._closing:
             return
         self._closing = True

@@ -1,4 +1,4 @@
-"""Where publishers wait while more waits for the disk than may."""
+"""Pauses publishers while too many bytes wait for the disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..broker import Broker
 
 
 class WriteBackpressure:
-    """Lets all go on together when the store has caught up by half."""
+    """The paused publishers; all resume when half of the allowed bytes are left."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -16,7 +16,7 @@ class WriteBackpressure:
         self._listens = False
 
     def wait(self, go_on: Callable[[], None]) -> None:
-        """`go_on` is called once, in a later turn."""
+        """Calls `go_on` once, in a later turn."""
         self._waiting.append(go_on)
         self._listen()
 

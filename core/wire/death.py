@@ -1,8 +1,8 @@
-"""The history that a dead letter carries: x-death and its companions.
+"""Writes the headers of dead letters: x-death, x-first-death-* and x-last-death-*.
 
 `x-death` is an array of tables, newest first, one per queue and reason, with a count of how often
-that happened. Only what changes is decoded: a message may come with a history of its own making,
-and with headers that no encoder of ours would give back byte for byte.
+that happened. Only what changes is decoded: publishers may send an x-death of their own, and
+headers that our encoder would not reproduce byte for byte.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _Death = dict[bytes, bytes]
 
 
 class Letter(NamedTuple):
-    """A property list with one death more.
+    """The property list of a dead letter.
 
-    `copies` are the routing keys of CC that travel on, none if the queue sets a key of its own.
+    `copies` are the routing keys of CC, empty if the queue has a dead-letter routing key.
     """
 
     properties: bytes
@@ -53,7 +53,7 @@ def add_death(
     time_s: int,
     keep_keys: bool,
 ) -> Letter:
-    """Adds one death to a property list that `read_attributes` has passed."""
+    """Adds a death to a property list that `read_attributes` has passed."""
     parts = split(raw)
     table = parts.get(HEADERS, _EMPTY_TABLE)
     expiration = parts.pop(EXPIRATION, None)
@@ -77,7 +77,7 @@ def add_death(
 def _first_death(
     queue: str, reason: str, exchange: str, key: str, time_s: int, expiration: bytes | None
 ) -> tuple[bytes, Sequence[_Death]]:
-    """What a message without a history gets: entries of its headers, and the history."""
+    """Returns the encoded headers, and the history, for a message without one."""
     death = _death(queue, reason, exchange, [key], time_s, expiration)
     pairs: dict[bytes, bytes] = {}
     _tell(pairs, death)
@@ -122,8 +122,7 @@ def _array(deaths: Sequence[_Death]) -> bytes:
 def would_cycle(deaths: Sequence[_Death], target: str, reason: str) -> bool:
     """True if the message has been dead in `target` before and nobody rejected it since.
 
-    Such a message would go round for ever; a rejection is a consumer's doing and breaks the
-    cycle.
+    Such a message would be dead-lettered forever; a rejection by a consumer breaks the cycle.
     """
     if reason == "rejected":
         return False
@@ -144,7 +143,8 @@ def _history(pairs: dict[bytes, bytes]) -> list[_Death]:
 
 
 def _merge(history: list[_Death], death: _Death) -> list[_Death]:
-    """Same queue and reason: count up and move to the front. There is one entry of each pair."""
+    """Adds a death to the history: an entry of the same queue and reason is counted up and moved
+    to the front."""
     if not history:
         return [death]
     grouped = _grouped(history)
@@ -157,8 +157,8 @@ def _merge(history: list[_Death], death: _Death) -> list[_Death]:
 
 
 def _grouped(history: list[_Death]) -> dict[tuple[bytes | None, bytes | None], _Death]:
-    """The newest entry of each pair, with its own count if it has one, else how many there were:
-    brokers of long ago added one for each death, without a count."""
+    """Returns the newest entry of each queue and reason, with its own count, or else their number:
+    old brokers added an entry for each death, without a count."""
     grouped: dict[tuple[bytes | None, bytes | None], _Death] = {}
     for old in history:
         grouped.setdefault(_pair(old), old)
@@ -173,7 +173,7 @@ def _pair(death: _Death) -> tuple[bytes | None, bytes | None]:
 
 
 def _count(number: int) -> bytes:
-    """Always 64 bits wide, for clients in typed languages cast it."""
+    """Encodes a count, always with 64 bits, because clients in typed languages cast it."""
     return b"l" + min(number, _COUNT_MAX).to_bytes(8, "big", signed=True)
 
 

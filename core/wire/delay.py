@@ -1,8 +1,8 @@
-"""The header `x-delay`: how long a message is to wait at an exchange that delays.
+"""The header `x-delay`: the delay of a message at a delayed exchange.
 
-Whole milliseconds, 1 to 4,294,967,295. As RabbitMQ's plugin has it, text of digits and numbers
-with a fraction count too (the fraction is cut off), and a message that has waited carries the
-negative of its time: it waits nowhere again, wherever its headers are published once more.
+Whole milliseconds, 1 to 4,294,967,295. As in RabbitMQ's plugin, text of digits and numbers with a
+fraction count too (the fraction is cut off), and a released message carries the negative value, so
+that it is not delayed again when its headers are republished.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _TEXT_MAX = 20
 
 
 def wait_ms(value: FieldValue) -> int:
-    """How long a message with this header waits; 0 for not at all.
+    """Returns the delay in milliseconds of a value of the header, 0 for none.
 
-    Raises `ValueError` saying what is wrong with one that is no such number.
+    Raises `ValueError` for an invalid value.
     """
     number = _number(value)
     if number is None:
@@ -53,7 +53,7 @@ def _number(value: FieldValue) -> int | None:
 
 
 def kept_wait_ms(properties: bytes) -> int:
-    """How long a message with this list waits, that an exchange has let in."""
+    """Returns the delay of a message whose header was checked when it was published."""
     table = split(properties).get(HEADERS, _NO_TABLE)
     for name, raw in entries(table):
         if name == _DELAY:
@@ -62,8 +62,10 @@ def kept_wait_ms(properties: bytes) -> int:
 
 
 def has_waited(properties: bytes) -> tuple[bytes, Table]:
-    """The list of a message whose time has come, and its headers; but for the delay they stay
-    byte for byte."""
+    """Negates the delay of a released message; returns property list and headers.
+
+    All other headers stay byte for byte.
+    """
     parts = split(properties)
     pairs = dict(entries(parts.get(HEADERS, _NO_TABLE)))
     pairs[_DELAY] = encode_value(-wait_ms(decode_value(pairs.get(_DELAY, b"V"))))

@@ -1,4 +1,4 @@
-"""Frame layout and the few encoders that the broker needs (AMQP 0-9-1 4.2.3).
+"""Frame constants, and encoders of the frames that the broker sends (AMQP 0-9-1 4.2.3).
 
 A frame is type, channel, payload size, payload, end octet: `B H I payload CE`.
 """

@@ -1,4 +1,4 @@
-"""What tells a message from others: the value of one of its headers, as a few octets."""
+"""Digests of header values, by which messages are deduplicated."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .properties import HEADERS, split
 from .tables import decode_value, entries
 
 IDENTITY_BYTES = 16
-"""Two values of these octets in a cache of any size are no accident."""
+"""Long enough that two values never have the same digest by accident."""
 _NO_TABLE = b"\x00\x00\x00\x00"
 
 
 def header(properties: bytes, name: str) -> FieldValue:
-    """One header of a checked list; None if it has no such header, or one without a value."""
+    """Returns one header of a checked property list; None if it is missing or void."""
     wanted = name.encode()
     for key, raw in entries(split(properties).get(HEADERS, _NO_TABLE)):
         if key == wanted:
@@ -26,7 +26,7 @@ def header(properties: bytes, name: str) -> FieldValue:
 
 
 def identity(value: FieldValue) -> bytes:
-    """Equal for equal values: numbers count by value, text by its characters."""
+    """Returns a digest, equal for equal values: numbers by value, text by its characters."""
     return blake2b(_shape(value), digest_size=IDENTITY_BYTES).digest()
 
 

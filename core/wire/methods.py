@@ -1,4 +1,4 @@
-"""Methods of the cold path: decoded field by field with every length checked.
+"""Decodes methods, field by field, with every length checked (the slow path).
 
 The field lists come from pamqp's classes, so that a caller gets its typed objects
 (`commands.Queue.Declare` and so on). Its own decoder is not used for the fixed part: it takes a
@@ -23,7 +23,7 @@ _fields: dict[int, tuple[type[base.Frame], tuple[tuple[str, str], ...]]] = {
 
 
 def decode_method(payload: bytes) -> base.Frame:
-    """Gives pamqp's object for a method frame's payload.
+    """Decodes a method frame's payload to pamqp's object.
 
     Raises:
         ConnectionFault: 540 for a class or method that AMQP 0-9-1 does not have, 502 for

@@ -1,8 +1,8 @@
-"""Content properties: skipped over when they don't matter, decoded when they do.
+"""Reads, edits, decodes and encodes property lists (content properties).
 
-The property list is a flag word and the values whose bits are set, highest bit first
-(AMQP 0-9-1 4.2.6.1). `read_attributes` answers for the hot path what a queue must know of a message
-without decoding anything else; `decode` and `encode` serve applications.
+A property list is a flag word and the values whose bits are set, highest bit first (AMQP 0-9-1
+4.2.6.1). `read_attributes` reads for the fast path what a queue must know of a message and decodes
+nothing else; `decode` and `encode` serve applications.
 """
 
 from __future__ import annotations
@@ -38,21 +38,20 @@ CLUSTER_ID = 0x0004
 _BEHIND_PRIORITY = 0x07FC
 _COPIES = frozenset((b"CC", b"BCC"))
 _EXPIRATION_DIGITS = 11
-"""Longer ones may be above the bound of 315,360,000,000 ms and are looked at as numbers."""
+"""Longer expirations may exceed the limit of 315,360,000,000 ms and are checked as numbers."""
 
 
 TIMED, RANKED = 1, 2
-"""It has an expiration: may be due anywhere in a queue. It has a priority: goes before others where
-a queue orders by that."""
+"""Bits of `MessageAttributes.special`: the message has an expiration; it has a priority."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageAttributes:
-    """What the broker must know of a message's properties; interned, compared by identity.
+    """The properties that the broker uses; interned, compared by identity.
 
-    `expiration` is still the publisher's text; `inspected` is true for the few messages whose
-    properties decide where they go or whether they may (CC, BCC, direct reply-to, user-id, an
-    expiration that is no number or a very long one).
+    `expiration` is the publisher's text; `inspected` is true for the few messages whose properties
+    affect routing or need a check (CC, BCC, direct reply-to, user-id, an expiration that is no
+    number or a very long one).
     """
 
     persistent: bool = False
@@ -62,8 +61,8 @@ class MessageAttributes:
 
     @property
     def special(self) -> int:
-        """Why a queue may have to know such messages one by one, even those that are not resident:
-        `TIMED`, `RANKED`, both or neither."""
+        """Why a queue may have to index such messages one by one, paged out or not: `TIMED`,
+        `RANKED`, both or neither."""
         return TIMED * (self.expiration is not None) | RANKED * (self.priority > 0)
 
 
@@ -74,7 +73,7 @@ _interned: dict[tuple[bool, int, str | None, bool], MessageAttributes] = {
     (True, 0, None, False): PERSISTENT,
 }
 _INTERNED_MAX = 4096
-"""Bounds what a publisher with a different expiration per message can leave behind."""
+"""Bounds the memory that a publisher with a different expiration per message can use."""
 
 
 def intern_attributes(
@@ -90,7 +89,7 @@ def intern_attributes(
 
 
 def read_attributes(data: bytes, at: int, end: int) -> MessageAttributes:
-    """Walks the property list in `data[at:end]`, flag word first.
+    """Reads the attributes of the property list in `data[at:end]`, flag word first.
 
     Raises:
         ConnectionFault: 502 if the list doesn't fill its frame exactly, a table is malformed or
@@ -170,8 +169,7 @@ def _check_strings(parts: dict[int, bytes]) -> None:
 
 
 def split(raw: bytes) -> dict[int, bytes]:
-    """Flag bit to encoded value, for a list that `read_attributes` has passed; nothing is
-    decoded."""
+    """Splits a list that `read_attributes` has passed: flag bit to encoded value."""
     flags = raw[0] << 8 | raw[1]
     at = 2
     parts: dict[int, bytes] = {}
@@ -211,7 +209,7 @@ def without_header(raw: bytes, name: bytes) -> bytes:
 
 
 def decode(raw: bytes) -> Properties:
-    """Everything in a list that `read_attributes` has passed."""
+    """Decodes a list that `read_attributes` has passed."""
     parts = split(raw)
 
     def text(bit: int) -> str | None:
@@ -242,7 +240,7 @@ def decode(raw: bytes) -> Properties:
 
 
 def encode(properties: Properties) -> bytes:
-    """Flag word and list. Raises `ValueError` for a text over 255 bytes or a number too large."""
+    """Encodes a list. Raises `ValueError` for a text over 255 bytes or a number too large."""
     parts: dict[int, bytes] = {}
     for bit, value in (
         (CONTENT_TYPE, properties.content_type),

@@ -1,12 +1,12 @@
-"""The header by which a proxy says whose connection it passes on (PROXY protocol 1 and 2).
+"""Parses PROXY headers (PROXY protocol 1 and 2), which carry a client's address.
 
     head = b""
-    while more := wanted(head):
+    while more := missing_bytes(head):
         head += read(more)      # never more than belongs to the header
     relayed = read_header(head)
 
-Nothing of it may be believed unless the sender is a proxy of ours, and its absence is an error
-then: a header that is optional could be written by any client.
+Read it only from listed proxies, where its absence is an error: any client could send an optional
+header.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..errors import WarrenError
 
 V1_MAX_BYTES = 107
 V2_MAX_BYTES = 4_096
-"""Room for every extra field in use (TLS, authority, cloud); a header may claim 64 KiB."""
+"""Enough for every extension field in use (TLS, authority, cloud); a header may claim 64 KiB."""
 
 _V1_START = b"PROXY "
 _V2_START = b"\r\n\r\n\0\r\nQUIT\n"
@@ -33,23 +33,23 @@ Endpoint = tuple[str, int]
 
 
 class ProxyHeaderError(WarrenError):
-    """What came is no header of the PROXY protocol."""
+    """The input is no valid PROXY header."""
 
 
 class Relayed(NamedTuple):
-    """Whose connection a proxy passes on, and where the client thinks that it leads.
+    """The addresses of a relayed connection: the client's, and the one it connected to.
 
-    Without addresses the proxy does not know: it is somebody, from anywhere.
+    Without addresses the proxy does not know the client.
     """
 
     client: Endpoint | None = None
     server: Endpoint | None = None
 
 
-def wanted(head: bytes) -> int:
-    """How many octets of the header are to be read next, 0 if it is whole.
+def missing_bytes(head: bytes) -> int:
+    """Returns how many octets of the header to read next, 0 if it is complete.
 
-    Raises `ProxyHeaderError` as soon as it can't become one.
+    Raises `ProxyHeaderError` as soon as it is invalid.
     """
     if head.startswith(_V1_START):
         if head.endswith(_LINE_END):
@@ -58,7 +58,7 @@ def wanted(head: bytes) -> int:
             raise ProxyHeaderError(f"a version 1 header has at most {V1_MAX_BYTES} bytes")
         return 1
     if head.startswith(_V2_START):
-        return _wanted_of_v2(head)
+        return _missing_of_v2(head)
     if _V2_START.startswith(head):
         return len(_V2_START) - len(head)
     if _V1_START.startswith(head):
@@ -66,7 +66,7 @@ def wanted(head: bytes) -> int:
     raise ProxyHeaderError("there is no PROXY header in front")
 
 
-def _wanted_of_v2(head: bytes) -> int:
+def _missing_of_v2(head: bytes) -> int:
     if len(head) < _V2_HEAD_BYTES:
         return _V2_HEAD_BYTES - len(head)
     size = _V2_HEAD_BYTES + int.from_bytes(head[14:16], "big")
@@ -76,9 +76,9 @@ def _wanted_of_v2(head: bytes) -> int:
 
 
 def read_header(head: bytes) -> Relayed | None:
-    """Whose connection it is; None for the proxy's own (LOCAL: it looks whether we live).
+    """Parses a complete header; None for the proxy's own connection (LOCAL, a health check).
 
-    Raises `ProxyHeaderError` for a whole header that says nothing sensible.
+    Raises `ProxyHeaderError` for an invalid one.
     """
     if head.startswith(_V1_START):
         return _read_v1(head)
@@ -102,7 +102,7 @@ def read_header(head: bytes) -> Relayed | None:
 
 
 def _read_v1(head: bytes) -> Relayed:
-    """`PROXY TCP4 192.0.2.1 192.0.2.2 50000 5672`, or `PROXY UNKNOWN` and anything."""
+    """Parses `PROXY TCP4 192.0.2.1 192.0.2.2 50000 5672`, or `PROXY UNKNOWN` and anything."""
     words = head[: -len(_LINE_END)].split(b" ")
     if words[1] == b"UNKNOWN":
         return Relayed()

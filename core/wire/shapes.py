@@ -1,4 +1,4 @@
-"""Property lists that differ only in values: recognised by one AND and one comparison.
+"""Recognises property lists that differ only in values, by one AND and one comparison.
 
 Celery sends 400 bytes of properties with fresh ids in every message; checking such a table entry
 by entry costs 16 us. Its structure (flags, lengths, keys, types, and the values that attributes
@@ -26,12 +26,12 @@ _SHAPES_PER_SIZE = 4
 _SIZES_MAX = 1024
 _STRUCTURE = b"\xff"
 _ASCII = b"\x80"
-"""Where a short string's text stands, only the top bit is compared: it must stay ASCII."""
+"""Of a short string's text only the top bit is compared: it must stay ASCII."""
 _FREE = b"\x00"
 
 
 class Shapes:
-    """A bounded memory of property list structures, for one connection."""
+    """A bounded cache of property list structures, for one connection."""
 
     __slots__ = ("_by_size",)
 

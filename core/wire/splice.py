@@ -1,4 +1,4 @@
-"""Adding a number to the headers of messages without decoding them: what is known at delivery
+"""Adds a number to the headers of messages without decoding them: one that is known at delivery
 only (x-delivery-count, x-stream-offset, x-offset)."""
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ Numbers = Mapping[bytes, int]
 
 
 def splice(raw: bytes, name: bytes) -> tuple[bytes, bytes]:
-    """What stands before and after the eight octets of a long `name` in the headers of a property
-    list that `read_attributes` has passed. A header of that name which was there is left out."""
+    """Returns the bytes before and after the eight octets of a new long header `name`, in a
+    property list that `read_attributes` has passed. It replaces a header of that name."""
     found = _kept.get((raw, name))
     if found is None:
         found = _splice(raw, name)
@@ -48,6 +48,6 @@ def _splice(raw: bytes, name: bytes) -> tuple[bytes, bytes]:
 
 
 def with_number(raw: bytes, name: bytes, number: int) -> bytes:
-    """The list with that header."""
+    """Returns the list with that header."""
     before, after = splice(raw, name)
     return before + number.to_bytes(8, "big") + after

@@ -1,7 +1,7 @@
 """Field tables: checked before they are decoded, and edited without being decoded.
 
-A table comes from a stranger, so `check` walks its bytes first, without recursion: nesting,
-number of entries, every length, type and key. What it has passed can always be decoded.
+Tables are untrusted, so `check` validates the bytes first, without recursion: nesting, number of
+entries, every length, type and key. A table that it has passed can always be decoded.
 `entries` splits a table into raw values, so that dead-lettering can add a header and leave all
 the others byte for byte as they came.
 
@@ -70,7 +70,7 @@ def check(data: bytes, at: int, end: int) -> int:
         size = _FIXED_BYTES.get(kind)
         if size is not None:
             if kind == _TIME and data[at : at + 1] > b"\x7f":
-                raise syntax_error("table has a timestamp behind all calendars")
+                raise syntax_error("table has a timestamp of more than 63 bits")
             at += size
         elif kind in _STRINGS:
             at = _container_end(data, at, stop)
@@ -112,7 +112,7 @@ def _check_key(data: bytes, at: int, stop: int, seen: set[bytes]) -> int:
 
 
 def decode_table(data: bytes, at: int, end: int) -> tuple[Table, int]:
-    """Gives the table at `at` and the offset behind it; raises as `check` does."""
+    """Decodes the table at `at`; returns it and the offset behind it. Raises as `check`."""
     after = check(data, at, end)
     return decode_checked(data[at:after]), after
 
@@ -269,7 +269,7 @@ def _encode_decimal(value: Decimal) -> bytes:
 
 
 def ranges(data: bytes, at: int = 0, is_array: bool = False) -> Iterator[tuple[int, int]]:
-    """Where the plain values of a checked table stand, nested ones included.
+    """Yields the offsets of the plain values of a checked table, nested ones included.
 
     What lies outside these ranges is structure, all that `check` looks at: lengths, keys, types,
     and the first octet of a timestamp.

@@ -1,8 +1,8 @@
-"""WebSocket frames, the server's side (RFC 6455), without a socket.
+"""Decodes and encodes WebSocket frames of a server (RFC 6455), without a socket.
 
-What a client sends is unmasked as it comes and handed on at once, whatever message it belongs to:
-AMQP has frames of its own, and a client that announces a message of a terabyte costs nothing. What
-goes out has one AMQP frame a message, as LavinMQ sends it.
+Payload is unmasked as it comes and passed on at once, without waiting for whole messages: AMQP has
+frames of its own, and a client that announces a message of a terabyte costs no memory. Output has
+one AMQP frame a message, as in LavinMQ.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CLOSE, PING, PONG = 8, 9, 10
 NORMAL, PROTOCOL_ERROR, UNSUPPORTED, INVALID_DATA = 1000, 1002, 1003, 1007
 """Close codes (RFC 6455 7.4.1)."""
 NO_CODE = 0
-"""Stands for a close frame without a code."""
+"""The code of a close frame without one."""
 
 _FINAL, _RESERVED, _OPCODE, _CONTROL = 0x80, 0x70, 0x0F, 0x08
 _MASKED, _LENGTH = 0x80, 0x7F
@@ -25,13 +25,13 @@ _SHORT, _LONG = 126, 127
 _MASK_BYTES = 4
 _CONTROL_MAX_BYTES = 125
 _CHUNK_BYTES = 8_192
-"""Of which numbers are made to unmask: three times as fast as of a whole read."""
+"""Unmasking is three times as fast in chunks as for a whole read."""
 _FRAMES_AT_ONCE = 4_096
-"""Some 5 ms of work. A read can hold ten times as many, and others have their turn between."""
+"""Some 5 ms of work; a read can hold ten times as many."""
 
 
 class Ending(NamedTuple):
-    """Why nothing more is heard: what a close frame should say, and whether the client did."""
+    """The end of the input: close code and reason, and whether the client sent a close frame."""
 
     code: int
     reason: str
@@ -39,25 +39,25 @@ class Ending(NamedTuple):
 
 
 class Inbound:
-    """Takes what a client sends."""
+    """Decodes the input of a client."""
 
     def __init__(self) -> None:
         self.ping: bytes | None = None
-        """The last ping that waits for its pong; whoever answers takes it away."""
+        """The payload of the last unanswered ping; the caller answers and resets it."""
         self.ended: Ending | None = None
         self.unfinished = False
-        """Frames of the last read are still to be taken: `receive(b"")` in a later turn."""
+        """Frames of the last read are left: call `receive(b"")` in a later turn."""
         self._rest = b""
-        """What was not taken yet; or a head, or a control frame, that has come in part."""
+        """Unhandled input; or an incomplete frame head or control frame."""
         self._left = 0
-        """Octets of the message's frame at hand that are still to come."""
+        """Octets missing of the current data frame."""
         self._mask = b""
         self._in_message = False
 
     def receive(self, data: bytes) -> bytes:
-        """Gives the octets of binary messages that came with this read.
+        """Returns the payload of binary messages in this read.
 
-        Nothing comes behind `ended`: the client said close, or broke a rule.
+        There is none after `ended` is set: the client has sent close, or broken the protocol.
         """
         if self._rest:
             data, self._rest = self._rest + data, b""
@@ -80,7 +80,8 @@ class Inbound:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _frame(self, data: bytes, at: int) -> int:
-        """Takes a head, and a control frame whole; gives where to go on, -1 for incomplete."""
+        """Reads a frame head, or a whole control frame; returns the next offset, -1 for incomplete
+        ones."""
         size = len(data)
         if size - at < 2:
             return -1
@@ -109,7 +110,7 @@ class Inbound:
         return at + _MASK_BYTES
 
     def _fault(self, first: int, second: int) -> Ending | None:
-        """What is wrong with the first two octets of a frame (RFC 6455 5.1, 5.2, 5.4, 5.5)."""
+        """Checks the first two octets of a frame (RFC 6455 5.1, 5.2, 5.4, 5.5)."""
         opcode = first & _OPCODE
         if first & _RESERVED:
             return _refused(PROTOCOL_ERROR, "reserved bits are set")
@@ -119,14 +120,14 @@ class Inbound:
             if opcode > PONG:
                 return _refused(PROTOCOL_ERROR, f"unknown opcode {opcode}")
             if not first & _FINAL or second & _LENGTH > _CONTROL_MAX_BYTES:
-                return _refused(PROTOCOL_ERROR, "a control frame is long or in parts")
+                return _refused(PROTOCOL_ERROR, "a control frame is too long or fragmented")
             return None
         if opcode > BINARY:
             return _refused(PROTOCOL_ERROR, f"unknown opcode {opcode}")
         if (opcode == CONTINUATION) is not self._in_message:
-            return _refused(PROTOCOL_ERROR, "a message begins inside of another, or nowhere")
+            return _refused(PROTOCOL_ERROR, "a message or continuation is out of order")
         if opcode == TEXT:
-            return _refused(UNSUPPORTED, "AMQP comes in binary messages")
+            return _refused(UNSUPPORTED, "AMQP needs binary messages")
         return None
 
     def _control(self, opcode: int, data: bytes, at: int, length: int) -> int:
@@ -148,7 +149,7 @@ class Inbound:
 
 
 def unmasked(data: bytes, mask: bytes) -> bytes:
-    """Each octet xor that of the mask whose turn it is (RFC 6455 5.3)."""
+    """XORs the octets with the repeated mask (RFC 6455 5.3)."""
     size = len(data)
     if size <= _CHUNK_BYTES:
         key = int.from_bytes((mask * (size // _MASK_BYTES + 1))[:size], "little")
@@ -162,13 +163,13 @@ def _refused(code: int, reason: str) -> Ending:
 
 
 def _closed_with(payload: bytes) -> Ending:
-    """What a client's close frame says (RFC 6455 5.5.1, 7.4)."""
+    """Parses a client's close frame (RFC 6455 5.5.1, 7.4)."""
     if not payload:
         return Ending(NO_CODE, "", by_client=True)
     code = int.from_bytes(payload[:2], "big")
     registered = 1000 <= code <= 1014 and code not in (1004, 1005, 1006)
     if len(payload) < 2 or not (registered or 3000 <= code <= 4999):
-        return _refused(PROTOCOL_ERROR, "a close frame without a code that may be sent")
+        return _refused(PROTOCOL_ERROR, "a close frame has no valid code")
     try:
         payload[2:].decode()
     except UnicodeDecodeError:
@@ -180,7 +181,7 @@ def _closed_with(payload: bytes) -> Ending:
 
 
 def frame(opcode: int, payload: bytes) -> bytes:
-    """A whole message or control frame; a server does not mask."""
+    """Encodes a whole message or control frame; a server does not mask."""
     return _head(opcode, len(payload)) + payload
 
 
@@ -189,7 +190,7 @@ def close_frame(code: int, reason: str = "") -> bytes:
 
 
 def messages(data: bytes | bytearray) -> bytes:
-    """AMQP frames as binary messages, one each; the protocol header is one too."""
+    """Encodes AMQP frames, or the protocol header, as binary messages, one each."""
     if data.startswith(PROTOCOL_HEADER[:4]):
         return frame(BINARY, bytes(data))
     pieces: list[bytes | bytearray] = []

@@ -119,7 +119,7 @@ const scenarios = {
     socket.send('AMQP');
     const [code, reason] = await once(socket, 'close');
     assert.equal(code, 1003);
-    assert.equal(reason.toString(), 'AMQP comes in binary messages');
+    assert.equal(reason.toString(), 'AMQP needs binary messages');
   },
 };
 

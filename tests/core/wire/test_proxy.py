@@ -14,8 +14,8 @@ from warrenmq.core.wire.proxy import (
     V2_MAX_BYTES,
     ProxyHeaderError,
     Relayed,
+    missing_bytes,
     read_header,
-    wanted,
 )
 
 FOUR = Relayed(("192.0.2.7", 50_000), ("198.51.100.1", 5672))
@@ -27,7 +27,7 @@ UNKNOWN = Relayed()
 def read(sent: bytes, step: int = 1_000) -> tuple[Relayed | None, bytes]:
     """What a header says, and what is left of the octets: as from a socket that gives a few."""
     head, rest = b"", sent
-    while more := wanted(head):
+    while more := missing_bytes(head):
         take = min(more, step)
         assert rest, "it wants more than belongs to the header"
         head, rest = head + rest[:take], rest[take:]
@@ -68,7 +68,7 @@ def test_longest_v2() -> None:
     room = V2_MAX_BYTES - 16 - 12
     assert read(v2(FOUR, bytes(room))) == (FOUR, b"")
     with pytest.raises(ProxyHeaderError, match="at most 4096"):
-        wanted(v2(FOUR, bytes(room + 1))[:16])
+        missing_bytes(v2(FOUR, bytes(room + 1))[:16])
 
 
 BAD = {
@@ -111,7 +111,7 @@ def test_noise_is_refused_or_read(noise: bytes, start: bytes) -> None:
     """Whatever comes, it is one error, or an answer after a bounded number of octets."""
     head, rest = b"", start + noise
     try:
-        while more := wanted(head):
+        while more := missing_bytes(head):
             head, rest = head + rest[:more].ljust(more, b"\0"), rest[more:]
         read_header(head)
     except ProxyHeaderError:
