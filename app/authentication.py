@@ -19,7 +19,7 @@ from starlette.types import Scope
 
 from ..core.auth import GUEST, VERIFIED_FOR_S, User, Users
 from ..core.server.login_queue import TooManyAttempts
-from ..core.server.logins import HungUp, Logins, TooManyFailures
+from ..core.server.logins import ClientGone, Logins, TooManyFailures
 from .local_requests import counted_by, is_gone, is_near, peer_of
 from .problems import Problem, busy, too_many_failures, unauthenticated
 
@@ -134,7 +134,7 @@ class Authenticator:
                 name, password, address=address, loopback=near and self._lets_guest_in,
                 is_gone=lambda: is_gone(scope),
             )  # fmt: skip
-        except HungUp as error:
+        except ClientGone as error:
             raise ClientDisconnect from error
         except TooManyFailures as error:
             raise too_many_failures(error.wait_s) from error

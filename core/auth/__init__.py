@@ -9,7 +9,7 @@ from .accounts import GUEST, VERIFIED_FOR_S
 from .errors import AuthError, LastAdministrator, Unknown
 from .hashes import exported, hashed, imported
 from .permissions import Access, Permissions, TopicAccess, TopicPermissions, TopicRights
-from .persistence import UserPersistence
+from .storage import UserStorage
 from .throttle import Throttle, behind, network
 from .user import ADMINISTRATOR, DEFAULT_EXCHANGE, Kind, User
 from .users import Users
@@ -30,7 +30,7 @@ __all__ = [
     "TopicRights",
     "Unknown",
     "User",
-    "UserPersistence",
+    "UserStorage",
     "Users",
     "behind",
     "exported",

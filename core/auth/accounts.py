@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from . import hashes
 from .errors import no_user
-from .persistence import UserPersistence
+from .storage import UserStorage
 from .throttle import Throttle
 from .user import User
 
@@ -44,7 +44,7 @@ class Accounts:
     """The accounts by name. Changed on the event loop only; `check` runs in any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.keeper: UserPersistence | None = None
+        self.keeper: UserStorage | None = None
         self.on_removed: Callable[[User], None] = lambda _: None
         """Called with each user that is removed: the broker ends its connections."""
         self.version = 0

@@ -18,8 +18,8 @@ from ..slices import for_each
 from ..wire.deliver import DeliverFramer, content_frames
 from ..wire.frames import method_frame, short_string
 from ..wire.method_ids import BASIC_CANCEL, BASIC_NACK, BASIC_PUBLISH, BASIC_RETURN
-from . import settling
-from .commit import Settlement, acknowledge, fail, give_back, reject
+from . import sliced_settlement
+from .commit import Settlement, acknowledge, reject, requeue_failed, requeue_returned
 from .confirms import Confirms
 from .content import Content
 from .replies import Replies
@@ -178,7 +178,7 @@ class Channel:
         if self.consumers.get(consumer.tag) is not consumer:
             return  # The client cancelled first, and may have a new consumer of that tag.
         del self.consumers[consumer.tag]
-        if self.connection.tells_cancels:
+        if self.connection.wants_cancel_notify:
             self.send(BASIC_CANCEL, short_string(consumer.tag) + b"\x01")
 
     def reopen_consumers(self) -> None:
@@ -190,16 +190,16 @@ class Channel:
 
     def take(self, first: int, last: int, multiple: bool) -> list[DeliveryRange]:
         """Removes deliveries from the unacked. Raises `ChannelError` 406 for an unknown tag."""
-        pieces: list[DeliveryRange] | None
+        deliveries: list[DeliveryRange] | None
         if not multiple:
-            pieces = self.unacked.take(first, last)
+            deliveries = self.unacked.take(first, last)
         elif last == 0:
-            pieces = self.unacked.take_all()
+            deliveries = self.unacked.take_all()
         else:
-            pieces = self.unacked.take_up_to(last)
-        if pieces is None:
+            deliveries = self.unacked.take_up_to(last)
+        if deliveries is None:
             raise precondition_failed(f"unknown delivery tag {last}")
-        return pieces
+        return deliveries
 
     def _detach(self, last: int) -> Detached:
         """As `take` up to `last`, for very many; 0 means all."""
@@ -217,19 +217,19 @@ class Channel:
             if self.transaction is not None:
                 self.transaction.settle_unseen(acknowledge, many)
             else:
-                self.broker.slices.start(settling.settle(self, many, acknowledge))
+                self.broker.slices.start(sliced_settlement.settle(self, many, acknowledge))
             return
-        pieces = self.take(first, last, multiple)
+        deliveries = self.take(first, last, multiple)
         if self.transaction is not None:
-            self.transaction.settle(acknowledge, pieces)
+            self.transaction.settle(acknowledge, deliveries)
             return
-        for piece in pieces:
-            piece.queue.settle(piece.messages)
-        self.credit_back(pieces)
+        for delivery in deliveries:
+            delivery.queue.settle(delivery.messages)
+        self.credit_back(deliveries)
 
     def refuse(self, tag: int, multiple: bool, requeue: bool, *, failed: bool = False) -> None:
         """Handles nack and reject: requeues, or dead-letters; `failed` counts the delivery."""
-        settlement = (fail if failed else give_back) if requeue else reject
+        settlement = (requeue_failed if failed else requeue_returned) if requeue else reject
         if multiple and self.unacked.is_long:
             many = self._detach(tag)
             if self.transaction is not None:
@@ -237,19 +237,19 @@ class Channel:
                 self.connection.wait_for(self._weigh(self.transaction, settlement, many))
                 return
             work = (
-                settling.give_back(self, many, failed=failed)
+                sliced_settlement.requeue(self, many, failed=failed)
                 if requeue
-                else settling.settle(self, many, reject)
+                else sliced_settlement.settle(self, many, reject)
             )
             self.broker.slices.start(work)
             return
-        pieces = self.take(tag, tag, multiple)
+        deliveries = self.take(tag, tag, multiple)
         if self.transaction is not None:
-            self.transaction.settle(settlement, pieces)
+            self.transaction.settle(settlement, deliveries)
             return
-        for piece in pieces:
-            settlement(piece)
-        self.credit_back(pieces)
+        for delivery in deliveries:
+            settlement(delivery)
+        self.credit_back(deliveries)
 
     def _weigh(
         self, transaction: Transaction, settlement: Settlement, many: Detached
@@ -263,40 +263,40 @@ class Channel:
         """Requeues all unacked, or redelivers them to their consumers (1.8.3.16)."""
         everything = self.unacked.detach_all()
         if requeue:
-            work = settling.give_back(self, everything, failed=False)
+            work = sliced_settlement.requeue(self, everything, failed=False)
         else:
-            work = settling.send_again(self, everything)
+            work = sliced_settlement.send_again(self, everything)
         self.broker.slices.start(work)
 
-    def redeliver(self, piece: DeliveryRange) -> bool:
+    def redeliver(self, delivery: DeliveryRange) -> bool:
         """Delivers again to the same consumer; False if it is gone or can't take it now."""
-        self._uncount([piece])
-        consumer, messages = piece.consumer, piece.messages
+        self._uncount([delivery])
+        consumer, messages = delivery.consumer, delivery.messages
         if consumer is None or consumer.tag not in self.consumers:
             return False
         if not messages.entry.batch.resident or not self.writable:
             return False
         again = MessageRange(messages.entry, messages.low, messages.high, True)
-        self.deliver(consumer, again, piece.queue.with_headers(again))
+        self.deliver(consumer, again, delivery.queue.shown(again))
         return True
 
-    def credit_back(self, pieces: Collection[DeliveryRange]) -> None:
-        self._uncount(pieces)
+    def credit_back(self, deliveries: Collection[DeliveryRange]) -> None:
+        self._uncount(deliveries)
         if self.prefetch:
             self.reopen_consumers()
             return
-        for piece in pieces:
-            consumer = piece.consumer
+        for delivery in deliveries:
+            consumer = delivery.consumer
             if consumer is not None and not consumer.open:
                 consumer.reopen()
 
-    def _uncount(self, pieces: Iterable[DeliveryRange]) -> None:
-        for piece in pieces:
-            count = piece.messages.high - piece.messages.low
-            if piece.consumer is None:
+    def _uncount(self, deliveries: Iterable[DeliveryRange]) -> None:
+        for delivery in deliveries:
+            count = delivery.messages.high - delivery.messages.low
+            if delivery.consumer is None:
                 self.got_count -= count
             else:
-                piece.consumer.unacked_count -= count
+                delivery.consumer.unacked_count -= count
 
     # -- confirms
 
@@ -340,19 +340,17 @@ class Channel:
         if transaction is not None:
             transaction.end()
         if self.unacked.count:
-            self.give_back_all()
-        leave = for_each(
-            consumers.values(), lambda consumer: consumer.queue.consumer_removed(consumer)
-        )
+            self.requeue_all()
+        leave = for_each(consumers.values(), lambda consumer: consumer.queue.left_by(consumer))
         self.broker.slices.start(leave)
         if self.reply_queue is not None:
             self.vhost.drop_reply_queue(self.reply_queue)
             self.reply_queue = None
 
-    def give_back_all(self) -> None:
+    def requeue_all(self) -> None:
         """Requeues all deliveries that are unacked outside of a transaction."""
-        pieces = self.unacked.detach_all()
-        self.broker.slices.start(settling.give_back(self, pieces, failed=True))
+        deliveries = self.unacked.detach_all()
+        self.broker.slices.start(sliced_settlement.requeue(self, deliveries, failed=True))
 
     def add_consumer(self, consumer: ChannelConsumer) -> None:
         consumer.framer = DeliverFramer(self.number, consumer.tag, self.connection.frame_max)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from ..queue.unacked import DeliveryRange
 from ..republish.republisher import DeadLetter, RepublishGroup
 from ..slices import drain
-from . import settling
-from .held import HeldBatch, HeldOne
+from . import sliced_settlement
+from .buffered_publishes import BufferedBatch, BufferedMessage
 
 if TYPE_CHECKING:
     from ..message.batch import Batch
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 Settlement = Callable[[DeliveryRange], None]
 
 
-def acknowledge(piece: DeliveryRange) -> None:
-    piece.queue.settle(piece.messages)
+def acknowledge(delivery: DeliveryRange) -> None:
+    delivery.queue.settle(delivery.messages)
 
 
-def give_back(piece: DeliveryRange) -> None:
-    piece.queue.requeue(piece.messages, failed=False)
+def requeue_returned(delivery: DeliveryRange) -> None:
+    delivery.queue.requeue(delivery.messages, failed=False)
 
 
-def fail(piece: DeliveryRange) -> None:
-    piece.queue.requeue(piece.messages, failed=True)
+def requeue_failed(delivery: DeliveryRange) -> None:
+    delivery.queue.requeue(delivery.messages, failed=True)
 
 
-def reject(piece: DeliveryRange) -> None:
-    piece.queue.reject(piece.messages)
+def reject(delivery: DeliveryRange) -> None:
+    delivery.queue.reject(delivery.messages)
 
 
 class Commit:
@@ -48,16 +48,17 @@ class Commit:
     """
 
     __slots__ = (
-        "_back", "_channel", "_done", "_group", "_is_prepared", "_lasts", "_many", "_noted",
-        "_others", "_publishes", "_queues", "_ready", "_settlements", "held_bytes", "is_long",
+        "_channel", "_done", "_group", "_is_durable", "_is_prepared", "_many", "_marked", "_others",
+        "_publishes", "_queues", "_ready", "_settlements", "_to_requeue", "buffered_bytes",
+        "is_long",
     )  # fmt: skip
 
     def __init__(
         self,
         channel: Channel,
-        publishes: list[HeldBatch | HeldOne],
+        publishes: list[BufferedBatch | BufferedMessage],
         settlements: deque[tuple[Settlement, Iterable[DeliveryRange]]],
-        held_bytes: int,
+        buffered_bytes: int,
         ready: Callable[[], None],
         *,
         is_long: bool,
@@ -65,65 +66,65 @@ class Commit:
         self._channel = channel
         self._publishes = publishes
         self._settlements = settlements
-        self.held_bytes = held_bytes
+        self.buffered_bytes = buffered_bytes
         self.is_long = is_long
         self._ready = ready
         self._group: RepublishGroup | None = None
         self._is_prepared = False
-        self._lasts = False
+        self._is_durable = False
         self._many = channel.broker.store.many_settled()
         self._done: deque[DeliveryRange] = deque()
-        self._noted: deque[DeliveryRange] = deque()
-        self._back: deque[DeliveryRange] = deque()
+        self._marked: deque[DeliveryRange] = deque()
+        self._to_requeue: deque[DeliveryRange] = deque()
         self._queues: dict[Queue, None] = {}
         """The queues of the marked and of the dead-lettered messages."""
         self._others: list[tuple[Settlement, DeliveryRange]] = []
 
     def prepare(self) -> Iterator[None]:
         """Groups the settlements by kind and starts making the dead letters."""
-        for settlement, pieces in drain(self._settlements):
-            for piece in pieces:
-                self._sort(settlement, piece)
+        for settlement, deliveries in drain(self._settlements):
+            for delivery in deliveries:
+                self._sort(settlement, delivery)
                 yield
         self._is_prepared = True
         if self._group is not None:
             self._group.complete()
 
-    def _sort(self, settlement: Settlement, piece: DeliveryRange) -> None:
-        queue = piece.queue
+    def _sort(self, settlement: Settlement, delivery: DeliveryRange) -> None:
+        queue = delivery.queue
         settles = settlement in (acknowledge, reject)
-        self._lasts |= queue.durable
-        if makes_letters(settlement, queue):
+        self._is_durable |= queue.durable
+        if makes_dead_letters(settlement, queue):
             self._queues[queue] = None
-            self._done.append(piece)
-            for other in self._make_letters(settlement, piece):
+            self._done.append(delivery)
+            for other in self._make_dead_letters(settlement, delivery):
                 self._others.append((settlement, other))
-        elif not self.is_long or (queue.counts_redeliveries and not settles):
-            self._done.append(piece)
-            self._others.append((settlement, piece))
+        elif not self.is_long or (queue.counts_returns and not settles):
+            self._done.append(delivery)
+            self._others.append((settlement, delivery))
         elif settles:
-            queue.note_settled(piece.messages, self._many)
-            self._noted.append(piece)
+            queue.note_settled(delivery.messages, self._many)
+            self._marked.append(delivery)
             self._queues[queue] = None
         else:
-            self._back.append(piece)
+            self._to_requeue.append(delivery)
 
-    def _make_letters(
-        self, settlement: Settlement, piece: DeliveryRange
+    def _make_dead_letters(
+        self, settlement: Settlement, delivery: DeliveryRange
     ) -> Iterator[DeliveryRange]:
         """Queues the messages of a settlement for dead-lettering; yields those that stay."""
-        queue, messages = piece.queue, piece.messages
+        queue, messages = delivery.queue, delivery.messages
         if settlement is reject:
-            self._letters.add(DeadLetter(queue, messages, "rejected"))
+            self._dead_letters.add(DeadLetter(queue, messages, "rejected"))
             return
-        for part, dies in queue.split_by_delivery_limit(messages, failed=settlement is fail):
+        for part, dies in queue.dying(messages, failed=settlement is requeue_failed):
             if dies:
-                self._letters.add(DeadLetter(queue, part, "delivery_limit"))
+                self._dead_letters.add(DeadLetter(queue, part, "delivery_limit"))
             else:
-                yield piece._replace(messages=part)
+                yield delivery._replace(messages=part)
 
     @property
-    def _letters(self) -> RepublishGroup:
+    def _dead_letters(self) -> RepublishGroup:
         """The commit's dead letters as one group, made at the first use."""
         if self._group is None:
             many = self._many if self.is_long else None
@@ -139,11 +140,11 @@ class Commit:
         accepted its messages."""
         store = self._channel.broker.store
         with store.together():
-            complete, lasts = _hand_over(self._publishes)
+            complete, is_durable = _publish_buffered(self._publishes)
             if self._group is not None:
-                lasts |= self._group.publish_all() != 0
-            for settlement, piece in self._others:
-                settlement(piece)
+                is_durable |= self._group.publish_all() != 0
+            for settlement, delivery in self._others:
+                settlement(delivery)
             if self.is_long:
                 for queue in self._queues:
                     if queue.deleted:
@@ -156,23 +157,24 @@ class Commit:
         if self.is_long:
             slices = self._channel.broker.slices
             slices.start(self._count())
-            slices.start(settling.give_back(self._channel, drain(self._back), failed=False))
+            returned = drain(self._to_requeue)
+            slices.start(sliced_settlement.requeue(self._channel, returned, failed=False))
         else:
             self._channel.credit_back(self._done)
-        return store.barrier() if lasts or self._lasts else 0, complete
+        return store.barrier() if is_durable or self._is_durable else 0, complete
 
     def _count(self) -> Iterator[None]:
         """Updates the counts of the messages logged as settled; no checkpoint until it is done."""
         try:
             if self._group is not None:
                 yield from self._group.settle()
-            yield from settling.count(self._channel, drain(self._noted), self._many)
-            yield from settling.credit(self._channel, drain(self._done))
+            yield from sliced_settlement.count(self._channel, drain(self._marked), self._many)
+            yield from sliced_settlement.credit(self._channel, drain(self._done))
         finally:
             self._many.end()
 
 
-def makes_letters(settlement: Settlement, queue: Queue) -> bool:
+def makes_dead_letters(settlement: Settlement, queue: Queue) -> bool:
     """Whether a settlement may produce dead letters."""
     rules = queue.rules
     if settlement is acknowledge or rules is None or rules.dead_letter_exchange is None:
@@ -180,16 +182,16 @@ def makes_letters(settlement: Settlement, queue: Queue) -> bool:
     return settlement is reject or rules.delivery_limit is not None
 
 
-def letter_bytes(settlement: Settlement, queue: Queue, batch: Batch, count: int) -> int:
+def dead_letter_bytes(settlement: Settlement, queue: Queue, batch: Batch, count: int) -> int:
     """Estimates the bytes of the dead letters of `count` messages of a batch."""
-    return batch.size_bytes * count // batch.count if makes_letters(settlement, queue) else 0
+    return batch.size_bytes * count // batch.count if makes_dead_letters(settlement, queue) else 0
 
 
-def _hand_over(publishes: Sequence[HeldBatch | HeldOne]) -> tuple[bool, bool]:
+def _publish_buffered(publishes: Sequence[BufferedBatch | BufferedMessage]) -> tuple[bool, bool]:
     """Publishes; returns whether every queue accepted, and whether anything is to be durable."""
-    complete, lasts = True, False
+    complete, is_durable = True, False
     for publish in publishes:
         accepted, commit = publish.publish_all()
         complete &= accepted
-        lasts |= commit != 0
-    return complete, lasts
+        is_durable |= commit != 0
+    return complete, is_durable

@@ -16,40 +16,40 @@ _NACK = -1
 class Confirms:
     """The pending confirms; `published` counts publishes, and so is the last publish's tag."""
 
-    __slots__ = ("_confirmed", "_line", "published")
+    __slots__ = ("_confirmed", "_pending", "published")
 
     def __init__(self) -> None:
         self.published = 0
         self._confirmed = 0
-        self._line: deque[tuple[int, int]] = deque()
+        self._pending: deque[tuple[int, int]] = deque()
 
     def add(self, count: int, commit: int) -> None:
         """Adds `count` publishes, to be acked when `commit` is durable (0: at once)."""
         self.published += count
-        line = self._line
-        if line and line[-1][1] == commit:
-            line.pop()
-        line.append((self.published, commit))
+        pending = self._pending
+        if pending and pending[-1][1] == commit:
+            pending.pop()
+        pending.append((self.published, commit))
 
     def add_refused(self) -> None:
         """Adds a publish that is nacked."""
         self.published += 1
-        self._line.append((self.published, _NACK))
+        self._pending.append((self.published, _NACK))
 
     @property
     def waiting(self) -> bool:
-        return bool(self._line)
+        return bool(self._pending)
 
     def collect(self, channel: int, committed: int, refused: int = 0) -> bytes:
         """Returns the ack and nack frames that are due; commits above `committed` and up to
         `refused` have failed."""
-        line = self._line
-        if not line:
+        pending = self._pending
+        if not pending:
             return b""
         frames = []
         last = 0
-        while line and line[0][1] <= max(committed, refused):
-            tag, commit = line.popleft()
+        while pending and pending[0][1] <= max(committed, refused):
+            tag, commit = pending.popleft()
             if commit == _NACK or commit > committed:
                 if last:
                     frames.append(self._ack(channel, last))

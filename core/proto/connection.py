@@ -47,9 +47,9 @@ from ..wire.method_ids import (
 )
 from ..wire.methods import decode_method
 from .channel import Channel
-from .content import LARGEST_AT_ONCE, Content, Contents
+from .content import MAX_PARTIAL_MESSAGES, Content, Contents
 from .dispatch import receive_connection_method, receive_content, receive_method
-from .half_frame import HalfFrame
+from .frame_progress import FrameProgress
 from .handshake import Handshake
 from .output import Output, Transport
 from .publish_scanner import PublishScanner
@@ -117,8 +117,8 @@ class Connection(Output):
         self.user: User = User("")
         self._user_version = 0
         self.client_properties: Table = {}
-        self.tells_cancels = False
-        self.tells_blocks = False
+        self.wants_cancel_notify = False
+        self.wants_blocked_notify = False
         self.vhost: VirtualHost
         self.frame_max = _PRE_TUNE_FRAME_MAX
         self.channel_max = broker.limits.channel_max
@@ -127,17 +127,17 @@ class Connection(Output):
         self.started_ms = broker.now_ms
         self.received_ms = broker.now_ms
         self.handshake: Handshake | None = Handshake(self)
-        self.has_half_frame = False
-        self.half_frame = HalfFrame(broker.now_ms)
+        self.has_partial_frame = False
+        self.frame_progress = FrameProgress(broker.now_ms)
         self.closing_since_ms = 0
         self._fast = fast
         self._scanner = PublishScanner(self)
         self._tail = b""
-        self.culprit = NO_METHOD
+        self.current_method = NO_METHOD
         self._lost_frames = False
         self.contents = Contents()
         """Incomplete messages; while there are any, every frame is decoded by itself."""
-        self.held_bytes = 0
+        self.waiting_reply_bytes = 0
         """Replies that wait behind a tx.commit until the disk has it."""
         self.blocked = False
         """Stopped at a publish by a memory or disk alarm; the socket is not read."""
@@ -174,7 +174,7 @@ class Connection(Output):
         try:
             at = self._consume(data, start)
             self._scanner.flush()
-            self.culprit = NO_METHOD
+            self.current_method = NO_METHOD
         except ConnectionFault as error:
             self._failed(error, data)
             return
@@ -182,11 +182,11 @@ class Connection(Output):
             return
         left = len(data) - at
         if left:
-            is_another = not self.has_half_frame or left < size
-            self.half_frame.grown(left, self.broker.now_ms, is_another=is_another)
+            is_another = not self.has_partial_frame or left < size
+            self.frame_progress.grown(left, self.broker.now_ms, is_another=is_another)
             self._tail = data[at:]
-        self.has_half_frame = left > 0
-        self.unfinished = self.has_half_frame and not self.is_stopped and self.must_rest
+        self.has_partial_frame = left > 0
+        self.unfinished = self.has_partial_frame and not self.is_stopped and self.must_rest
 
     def _join(self, tail: bytes, data: bytes) -> tuple[bytes, int]:
         """Prepends the rest of the last read; returns the bytes to parse and the offset to start.
@@ -224,7 +224,7 @@ class Connection(Output):
     def must_rest(self) -> bool:
         """Whether the rest of a read has to wait for a later turn: 5 ms were spent on it, or the
         client does not read its replies. Checked before each step slower than the batch path."""
-        if self._out_bytes + self.held_bytes > _OUT_MAX_BYTES or not self.socket_writable:
+        if self._out_bytes + self.waiting_reply_bytes > _OUT_MAX_BYTES or not self.socket_writable:
             return True
         return self.broker.clock.now_ms() - self.broker.now_ms >= _READ_MS
 
@@ -257,7 +257,7 @@ class Connection(Output):
                     return ~at
             if size - at < HEAD_BYTES:
                 return at
-            self.culprit = NO_METHOD
+            self.current_method = NO_METHOD
             kind = data[at]
             length = int.from_bytes(data[at + 3 : at + 7], "big")
             end = at + FRAME_OVERHEAD_BYTES + length
@@ -317,7 +317,7 @@ class Connection(Output):
             ):
                 last += 1
                 at += ACK_FRAME_BYTES
-        self.culprit = BASIC_ACK
+        self.current_method = BASIC_ACK
         channel = self.open_channel(number)
         if channel is None:
             return at
@@ -358,18 +358,18 @@ class Connection(Output):
             self._content(kind, number, payload)
 
     def _method(self, number: int, payload: bytes) -> None:
-        self.culprit = int.from_bytes(payload[:4].ljust(4, b"\0"), "big")
+        self.current_method = int.from_bytes(payload[:4].ljust(4, b"\0"), "big")
         if number == 0:
             receive_connection_method(self, decode_method(payload))
-            self.culprit = NO_METHOD
+            self.current_method = NO_METHOD
             return
         if self.handshake is not None:
             raise ConnectionFault(504, "the connection is not open yet")
         try:
             self._channel_method(number, payload)
         except ChannelError as error:
-            self.fail_channel(number, error, self.culprit)
-        self.culprit = NO_METHOD
+            self.fail_channel(number, error, self.current_method)
+        self.current_method = NO_METHOD
 
     def _channel_method(self, number: int, payload: bytes) -> None:
         channel = self.channels.get(number)
@@ -396,21 +396,21 @@ class Connection(Output):
             return
         if channel.content is None:
             raise ConnectionFault(505, "content frame without a publish before it")
-        self.culprit = BASIC_PUBLISH
+        self.current_method = BASIC_PUBLISH
         try:
             receive_content(channel, kind, payload)
         except ChannelError as error:
             self.fail_channel(number, error, BASIC_PUBLISH)
-        self.culprit = NO_METHOD
+        self.current_method = NO_METHOD
 
     @property
     def buffered_bytes(self) -> int:
         """Bytes buffered for output or unparsed; incomplete messages are counted elsewhere."""
-        return self._out_bytes + self.held_bytes + len(self._tail)
+        return self._out_bytes + self.waiting_reply_bytes + len(self._tail)
 
     def content_declared(self, content: Content) -> None:
         """Claims memory for a message whose header has come, or waits for it."""
-        max_bytes = LARGEST_AT_ONCE * self.broker.limits.max_message_bytes
+        max_bytes = MAX_PARTIAL_MESSAGES * self.broker.limits.max_message_bytes
         if not self.contents.declare(content, max_bytes, self._go_on):
             self.awaits_room = True
 
@@ -446,12 +446,12 @@ class Connection(Output):
             alarms.reason,
             waiting,
         )
-        if self.tells_blocks:
+        if self.wants_blocked_notify:
             self.write(method_frame(0, CONNECTION_BLOCKED, short_string(alarms.reason)))
 
     def unblock(self) -> None:
         """Resumes reading after an alarm, and tells the client if it understands that."""
-        if self.tells_blocks:
+        if self.wants_blocked_notify:
             self.write(method_frame(0, CONNECTION_UNBLOCKED))
         self._go_on()
 
@@ -563,8 +563,8 @@ class Connection(Output):
         self.state = State.CLOSING
         self.closing_since_ms = self.broker.now_ms
         self.handshake = None
-        self.write(method_frame(0, CONNECTION_CLOSE, _close_arguments(error, self.culprit)))
-        self.culprit = NO_METHOD
+        self.write(method_frame(0, CONNECTION_CLOSE, _close_arguments(error, self.current_method)))
+        self.current_method = NO_METHOD
 
     @property
     def is_closed(self) -> bool:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from ..errors import ChannelError, ConnectionFault
 from ..resources.partial_content import PartialContent
 from ..wire.frames import BASIC, BODY, HEADER
-from .half_frame import HalfFrame
+from .frame_progress import FrameProgress
 
 if TYPE_CHECKING:
     from .channel import Channel
 
-LARGEST_AT_ONCE = 8
+MAX_PARTIAL_MESSAGES = 8
 """Messages of the maximum size that the channels of one connection may have incomplete at a time;
 clients send one after the other, or interleave a few."""
 
@@ -38,7 +38,7 @@ class Content:
     def __init__(self, method: bytes, part: PartialContent, now_ms: int) -> None:
         self.method = method
         self.part = part
-        self.progress = HalfFrame(now_ms)
+        self.progress = FrameProgress(now_ms)
         self.properties: bytes | None = None
         self.body_bytes = 0
         self.declared_bytes = 0
@@ -149,7 +149,7 @@ class Contents(dict["Channel", Content]):
         return any(content.part.keeps_others_waiting for content in islice(self.values(), 1))
 
     def is_late(self, now_ms: int) -> bool:
-        """Whether one makes too little progress (see `HalfFrame`)."""
+        """Whether one makes too little progress (see `FrameProgress`)."""
         if not self:
             return False
         first = next(iter(self.values())).progress

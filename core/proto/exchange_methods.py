@@ -76,7 +76,7 @@ def unbind(channel: Channel, method: commands.Exchange.Unbind) -> None:
 
 def _answer(channel: Channel, name: str, reply: int, *, nowait: bool) -> None:
     """Replies when no sliced work is left on the exchange; the client's next method waits."""
-    answer = _not_told if nowait else partial(_send, channel, reply)
+    answer = _no_reply if nowait else partial(_send, channel, reply)
     channel.connection.wait_until(channel.vhost.under_way.wait_for("exchange", name), answer)
 
 
@@ -85,7 +85,7 @@ def _send(channel: Channel, reply: int) -> None:
         channel.send(reply)
 
 
-def _not_told() -> None:
+def _no_reply() -> None:
     """Sends no reply: the client has set no-wait."""
 
 

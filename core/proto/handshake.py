@@ -133,8 +133,8 @@ class Handshake:
         connection.client_properties = dict(method.client_properties or {})
         capabilities = connection.client_properties.get("capabilities")
         if isinstance(capabilities, dict):
-            connection.tells_cancels = capabilities.get("consumer_cancel_notify") is True
-            connection.tells_blocks = capabilities.get("connection.blocked") is True
+            connection.wants_cancel_notify = capabilities.get("consumer_cancel_notify") is True
+            connection.wants_blocked_notify = capabilities.get("connection.blocked") is True
         self._mechanism = method.mechanism
         if method.mechanism == EXTERNAL and connection.certified is not None:
             # The response is ignored, as RabbitMQ does: the certificate names the user.
@@ -173,7 +173,7 @@ class Handshake:
         try:
             self._answer(user)
         except ConnectionFault as error:
-            connection.culprit = CONNECTION_START_OK
+            connection.current_method = CONNECTION_START_OK
             connection.fail(error)
             return
         connection.receive(b"")

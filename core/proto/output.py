@@ -61,7 +61,7 @@ class Output:
         self.socket_writable = True
         self._out: list[bytes | bytearray] = []
         self._out_bytes = 0
-        self._held_back = False
+        self._consumers_wait = False
         self._confirming: dict[Channel, None] = {}
         self._waits_for_commit = False
         self._ends = False
@@ -78,7 +78,7 @@ class Output:
         """Whether its consumers may get more in this turn."""
         if self.socket_writable and self._out_bytes < _WRITE_AHEAD_BYTES:
             return True
-        self._held_back = True
+        self._consumers_wait = True
         return False
 
     def flush(self) -> None:
@@ -90,8 +90,8 @@ class Output:
             self.sent_ms = self.broker.now_ms
             self._out_bytes = 0
             self.transport.write(out[0] if len(out) == 1 else b"".join(out))
-        if self._held_back and self.socket_writable:
-            self._held_back = False
+        if self._consumers_wait and self.socket_writable:
+            self._consumers_wait = False
             self._reopen_consumers()
         if self._ends:
             self._ends = False
@@ -100,7 +100,7 @@ class Output:
     def resume_writing(self) -> None:
         """Lets consumers deliver again: the socket's write buffer has drained."""
         self.socket_writable = True
-        self._held_back = False
+        self._consumers_wait = False
         self._reopen_consumers()
 
     def _reopen_consumers(self) -> None:

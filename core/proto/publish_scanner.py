@@ -50,7 +50,7 @@ _header = Struct(">BHIIQ").unpack_from
 """Frame type, channel, payload size, class and weight, body size of a header frame."""
 _body = Struct(">BHI").unpack_from
 
-ADDRESSES_MAX = 1024
+TARGETS_MAX = 1024
 """Remembered method frames of a connection; later ones are resolved each time."""
 _LISTS_MAX = 1024
 _LIST_BYTES_MAX = 64
@@ -62,7 +62,7 @@ _STRIDED_MIN = 16
 """Fewer alike messages join the scattered ones around them."""
 _WHOLE_MAX_BYTES = 65_536
 """A larger message that is not complete in the read is taken frame by frame."""
-_SENDERS_MAX = 64
+_SHARED_TARGETS_MAX = 64
 _CLASS_AND_WEIGHT = BASIC << 16
 _COPY_FRACTION = 4
 """A batch that uses less than a quarter of its read is copied out, to let the rest go."""
@@ -72,27 +72,27 @@ class PublishScanner:
     """Gathers the publishes of one connection."""
 
     __slots__ = (
-        "_addresses",
         "_attributes",
+        "_confirm_counts",
         "_connection",
         "_contents",
-        "_counted_on",
         "_data",
         "_ends",
         "_lists",
         "_patterns",
         "_queues",
-        "_senders",
         "_shapes",
         "_share_start",
+        "_shared_targets",
         "_shares",
         "_starts",
+        "_targets",
     )  # fmt: skip
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._addresses: dict[bytes, PublishTarget] = {}
-        self._senders: dict[tuple[bytes, bytes, int], PublishTarget] = {}
+        self._targets: dict[bytes, PublishTarget] = {}
+        self._shared_targets: dict[tuple[bytes, bytes, int], PublishTarget] = {}
         self._lists: dict[bytes, MessageAttributes] = {}
         self._shapes = Shapes()
         self._patterns: dict[bytes, re.Pattern[bytes]] = {}
@@ -104,14 +104,14 @@ class PublishScanner:
         self._queues: tuple[Queue, ...] = ()
         self._share_start = 0
         self._shares: dict[tuple[Queue, ...], array[int]] | None = None
-        self._counted_on: dict[PublishTarget, int] | None = None
+        self._confirm_counts: dict[PublishTarget, int] | None = None
 
     def forget(self) -> None:
         """Drops all targets, after a channel closed or the user's rights changed."""
-        for target in self._addresses.values():
+        for target in self._targets.values():
             target.route.release()
-        self._addresses.clear()
-        self._forget_senders()
+        self._targets.clear()
+        self._forget_shared()
 
     def end(self) -> None:
         """Drops the reference to the connection, whose socket is lost: a cycle would wait for the
@@ -125,10 +125,10 @@ class PublishScanner:
         Returns `~offset`, a negative number, for an incomplete publish that the next read may
         complete.
         """
-        targets = self._addresses
+        targets = self._targets
         lists = self._lists
         room = min(frame_max, self._connection.broker.limits.max_message_bytes + 8)
-        before: PublishTarget | None = None
+        previous: PublishTarget | None = None
         while at + 7 <= size:
             # A remembered frame has less than 64 KiB, and finding it proves all its octets.
             content = at + 8 + (data[at + 5] << 8 | data[at + 6])
@@ -158,7 +158,7 @@ class PublishScanner:
                     return at
                 if self._connection.must_rest:
                     return ~at
-                target = self._locate(data, at, content)
+                target = self._resolve(data, at, content)
                 if target is None:
                     return at
             attributes = lists.get(data[content + 19 : body]) if list_bytes <= 91 else None
@@ -177,12 +177,14 @@ class PublishScanner:
                 )
                 at = end
                 continue
-            if target is before or before is None:
+            if target is previous or previous is None:
                 prefix_end = body + 7 if length else body
                 if data.startswith(data[at:prefix_end], end):
-                    at = self._alike(data, at, content, prefix_end, end, size, target, attributes)
+                    at = self._gather_strided(
+                        data, at, content, prefix_end, end, size, target, attributes
+                    )
                     continue
-            before = target
+            previous = target
             if attributes is not self._attributes or self._data is not data:
                 self._begin(data, attributes)
             if target.queues is not self._queues:
@@ -223,7 +225,7 @@ class PublishScanner:
             # An error in a frame is to be reported now, not when the content is complete.
             if data[end - 1] != END:
                 return at
-            if kind == METHOD and data[start:end] not in self._addresses:
+            if kind == METHOD and data[start:end] not in self._targets:
                 return at
             if kind == HEADER and not self._plausible(data, start, payload_bytes):
                 return at
@@ -236,26 +238,26 @@ class PublishScanner:
         _, _, _, class_and_weight, length = _header(data, start)
         return bool(class_and_weight == _CLASS_AND_WEIGHT and length <= _WHOLE_MAX_BYTES)
 
-    def _locate(self, data: bytes, at: int, content: int) -> PublishTarget | None:
+    def _resolve(self, data: bytes, at: int, content: int) -> PublishTarget | None:
         """Resolves a method frame that is not cached; None leaves it to the slow path."""
         number = data[at + 1] << 8 | data[at + 2]
         channel = self._connection.channels.get(number)
         if channel is None or not channel.open or channel.content is not None:
             return None
         frame = data[at:content]
-        keep = len(self._addresses) < ADDRESSES_MAX or frame in self._addresses
-        self._connection.culprit = BASIC_PUBLISH
+        keep = len(self._targets) < TARGETS_MAX or frame in self._targets
+        self._connection.current_method = BASIC_PUBLISH
         try:
             if not keep:
-                return self._passing(channel, frame)
+                return self._resolve_shared(channel, frame)
             target = read_target(channel, frame[7:-1], watched=True)
         except ChannelError as error:
             self._connection.fail_channel(number, error, BASIC_PUBLISH)
             return None
-        self._addresses[frame] = target
+        self._targets[frame] = target
         return target
 
-    def _passing(self, channel: Channel, frame: bytes) -> PublishTarget:
+    def _resolve_shared(self, channel: Channel, frame: bytes) -> PublishTarget:
         """Resolves a frame that is not worth caching: each message has another routing key.
 
         The common part of such frames, channel, exchange and flags, is cached as one target that
@@ -265,23 +267,23 @@ class PublishScanner:
         if key_at + 2 >= len(frame) or frame[key_at] != len(frame) - key_at - 3:
             return read_target(channel, frame[7:-1], watched=False)
         shared = (frame[:3], frame[13:key_at], frame[-2])
-        target = self._senders.get(shared)
+        target = self._shared_targets.get(shared)
         if target is None or target.route.dead:
-            if len(self._senders) >= _SENDERS_MAX:
-                self._forget_senders()
+            if len(self._shared_targets) >= _SHARED_TARGETS_MAX:
+                self._forget_shared()
             target = read_target(channel, frame[7:-1], watched=True)
-            self._senders[shared] = target
+            self._shared_targets[shared] = target
         else:
-            target.aim_at(frame[13:-2], frame[key_at + 1 : -2])
+            target.set_routing_key(frame[13:-2], frame[key_at + 1 : -2])
         return target
 
-    def _forget_senders(self) -> None:
-        for target in self._senders.values():
+    def _forget_shared(self) -> None:
+        for target in self._shared_targets.values():
             target.route.release()
-        self._senders.clear()
+        self._shared_targets.clear()
 
     def _read_list(self, data: bytes, start: int, body: int) -> MessageAttributes:
-        self._connection.culprit = BASIC_PUBLISH
+        self._connection.current_method = BASIC_PUBLISH
         attributes = self._shapes.attributes(data, start, body - 1)
         if body - start > _LIST_BYTES_MAX:
             return attributes
@@ -301,7 +303,7 @@ class PublishScanner:
 
     # -- alike messages
 
-    def _alike(
+    def _gather_strided(
         self,
         data: bytes,
         at: int,
@@ -397,9 +399,9 @@ class PublishScanner:
 
     def _count(self, target: PublishTarget, count: int) -> None:
         """Counts publishes of channels in confirm mode."""
-        if self._counted_on is None:
-            self._counted_on = {}
-        self._counted_on[target] = self._counted_on.get(target, 0) + count
+        if self._confirm_counts is None:
+            self._confirm_counts = {}
+        self._confirm_counts[target] = self._confirm_counts.get(target, 0) + count
 
     def flush(self) -> None:
         """Publishes what was gathered; called before anything else happens on the connection."""
@@ -408,7 +410,7 @@ class PublishScanner:
             return
         self._close_share()
         shares, self._shares = self._shares, None
-        counted, self._counted_on = self._counted_on, None
+        counted, self._confirm_counts = self._confirm_counts, None
         contents, ends, data, attributes = self._contents, self._ends, self._data, self._attributes
         assert attributes is not None
         assert shares is not None

@@ -100,11 +100,11 @@ def bind(channel: Channel, method: commands.Queue.Bind) -> None:
     name = _may_bind(channel, method.queue, method.exchange, key)
     queue = vhost.queue(name, channel.connection)
     exchange = vhost.exchange(method.exchange)
-    bound = _not_told if method.nowait else channel.promise(QUEUE_BIND_OK)
+    bound = _no_reply if method.nowait else channel.promise(QUEUE_BIND_OK)
     vhost.bind(exchange, queue, key, method.arguments or {}, bound)
 
 
-def _not_told() -> None:
+def _no_reply() -> None:
     """Sends no reply: the client has set no-wait."""
 
 
@@ -144,7 +144,7 @@ def purge(channel: Channel, method: commands.Queue.Purge) -> None:
     queue.check_purge()
     channel.broker.settle(queue)
     count = queue.ready_count.to_bytes(4, "big")
-    queue.purge(_not_told if method.nowait else channel.promise(QUEUE_PURGE_OK, count))
+    queue.purge(_no_reply if method.nowait else channel.promise(QUEUE_PURGE_OK, count))
 
 
 def delete(channel: Channel, method: commands.Queue.Delete) -> None:

@@ -62,12 +62,12 @@ _Entry = CommitReply | _Promise | bytes | bytearray
 class Replies:
     """The waiting replies of a channel, in order."""
 
-    __slots__ = ("_channel", "_held_bytes", "_line", "_listens", "applied")
+    __slots__ = ("_channel", "_listens", "_waiting", "_waiting_bytes", "applied")
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._line: deque[_Entry] = deque()
-        self._held_bytes = 0
+        self._waiting: deque[_Entry] = deque()
+        self._waiting_bytes = 0
         self._listens = False
         self.applied: CommitReply | None = None
         """The reply of the commit that is being applied, while others may wait."""
@@ -95,11 +95,11 @@ class Replies:
 
     def hold(self, data: bytes | bytearray) -> bool:
         """Adds frames that have to wait; False if they can be written at once."""
-        if self.applied is not None and self._line:
+        if self.applied is not None and self._waiting:
             self.applied.data += data
             self._count(len(data))
             return True
-        if not self._line:
+        if not self._waiting:
             return False
         self._channel.answers_wait = True
         self._append(data)
@@ -107,23 +107,23 @@ class Replies:
 
     def end(self) -> None:
         """Drops all waiting replies: the channel has closed."""
-        self._line.clear()
-        self._count(-self._held_bytes)
+        self._waiting.clear()
+        self._count(-self._waiting_bytes)
         self._channel.answers_wait = False
 
     def _append(self, entry: _Entry) -> None:
-        self._line.append(entry)
+        self._waiting.append(entry)
         self._count(_size(entry))
 
     def _count(self, size: int) -> None:
-        self._held_bytes += size
-        self._channel.connection.held_bytes += size
+        self._waiting_bytes += size
+        self._channel.connection.waiting_reply_bytes += size
 
     def go_on(self) -> None:
         """Sends the replies that are due, or closes the channel if a commit failed."""
-        store, channel, line = self._channel.broker.store, self._channel, self._line
-        while line:
-            entry = line[0]
+        store, channel, waiting = self._channel.broker.store, self._channel, self._waiting
+        while waiting:
+            entry = waiting[0]
             if isinstance(entry, _Promise):
                 if not entry.due:
                     return
@@ -141,7 +141,7 @@ class Replies:
             else:
                 channel.connection.write(entry.data)
                 channel.connection.write(method_frame(channel.number, TX_COMMIT_OK))
-            line.popleft()
+            waiting.popleft()
             self._count(-_size(entry))
         if channel.answers_wait:
             channel.answers_wait = False

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 from ..errors import ConnectionFault, precondition_failed
 from ..queue.unacked import LONG_RANGES, DeliveryRange, Detached
 from ..slices import drain
-from .commit import Commit, Settlement, letter_bytes, makes_letters
-from .held import HeldBatch, HeldOne, held_bytes, is_plain
+from .buffered_publishes import BufferedBatch, BufferedMessage, is_plain, memory_bytes
+from .commit import Commit, Settlement, dead_letter_bytes, makes_dead_letters
 from .replies import CommitReply, Replies
 
 if TYPE_CHECKING:
-    from ..publish.single import HeldPublish
+    from ..publish.single import RoutedPublish
     from .channel import Channel
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ TRANSACTION_MAX_BYTES = 134_217_728
 be paged out before the commit, and all other connections wait while a commit is applied."""
 
 
-LONG_PIECES = LONG_RANGES
+LONG_COMMIT_RANGES = LONG_RANGES
 """A commit of so many settled ranges is prepared in slices."""
 
 
@@ -46,60 +46,66 @@ class Transaction:
     """
 
     __slots__ = (
-        "_bytes", "_channel", "_commits", "_pieces", "_publishes", "_settlements", "replies",
+        "_bytes",
+        "_channel",
+        "_commits",
+        "_publishes",
+        "_range_count",
+        "_settlements",
+        "replies",
         "settled",
     )  # fmt: skip
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._publishes: list[HeldBatch | HeldOne] = []
+        self._publishes: list[BufferedBatch | BufferedMessage] = []
         self._settlements: deque[tuple[Settlement, Iterable[DeliveryRange]]] = deque()
-        self._pieces = 0
+        self._range_count = 0
         self._commits: deque[tuple[Commit, CommitReply]] = deque()
         """The commits that wait for dead letters, their own or those of an earlier one."""
         self._bytes = 0
         self.settled = 0
         self.replies = channel.replies = channel.replies or Replies(channel)
 
-    def hold(self, publish: HeldPublish) -> None:
+    def hold(self, publish: RoutedPublish) -> None:
         """Buffers a publish. Raises `ChannelError` 406 above `TRANSACTION_MAX_BYTES`."""
         plain = is_plain(publish)
-        self._take(held_bytes(publish, plain))
+        self._take(memory_bytes(publish, plain))
         if not plain:
-            self._publishes.append(HeldOne(publish))
+            self._publishes.append(BufferedMessage(publish))
             return
         batch = self._publishes[-1] if self._publishes else None
-        if not isinstance(batch, HeldBatch) or not batch.takes(publish):
-            batch = HeldBatch(publish)
+        if not isinstance(batch, BufferedBatch) or not batch.takes(publish):
+            batch = BufferedBatch(publish)
             self._publishes.append(batch)
         batch.add(publish)
 
-    def settle(self, settlement: Settlement, pieces: list[DeliveryRange]) -> None:
+    def settle(self, settlement: Settlement, deliveries: list[DeliveryRange]) -> None:
         """Buffers a settlement of deliveries that were removed from the unacked.
 
         Raises `ChannelError` 406 if its dead letters exceed `TRANSACTION_MAX_BYTES`.
         """
-        if pieces:
-            self._settlements.append((settlement, pieces))
-            self._pieces += len(pieces)
-            self.settled += sum(piece.messages.count for piece in pieces)
+        if deliveries:
+            self._settlements.append((settlement, deliveries))
+            self._range_count += len(deliveries)
+            self.settled += sum(delivery.messages.count for delivery in deliveries)
             dead_letters = (
-                letter_bytes(settlement, queue, messages.entry.batch, messages.count)
-                for _, queue, messages, _ in pieces
+                dead_letter_bytes(settlement, queue, messages.entry.batch, messages.count)
+                for _, queue, messages, _ in deliveries
             )
             self._take(sum(dead_letters))
 
     def settle_unseen(self, settlement: Settlement, many: Detached) -> None:
         """As `settle`, for very many; they count as unacknowledged. Call `weigh` next."""
         self._settlements.append((settlement, many))
-        self._pieces += LONG_PIECES
+        self._range_count += LONG_COMMIT_RANGES
 
     def weigh(self, settlement: Settlement, many: Detached) -> Iterator[None]:
         """Counts the dead letters of very many deliveries, one delivery a step. Raises as
         `settle`."""
-        if any(makes_letters(settlement, queue) for queue in self._channel.sources):
+        if any(makes_dead_letters(settlement, queue) for queue in self._channel.sources):
             for queue, batch, count in many.outstanding():
-                self._take(letter_bytes(settlement, queue, batch, count))
+                self._take(dead_letter_bytes(settlement, queue, batch, count))
                 yield
                 if not self._channel.open:
                     return
@@ -117,7 +123,7 @@ class Transaction:
         """Commits; commit-ok, or an error that closes the channel, follows when it is durable."""
         commit = Commit(
             self._channel, self._publishes, self._settlements, self._bytes, self._apply,
-            is_long=self._pieces >= LONG_PIECES,
+            is_long=self._range_count >= LONG_COMMIT_RANGES,
         )  # fmt: skip
         self._begin()
         if commit.is_long:
@@ -128,7 +134,7 @@ class Transaction:
             pass
         if commit.is_ready and not self._commits:
             self.replies.commit(*commit.apply())
-            self._charge(-commit.held_bytes)
+            self._charge(-commit.buffered_bytes)
             return
         self._commits.append((commit, self.replies.expect()))
 
@@ -140,7 +146,7 @@ class Transaction:
         """Applies the commits that are ready, in order."""
         while self._commits and self._commits[0][0].is_ready:
             commit, reply = self._commits.popleft()
-            self._charge(-commit.held_bytes)
+            self._charge(-commit.buffered_bytes)
             try:
                 with reply:
                     reply.decide(*commit.apply())
@@ -166,17 +172,17 @@ class Transaction:
         self._begin()
         self._charge(-size)
         if settlements:
-            pieces = chain.from_iterable(pieces for _, pieces in drain(settlements))
-            yield from channel.unacked.put_back(pieces)
+            deliveries = chain.from_iterable(deliveries for _, deliveries in drain(settlements))
+            yield from channel.unacked.put_back(deliveries)
             if not channel.open:
-                channel.give_back_all()
+                channel.requeue_all()
         while publishes:
             publishes.pop()  # a batch of thousands
             yield
 
     def _begin(self) -> None:
         self._publishes, self._settlements = [], deque()
-        self.settled = self._bytes = self._pieces = 0
+        self.settled = self._bytes = self._range_count = 0
 
     def _count(self, size: int) -> None:
         self._bytes += size

@@ -175,23 +175,23 @@ class MessageReader:
     """Decodes messages. Consecutive ones with equal properties share one `Properties`, and so for
     exchange and key: most messages of a queue differ in little but their bodies."""
 
-    __slots__ = ("_envelope", "_place", "_properties", "_raw")
+    __slots__ = ("_envelope", "_exchange_and_key", "_properties", "_raw")
 
     def __init__(self) -> None:
         self._envelope = self._raw = b""
-        self._place = ("", "")
+        self._exchange_and_key = ("", "")
         self._properties = Properties()
 
     def read(self, messages: MessageRange) -> Message:
         batch, index = messages.entry.batch, messages.entry.index(messages.low)
-        given, raw = batch.envelope(index), batch.properties(index)
-        if given != self._envelope:
-            self._place = split_envelope(given)
-            self._envelope = given
+        head, raw = batch.envelope(index), batch.properties(index)
+        if head != self._envelope:
+            self._exchange_and_key = split_envelope(head)
+            self._envelope = head
         if raw != self._raw:
             self._properties = wire.decode(raw)
             self._raw = raw
-        exchange, key = self._place
+        exchange, key = self._exchange_and_key
         return Message(exchange, key, self._properties, batch.body(index), messages.redelivered)
 
 

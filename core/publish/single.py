@@ -59,7 +59,7 @@ class Publisher(Protocol):
 
 
 @dataclass(slots=True)
-class HeldPublish:
+class RoutedPublish:
     """A message that was checked and routed, for a transaction to publish at its commit.
 
     `envelope` is a copy: the target may be given another routing key meanwhile.
@@ -112,7 +112,7 @@ def publish_one(
                 seen.check(properties)
     if target.transaction is not None:
         target.transaction.hold(
-            HeldPublish(
+            RoutedPublish(
                 target, target.envelope, queues, keys, headers, attributes, properties, body,
                 tuple(blind),
             )
@@ -143,18 +143,18 @@ def publish_all(
     """Puts the message into its queues, or returns it; gives the result of `Broker.offer`."""
     seen, store = target.seen, target.publisher.broker.store
     if seen is None:
-        return _hand_over(target, batch, queues, keys, headers)
+        return _route_or_return(target, batch, queues, keys, headers)
     if seen.has_seen(batch):
         # A dropped duplicate is as durable as the message it repeats.
         return True, store.barrier() if batch.attributes.persistent else 0
     with store.together():
-        accepted, commit = _hand_over(target, batch, queues, keys, headers)
+        accepted, commit = _route_or_return(target, batch, queues, keys, headers)
         if accepted and queues:
             seen.remember(batch)
     return accepted, commit
 
 
-def _hand_over(
+def _route_or_return(
     target: PublishTarget, batch: Batch, queues: tuple[Queue, ...], keys: list[str], headers: Table
 ) -> tuple[bool, int]:
     publisher = target.publisher

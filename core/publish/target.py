@@ -63,9 +63,9 @@ class PublishTarget:
         self.route = route
         self.transaction = transaction
         self.topics = topics
-        self._lead_to(route)
+        self._set_route(route)
 
-    def aim_at(self, envelope: bytes, key: bytes) -> None:
+    def set_routing_key(self, envelope: bytes, key: bytes) -> None:
         """Changes the routing key and the queues; `route` stays the watched one."""
         self.envelope = envelope
         try:
@@ -76,7 +76,7 @@ class PublishTarget:
             route = self.publisher.vhost.route(
                 self.exchange, (self.routing_key,), None, watched=False
             )
-            self._lead_to(route)
+            self._set_route(route)
 
     @property
     def seen(self) -> SeenIds | None:
@@ -84,7 +84,7 @@ class PublishTarget:
         seen = None if self.exchange is None else self.exchange.seen
         return seen if isinstance(seen, SeenIds) else None
 
-    def _lead_to(self, route: Route) -> None:
+    def _set_route(self, route: Route) -> None:
         # Exchanges among the destinations have been followed: queues are what is left.
         self.queues = queues = cast("tuple[Queue, ...]", route.queues)
         self.each_message = route.uses_headers or route.each_message

@@ -54,7 +54,7 @@ class _Gathered(NamedTuple):
     """Copies that become a batch: their frames, offsets and queues."""
 
     data: bytes
-    places: array[int]
+    offsets: array[int]
     attributes: MessageAttributes
     shares: dict[tuple[Queue, ...], array[int]]
 
@@ -69,10 +69,10 @@ class CopyBatcher:
         "_attributes",
         "_broker",
         "_deferred",
+        "_frames",
         "_head",
         "_head_of",
-        "_pieces",
-        "_places",
+        "_offsets",
         "_shares",
     )  # fmt: skip
 
@@ -85,8 +85,8 @@ class CopyBatcher:
 
     def _clear(self, attributes: MessageAttributes) -> None:
         self._attributes = attributes
-        self._pieces: list[bytes] = []
-        self._places = array("I", [0])
+        self._frames: list[bytes] = []
+        self._offsets = array("I", [0])
         self._shares: dict[tuple[Queue, ...], array[int]] = {}
 
     def add(self, copy: Copy) -> None:
@@ -94,18 +94,18 @@ class CopyBatcher:
             self.flush()
             self._pass_on(copy)
             return
-        if copy.attributes is not self._attributes or self._places[-1] >= _BATCH_BYTES:
+        if copy.attributes is not self._attributes or self._offsets[-1] >= _BATCH_BYTES:
             self.flush()
             self._clear(copy.attributes)
         selection = self._shares.get(copy.queues)
         if selection is None:
             selection = self._shares[copy.queues] = array("I")
-        selection.append(len(self._places) // 2)
+        selection.append(len(self._offsets) // 2)
         method, header = self._framed(copy)
         body = frame(BODY, _CHANNEL, copy.body) if copy.body else b""
-        self._pieces += (method, header, body)
-        content = self._places[-1] + len(method)
-        self._places.extend((content, content + len(header) + len(body)))
+        self._frames += (method, header, body)
+        content = self._offsets[-1] + len(method)
+        self._offsets.extend((content, content + len(header) + len(body)))
 
     def _framed(self, copy: Copy) -> tuple[bytes, bytes]:
         """Returns method and header frame; cached, because consecutive copies often share them."""
@@ -121,16 +121,16 @@ class CopyBatcher:
 
     def flush(self) -> None:
         """Makes a batch of what was gathered, and publishes or defers it."""
-        if self._pieces:
+        if self._frames:
             gathered = _Gathered(
-                b"".join(self._pieces), self._places, self._attributes, self._shares
+                b"".join(self._frames), self._offsets, self._attributes, self._shares
             )
             self._clear(self._attributes)
             self._pass_on(gathered)
 
     def _pass_on(self, made: _Gathered | Copy) -> None:
         if self._deferred is None:
-            self._give(made)
+            self._publish_made(made)
         else:
             self._deferred.append(made)
 
@@ -141,21 +141,21 @@ class CopyBatcher:
         """
         self.flush()
         deferred, self._deferred = self._deferred or [], []
-        return max((self._give(_without_deleted(made)) for made in deferred), default=0)
+        return max((self._publish_made(_without_deleted(made)) for made in deferred), default=0)
 
-    def _give(self, made: _Gathered | Copy) -> int:
+    def _publish_made(self, made: _Gathered | Copy) -> int:
         return self._publish(made) if isinstance(made, _Gathered) else self._offer(made)
 
     def _publish(self, gathered: _Gathered) -> int:
-        broker, places = self._broker, gathered.places
+        broker, offsets = self._broker, gathered.offsets
         batch = framed_batch(
             gathered.data,
-            broker.store.reserve(len(places) // 2),
+            broker.store.reserve(len(offsets) // 2),
             gathered.attributes,
             broker.now_ms,
-            places[:-1:2],
-            places[1::2],
-            places[2::2],
+            offsets[:-1:2],
+            offsets[1::2],
+            offsets[2::2],
         )
         return broker.publish(batch, in_order(gathered.shares))
 

@@ -60,7 +60,7 @@ def merged(
     return found
 
 
-class LimitPersistence(Protocol):
+class LimitStorage(Protocol):
     """Makes the limits of a virtual host outlive the process."""
 
     def keep_limits(self, limits: Table) -> None: ...
@@ -69,7 +69,7 @@ class LimitPersistence(Protocol):
 class VhostLimits:
     """The limits of one virtual host."""
 
-    def __init__(self, vhost: str, keeper: LimitPersistence) -> None:
+    def __init__(self, vhost: str, keeper: LimitStorage) -> None:
         self._vhost = vhost
         self._keeper = keeper
         self._values: Mapping[str, int] = {}

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 __all__ = [
     "ALTERNATE_EXCHANGE",
     "Binding",
-    "BindingPersistence",
+    "BindingStorage",
     "Destination",
     "Exchange",
     "ExchangeProperties",
@@ -48,7 +48,7 @@ class ExchangeProperties(TypedDict):
     vhost: NotRequired[str]
 
 
-class BindingPersistence(Protocol):
+class BindingStorage(Protocol):
     """Whoever makes bindings outlive the process."""
 
     def binding_key(self, source: Exchange, binding: Binding) -> bytes | None:
@@ -119,7 +119,7 @@ class Exchange(Watched, ABC):
         self.arguments = arguments
         self.alternate = self._alternate()
         self._missed_alternate: str | None = None
-        self.keeper: BindingPersistence | None = None
+        self.keeper: BindingStorage | None = None
         """Hears of bindings that come and go; only durable exchanges have one."""
         self.deleted = False
         """Nothing is routed by it any more, whatever bindings it still has."""

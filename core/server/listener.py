@@ -21,7 +21,7 @@ from ..wire.proxy import Relayed
 from .caller import Network
 from .certificate_name import CertificateName, common_name
 from .login_queue import TooManyAttempts
-from .logins import GUEST_IS_FAR, HungUp, Logins, TooManyFailures
+from .logins import GUEST_NOT_LOCAL, ClientGone, Logins, TooManyFailures
 from .peer import Peer
 from .proxy_listener import ProxyListener
 from .watchdog import HANDSHAKE_S, watch_peers
@@ -56,10 +56,10 @@ class Listener:
         self.takes_plaintext = takes_plaintext
         self._proxies = proxies
         self.peers: set[Peer] = set()
-        self.gone_peers: set[Peer] = set()
-        """Unread peers whose sockets were closed at the last check, at `asked_sockets_ms`."""
-        self.asked_sockets_ms = broker.now_ms
-        self.disk_gate = WriteBackpressure(broker)
+        self.disconnected_peers: set[Peer] = set()
+        """Unread peers whose sockets were closed at the last check, at `polled_sockets_ms`."""
+        self.polled_sockets_ms = broker.now_ms
+        self.write_backpressure = WriteBackpressure(broker)
         self._servers: list[asyncio.Server | ProxyListener] = []
         self._turn_due = False
         self._alarm: asyncio.TimerHandle | None = None
@@ -82,20 +82,20 @@ class Listener:
     async def _serve(self, sockets: Iterable[socket.socket], tls: ssl.SSLContext | None) -> None:
         for listening in sockets:
             if self._proxies:
-                gate = ProxyListener(listening, self._proxies, self._meet, tls)
-                gate.open()
-                self._servers.append(gate)
+                server = ProxyListener(listening, self._proxies, self._make_peer, tls)
+                server.open()
+                self._servers.append(server)
             else:
                 self._servers.append(await self._plain_server(listening, tls))
 
-    def _meet(self, relayed: Relayed | None = None) -> Peer:
+    def _make_peer(self, relayed: Relayed | None = None) -> Peer:
         return Peer(self, relayed)
 
     async def _plain_server(
         self, listening: socket.socket, tls: ssl.SSLContext | None
     ) -> asyncio.Server:
         return await asyncio.get_running_loop().create_server(
-            self._meet,
+            self._make_peer,
             sock=listening,
             backlog=BACKLOG,
             ssl=tls,
@@ -161,9 +161,9 @@ class Listener:
             self._alarm.cancel()
         self._alarm_ms = next_ms
         after_s = max(0, next_ms - self.broker.clock.now_ms()) / 1000
-        self._alarm = asyncio.get_running_loop().call_later(after_s, self._ring)
+        self._alarm = asyncio.get_running_loop().call_later(after_s, self._alarm_due)
 
-    def _ring(self) -> None:
+    def _alarm_due(self) -> None:
         self._alarm = None
         self._late_turn()
 
@@ -200,7 +200,7 @@ class Listener:
     ) -> None:
         try:
             user, reason = await self._login(connection, name, password)
-        except HungUp:
+        except ClientGone:
             return
         except Exception:
             # Without a result the connection would wait forever.
@@ -229,7 +229,7 @@ class Listener:
             )
         except (TooManyFailures, TooManyAttempts) as error:
             return None, f": {error}"
-        return user, GUEST_IS_FAR if name == GUEST and not near else ""
+        return user, GUEST_NOT_LOCAL if name == GUEST and not near else ""
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

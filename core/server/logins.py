@@ -27,7 +27,9 @@ AT_ONCE = max(1, min(4, (os.cpu_count() or 1) - 1))
 """Concurrent checks: each takes 19 MiB and some 20 ms of a CPU; one CPU is left to the loop."""
 PAUSE_S = 1.0
 """Pause between guesses from a trusted address after five failures within a minute."""
-GUEST_IS_FAR = ": from elsewhere, and it may log in from this machine only; add a user of its own"
+GUEST_NOT_LOCAL = (
+    ": from elsewhere, and it may log in from this machine only; add a user of its own"
+)
 """For the log; the client gets the same refusal as for any other reason."""
 
 
@@ -39,7 +41,7 @@ class TooManyFailures(WarrenError):
         self.wait_s = wait_s
 
 
-class HungUp(WarrenError):
+class ClientGone(WarrenError):
     """The password was not checked: the client has disconnected."""
 
 
@@ -56,9 +58,9 @@ class Attempt(NamedTuple):
         return users.known(self.name, self.password, loopback=self.loopback)
 
     def checked(self, users: Users) -> User | None:
-        """Runs in a thread. Raises `HungUp`."""
+        """Runs in a thread. Raises `ClientGone`."""
         if self.is_gone():
-            raise HungUp
+            raise ClientGone
         # The cache again: it may have been checked from another address meanwhile.
         return self.known(users) or users.check(self.name, self.password, loopback=self.loopback)
 
@@ -94,7 +96,7 @@ class Logins:
 
         Raises `TooManyFailures`, without a check, after five failures within a minute of the same
         name from the same address, unless that is trusted, `TooManyAttempts` if too many logins
-        wait, `HungUp` if the client `is_gone` when its turn comes.
+        wait, `ClientGone` if the client `is_gone` when its turn comes.
         """
         # A check goes on, and counts, after the client has disconnected.
         attempt = Attempt(name, password, address, loopback, is_gone)
@@ -114,7 +116,7 @@ class Logins:
         who = attempt.name, attempt.address
         async with self._alone(attempt):
             if attempt.is_gone():
-                raise HungUp
+                raise ClientGone
             wait_s = throttle.wait_s(*who)
             if wait_s and not throttle.trusts(*who):
                 raise TooManyFailures(wait_s)

@@ -40,7 +40,7 @@ _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 """In seconds, seconds and probes; not every system has all three."""
 
 
-class Hold(Enum):
+class PauseReason(Enum):
     """A reason not to read a peer at the moment."""
 
     TURN = auto()
@@ -52,7 +52,7 @@ class Hold(Enum):
     """Too many bytes wait for the disk, and it publishes persistent messages."""
 
 
-_BARS = frozenset((Hold.ALARM, Hold.DISK))
+_BLOCKING = frozenset((PauseReason.ALARM, PauseReason.DISK))
 
 
 class Peer(asyncio.Protocol):
@@ -62,7 +62,7 @@ class Peer(asyncio.Protocol):
         self._listener = listener
         self._relayed = relayed
         self._transport: asyncio.Transport
-        self._held: set[Hold] = set()
+        self._pauses: set[PauseReason] = set()
         self._waiting_bytes = 0
         self._discarded_bytes = 0
         self.connection: Connection
@@ -106,8 +106,8 @@ class Peer(asyncio.Protocol):
         try:
             self.connection.receive(data)
         except Exception:
-            self._fail_unforeseen()
-        self._heed()
+            self._fail_unexpected()
+        self._pause_publisher()
         if broker.crowded:
             broker.crowded = False
             self._rest(turns=2)
@@ -122,14 +122,14 @@ class Peer(asyncio.Protocol):
         elif len(data) >= FULL_READ_BYTES:
             self._rest(turns=1)
 
-    def _fail_unforeseen(self) -> None:
+    def _fail_unexpected(self) -> None:
         logger.exception("connection %s: internal error", self.connection.name)
         self.connection.fail(ConnectionFault(541, "internal error, see the broker's log"))
 
     def read_on(self) -> None:
         """Goes on after a pause: with the rest of the last read, then with the socket."""
-        self._held.discard(Hold.TURN)
-        if self.connection.unfinished and Hold.DISK not in self._held:
+        self._pauses.discard(PauseReason.TURN)
+        if self.connection.unfinished and PauseReason.DISK not in self._pauses:
             self.data_received(b"")
         self._read_if_free()
 
@@ -140,7 +140,7 @@ class Peer(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._listener.broker.tick()
         self.connection.resume_writing()
-        self._let_go(Hold.WRITE)
+        self._resume(PauseReason.WRITE)
         self._listener.turn()
 
     def rest(self) -> None:
@@ -150,43 +150,43 @@ class Peer(asyncio.Protocol):
     def _rest(self, turns: int) -> None:
         """Pauses reading for one or two turns, or until the client reads its replies."""
         if self.connection.unfinished and not self.connection.socket_writable:
-            self._hold(Hold.WRITE)
-        elif Hold.TURN not in self._held:
-            self._hold(Hold.TURN)
+            self._pause(PauseReason.WRITE)
+        elif PauseReason.TURN not in self._pauses:
+            self._pause(PauseReason.TURN)
             self._listener.read_on_later(self, turns=turns)
 
-    def _heed(self) -> None:
+    def _pause_publisher(self) -> None:
         """Pauses reading if its publishes have to wait for an alarm or the disk."""
         if self.connection.is_stopped:
-            self._hold(Hold.ALARM)
-        if self._listener.broker.disk_behind and Hold.DISK not in self._held:
-            self._hold(Hold.DISK)
-            self._listener.disk_gate.wait(self._disk_caught_up)
+            self._pause(PauseReason.ALARM)
+        if self._listener.broker.disk_behind and PauseReason.DISK not in self._pauses:
+            self._pause(PauseReason.DISK)
+            self._listener.write_backpressure.wait(self._disk_caught_up)
 
     def unblocked(self) -> None:
-        self._read_later(Hold.ALARM)
+        self._read_later(PauseReason.ALARM)
 
     def _disk_caught_up(self) -> None:
-        self._read_later(Hold.DISK)
+        self._read_later(PauseReason.DISK)
 
-    def _read_later(self, reason: Hold) -> None:
+    def _read_later(self, reason: PauseReason) -> None:
         """Resumes reading in the next turn: many peers may resume at the same time."""
         self._rest(turns=1)
-        self._held.discard(reason)
+        self._pauses.discard(reason)
 
-    def _hold(self, reason: Hold) -> None:
-        if not self._held:
+    def _pause(self, reason: PauseReason) -> None:
+        if not self._pauses:
             self._transport.pause_reading()
-        self._held.add(reason)
+        self._pauses.add(reason)
 
-    def _let_go(self, reason: Hold) -> None:
-        self._held.discard(reason)
+    def _resume(self, reason: PauseReason) -> None:
+        self._pauses.discard(reason)
         if self.connection.unfinished:
             self._rest(turns=1)
         self._read_if_free()
 
     def _read_if_free(self) -> None:
-        if not self._held and not self._transport.is_closing():
+        if not self._pauses and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -202,14 +202,14 @@ class Peer(asyncio.Protocol):
         return waiting < before
 
     @property
-    def held(self) -> bool:
+    def is_paused(self) -> bool:
         """Whether reading is paused, so that missing input is not the client's fault."""
-        return bool(self._held)
+        return bool(self._pauses)
 
     @property
-    def barred(self) -> bool:
+    def is_blocked(self) -> bool:
         """Whether reading is paused by an alarm or the disk, for an unbounded time."""
-        return not _BARS.isdisjoint(self._held)
+        return not _BLOCKING.isdisjoint(self._pauses)
 
     @property
     def buffered_bytes(self) -> int:
@@ -250,21 +250,21 @@ class Peer(asyncio.Protocol):
 
     def authenticate(self, name: str, password: str, answer: Callable[[User | None], None]) -> None:
         """Checks a password; reading is paused, so that nobody fills the memory before login."""
-        self._hold(Hold.LOGIN)
+        self._pause(PauseReason.LOGIN)
 
         def answered(user: User | None) -> None:
             try:
                 answer(user)
             except Exception:
-                self._fail_unforeseen()
-            self._heed()
+                self._fail_unexpected()
+            self._pause_publisher()
             handshake = self.connection.handshake
             if handshake is None or not handshake.paused:
-                self._let_go(Hold.LOGIN)
+                self._resume(PauseReason.LOGIN)
 
         self._listener.authenticate(self.connection, name, password, answered)
 
     def drop_later(self, after_s: float) -> None:
         """Aborts after a delay; reading is paused, because input would be buffered."""
-        self._hold(Hold.LOGIN)
+        self._pause(PauseReason.LOGIN)
         asyncio.get_running_loop().call_later(after_s, self.abort)

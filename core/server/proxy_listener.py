@@ -23,22 +23,22 @@ HEADER_S = 10.0
 _REST_S = 1.0
 """Pause after a failed accept: files or memory have run out."""
 
-Meet = Callable[[Relayed | None], asyncio.Protocol]
+MakeProtocol = Callable[[Relayed | None], asyncio.Protocol]
 
 
 class ProxyListener:
-    """One listening socket; `meet` makes the protocol of a connection."""
+    """One listening socket; `make_protocol` makes the protocol of a connection."""
 
     def __init__(
         self,
         listening: socket.socket,
         proxies: Sequence[Network],
-        meet: Meet,
+        make_protocol: MakeProtocol,
         tls: ssl.SSLContext | None,
     ) -> None:
         self._listening = listening
         self._proxies = proxies
-        self._meet = meet
+        self._make_protocol = make_protocol
         self._tls = tls
         self._entering: set[asyncio.Task[None]] = set()
         self._accepting: asyncio.Task[None] | None = None
@@ -84,7 +84,10 @@ class ProxyListener:
         limit_s = None if self._tls is None else HEADER_S
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self._meet(relayed), accepted, ssl=self._tls, ssl_handshake_timeout=limit_s
+                lambda: self._make_protocol(relayed),
+                accepted,
+                ssl=self._tls,
+                ssl_handshake_timeout=limit_s,
             )
         except OSError as error:  # disconnected, or the TLS handshake failed
             logger.debug("a connection could not be established: %s", error)

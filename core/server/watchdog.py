@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..proto.connection import State
-from ..proto.half_frame import HALF_FRAME_S, PROGRESS_BYTES
+from ..proto.frame_progress import FRAME_TIMEOUT_S, PROGRESS_BYTES
 from ..slices import for_each
 from ..wire.frames import HEARTBEAT_FRAME
 
@@ -26,9 +26,9 @@ logger = logging.getLogger(__name__)
 HANDSHAKE_S = 10
 CLOSE_OK_S = 10
 """Timeout of close-ok, and of closing the socket after our close-ok."""
-GONE_S = 30
+DISCONNECTED_S = 30
 """An unread peer whose socket is closed at two checks this far apart is aborted."""
-_GONE_EVENTS = getattr(select, "POLLRDHUP", 0)
+_DISCONNECTED_EVENTS = getattr(select, "POLLRDHUP", 0)
 """Linux; elsewhere a connection that was reset is noticed, one that was closed is not."""
 _PERIOD_S = 0.5
 _STALL_MS = 1_500
@@ -57,30 +57,30 @@ def look_after(listener: Listener) -> None:
             peer.abort()
 
     listener.broker.slices.start(for_each(list(listener.peers), look))
-    if listener.broker.now_ms - listener.asked_sockets_ms >= GONE_S * 1000:
-        listener.asked_sockets_ms = listener.broker.now_ms
-        _end_gone(listener)
+    if listener.broker.now_ms - listener.polled_sockets_ms >= DISCONNECTED_S * 1000:
+        listener.polled_sockets_ms = listener.broker.now_ms
+        _abort_disconnected(listener)
     listener.turn()
 
 
-def _end_gone(listener: Listener) -> None:
-    gone = _hung_up(peer for peer in listener.peers if peer.barred)
-    for peer in gone & listener.gone_peers:
+def _abort_disconnected(listener: Listener) -> None:
+    gone = _disconnected(peer for peer in listener.peers if peer.is_blocked)
+    for peer in gone & listener.disconnected_peers:
         logger.warning(
             "connection %s: disconnected more than %d s ago, while reading was paused",
             peer.connection.name,
-            GONE_S,
+            DISCONNECTED_S,
         )
         peer.abort()
-    listener.gone_peers = gone
+    listener.disconnected_peers = gone
 
 
-def _hung_up(peers: Iterable[Peer]) -> set[Peer]:
+def _disconnected(peers: Iterable[Peer]) -> set[Peer]:
     """Returns the peers whose client has closed or reset the connection, or is unreachable."""
     poll, by_file = select.poll(), {}
     for peer in peers:
         by_file[peer.fileno] = peer
-        poll.register(peer.fileno, _GONE_EVENTS)
+        poll.register(peer.fileno, _DISCONNECTED_EVENTS)
     return {by_file[file] for file, events in poll.poll(0) if not events & select.POLLNVAL}
 
 
@@ -99,18 +99,21 @@ def _overdue(peer: Peer, now_ms: int) -> str | None:
         if now_ms - connection.closing_since_ms > CLOSE_OK_S * 1000:
             return f"close timed out: the socket was not closed within {CLOSE_OK_S} s"
         return None
-    if peer.held:
-        connection.half_frame.since_ms = now_ms
-        if peer.barred or not connection.contents.keeps_others_waiting:
+    if peer.is_paused:
+        connection.frame_progress.since_ms = now_ms
+        if peer.is_blocked or not connection.contents.keeps_others_waiting:
             connection.contents.excuse(now_ms)
-        if peer.barred or peer.takes_output():
+        if peer.is_blocked or peer.takes_output():
             # Its heartbeats are not read now, because of an alarm, or it proves to be alive.
             connection.received_ms = now_ms
-    if connection.has_half_frame and connection.half_frame.is_late(now_ms):
-        return f"a frame was not finished within {HALF_FRAME_S} s, nor {PROGRESS_BYTES} bytes of it"
+    if connection.has_partial_frame and connection.frame_progress.is_late(now_ms):
+        return (
+            f"a frame was not finished within {FRAME_TIMEOUT_S} s, nor {PROGRESS_BYTES} bytes of it"
+        )
     if connection.contents.is_late(now_ms):
         return (
-            f"a message was not finished within {HALF_FRAME_S} s, nor {PROGRESS_BYTES} bytes of it"
+            f"a message was not finished within {FRAME_TIMEOUT_S} s, "
+            f"nor {PROGRESS_BYTES} bytes of it"
         )
     heartbeat_ms = connection.heartbeat_s * 1000
     if heartbeat_ms:

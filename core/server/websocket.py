@@ -30,7 +30,7 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
         self._inbound = Inbound()
         self._socket: asyncio.Transport
         self._closing = False
-        self._deaf = False
+        self._input_ended = False
         """Input is ignored: the client has sent close, or broken the protocol."""
 
     # -- the socket's side
@@ -40,7 +40,7 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
         self._peer.connection_made(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._deaf:
+        if self._input_ended:
             return
         inbound = self._inbound
         payload = inbound.receive(data)
@@ -50,7 +50,7 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
             self._answer_ping(inbound.ping)
             inbound.ping = None
         if inbound.ended is not None:
-            self._deaf = True
+            self._input_ended = True
             self._end_when_taken(inbound.ended)
         elif inbound.unfinished or len(data) >= FULL_READ_BYTES:
             self._peer.rest()
@@ -118,7 +118,7 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
             self._socket.resume_reading()
 
     def _hears_more(self) -> bool:
-        return not (self._inbound.unfinished or self._peer.held or self.is_closing())
+        return not (self._inbound.unfinished or self._peer.is_paused or self.is_closing())
 
     def is_closing(self) -> bool:
         return self._socket.is_closing()

@@ -25,7 +25,7 @@ from tests.conformance import frames
 from tests.support.amqp import Client, Reply, make_broker, method, publish, read, split, take_turns
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.proto.connection import State
-from warrenmq.core.proto.publish_scanner import ADDRESSES_MAX
+from warrenmq.core.proto.publish_scanner import TARGETS_MAX
 from warrenmq.core.route import at_random
 from warrenmq.core.store.memory import ManualStore
 
@@ -157,7 +157,7 @@ class Side:
             self.publisher.receive(
                 b"".join(
                     publish(1, b"", exchange="amq.topic", routing_key=f"us.{number}")
-                    for number in range(ADDRESSES_MAX)
+                    for number in range(TARGETS_MAX)
                 )
             )
         self.acker.consume("acked")

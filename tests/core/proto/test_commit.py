@@ -137,7 +137,7 @@ def test_what_was_committed_counts_though_its_channel_ends(
     assert client.come() == []
     found = {name: queue.ready_count for name, queue in client.broker.vhosts["/"].queues.items()}
     assert (found["d"], found["dead"]) == (0, 2)
-    assert client.connection.held_bytes == 0
+    assert client.connection.waiting_reply_bytes == 0
 
 
 @pytest.mark.parametrize(("gone", "left"), [("dead", 50), ("d", REPUBLISHED_PER_TURN + 50)])

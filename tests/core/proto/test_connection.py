@@ -76,7 +76,7 @@ def test_empty_message_at_the_end_of_a_read(client: Client) -> None:
         pytest.param(frames.frame(1, 1, b"\x00\x3c\x00\x2a"), 540, "unknown method 60/42",
                      id="method"),
         pytest.param(frames.frame(1, 1, b"\x00\x3c"), 502, "4 at least", id="half a method"),
-        pytest.param(method(1, "Basic.GetEmpty"), 503, "can't be sent by a client", id="server's method"),
+        pytest.param(method(1, "Basic.GetEmpty"), 503, "can't be sent", id="server's method"),
         pytest.param(method(0, "Connection.Open"), 504, "channel 0", id="open again"),
         pytest.param(method(0, "Basic.Qos"), 504, "channel 0", id="channel's method on 0"),
     ],
@@ -145,10 +145,10 @@ def test_both_close_at_the_same_time(client: Client) -> None:
 
 def test_an_unfinished_frame_is_noted_with_its_time(client: Client) -> None:
     client.feed(frames.heartbeat()[:3])
-    assert client.connection.has_half_frame
-    assert client.connection.half_frame.since_ms == client.broker.now_ms
+    assert client.connection.has_partial_frame
+    assert client.connection.frame_progress.since_ms == client.broker.now_ms
     client.feed(frames.heartbeat()[3:])
-    assert not client.connection.has_half_frame
+    assert not client.connection.has_partial_frame
 
 
 # -- channels

@@ -54,7 +54,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often something was done with one delivery."""
     counted: Counter[str] = Counter()
     names = ("note_settled", "count_settled", "come_back", "put_back", "settle", "requeue")
-    counting_too = [(RepublishGroup, "add"), (transaction, "letter_bytes")]
+    counting_too = [(RepublishGroup, "add"), (transaction, "dead_letter_bytes")]
     for owner, name in [*((Queue, name) for name in names), *counting_too]:
         before = getattr(owner, name)
 

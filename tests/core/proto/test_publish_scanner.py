@@ -11,7 +11,7 @@ from tests.core.queue.support import ranges
 from tests.support.amqp import Client, bodies, make_broker, method, names, publish
 from warrenmq.core.broker import Limits
 from warrenmq.core.message.batch import Batch, ScatteredBatch, SingleMessage, StridedBatch
-from warrenmq.core.proto.publish_scanner import ADDRESSES_MAX
+from warrenmq.core.proto.publish_scanner import TARGETS_MAX
 
 NO_HEADER_END = (
     method(1, "Basic.Publish", routing_key="q")
@@ -214,7 +214,7 @@ def test_a_reopened_channel_starts_anew(client: Client) -> None:
 
 def test_memory_of_addresses_and_lists_is_bounded(client: Client) -> None:
     client.call("Queue.Bind", queue="q", exchange="amq.topic", routing_key="#")
-    count = 3 * ADDRESSES_MAX
+    count = 3 * TARGETS_MAX
     stream = (
         publish(
             1, b"%d" % number, {"message_id": str(number)}, exchange="amq.topic",
@@ -225,7 +225,7 @@ def test_memory_of_addresses_and_lists_is_bounded(client: Client) -> None:
     client.feed(b"".join(stream))
     assert texts(client) == [b"%d" % number for number in range(count)]
     exchange = client.broker.vhosts["/"].exchanges["amq.topic"]
-    assert len(exchange.routes or ()) <= ADDRESSES_MAX + 64
+    assert len(exchange.routes or ()) <= TARGETS_MAX + 64
     client.call("Channel.Close")
     assert not exchange.routes
 

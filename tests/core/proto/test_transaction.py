@@ -320,9 +320,9 @@ def test_who_asks_on_behind_a_commit_is_not_heard(store: Store) -> None:
     client.connection.receive(get_and_return * 100)
     take_turns(client.broker)
     assert client.connection.unfinished
-    assert OUT_MAX_BYTES < client.connection.held_bytes < OUT_MAX_BYTES + 200_000
+    assert OUT_MAX_BYTES < client.connection.waiting_reply_bytes < OUT_MAX_BYTES + 200_000
     replies = synced(client, store)
-    assert client.connection.held_bytes == 0
+    assert client.connection.waiting_reply_bytes == 0
     client.receive(b"")
     replies += client.come()
     assert names(replies) == ["Tx.CommitOk"] + ["Basic.GetOk", "Basic.RecoverOk"] * 100
@@ -339,7 +339,7 @@ def test_an_end_meanwhile(client: Client, store: Store, end: str) -> None:
         client.connection.lost()
     else:
         assert names(client.send(end)) == [f"{end}Ok"]
-    assert client.connection.held_bytes == 0
+    assert client.connection.waiting_reply_bytes == 0
     assert synced(client, store) == []
     assert client.messages("q") == 1
 
@@ -353,7 +353,7 @@ def test_a_full_disk_closes_the_channel(client: Client, store: Store) -> None:
     assert (close.name, close["reply_code"]) == ("Channel.Close", 506)
     assert (close["class_id"], close["method_id"]) == (90, 20)
     assert close["reply_text"].startswith("RESOURCE_ERROR - transaction not durable: the disk")
-    assert client.connection.held_bytes == 0
+    assert client.connection.waiting_reply_bytes == 0
     assert client.broker.memory.resident_bytes < 2_000
     client.feed(method(1, "Channel.CloseOk") + method(1, "Channel.Open"))
     assert names(client.send("Basic.Qos")) == ["Basic.QosOk"]

@@ -47,17 +47,17 @@ def test_exchange(client: Client) -> None:
 
 def test_the_same_address_with_another_key(client: Client) -> None:
     address = resolve(client, exchange="amq.topic", routing_key="eu.fr")
-    address.aim_at(b"\x09amq.topic\x02us", b"us")
+    address.set_routing_key(b"\x09amq.topic\x02us", b"us")
     assert (address.routing_key, address.envelope) == ("us", b"\x09amq.topic\x02us")
     assert queues(address) == []
-    address.aim_at(b"\x09amq.topic\x05eu.de", b"eu.de")
+    address.set_routing_key(b"\x09amq.topic\x05eu.de", b"eu.de")
     assert queues(address) == ["q"]
 
 
 def test_a_key_that_is_not_utf_8(client: Client) -> None:
     address = resolve(client, exchange="amq.topic", routing_key="eu.fr")
     with pytest.raises(ConnectionFault, match="can't be decoded") as caught:
-        address.aim_at(b"", b"\xff")
+        address.set_routing_key(b"", b"\xff")
     assert caught.value.code == 502
 
 
@@ -102,9 +102,9 @@ def test_another_key_may_lead_to_an_exchange_that_looks_at_each_message(client: 
     client.call("Exchange.Bind", destination="amq.headers", source="amq.topic", routing_key="by.#")
     address = resolve(client, exchange="amq.topic", routing_key="eu.fr")
     assert (address.special, address.each_message) == (False, False)
-    address.aim_at(b"\x09amq.topic\x04by.x", b"by.x")
+    address.set_routing_key(b"\x09amq.topic\x04by.x", b"by.x")
     assert (address.special, address.each_message) == (True, True)
-    address.aim_at(b"\x09amq.topic\x05eu.de", b"eu.de")
+    address.set_routing_key(b"\x09amq.topic\x05eu.de", b"eu.de")
     assert (address.special, address.each_message) == (False, False)
 
 

@@ -13,7 +13,7 @@ from warrenmq.core.auth import AuthError, User, Users, hashes, imported
 from warrenmq.core.server import login_queue as waiting_room
 from warrenmq.core.server import logins as module
 from warrenmq.core.server.login_queue import TooManyAttempts
-from warrenmq.core.server.logins import HungUp, Logins, TooManyFailures
+from warrenmq.core.server.logins import ClientGone, Logins, TooManyFailures
 
 SECRET_SHA256 = "AooJzju8/26DNt7JG8KqzbTFtDL7hFOsSj4/uutyxYMdgAC3"
 
@@ -265,7 +265,7 @@ async def test_who_is_gone_before_it_was_their_turn_costs_nothing(
     logins: Logins, checks: Checks, users: Users
 ) -> None:
     for _ in range(6):
-        with pytest.raises(HungUp):
+        with pytest.raises(ClientGone):
             await logins.user(
                 "user1", "wrong", address="10.0.0.1", loopback=True, is_gone=lambda: True
             )

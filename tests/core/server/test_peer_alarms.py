@@ -50,14 +50,14 @@ async def test_it_is_not_read_until_the_alarm_is_over(listener: Listener) -> Non
     peer.data_received(publish(1, b"one", routing_key="q"))
     assert names(transport.replies()) == ["Connection.Blocked"]
     assert not transport.is_reading()
-    assert peer.barred
+    assert peer.is_blocked
     await asyncio.sleep(0)
     assert not transport.is_reading()
     end_alarm(listener)
     await until(transport.is_reading)
     assert names(transport.replies()) == ["Connection.Unblocked"]
     assert ready(listener) == 1
-    assert not peer.held
+    assert not peer.is_paused
 
 
 async def test_a_large_read_does_not_open_it_again(listener: Listener) -> None:
@@ -131,7 +131,7 @@ async def test_publishing_in_the_breath_of_the_login(listener: Listener) -> None
         + method(1, "Queue.Declare", queue="q")
         + publish(1, b"one", routing_key="q")
     )
-    await until(lambda: peer.barred)
+    await until(lambda: peer.is_blocked)
     assert not transport.is_reading()
     assert Hold.LOGIN not in peer._held
     end_alarm(listener)

@@ -212,7 +212,7 @@ async def test_clients_are_told_in_the_same_look(listener: Listener, machine: Ma
     resources = watch(listener, machine)
     listener.broker.users.check("guest", "guest", loopback=True)
     peer, transport = meet_open(listener)
-    peer.connection.tells_blocks = True
+    peer.connection.wants_blocked_notify = True
     machine.disk = Disk(0, GIB)
     await resources.look()
     peer.data_received(publish(1, b"one", routing_key="q"))

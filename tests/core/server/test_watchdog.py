@@ -8,11 +8,11 @@ from tests.conformance import frames
 from tests.support.amqp import method, names, publish
 from tests.support.steps import STEPS_A_TURN, count_steps
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.proto.half_frame import HALF_FRAME_S, PROGRESS_BYTES
+from warrenmq.core.proto.frame_progress import FRAME_TIMEOUT_S, PROGRESS_BYTES
 from warrenmq.core.resources.alarms import Bounds, Reading
 from warrenmq.core.server.listener import Listener
 from warrenmq.core.server.peer import Hold
-from warrenmq.core.server.watchdog import CLOSE_OK_S, GONE_S, HANDSHAKE_S, look_after
+from warrenmq.core.server.watchdog import CLOSE_OK_S, DISCONNECTED_S, HANDSHAKE_S, look_after
 
 from .support import FakeTransport, Remote, listening_socket, meet, meet_open, until
 
@@ -56,7 +56,7 @@ async def test_an_unfinished_frame_takes_a_bounded_time(
 ) -> None:
     peer, transport = meet_open(listener)
     peer.data_received(frames.heartbeat()[:4])
-    wait(listener, clock, HALF_FRAME_S)
+    wait(listener, clock, FRAME_TIMEOUT_S)
     assert not transport.was_aborted()
     wait(listener, clock, 0.001)
     assert transport.was_aborted()
@@ -70,7 +70,7 @@ async def test_other_frames_do_not_put_an_unfinished_one_off(
     slow = frames.frame(frames.METHOD, 1, bytes(100))
     for at in range(4):
         peer.data_received(slow[at : at + 1])
-        wait(listener, clock, HALF_FRAME_S / 4)
+        wait(listener, clock, FRAME_TIMEOUT_S / 4)
     assert not transport.was_aborted()
     wait(listener, clock, 0.001)
     assert transport.was_aborted()
@@ -82,7 +82,7 @@ async def test_a_finished_frame_starts_the_time_anew(
     peer, transport = meet_open(listener)
     for _ in range(5):
         peer.data_received(frames.heartbeat()[:4])
-        wait(listener, clock, HALF_FRAME_S - 1)
+        wait(listener, clock, FRAME_TIMEOUT_S - 1)
         peer.data_received(frames.heartbeat()[4:])
     assert not transport.was_aborted()
 
@@ -96,9 +96,9 @@ async def test_a_publisher_without_a_pause_is_never_late(
     message = publish(1, bytes(size), routing_key="q")
     peer.data_received(message[: size // 2])
     for _ in range(5):
-        wait(listener, clock, HALF_FRAME_S - 1)
+        wait(listener, clock, FRAME_TIMEOUT_S - 1)
         peer.data_received(message[size // 2 :] + message[: size // 2])
-        assert peer.connection.has_half_frame
+        assert peer.connection.has_partial_frame
     assert not transport.was_aborted()
 
 
@@ -110,7 +110,7 @@ async def test_a_large_frame_has_to_make_progress(
     slow = frames.frame(frames.METHOD, 1, bytes(100_000))
     for at in range(0, 5 * step_bytes, step_bytes):
         peer.data_received(slow[at : at + step_bytes])
-        wait(listener, clock, HALF_FRAME_S * 0.6)
+        wait(listener, clock, FRAME_TIMEOUT_S * 0.6)
     assert transport.was_aborted() is is_cut
 
 
@@ -218,9 +218,9 @@ async def test_an_unfinished_message_takes_a_bounded_time(
     peer, transport = meet_open(listener)
     peer.data_received(method(2, "Channel.Open") + publish(1, bytes(9), routing_key="q")[:-1])
     peer.data_received(b"\xce" + method(1, "Basic.Publish", routing_key="q"))
-    wait(listener, clock, HALF_FRAME_S / 2)
+    wait(listener, clock, FRAME_TIMEOUT_S / 2)
     peer.data_received(frames.heartbeat() + publish(2, b"whole", routing_key="q"))
-    wait(listener, clock, HALF_FRAME_S / 2)
+    wait(listener, clock, FRAME_TIMEOUT_S / 2)
     assert not transport.was_aborted()
     wait(listener, clock, 0.001)
     assert transport.was_aborted()
@@ -232,7 +232,7 @@ async def test_a_message_that_goes_on_may_take_long(listener: Listener, clock: M
     message = publish(1, bytes(4 * PROGRESS_BYTES), frame_max=PROGRESS_BYTES + 8, routing_key="q")
     step = PROGRESS_BYTES + 8
     for at in range(0, len(message), step):
-        wait(listener, clock, HALF_FRAME_S - 1)
+        wait(listener, clock, FRAME_TIMEOUT_S - 1)
         peer.data_received(message[at : at + step])
     assert not transport.was_aborted()
 
@@ -246,8 +246,8 @@ async def test_a_message_that_is_not_read_on_is_not_late(
     listener.broker.alarms.bounds = Bounds(disk_free=1000)
     listener.broker.alarms.measure(Reading(disk_free_bytes=0))
     peer.data_received(message[50_000:])
-    assert peer.barred
-    wait(listener, clock, HALF_FRAME_S + 1)
+    assert peer.is_blocked
+    wait(listener, clock, FRAME_TIMEOUT_S + 1)
     assert not transport.was_aborted()
 
 
@@ -264,7 +264,7 @@ async def test_who_does_not_read_keeps_others_waiting_for_a_bounded_time(
     reading_nothing, transport = peers[0]
     reading_nothing.pause_writing()
     reading_nothing._hold(Hold.WRITE)
-    wait(listener, clock, HALF_FRAME_S)
+    wait(listener, clock, FRAME_TIMEOUT_S)
     wait(listener, clock, 1)
     assert transport.was_aborted() is not is_alone
 
@@ -281,11 +281,11 @@ async def test_who_hung_up_while_it_was_not_read_is_ended(
     listener.broker.alarms.measure(Reading(disk_free_bytes=0))
     for remote in (gone, there):
         remote.send(publish(1, b"held back", routing_key="q"))
-    await until(lambda: sum(peer.barred for peer in listener.peers) == 2)
+    await until(lambda: sum(peer.is_blocked for peer in listener.peers) == 2)
     await gone.close()
     for _ in range(2):
         assert len(listener.peers) == 2
-        wait(listener, clock, GONE_S)
+        wait(listener, clock, DISCONNECTED_S)
     await until(lambda: len(listener.peers) == 1)
     await there.close()
     await listener.stop()

@@ -50,11 +50,11 @@ async def test_a_publisher_waits_until_half_of_it_is_written(
     assert not transport.is_reading()
     store.behind_bytes = BEHIND_BYTES // 2 + 1
     store.commit()
-    assert peer.barred
+    assert peer.is_blocked
     store.behind_bytes = BEHIND_BYTES // 2
     store.commit()
     await until(transport.is_reading)
-    assert not peer.held
+    assert not peer.is_paused
     peer.data_received(publish(1, b"three", LASTS, routing_key="q"))
     assert transport.is_reading()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from ..message.batch import Batch, SingleMessage, framed_batch
 from ..publish.offset_header import marked
-from ..publish.single import HeldPublish, publish_all
+from ..publish.single import RoutedPublish, publish_all
 from ..wire.frames import BODY, frame, header_frame, method_frame
 from ..wire.method_ids import BASIC_PUBLISH
 from .publish_scanner import in_order
@@ -31,72 +31,72 @@ _ALONE_BYTES = 1_024
 """Estimated memory of a message beside its body and properties, in a batch and alone."""
 
 
-class HeldOne:
+class BufferedMessage:
     """A message that is published by itself."""
 
     __slots__ = ("_publish",)
 
-    def __init__(self, publish: HeldPublish) -> None:
+    def __init__(self, publish: RoutedPublish) -> None:
         self._publish = publish
 
     def publish_all(self) -> tuple[bool, int]:
         """As `Broker.offer`."""
-        held = self._publish
-        broker = held.target.publisher.broker
-        queues = _living(held.target, held.queues)
-        if any(queue.adds_offsets for queue in queues):
-            queues = _again(held)
+        publish = self._publish
+        broker = publish.target.publisher.broker
+        queues = _existing(publish.target, publish.queues)
+        if any(queue.marks for queue in queues):
+            queues = _routed_again(publish)
         batch = SingleMessage(
-            held.envelope,
-            marked(queues, held.properties),
-            held.body,
+            publish.envelope,
+            marked(queues, publish.properties),
+            publish.body,
             broker.store.reserve(1),
-            held.attributes,
+            publish.attributes,
             broker.now_ms,
-            held.blind,
+            publish.blind,
         )
-        return publish_all(held.target, batch, queues, held.keys, held.headers)
+        return publish_all(publish.target, batch, queues, publish.keys, publish.headers)
 
 
-class HeldBatch:
+class BufferedBatch:
     """Plain messages with the same attributes, in publish order."""
 
-    __slots__ = ("_address", "_attributes", "_ends", "_pieces", "_shares")
+    __slots__ = ("_attributes", "_ends", "_frames", "_shares", "_target")
 
-    def __init__(self, publish: HeldPublish) -> None:
-        self._address = publish.target
+    def __init__(self, publish: RoutedPublish) -> None:
+        self._target = publish.target
         self._attributes = publish.attributes
-        self._pieces: list[bytes] = []
+        self._frames: list[bytes] = []
         self._ends = array("I", [0])
         self._shares: dict[tuple[Queue, ...], array[int]] = {}
 
-    def takes(self, publish: HeldPublish) -> bool:
+    def takes(self, publish: RoutedPublish) -> bool:
         return (
             publish.attributes is self._attributes
-            and publish.target.mandatory == self._address.mandatory
+            and publish.target.mandatory == self._target.mandatory
             and self._ends[-1] < BATCH_BYTES
         )
 
-    def add(self, publish: HeldPublish) -> None:
+    def add(self, publish: RoutedPublish) -> None:
         selection = self._shares.get(publish.queues)
         if selection is None:
             selection = self._shares[publish.queues] = array("I")
-        selection.append(len(self._pieces) // 2)
+        selection.append(len(self._frames) // 2)
         number = publish.target.number
         method = method_frame(number, BASIC_PUBLISH, b"\0\0" + publish.envelope + b"\0")
         content = header_frame(number, len(publish.body), publish.properties)
         if publish.body:
             content += frame(BODY, number, publish.body)
-        self._pieces += (method, content)
+        self._frames += (method, content)
         self._ends.append(self._ends[-1] + len(method) + len(content))
 
     def publish_all(self) -> tuple[bool, int]:
         """As `Broker.offer`, for all together."""
-        broker = self._address.publisher.broker
+        broker = self._target.publisher.broker
         starts, ends = self._ends[:-1], self._ends[1:]
-        contents = array("I", map(int.__add__, starts, map(len, self._pieces[::2])))
+        contents = array("I", map(int.__add__, starts, map(len, self._frames[::2])))
         batch = framed_batch(
-            b"".join(self._pieces),
+            b"".join(self._frames),
             broker.store.reserve(len(starts)),
             self._attributes,
             broker.now_ms,
@@ -113,17 +113,17 @@ class HeldBatch:
         queues = {index: queues for queues, taken in self._shares.items() for index in taken}
         accepted, commit = True, 0
         for index in range(batch.count):
-            publish = HeldPublish(
-                self._address, batch.envelope(index), queues[index], [], {}, self._attributes,
+            publish = RoutedPublish(
+                self._target, batch.envelope(index), queues[index], [], {}, self._attributes,
                 batch.properties(index), batch.body(index), (),
             )  # fmt: skip
-            taken, number = HeldOne(publish).publish_all()
+            taken, number = BufferedMessage(publish).publish_all()
             accepted &= taken
             commit = max(commit, number)
         return accepted, commit
 
 
-def is_plain(publish: HeldPublish) -> bool:
+def is_plain(publish: RoutedPublish) -> bool:
     """Whether no check is left for the commit, as long as its queues exist."""
     target = publish.target
     if target.immediate or publish.blind or (target.mandatory and not publish.queues):
@@ -138,20 +138,20 @@ def is_plain(publish: HeldPublish) -> bool:
     )
 
 
-def held_bytes(publish: HeldPublish, plain: bool) -> int:
+def memory_bytes(publish: RoutedPublish, plain: bool) -> int:
     """Estimates its bytes in memory."""
     beside = _BATCHED_BYTES if plain else _ALONE_BYTES
     return len(publish.body) + len(publish.properties) + beside
 
 
-def _again(held: HeldPublish) -> tuple[Queue, ...]:
+def _routed_again(publish: RoutedPublish) -> tuple[Queue, ...]:
     """Routes again: a binding added since, which has replayed all before, must get it too."""
-    vhost = held.target.publisher.vhost
-    route = vhost.route(held.target.exchange, held.keys, held.headers, watched=False)
+    vhost = publish.target.publisher.vhost
+    route = vhost.route(publish.target.exchange, publish.keys, publish.headers, watched=False)
     return cast("tuple[Queue, ...]", route.queues)
 
 
-def _living(target: PublishTarget, queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
+def _existing(target: PublishTarget, queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
     """Replaces deleted queues by those that have their names now, if there are any."""
     if not any(queue.deleted for queue in queues):
         return queues

@@ -9,7 +9,7 @@ from .permissions import Permissions
 from .user import User
 
 
-class UserPersistence(Protocol):
+class UserStorage(Protocol):
     """Stores users; each call returns the commit number to wait for until it is durable."""
 
     def keep_user(self, user: User, password_hash: str) -> int: ...

@@ -24,37 +24,41 @@ if TYPE_CHECKING:
 
 
 def settle(
-    channel: Channel, pieces: Iterable[DeliveryRange], settlement: Settlement
+    channel: Channel, deliveries: Iterable[DeliveryRange], settlement: Settlement
 ) -> Iterator[None]:
     """Acknowledges or rejects."""
 
-    def settle_one(piece: DeliveryRange) -> None:
+    def settle_one(delivery: DeliveryRange) -> None:
         try:
-            settlement(piece)
+            settlement(delivery)
         finally:
-            channel.credit_back([piece])
+            channel.credit_back([delivery])
 
-    return for_each(pieces, settle_one)
+    return for_each(deliveries, settle_one)
 
 
-def count(channel: Channel, pieces: Iterable[DeliveryRange], many: ManySettled) -> Iterator[None]:
+def count(
+    channel: Channel, deliveries: Iterable[DeliveryRange], many: ManySettled
+) -> Iterator[None]:
     """Counts the deliveries that a commit has logged as settled."""
 
-    def count_one(piece: DeliveryRange) -> None:
+    def count_one(delivery: DeliveryRange) -> None:
         try:
-            piece.queue.count_settled(piece.messages, many)
+            delivery.queue.count_settled(delivery.messages, many)
         finally:
-            channel.credit_back([piece])
+            channel.credit_back([delivery])
 
-    return for_each(pieces, count_one)
+    return for_each(deliveries, count_one)
 
 
-def credit(channel: Channel, pieces: Iterable[DeliveryRange]) -> Iterator[None]:
+def credit(channel: Channel, deliveries: Iterable[DeliveryRange]) -> Iterator[None]:
     """Returns the prefetch credit of settled deliveries."""
-    return for_each(pieces, lambda piece: channel.credit_back([piece]))
+    return for_each(deliveries, lambda delivery: channel.credit_back([delivery]))
 
 
-def give_back(channel: Channel, pieces: Iterable[DeliveryRange], *, failed: bool) -> Iterator[None]:
+def requeue(
+    channel: Channel, deliveries: Iterable[DeliveryRange], *, failed: bool
+) -> Iterator[None]:
     """Requeues; from the first step on the queues deliver nothing until all is back.
 
     The oldest are checked first, because with a delivery limit they are the first dead letters;
@@ -62,31 +66,29 @@ def give_back(channel: Channel, pieces: Iterable[DeliveryRange], *, failed: bool
     """
     back: list[tuple[Queue, MessageRange]] = []
 
-    def take_back(piece: DeliveryRange) -> None:
-        queue = piece.queue
+    def take_back(delivery: DeliveryRange) -> None:
+        queue = delivery.queue
         try:
-            back.extend(
-                (queue, part) for part in queue.begin_requeue(piece.messages, failed=failed)
-            )
+            back.extend((queue, part) for part in queue.come_back(delivery.messages, failed=failed))
         finally:
-            channel.credit_back([piece])
+            channel.credit_back([delivery])
 
     with _returning(channel):
-        yield from for_each(pieces, take_back)
+        yield from for_each(deliveries, take_back)
         yield from for_each(iter(partial(_pop, back), None), _put_back)
 
 
-def send_again(channel: Channel, pieces: Iterable[DeliveryRange]) -> Iterator[None]:
+def send_again(channel: Channel, deliveries: Iterable[DeliveryRange]) -> Iterator[None]:
     """Redelivers to the same consumers, and requeues what has none any more."""
     back: list[tuple[Queue, MessageRange]] = []
 
-    def send_one(piece: DeliveryRange) -> None:
-        if not channel.redeliver(piece):
-            ranges = piece.queue.begin_requeue(piece.messages, failed=False)
-            back.extend((piece.queue, part) for part in ranges)
+    def send_one(delivery: DeliveryRange) -> None:
+        if not channel.redeliver(delivery):
+            ranges = delivery.queue.come_back(delivery.messages, failed=False)
+            back.extend((delivery.queue, part) for part in ranges)
 
     with _returning(channel):
-        yield from for_each(pieces, send_one)
+        yield from for_each(deliveries, send_one)
         yield from for_each(iter(partial(_pop, back), None), _put_back)
     channel.reopen_consumers()
 
@@ -103,6 +105,6 @@ def _pop(back: list[tuple[Queue, MessageRange]]) -> tuple[Queue, MessageRange] |
     return back.pop() if back else None
 
 
-def _put_back(held: tuple[Queue, MessageRange]) -> None:
-    queue, messages = held
+def _put_back(returned: tuple[Queue, MessageRange]) -> None:
+    queue, messages = returned
     queue.finish_requeue(messages)

@@ -3,17 +3,17 @@
 The time counts from the beginning of the frame, and again whenever `PROGRESS_BYTES` more of it
 have come. So a publisher whose reads all end within some frame never times out, a slow network
 can carry a large frame, and single octets keep nothing open: the longest frame takes at most
-frame_max / `PROGRESS_BYTES` times `HALF_FRAME_S`.
+frame_max / `PROGRESS_BYTES` times `FRAME_TIMEOUT_S`.
 """
 
 from __future__ import annotations
 
-HALF_FRAME_S = 10
+FRAME_TIMEOUT_S = 10
 """A frame without `PROGRESS_BYTES` of progress for so long ends the connection."""
 PROGRESS_BYTES = 16_384
 
 
-class HalfFrame:
+class FrameProgress:
     """Progress of an incomplete frame; `counted_bytes` of it were there at `since_ms`."""
 
     __slots__ = ("counted_bytes", "since_ms")
@@ -29,4 +29,4 @@ class HalfFrame:
             self.since_ms = now_ms
 
     def is_late(self, now_ms: int) -> bool:
-        return now_ms - self.since_ms > HALF_FRAME_S * 1000
+        return now_ms - self.since_ms > FRAME_TIMEOUT_S * 1000
