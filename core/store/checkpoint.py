@@ -18,9 +18,11 @@ from typing import TypeVar
 from ..errors import ConfigError
 from .codec import numbers, octets
 from .disk import FULL, Disk
-from .record import FILE_HEADER_BYTES, DamagedHeader, FileHeader, Piece, read_file_header
+from .record import FILE_HEADER_BYTES, Buffer, DamagedHeader, FileHeader, read_file_header
+from .record_index import RecordIndex
 from .salvage import salvage
-from .segment import RecordIndex, Segment, SegmentPart, Snapshot, segment_name
+from .segment import Segment, segment_name
+from .segment_part import SegmentPart, Snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -101,15 +103,15 @@ def _encode_mapping(
     """What is in it all the time, behind how many items that are. What comes or goes meanwhile is
     said by the log as well."""
     keys, at, count = list(mapping), 0, 0
-    pieces: list[bytes] = []
+    buffers: list[bytes] = []
     while at < len(keys):
         some = [key for key in keys[at : at + ITEMS_AT_ONCE] if key in mapping]
-        pieces.append(b"".join([encode_item(key, mapping[key]) for key in some]))
+        buffers.append(b"".join([encode_item(key, mapping[key]) for key in some]))
         count += len(some)
         at += ITEMS_AT_ONCE
         yield b""
     yield _COUNT.pack(count)
-    yield from pieces
+    yield from buffers
 
 
 def _encode_definition(key: bytes, value: bytes) -> bytes:
@@ -118,19 +120,19 @@ def _encode_definition(key: bytes, value: bytes) -> bytes:
 
 def _encode_segment(segment: Segment, *, unclean: bool) -> Iterator[bytes]:
     count = 0
-    pieces: list[bytes] = []
+    buffers: list[bytes] = []
     for part in list(segment.parts.values()):
-        if part.left:
+        if part.unsettled:
             count += 1
-            for piece in _encode_part(part):
-                pieces.append(piece)
+            for buffer in _encode_part(part):
+                buffers.append(buffer)
                 yield b""
             if segment.keeps_indexes:
                 index = part.index or RecordIndex()
-                pieces += _COUNT.pack(len(index.numbers)), octets(index.numbers)
+                buffers += _COUNT.pack(len(index.numbers)), octets(index.numbers)
     flags = _UNCLEAN * unclean | _FENCED * segment.is_fenced | _INDEXED * segment.keeps_indexes
     yield _SEGMENT.pack(segment.number, segment.end, segment.total, flags, count)
-    yield from pieces
+    yield from buffers
 
 
 def _encode_part(part: SegmentPart) -> Iterator[bytes]:
@@ -145,7 +147,7 @@ def _encode_part(part: SegmentPart) -> Iterator[bytes]:
     part.snapshot = None
     dead, partial = snapshot.dead, snapshot.partial
     head = _PART.pack(
-        part.queue_id, part.records, part.left + snapshot.settled_since, snapshot.front,
+        part.queue_id, part.records, part.unsettled + snapshot.settled_since, snapshot.front,
         part.first, part.last, part.special, part.next_offset, len(dead), len(partial),
     )  # fmt: skip
     yield head + octets(dead) + _encode_partial(partial[:RECORDS_AT_ONCE])
@@ -157,19 +159,19 @@ def _encode_partial(records: list[tuple[int, bytes]]) -> bytes:
     return b"".join([_PARTIAL.pack(ordinal, len(bits)) + bits for ordinal, bits in records])
 
 
-def write(disk: Disk, store_id: bytes, number: int, pieces: Sequence[Piece]) -> int:
+def write(disk: Disk, store_id: bytes, number: int, buffers: Sequence[Buffer]) -> int:
     """Gives its size in bytes. Raises `OSError`."""
     name = checkpoint_name(number)
     temporary = name + ".new"
     if temporary in disk.names():
         disk.remove(temporary)
-    size = sum(map(len, pieces))
+    size = sum(map(len, buffers))
     crc = 0
-    for piece in pieces:
-        crc = zlib.crc32(piece, crc)
+    for buffer in buffers:
+        crc = zlib.crc32(buffer, crc)
     header = FileHeader(KIND, store_id, number).encode()
     try:
-        _write(disk, temporary, [header, *pieces, _TAIL.pack(size, crc)])
+        _write(disk, temporary, [header, *buffers, _TAIL.pack(size, crc)])
     except OSError as error:
         if error.errno in FULL and temporary in disk.names():
             disk.remove(temporary)
@@ -179,10 +181,10 @@ def write(disk: Disk, store_id: bytes, number: int, pieces: Sequence[Piece]) -> 
     return FILE_HEADER_BYTES + size + _TAIL.size
 
 
-def _write(disk: Disk, name: str, pieces: Sequence[Piece]) -> None:
+def _write(disk: Disk, name: str, buffers: Sequence[Buffer]) -> None:
     file = disk.create(name)
     try:
-        file.write(0, pieces)
+        file.write(0, buffers)
         file.sync()
     finally:
         file.close()
@@ -289,14 +291,14 @@ def _decode_definitions(body: memoryview, at: int, into: dict[bytes, bytes]) -> 
 
 def _decode_part(body: memoryview, at: int, segment: Segment) -> int:
     (
-        queue_id, records, left, front, first, last, special, next_offset, dead, partial,
+        queue_id, records, unsettled, front, first, last, special, next_offset, dead, partial,
     ) = _PART.unpack_from(body, at)  # fmt: skip
     at += _PART.size
     part = segment.part(queue_id)
-    part.records, part.left, part.front = records, left, front
+    part.records, part.unsettled, part.front = records, unsettled, front
     part.first, part.last, part.special = first, last, special
     part.next_offset = next_offset
-    segment.grew(left)
+    segment.grew(unsettled)
     part.dead = set(numbers("I", body[at : at + 4 * dead]))
     at += 4 * dead
     for _ in range(partial):

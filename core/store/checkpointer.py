@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 LOG_SHARE = 4
 """So many times a checkpoint's size is logged, or freed, for the next one."""
-PIECE_BYTES = 262_144
+BUFFER_BYTES = 262_144
 """A checkpoint is gathered in pieces of about so much: 100,000 small ones would be freed at once.
 """
 
@@ -48,7 +48,7 @@ class Checkpointer:
         self._listed = set(store.segments)
         self._due = False
         self._slices: Iterator[None] | None = None
-        self._pieces: list[bytearray] = []
+        self._buffers: list[bytearray] = []
         self._now_listed: set[int] = set()
         self._number = 0
         self._barrier: int | None = None
@@ -88,25 +88,25 @@ class Checkpointer:
         store = self._store
         self._number = number
         self._now_listed = set()
-        self._pieces = [bytearray()]
-        for piece in checkpoint.encode(
+        self._buffers = [bytearray()]
+        for buffer in checkpoint.encode(
             number, store.sequence_ceiling, store.definitions, store.marks, store.segments,
             self._now_listed, priority_marks=store.priority_marks, born=store.born, clean=clean,
         ):  # fmt: skip
-            if len(self._pieces[-1]) > PIECE_BYTES:
-                self._pieces.append(bytearray())
-            self._pieces[-1] += piece
+            if len(self._buffers[-1]) > BUFFER_BYTES:
+                self._buffers.append(bytearray())
+            self._buffers[-1] += buffer
             yield
 
     def _write(self) -> None:
         self._barrier = None
         self._writing = True
-        number, pieces, dead = self._number, self._pieces, self._dead()
-        self._pieces = []
+        number, buffers, dead = self._number, self._buffers, self._dead()
+        self._buffers = []
 
         def job() -> int | OSError:
             try:
-                size = checkpoint.write(self._disk, self._store.store_id, number, pieces)
+                size = checkpoint.write(self._disk, self._store.store_id, number, buffers)
                 self._remove(number, dead)
             except OSError as error:
                 return error
@@ -180,7 +180,7 @@ class Checkpointer:
             pass
         dead = self._dead()
         try:
-            size = checkpoint.write(self._disk, self._store.store_id, number, self._pieces)
+            size = checkpoint.write(self._disk, self._store.store_id, number, self._buffers)
             self._remove(number, dead)
         except OSError as error:
             logger.error("the last checkpoint could not be written: %s", error)

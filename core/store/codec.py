@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ..message.batch import Batch, QueueEntry, ScatteredBatch, SingleMessage, StridedBatch
 from ..wire.properties import RANKED, TIMED, intern_attributes
 from .port import QueueIdentity
-from .record import Piece
+from .record import Buffer
 
 _META = struct.Struct("<IQIBBBI")
 _SHARE = struct.Struct("<II")
@@ -111,7 +111,7 @@ class MessageRecord:
         if kind & 15 == _SCATTERED_KIND:
             batch: Batch = self._scattered(layout, data, wall_ms)
         else:
-            batch = _read_block(kind & 15, layout, data, numbering)
+            batch = _read_batch(kind & 15, layout, data, numbering)
         expiration = text if kind >> 4 & _EXPIRING else None
         batch.attributes = intern_attributes(True, priority, expiration, False)
         batch.arrived_ms = wall_ms + monotonic_offset_ms
@@ -182,7 +182,7 @@ def encode_messages(
     *,
     redelivered: bool = False,
     offsets: Offsets = (),
-) -> list[Piece]:
+) -> list[Buffer]:
     """The record's body in pieces; the messages' bytes are not copied."""
     attributes = batch.attributes
     expiration = (attributes.expiration or "").encode()
@@ -220,8 +220,8 @@ def _shares(entries: Sequence[tuple[QueueIdentity, QueueEntry]]) -> list[bytes]:
     return parts
 
 
-def _layout(batch: Batch) -> tuple[int, bytes, Piece]:
-    data: Piece = batch.data
+def _layout(batch: Batch) -> tuple[int, bytes, Buffer]:
+    data: Buffer = batch.data
     if isinstance(batch, StridedBatch):
         layout = _STRIDED.pack(batch.stride, batch.content_at, batch.body_at)
         end = batch.first + batch.stride * batch.count
@@ -282,7 +282,7 @@ def _read_share(body: memoryview, at: int) -> tuple[Share, int]:
     return Share(numbers("Q", body[at:middle]), selection), end
 
 
-def _read_block(
+def _read_batch(
     kind: int, layout: memoryview, data: bytes, numbering: tuple[int, int, int]
 ) -> Batch:
     sequence, count, arrived = numbering
@@ -307,8 +307,8 @@ def _read_offsets(layout: memoryview, count: int) -> list[array[int]]:
     base = int.from_bytes(layout[:4], "little")
     width = 4 * count
     return [
-        _without(base, numbers("I", layout[4 + place * width : 4 + (place + 1) * width]))
-        for place in range(3)
+        _without(base, numbers("I", layout[4 + column * width : 4 + (column + 1) * width]))
+        for column in range(3)
     ]
 
 

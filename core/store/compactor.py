@@ -29,7 +29,8 @@ from .disk import Disk
 from .reader import DamagedRecord, Reader
 from .record import COLD, FileHeader
 from .relocation import relocate
-from .segment import Segment, SegmentPart, segment_name
+from .segment import Segment, segment_name
+from .segment_part import SegmentPart
 
 if TYPE_CHECKING:
     from .durable import DurableStore
@@ -78,7 +79,7 @@ class Compactor:
         if self._victims:
             return
         victims = self._choose(before)
-        wanted = sum(segment.end * segment.left // segment.total for segment in victims)
+        wanted = sum(segment.end * segment.unsettled // segment.total for segment in victims)
         if victims and self._disk.free_bytes() >= 2 * wanted:
             self._victims = victims
             self._survey = self._survey_all()
@@ -117,14 +118,14 @@ class Compactor:
             for segment in self._store.segments.values()
             if segment.sealed
             and segment.number < before
-            and segment.left
+            and segment.unsettled
             and not segment.is_fenced
             and not segment.keeps_indexes
             and segment.number not in self._unreadable
         ]
-        sparse = [segment for segment in sealed if segment.left * LIVE_SHARE < segment.total]
+        sparse = [segment for segment in sealed if segment.unsettled * LIVE_SHARE < segment.total]
         if sparse:
-            return _fill(sorted(sparse, key=lambda segment: segment.left / segment.total), 1)
+            return _fill(sorted(sparse, key=lambda segment: segment.unsettled / segment.total), 1)
         small = sorted((held for held in sealed if held.end < FILE_BYTES // MERGE), key=_end)
         if len(small) < MERGE:
             return []
@@ -135,7 +136,7 @@ class Compactor:
         survivors: list[Survivors] = []
         for segment in self._victims:
             for part in list(segment.parts.values()):
-                if part.left:
+                if part.unsettled:
                     found = Survivors(part)
                     survivors.append(found)
                     yield from _survey(part, found)
@@ -186,8 +187,8 @@ def _fill(segments: list[Segment], at_least: int) -> list[Segment]:
     size = count = 0
     chosen: list[Segment] = []
     for segment in segments:
-        size += segment.end * segment.left // segment.total
-        count += segment.left
+        size += segment.end * segment.unsettled // segment.total
+        count += segment.unsettled
         if len(chosen) >= at_least and (size > FILE_BYTES or count > MESSAGES):
             break
         chosen.append(segment)

@@ -20,18 +20,12 @@ from . import small_records
 from .codec import MessageRecord, Messages, encode_messages
 from .disk import Disk, File
 from .reader import DamagedRecord, Reader
-from .record import FILE_HEADER_BYTES, Flags, Kind, Piece, seal
-from .segment import (
-    ENTRY,
-    IndexEntry,
-    RecordIndex,
-    Segment,
-    SegmentPart,
-    packed,
-    segment_name,
-    unpacked,
-)
-from .split_entries import Place, piece_of
+from .record import FILE_HEADER_BYTES, Buffer, Flags, Kind, seal
+from .record_index import ENTRY, IndexEntry, RecordIndex
+from .segment import Segment, segment_name
+from .segment_part import SegmentPart
+from .settled_set import packed, unpacked
+from .split_entries import RecordLocation, batch_slice
 
 _WRITE_BYTES = 1024 * 1024
 
@@ -40,14 +34,14 @@ class Survivors:
     """What was left of a part in a survey: the ordinals of its records, and which positions of
     them were settled, where any were."""
 
-    __slots__ = ("died", "ordinals", "queue_id", "segment", "settled", "shape", "unclean")
+    __slots__ = ("dead_count", "ordinals", "queue_id", "segment", "settled", "summary", "unclean")
 
     def __init__(self, part: SegmentPart) -> None:
         self.queue_id = part.queue_id
         self.segment = part.segment.number
-        self.shape = part.shape
+        self.summary = part.summary
         self.unclean = part.segment.unclean
-        self.died = part.died_count
+        self.dead_count = part.dead_count
         self.ordinals = array("I")
         self.settled: dict[int, bytes] = {}
 
@@ -62,12 +56,12 @@ class Source:
 
     Record `ordinals[i]` went to the ordinals from `starts[i]` to `stops[i] - 1` of the new part.
     It began with message `bases[i]`, and what anybody holds of it is in the new file's records
-    from `first_records[i]` to `last_records[i] - 1`. `died` is how many of the old part's records
-    were dead when the survey began.
+    from `first_records[i]` to `last_records[i] - 1`. `dead_count` is how many of the old
+    part's records were dead when the survey began.
     """
 
     def __init__(self, survivors: Survivors) -> None:
-        self.died = survivors.died
+        self.dead_count = survivors.dead_count
         self.ordinals = array("I")
         self.starts = array("I")
         self.stops = array("I")
@@ -82,7 +76,7 @@ class Source:
     def sort(self, rank: Sequence[int]) -> None:
         """Puts the records in order of ordinals, when new ones are known as `rank` says."""
         for at, start in enumerate(self.starts):
-            # The pieces of a record stay together: no other one has messages between theirs.
+            # The new records of a record stay together: no other one has messages between theirs.
             self.stops[at] += rank[start] - start
             self.starts[at] = rank[start]
         order = sorted(range(len(self.ordinals)), key=self.ordinals.__getitem__)
@@ -101,7 +95,7 @@ class QueueCopy:
         self.highs = array("I")
         self.sources: dict[int, Source] = {}
 
-    def add(self, entry: QueueEntry, where: Place, interval: tuple[int, int]) -> None:
+    def add(self, entry: QueueEntry, where: RecordLocation, interval: tuple[int, int]) -> None:
         low, high = interval
         special = entry.batch.attributes.special
         first, last = entry.sequence(0), entry.sequence(entry.count - 1)
@@ -115,13 +109,13 @@ class QueueCopy:
         and those of several queues were written with the first of them."""
         firsts = self.index.numbers[0::ENTRY]
         order = sorted(range(len(firsts)), key=firsts.__getitem__)
-        if all(place == at for at, place in enumerate(order)):
+        if all(old == at for at, old in enumerate(order)):
             return
         self.index = RecordIndex(_permuted(self.index.numbers, order, ENTRY))
         self.lows, self.highs = _permuted(self.lows, order), _permuted(self.highs, order)
         rank = array("I", bytes(4 * len(order)))
-        for at, place in enumerate(order):
-            rank[place] = at
+        for at, old in enumerate(order):
+            rank[old] = at
         self.part.partial = {rank[at]: bits for at, bits in self.part.partial.items()}
         for source in self.sources.values():
             source.sort(rank)
@@ -148,29 +142,29 @@ class Copy:
     offsets: array[int] = field(default_factory=lambda: array("Q"))
     sizes: array[int] = field(default_factory=lambda: array("I"))
 
-    def places(self, source: Source, at: int) -> Iterator[tuple[int, Place]]:
+    def locations(self, source: Source, at: int) -> Iterator[tuple[int, RecordLocation]]:
         """What anybody holds of an old record: index of the first message in it, and place."""
         for record in range(source.first_records[at], source.last_records[at]):
             where = self.segment.number, self.offsets[record], self.sizes[record]
             yield self.firsts[record], where
 
 
-class _Holding:
+class _LiveShare:
     """What one queue has left of a record; a queue for the codec. `positions` in its entry, and
     their `indices` in the batch."""
 
-    __slots__ = ("entry", "flags", "has_consumers", "indices", "left", "ordinal", "positions")
+    __slots__ = ("entry", "flags", "has_consumers", "indices", "ordinal", "positions", "survivors")
 
     durable = True
 
     def __init__(
-        self, left: Survivors, ordinal: int, has_consumers: bool, entry: QueueEntry
+        self, survivors: Survivors, ordinal: int, has_consumers: bool, entry: QueueEntry
     ) -> None:
-        self.left = left
+        self.survivors = survivors
         self.ordinal = ordinal
         self.has_consumers = has_consumers
         self.entry = entry
-        settled = left.settled.get(ordinal)
+        settled = survivors.settled.get(ordinal)
         self.flags = None if settled is None else unpacked(settled, entry.count)
         flags = self.flags
         self.positions = array(
@@ -180,7 +174,7 @@ class _Holding:
 
     @property
     def id(self) -> int:
-        return self.left.queue_id
+        return self.survivors.queue_id
 
     def within(self, first: int, count: int) -> tuple[int, int] | None:
         """The positions from the first to behind the last that is left among these messages of
@@ -189,7 +183,7 @@ class _Holding:
         high = bisect_left(self.indices, first + count)
         return (self.positions[low], self.positions[high - 1] + 1) if low < high else None
 
-    def piece(self, batch: Batch, first: int, interval: tuple[int, int]) -> QueueEntry:
+    def fragment(self, batch: Batch, first: int, interval: tuple[int, int]) -> QueueEntry:
         """These positions as an entry of a batch that begins with index `first`."""
         low, high = interval
         if high - low == batch.count:
@@ -214,8 +208,8 @@ class Copier:
         self._segment = self._copy.segment
         self._segment.end = FILE_HEADER_BYTES
         self._segment.is_moved = True
-        self._pieces: list[Piece] = [header]
-        self._pieces_bytes = len(header)
+        self._buffers: list[Buffer] = [header]
+        self._buffers_bytes = len(header)
         self._written = 0
         self._file: File | None = None
         self._survivors: dict[tuple[int, int], Survivors] = {}
@@ -223,13 +217,13 @@ class Copier:
         self._shared: set[tuple[int, int]] = set()
         """Places of records that were copied for several queues."""
 
-    def run(self, survivors: list[Survivors]) -> Copy:
+    def run(self, all_survivors: list[Survivors]) -> Copy:
         """Raises `OSError` or `DamagedRecord`; there is a file then that belongs to nobody."""
         self._file = self._disk.create(segment_name(self._segment.number))
         try:
             self._flush()
             self._file.sync()  # records behind a header that was lost would be taken for damage
-            self._copy_all(survivors)
+            self._copy_all(all_survivors)
             self._seal()
             self._flush()
             self._file.sync()
@@ -238,63 +232,69 @@ class Copier:
         self._disk.sync_directory()
         return self._copy
 
-    def _copy_all(self, survivors: list[Survivors]) -> None:
-        self._survivors = {(left.segment, left.queue_id): left for left in survivors}
-        self._copy.victims = {left.segment for left in survivors}
-        for left in sorted(survivors, key=lambda left: (left.queue_id, left.segment)):
-            index = self._index(left)
-            for ordinal in left.ordinals:
+    def _copy_all(self, all_survivors: list[Survivors]) -> None:
+        self._survivors = {
+            (survivors.segment, survivors.queue_id): survivors for survivors in all_survivors
+        }
+        self._copy.victims = {survivors.segment for survivors in all_survivors}
+        for survivors in sorted(
+            all_survivors, key=lambda survivors: (survivors.queue_id, survivors.segment)
+        ):
+            index = self._index(survivors)
+            for ordinal in survivors.ordinals:
                 index_entry = index[ordinal]
-                if (left.segment, index_entry.offset) not in self._shared:
-                    self._copy_record(left, index_entry)
+                if (survivors.segment, index_entry.offset) not in self._shared:
+                    self._copy_record(survivors, index_entry)
 
-    def _index(self, left: Survivors) -> RecordIndex:
-        key = left.segment, left.queue_id
+    def _index(self, survivors: Survivors) -> RecordIndex:
+        key = survivors.segment, survivors.queue_id
         index = self._indexes.get(key)
         if index is None:
-            index = self._indexes[key] = self._reader.index(*key, left.shape)
+            index = self._indexes[key] = self._reader.index(*key, survivors.summary)
         return index
 
-    def _copy_record(self, left: Survivors, index_entry: IndexEntry) -> None:
-        record = self._reader.record(left.segment, index_entry.offset, index_entry.size)
+    def _copy_record(self, survivors: Survivors, index_entry: IndexEntry) -> None:
+        record = self._reader.record(survivors.segment, index_entry.offset, index_entry.size)
         messages = Messages(record.batch(0), record)
-        live = list(self._holders(left.segment, messages))
-        if left.queue_id not in [held.id for held in live]:
+        live_shares = list(self._live_shares(survivors.segment, messages))
+        if survivors.queue_id not in [share.id for share in live_shares]:
             raise DamagedRecord(
-                f"{segment_name(left.segment)}: the record at offset {index_entry.offset} is not "
-                f"of queue {left.queue_id}"
+                f"{segment_name(survivors.segment)}: the record at offset {index_entry.offset} "
+                f"is not of queue {survivors.queue_id}"
             )
-        if len(live) > 1:
-            self._shared.add((left.segment, index_entry.offset))
+        if len(live_shares) > 1:
+            self._shared.add((survivors.segment, index_entry.offset))
         first_record = len(self._copy.offsets)
-        starts = [len(self._of(held.id).index) for held in live]
+        starts = [len(self._queue_copy(share.id).index) for share in live_shares]
         redelivered = messages.redelivered or any(
-            held.has_consumers and held.left.unclean for held in live
+            share.has_consumers and share.survivors.unclean for share in live_shares
         )
-        for interval in _intervals(live):
-            self._write(record, messages.batch, interval, live, redelivered=redelivered)
-        for held, start in zip(live, starts, strict=True):
-            self._note(held, start, record.sequence, first_record)
+        for interval in _live_intervals(live_shares):
+            self._write(record, messages.batch, interval, live_shares, redelivered=redelivered)
+        for share, start in zip(live_shares, starts, strict=True):
+            self._note(share, start, record.sequence, first_record)
 
-    def _holders(self, segment: int, messages: Messages) -> Iterator[_Holding]:
+    def _live_shares(self, segment: int, messages: Messages) -> Iterator[_LiveShare]:
         """Everybody who has something left of a record."""
         for share in messages.shares:
             entry = QueueEntry(messages.batch, share.selection)
-            for place in share.queues:
-                left = self._survivors.get((segment, place >> 1))
-                ordinal = None if left is None else self._ordinal(left, entry.sequence(0))
-                if left is not None and ordinal is not None:
-                    yield _Holding(left, ordinal, bool(place & 1), entry)
+            for flagged_id in share.queues:
+                survivors = self._survivors.get((segment, flagged_id >> 1))
+                ordinal = None if survivors is None else self._ordinal(survivors, entry.sequence(0))
+                if survivors is not None and ordinal is not None:
+                    yield _LiveShare(survivors, ordinal, bool(flagged_id & 1), entry)
 
-    def _ordinal(self, left: Survivors, first: int) -> int | None:
+    def _ordinal(self, survivors: Survivors, first: int) -> int | None:
         """Of the record that begins with this message, if something of it is left."""
-        ordinal = self._index(left).at(first)
-        if ordinal < 0 or self._index(left)[ordinal].first != first:
+        ordinal = self._index(survivors).at(first)
+        if ordinal < 0 or self._index(survivors)[ordinal].first != first:
             return None
-        at = bisect_left(left.ordinals, ordinal)
-        return ordinal if at < len(left.ordinals) and left.ordinals[at] == ordinal else None
+        at = bisect_left(survivors.ordinals, ordinal)
+        return (
+            ordinal if at < len(survivors.ordinals) and survivors.ordinals[at] == ordinal else None
+        )
 
-    def _of(self, queue_id: int) -> QueueCopy:
+    def _queue_copy(self, queue_id: int) -> QueueCopy:
         found = self._copy.queues.get(queue_id)
         if found is None:
             part = SegmentPart(self._segment, queue_id)
@@ -306,33 +306,33 @@ class Copier:
         old: MessageRecord,
         batch: Batch,
         interval: tuple[int, int],
-        live: list[_Holding],
+        live_shares: list[_LiveShare],
         *,
         redelivered: bool,
     ) -> None:
         """One new record, with the messages of an interval of the old one."""
         first, count = interval
-        shares = [(held, found) for held in live if (found := held.within(first, count))]
-        piece = piece_of(batch, first, count)
-        entries = [(held, held.piece(piece, first, found)) for held, found in shares]
-        body = encode_messages(piece, entries, old.arrived_wall_ms, redelivered=redelivered)
+        shares = [(share, found) for share in live_shares if (found := share.within(first, count))]
+        fragment = batch_slice(batch, first, count)
+        entries = [(share, share.fragment(fragment, first, found)) for share, found in shares]
+        body = encode_messages(fragment, entries, old.arrived_wall_ms, redelivered=redelivered)
         where = self._put(Kind.MESSAGES, old.sequence + first, body)
         self._copy.firsts.append(first)
         self._copy.offsets.append(where[1])
         self._copy.sizes.append(where[2])
-        for (held, found), (_, entry) in zip(shares, entries, strict=True):
-            copied = self._of(held.id)
-            settled = held.settled(found)
+        for (share, found), (_, entry) in zip(shares, entries, strict=True):
+            copied = self._queue_copy(share.id)
+            settled = share.settled(found)
             if settled is not None:
                 copied.part.partial[len(copied.index)] = settled
             copied.add(entry, where, found)
 
-    def _note(self, held: _Holding, start: int, base: int, first_record: int) -> None:
-        copied = self._of(held.id)
-        source = copied.sources.get(held.left.segment)
+    def _note(self, share: _LiveShare, start: int, base: int, first_record: int) -> None:
+        copied = self._queue_copy(share.id)
+        source = copied.sources.get(share.survivors.segment)
         if source is None:
-            source = copied.sources[held.left.segment] = Source(held.left)
-        source.ordinals.append(held.ordinal)
+            source = copied.sources[share.survivors.segment] = Source(share.survivors)
+        source.ordinals.append(share.ordinal)
         source.starts.append(start)
         source.stops.append(len(copied.index))
         source.bases.append(base)
@@ -350,31 +350,31 @@ class Copier:
         self._put(Kind.INDEX, 0, list(small_records.encode_indexes(indexes)))
         self._put(Kind.SEALED, 0, [small_records.encode_number(at)])
 
-    def _put(self, kind: Kind, sequence: int, body: list[Piece]) -> Place:
+    def _put(self, kind: Kind, sequence: int, body: list[Buffer]) -> RecordLocation:
         segment = self._segment
         offset = segment.end
         flags = Flags.MOVED if kind == Kind.MESSAGES else Flags.NONE
-        pieces = seal(segment.number, offset, kind, flags, sequence, body)
-        size = sum(map(len, pieces))
-        self._pieces += pieces
-        self._pieces_bytes += size
+        buffers = seal(segment.number, offset, kind, flags, sequence, body)
+        size = sum(map(len, buffers))
+        self._buffers += buffers
+        self._buffers_bytes += size
         segment.end += size
-        if self._pieces_bytes > _WRITE_BYTES:
+        if self._buffers_bytes > _WRITE_BYTES:
             self._flush()
         return segment.number, offset, size
 
     def _flush(self) -> None:
         assert self._file is not None
-        self._file.write(self._written, self._pieces)
-        self._written += self._pieces_bytes
-        self._pieces, self._pieces_bytes = [], 0
+        self._file.write(self._written, self._buffers)
+        self._written += self._buffers_bytes
+        self._buffers, self._buffers_bytes = [], 0
 
 
-def _intervals(live: list[_Holding]) -> list[tuple[int, int]]:
+def _live_intervals(live_shares: list[_LiveShare]) -> list[tuple[int, int]]:
     """First index and length of each range of neighbours that somebody holds."""
-    held = sorted({at for holding in live for at in holding.indices})
+    share = sorted({at for holding in live_shares for at in holding.indices})
     found: list[tuple[int, int]] = []
-    for at in held:
+    for at in share:
         if found and sum(found[-1]) == at:
             found[-1] = (found[-1][0], found[-1][1] + 1)
         else:

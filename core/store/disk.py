@@ -19,12 +19,12 @@ _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 """Errors that say no more than that there is no space."""
 SPARE_DESCRIPTORS = 4
-_PIECES_MAX = 1024
+_BUFFERS_MAX = 1024
 """What one call may be given (IOV_MAX)."""
 
 
 class File(Protocol):
-    def write(self, at: int, pieces: Sequence[bytes | bytearray | memoryview]) -> None:
+    def write(self, at: int, buffers: Sequence[bytes | bytearray | memoryview]) -> None:
         """Writes all pieces one after another from offset `at` on, or raises."""
 
     def read(self, at: int, size: int) -> bytes:
@@ -63,10 +63,10 @@ class RealFile:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def write(self, at: int, pieces: Sequence[bytes | bytearray | memoryview]) -> None:
-        for first in range(0, len(pieces), _PIECES_MAX):
-            some = pieces[first : first + _PIECES_MAX]
-            size = sum(len(piece) for piece in some)
+    def write(self, at: int, buffers: Sequence[bytes | bytearray | memoryview]) -> None:
+        for first in range(0, len(buffers), _BUFFERS_MAX):
+            some = buffers[first : first + _BUFFERS_MAX]
+            size = sum(len(buffer) for buffer in some)
             written = os.pwritev(self._descriptor, some, at)
             at += written
             if written < size:
@@ -81,15 +81,15 @@ class RealFile:
         return at
 
     def read(self, at: int, size: int) -> bytes:
-        pieces = []
+        buffers = []
         while size > 0:
-            piece = os.pread(self._descriptor, size, at)
-            if not piece:
+            buffer = os.pread(self._descriptor, size, at)
+            if not buffer:
                 break
-            pieces.append(piece)
-            at += len(piece)
-            size -= len(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            buffers.append(buffer)
+            at += len(buffer)
+            size -= len(buffer)
+        return buffers[0] if len(buffers) == 1 else b"".join(buffers)
 
     def sync(self) -> None:
         _sync(self._descriptor)

@@ -1,9 +1,9 @@
 """The durable store: one append-only log for all queues.
 
-What is appended gets its place at once and is handed to the writer when the turn is over; the
-place is all that memory needs to find it again. A commit number names a batch: it is true when
-the batch and all before it are synced. A batch is synced if somebody waits for it; else after
-`SYNC_BYTES` or `SYNC_MS`, whichever comes first.
+What is appended gets its location at once and is submitted to the writer when the turn is over; the
+location is all that memory needs to find it again. A commit number names a write group: it is
+committed when the group and all before it are synced. A group is synced if somebody waits for it;
+else after `SYNC_BYTES` or `SYNC_MS`, whichever comes first.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from .checkpointer import Checkpointer
 from .codec import encode_messages
 from .compactor import Compactor
 from .disk import Disk
-from .paging import Pages
+from .paging import Paging
 from .port import BEHIND_BYTES, Browsed, QueueIdentity, Split
 from .quarantine import set_aside_files
-from .record import FILE_HEADER_BYTES, HEAD_BYTES, FileHeader, Flags, Kind, Piece
+from .record import FILE_HEADER_BYTES, HEAD_BYTES, Buffer, FileHeader, Flags, Kind
 from .record_cache import RecordCache
 from .recovery import KIND, Recovery, closing
 from .reserve import Reserve
-from .segment import Segment, SegmentPart, SettledSet, segment_name
+from .segment import Segment, segment_name
+from .segment_part import SegmentPart
+from .settled_set import SettledSet
 from .settlements import ManySettled, Settlements
 from .work import Worker
 from .writer import Append, Footer, Roll, WriteGroup, Writer
@@ -42,24 +44,24 @@ logger = logging.getLogger(__name__)
 MIB = 1024 * 1024
 SEGMENT_BYTES = 64 * MIB
 FIRST_SEGMENT_BYTES = MIB
-HAND_OVER_BYTES = 128 * 1024
-HAND_OVER_MS = 10
+SUBMIT_BYTES = 128 * 1024
+SUBMIT_MS = 10
 SYNC_BYTES = 16 * MIB
 SYNC_MS = 5_000
 FAST_MS, SLOW_MS = 4_000, 30_000
 SEQUENCES_AHEAD = 2**40
-"""Numbers are handed out up to a ceiling that stands in the log, for most leave no other trace."""
-RELIEF_MS = 1_000
+"""Sequence numbers are reserved up to a ceiling that is in the log: most leave no other record."""
+DEAD_CHECK_MS = 1_000
 DEAD_BYTES, DEAD_SEGMENTS = 8 * MIB, 16
-"""Dead segments of so much, or so many, are not left lying until the next checkpoint, unless that
-would be larger than what it frees."""
+"""Bytes, or a number, of dead segments that bring a checkpoint forward, unless that would be larger
+than what it frees."""
 
 
 class DurableStore:
     """Implements `Store` on a disk.
 
-    Opening it recovers what is there. Until `start` it writes and reads where it is called, one
-    thing after another, which is what tests and offline tools want.
+    Opening it recovers the directory. Until `start` it writes and reads on the caller's thread, for
+    tests and offline tools.
 
     Raises:
         ConfigError: the directory holds something else or was written by a newer Warren; nothing
@@ -99,65 +101,65 @@ class DurableStore:
         self._worker.failed = self._job_failed
         self._reserve = Reserve(disk, reserve_bytes)
         self._writer = Writer(disk, self._report_later, self._fail_later, self._reserve.give)
-        self._pages = Pages(
+        self._paging = Paging(
             disk, self._worker, self._writer, self._clock, dict(state.marks), state.priority_marks
         )
-        compactor = Compactor(disk, self._worker, self, self._pages.reader)
-        self._keeper = Checkpointer(disk, self._worker, self, compactor, state.checkpoint)
+        compactor = Compactor(disk, self._worker, self, self._paging.reader)
+        self._checkpointer = Checkpointer(disk, self._worker, self, compactor, state.checkpoint)
         self._claimed: set[int] = set()
         self._unclaimed: set[int] = set()
         self._parts: dict[int, list[SegmentPart]] | None = None
         self._settling = Settlements()
         self.uncounted: set[ManySettled] = set()
-        """What is settled in the log and still counted as kept in memory."""
+        """Settled in the log, and still counted as unsettled in memory."""
         self._new_marks: dict[int, int] = {}
         self._mark_commit = 0
         self._closing: deque[_Closing] = deque()
         self._batch = WriteGroup(1, False)
-        self._wanted = False
+        self._sync_requested = False
         self._failed = False
         self._stopped = False
-        self._looked_ms = 0
-        self._unlooked = False
+        self._dead_checked_ms = 0
+        self._settled_since_check = False
         self.sequence_ceiling = 0
         self._group: int | None = None
         self._depth = 0
-        self._handed_ms = self._synced_ms = self._clock.now_ms()
-        self._rolled_ms = self._handed_ms
+        self._submitted_ms = self._synced_ms = self._clock.now_ms()
+        self._rolled_ms = self._submitted_ms
         self._unsynced_bytes = 0
         self._segment_bytes = min(FIRST_SEGMENT_BYTES, segment_bytes)
         self._last_number = self.born = state.segment
         self._open = self._begin(state.segment)
         self._raise_ceiling()
         self.request()
-        self._hand_over()
-        self._keeper.begin()
+        self._submit()
+        self._checkpointer.begin()
 
     def flush(self) -> None:
-        """Has everything written and synced: before `start`, when this returns."""
+        """Submits everything to be written and synced; before `start` it is when this returns."""
         self.request()
-        self._hand_over()
+        self._submit()
 
     def start(self, post: Callable[[Callable[[], None]], None]) -> None:
-        """From now on a thread writes and others read; `post` brings their results back to the
-        thread that calls the store."""
+        """Starts the threads that write and read; `post` brings their results back to the thread
+        that calls the store."""
         self._worker.start(post)
         self._writer.start()
 
     def stop(self, delivered: Mapping[tuple[int, int | None], int] | None = None) -> None:
-        """Writes all that is left and a last checkpoint, so that the next start has nothing to
-        replay. `delivered` has the highest number that consumers got of each durable queue, by its
-        id and a priority, None for all of them."""
+        """Writes what is pending and a last checkpoint, so that the next start has nothing to
+        replay. `delivered` has the highest sequence number that consumers got of each durable
+        queue, by its id and a priority, None for all of them."""
         if delivered is not None:
             self._mark_exactly(delivered)
         self._new_marks.clear()
         self._stopped = True
         self.request()
-        self._hand_over()
+        self._submit()
         self._close_segment()
         self._batch.work.append(Roll())
         self.request()
-        self._hand_over()
+        self._submit()
         self._writer.stop()
         self._worker.stop()
         for segment, footer, _ in self._closing:
@@ -166,22 +168,22 @@ class DurableStore:
             self.fail(self._writer.error)
         if not self._failed and not self._writer.is_stuck:
             self.sequence_ceiling = self._next_sequence
-            self._keeper.finish(self.take_number())
-        self._pages.close()
+            self._checkpointer.finish(self.take_number())
+        self._paging.close()
 
     def _mark_exactly(self, delivered: Mapping[tuple[int, int | None], int]) -> None:
-        """Marks of priorities are kept here alone: those of queues that have ended go, too."""
+        """Sets the marks to what was delivered; those of deleted queues are dropped."""
         there = {queue_id for queue_id, _ in delivered}
-        old = self._pages.old_priority_marks
+        old = self._paging.loader.old_priority_marks
         self.priority_marks = {key: mark for key, mark in old.items() if key[0] in there}
         for (queue_id, priority), sequence in delivered.items():
             if priority is None:
-                self.marks[queue_id] = max(sequence, self._pages.old_marks.get(queue_id, 0))
+                self.marks[queue_id] = max(sequence, self._paging.loader.old_marks.get(queue_id, 0))
             else:
                 key = queue_id, priority
                 self.priority_marks[key] = max(sequence, old.get(key, 0))
 
-    # -- the port: what is kept
+    # -- the port: messages and definitions
 
     def reserve(self, count: int) -> int:
         first = self._next_sequence
@@ -198,8 +200,8 @@ class DurableStore:
         entries: Sequence[tuple[QueueIdentity, QueueEntry]],
         offsets: Sequence[tuple[int, int]] = (),
     ) -> int:
-        pieces = encode_messages(batch, entries, self._clock.steady_ms(), offsets=offsets)
-        segment, offset, size = self._push(Kind.MESSAGES, batch.sequence, pieces)
+        buffers = encode_messages(batch, entries, self._clock.steady_ms(), offsets=offsets)
+        segment, offset, size = self._push(Kind.MESSAGES, batch.sequence, buffers)
         batch.location = (segment.number, offset, size)
         special = batch.attributes.special
         for queue, entry in entries:
@@ -219,26 +221,26 @@ class DurableStore:
         return self._batch.number
 
     def settle(self, queue: QueueIdentity, messages: MessageRange) -> None:
-        self._unlooked = True
+        self._settled_since_check = True
         self._settling.settle(queue.id, messages)
 
     def many_settled(self) -> ManySettled:
         return ManySettled(self)
 
     def settle_many(self, many: ManySettled) -> None:
-        self._unlooked = True
+        self._settled_since_check = True
         self.uncounted.add(many)
         self._settling.join(many.ranges)
 
     def discard(self, queue: QueueIdentity, paged_out: PagedOut) -> Steps:
-        return self._discard(queue.id, self._pages.discard(paged_out))
+        return self._discard(queue.id, self._paging.ranges.discard(paged_out))
 
     def _discard(self, queue_id: int, steps: Iterator[list[int] | Pause]) -> Steps:
         for step in steps:
             if isinstance(step, Pause):
                 yield step
                 continue
-            self._unlooked = True
+            self._settled_since_check = True
             self._settling.add(queue_id, step)
             yield None
 
@@ -246,7 +248,7 @@ class DurableStore:
         if self.marks.get(queue.id, 0) < sequence:
             self.marks[queue.id] = self._new_marks[queue.id] = sequence
             self._mark_commit = self._batch.number
-        # The one before may still be on its way.
+        # An earlier one may not be committed yet.
         return self._mark_commit if self._mark_commit > self.committed else 0
 
     def define(self, key: bytes, value: bytes | None) -> int:
@@ -261,7 +263,7 @@ class DurableStore:
         self, queue: QueueIdentity, *, ranks: bool = False, in_order: bool = False
     ) -> Sequence[PagedOut]:
         self._claimed.add(queue.id)
-        return self._pages.recovered(self._parts_of(queue), ranks=ranks, in_order=in_order)
+        return self._paging.recovered.of(self._parts_of(queue), ranks=ranks, in_order=in_order)
 
     def next_offset(self, queue: QueueIdentity) -> int:
         return max((part.next_offset for part in self._parts_of(queue)), default=0)
@@ -287,24 +289,24 @@ class DurableStore:
         counts = dict.fromkeys(self._unclaimed, 0)
         for segment in self.segments.values():
             for queue_id in counts.keys() & segment.parts.keys():
-                counts[queue_id] += segment.parts[queue_id].left
+                counts[queue_id] += segment.parts[queue_id].unsettled
         return {queue_id: count for queue_id, count in counts.items() if count}
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        reader = self._pages.reader
+        reader = self._paging.reader
         found = {**reader.damaged, **self._unread, **reader.unreadable}
         return {segment_name(number): reason for number, reason in sorted(found.items())}
 
     @property
     def cache(self) -> RecordCache:
-        return self._pages.reader.recent
+        return self._paging.reader.cache
 
     def set_aside_files(self) -> Mapping[str, int]:
         return set_aside_files(self._disk)
 
     def drop(self, queue: QueueIdentity) -> Iterator[None]:
-        self._unlooked = True
+        self._settled_since_check = True
         self._unclaimed.discard(queue.id)
         self._settling.forget(queue.id)
         self._new_marks.pop(queue.id, None)
@@ -329,7 +331,7 @@ class DurableStore:
             self._depth -= 1
             if not self._depth:
                 self._write_settled()
-                # Without its last record nothing of a group counts after a crash.
+                # A group without its last record is ignored after a crash.
                 if self._group and is_whole:
                     self._push(Kind.END_OF_GROUP, 0, [], Flags.LAST)
                 self._group = None
@@ -340,13 +342,13 @@ class DurableStore:
         before = self._batch.number - 1
         return before if before > self.committed else 0
 
-    # -- the port: when it is true
+    # -- the port: commits
 
     def on_commit(self, callback: Callable[[], None]) -> None:
         self._callback = callback
 
     def request(self) -> None:
-        self._wanted = True
+        self._sync_requested = True
 
     def turned(self) -> int | None:
         if self._stopped:
@@ -355,47 +357,47 @@ class DurableStore:
         more = self._drop_indexes()
         now_ms = self._clock.now_ms()
         waits = bool(self._batch.work or self._settling or self._new_marks)
-        if self._wanted:
-            self._hand_over()
+        if self._sync_requested:
+            self._submit()
         elif waits and (
-            self._batch.size >= HAND_OVER_BYTES or now_ms - self._handed_ms >= HAND_OVER_MS
+            self._batch.size >= SUBMIT_BYTES or now_ms - self._submitted_ms >= SUBMIT_MS
         ):
-            self._hand_over()
+            self._submit()
             waits = False
-        wishes = [self._look_for_dead(now_ms), self._keeper.work()]
+        delays_ms = [self._check_dead_segments(now_ms), self._checkpointer.work()]
         if waits:
-            wishes.append(HAND_OVER_MS)
+            delays_ms.append(SUBMIT_MS)
         if more:
-            wishes.append(1)
-        if self._unsynced_bytes and not self._wanted:
+            delays_ms.append(1)
+        if self._unsynced_bytes and not self._sync_requested:
             left_ms = self._synced_ms + SYNC_MS - now_ms
             if left_ms <= 0:
                 self.request()
-            wishes.append(max(1, left_ms))
-        return min((wish for wish in wishes if wish is not None), default=None)
+            delays_ms.append(max(1, left_ms))
+        return min((delay_ms for delay_ms in delays_ms if delay_ms is not None), default=None)
 
-    def _look_for_dead(self, now_ms: int) -> int | None:
-        """Has dead segments go without waiting for the open one to fill, which may take days."""
-        if now_ms - self._looked_ms < RELIEF_MS:
-            return RELIEF_MS if self._unlooked else None
-        self._looked_ms, self._unlooked = now_ms, False
+    def _check_dead_segments(self, now_ms: int) -> int | None:
+        """Closes the open segment early if there are many dead ones: a checkpoint removes them."""
+        if now_ms - self._dead_checked_ms < DEAD_CHECK_MS:
+            return DEAD_CHECK_MS if self._settled_since_check else None
+        self._dead_checked_ms, self._settled_since_check = now_ms, False
         self._reserve.take()
         dead = [held.end for held in self.segments.values() if held.sealed and held.is_dead]
-        is_much = sum(dead) > max(DEAD_BYTES, self._keeper.worth_bytes)
+        is_much = sum(dead) > max(DEAD_BYTES, self._checkpointer.worth_bytes)
         is_pressing = self.is_short or is_much or len(dead) > DEAD_SEGMENTS
-        if dead and is_pressing and self._keeper.is_idle:
+        if dead and is_pressing and self._checkpointer.is_idle:
             self._roll()
-        return RELIEF_MS if is_pressing else None
+        return DEAD_CHECK_MS if is_pressing else None
 
     @property
     def is_short(self) -> bool:
-        """The disk is so full that the reserve is used."""
+        """Whether the disk is so full that the reserve is used."""
         return self._reserve.is_given
 
-    # -- the port: what is not in memory
+    # -- the port: paging
 
     def fetch(self, batch: Batch, ready: Callable[[], None]) -> None:
-        self._pages.fetch(batch, ready)
+        self._paging.batches.fetch(batch, ready)
 
     def page_in(
         self,
@@ -404,57 +406,57 @@ class DurableStore:
         *,
         is_urgent: bool = True,
     ) -> None:
-        self._pages.memory = self.memory
-        self._pages.page_in(paged_out, ready, is_urgent=is_urgent)
+        self._paging.loader.memory = self.memory
+        self._paging.page_in.page_in(paged_out, ready, is_urgent=is_urgent)
 
     def hurry(self, paged_out: PagedOut) -> None:
-        self._pages.hurry(paged_out)
+        self._paging.page_in.hurry(paged_out)
 
     def browse(
         self, paged_out: PagedOut, position: int, ready: Callable[[Browsed | None], None]
     ) -> None:
-        self._pages.memory = self.memory
-        self._pages.browse(paged_out, position, ready)
+        self._paging.loader.memory = self.memory
+        self._paging.browser.browse(paged_out, position, ready)
 
     def size_of(self, entry: QueueEntry) -> int:
-        return self._pages.size_of(entry)
+        return self._paging.ranges.size_of(entry)
 
     def weigh(self, paged_out: PagedOut) -> Generator[Pause, None, int]:
-        return self._pages.weigh(paged_out)
+        return self._paging.ranges.weigh(paged_out)
 
     def split(self, paged_out: PagedOut, size_bytes: int) -> Generator[Pause, None, Split | None]:
-        return self._pages.split(paged_out, size_bytes)
+        return self._paging.ranges.split(paged_out, size_bytes)
 
     @property
     def leaving_bytes(self) -> int:
-        return self._pages.leaving_bytes
+        return self._paging.batches.leaving_bytes
 
     def evict(self, batch: Batch) -> bool:
-        return self._pages.evict(batch)
+        return self._paging.batches.evict(batch)
 
     def page_out(
         self, messages: MessageRange, before: PagedOut | None, *, in_order: bool = False
     ) -> PagedOut | None:
-        return self._pages.page_out(messages, before, in_order=in_order)
+        return self._paging.ranges.page_out(messages, before, in_order=in_order)
 
     def forget(self, segment: int) -> None:
-        """The file of a dead segment is about to go."""
-        self._pages.reader.forget(segment)
+        """Closes the file of a dead segment, which is about to be removed."""
+        self._paging.reader.forget(segment)
 
     # -- writing
 
     def _push(
-        self, kind: Kind, sequence: int, pieces: list[Piece], flags: Flags = Flags.NONE
+        self, kind: Kind, sequence: int, buffers: list[Buffer], flags: Flags = Flags.NONE
     ) -> tuple[Segment, int, int]:
-        """Gives the record its place: segment, offset and size."""
-        size = HEAD_BYTES + sum(map(len, pieces))
+        """Appends a record to the write group; returns its segment, offset and size."""
+        size = HEAD_BYTES + sum(map(len, buffers))
         segment = self._room(size)
         if self._group is not None:
             flags |= Flags.GROUPED | (Flags.NONE if self._group else Flags.FIRST)
             self._group += 1
         offset = segment.end
         segment.end += size
-        self._batch.work.append(Append(offset, kind, flags, sequence, pieces))
+        self._batch.work.append(Append(offset, kind, flags, sequence, buffers))
         self._batch.size += size
         self.behind_bytes += size
         return segment, offset, size
@@ -462,7 +464,7 @@ class DurableStore:
     def _room(self, size: int) -> Segment:
         """The open segment, or a new one if it is full. A group stays in one."""
         segment = self._open
-        room = max(self._segment_bytes, self._keeper.worth_bytes)
+        room = max(self._segment_bytes, self._checkpointer.worth_bytes)
         full = segment.end + size > room and segment.end > FILE_HEADER_BYTES
         if full and self._group is None:
             self._roll()
@@ -472,21 +474,20 @@ class DurableStore:
         self._close_segment()
         self._segment_bytes = self._next_segment_bytes()
         self._open = self._begin(self.take_number())
-        self._keeper.begin()
+        self._checkpointer.begin()
 
     def take_number(self) -> int:
-        """For a new file; none is used twice."""
+        """Returns a number for a new file, never used before."""
         self._last_number += 1
         return self._last_number
 
     def roll(self) -> None:
-        """Messages have moved: goes on in a new segment, and a checkpoint follows."""
+        """Goes on in a new segment after a compaction; a checkpoint follows."""
         self._parts = None
         self._roll()
 
     def _next_segment_bytes(self) -> int:
-        """Twice as much as the last if that filled fast, half if slowly: a busy log rolls seldom,
-        a quiet one stays small."""
+        """The size of the next segment: twice the last if that filled fast, half if slowly."""
         now_ms = self._clock.now_ms()
         took_ms, self._rolled_ms = now_ms - self._rolled_ms, now_ms
         size = self._segment_bytes
@@ -504,10 +505,10 @@ class DurableStore:
         footer = Footer(lambda at: closing(parts, at))
         self._batch.work.append(footer)
         segment.sealed = True
-        self._closing.append(_Closing(segment, footer, _let_go(segment, parts)))
+        self._closing.append(_Closing(segment, footer, _free_indexes(segment, parts)))
 
     def _drop_indexes(self) -> bool:
-        """Of a segment that is written to its end: its file has them. A slice; True if there are
+        """Frees the indexes of a segment whose file has them now. Does a slice; True if there are
         more."""
         if not self._closing:
             return False
@@ -519,9 +520,9 @@ class DurableStore:
             self._closing.popleft()
         return bool(self._closing)
 
-    def _append_to(self, segment: Segment, kind: Kind, pieces: list[Piece]) -> None:
-        size = HEAD_BYTES + sum(map(len, pieces))
-        self._batch.work.append(Append(segment.end, kind, Flags.NONE, 0, pieces))
+    def _append_to(self, segment: Segment, kind: Kind, buffers: list[Buffer]) -> None:
+        size = HEAD_BYTES + sum(map(len, buffers))
+        self._batch.work.append(Append(segment.end, kind, Flags.NONE, 0, buffers))
         self._batch.size += size
         self.behind_bytes += size
         segment.end += size
@@ -546,8 +547,8 @@ class DurableStore:
         else:
             self._append_to(segment, Kind.SETTLED, [body])
 
-    def _hand_over(self) -> None:
-        """Gives the writer what there is; with a sync if somebody waits."""
+    def _submit(self) -> None:
+        """Submits the write group to the writer, with a sync if somebody waits."""
         self._write_settled()
         if self._next_sequence + SEQUENCES_AHEAD // 2 > self.sequence_ceiling:
             self._raise_ceiling()
@@ -556,13 +557,13 @@ class DurableStore:
             self._push(Kind.DELIVERED, 0, [small_records.encode_marks(marks)])
         group = self._batch
         self._unsynced_bytes += group.size
-        self._handed_ms = self._clock.now_ms()
-        group.synced = self._wanted or self._unsynced_bytes >= SYNC_BYTES
+        self._submitted_ms = self._clock.now_ms()
+        group.synced = self._sync_requested or self._unsynced_bytes >= SYNC_BYTES
         self._batch = WriteGroup(group.number + 1, False)
-        self._wanted = False
+        self._sync_requested = False
         if group.synced:
             self._unsynced_bytes = 0
-            self._synced_ms = self._handed_ms
+            self._synced_ms = self._submitted_ms
         self._writer.put(group)
 
     def _report_later(self, committed: int, refused: int, freed: int) -> None:
@@ -580,14 +581,14 @@ class DurableStore:
         self._worker.post(lambda: self.fail(error))
 
     def _job_failed(self, error: BaseException) -> None:
-        """What can't be read is as bad as what can't be written."""
+        """Fails the store after an error of a job."""
         if not isinstance(error, OSError):
             logger.error("internal error beside the log", exc_info=error)
             error = OSError(errno.EIO, f"internal error: {error!r}")
         self.fail(error)
 
     def fail(self, error: OSError) -> None:
-        """Nothing can be relied on any more: everybody who waits is refused."""
+        """Stops the store for good: everybody who waits is refused."""
         if self._failed:
             return
         self._failed = True
@@ -599,19 +600,19 @@ class DurableStore:
 
 
 class _Closing(NamedTuple):
-    """A segment that is complete, and what is left to do when its last records are written."""
+    """A complete segment; `steps` are done when its footer is written."""
 
     segment: Segment
     footer: Footer
     steps: Iterator[None]
 
 
-def _let_go(segment: Segment, parts: list[SegmentPart]) -> Iterator[None]:
-    """Frees the indexes of a segment, and the parts of which nothing is left."""
+def _free_indexes(segment: Segment, parts: list[SegmentPart]) -> Iterator[None]:
+    """Frees the indexes of a segment, and its parts without unsettled messages."""
     while parts:
         part = parts.pop()
         part.index = None
-        if not part.left:
+        if not part.unsettled:
             segment.parts.pop(part.queue_id, None)
         yield
 
@@ -625,5 +626,5 @@ def parts_by_queue(segments: Iterable[Segment]) -> dict[int, list[SegmentPart]]:
 
 
 def _first_sequence(known: int, clock: Clock) -> int:
-    """Above all that was ever handed out, also if the clock was set back."""
+    """A sequence number above all that were ever reserved, also if the clock was set back."""
     return max(int(clock.wall_s() * 1e9), known + 1)

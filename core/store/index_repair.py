@@ -9,7 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from .rebuilt import Aligned
-from .segment import RecordIndex, SegmentPart
+from .record_index import RecordIndex
+from .segment_part import SegmentPart
 
 
 def is_begun(part: SegmentPart) -> bool:
@@ -32,9 +33,9 @@ def revive(part: SegmentPart, aligned: Aligned, marks: dict[int, int]) -> int:
             last = max(last, aligned.index[ordinal].last)
     if revived:
         marks[part.queue_id] = max(last, marks.get(part.queue_id, 0))
-        more = max(0, _sound_left(part, aligned.index) - part.left)
-        part.left += more
-        part.segment.left += more
+        more = max(0, _sound_unsettled(part, aligned.index) - part.unsettled)
+        part.unsettled += more
+        part.segment.unsettled += more
     return revived
 
 
@@ -43,11 +44,11 @@ def _between(ordinals: list[int], low: int, high: int) -> int:
     return bisect_right(ordinals, high) - bisect_left(ordinals, low)
 
 
-def _sound_left(part: SegmentPart, index: RecordIndex) -> int:
+def _sound_unsettled(part: SegmentPart, index: RecordIndex) -> int:
     """How many messages there are in its records that are to be kept."""
-    left = 0
+    unsettled = 0
     for ordinal in range(part.front, part.records):
         if not part.is_dead(ordinal):
             settled = int.from_bytes(part.partial.get(ordinal, b""), "little").bit_count()
-            left += max(0, index[ordinal].count - settled)
-    return left
+            unsettled += max(0, index[ordinal].count - settled)
+    return unsettled

@@ -19,12 +19,13 @@ from .checkpoint import SUFFIX as STATE_SUFFIX
 from .checkpoint import decode
 from .disk import Disk, RealDisk
 from .durable import DurableStore, parts_by_queue
-from .paging import Pages
+from .paging import Paging
 from .record import FILE_HEADER_BYTES, DamagedHeader, Gap, read_file_header, scan
 from .recovery import SUFFIX as LOG_SUFFIX
 from .recovery import Recovery, number_of
 from .salvage import reason_of, salvage
-from .segment import PagedOutLocation, segment_name
+from .segment import segment_name
+from .segment_part import location_of
 from .work import Worker
 from .writer import Writer
 
@@ -48,19 +49,19 @@ class OfflineLog:
 
     def counts(self) -> dict[int, int]:
         """How many messages each queue id has."""
-        counts = {key: sum(part.left for part in parts) for key, parts in self._parts.items()}
+        counts = {key: sum(part.unsettled for part in parts) for key, parts in self._parts.items()}
         return {queue_id: count for queue_id, count in counts.items() if count}
 
     def messages(self, queue_id: int) -> Iterator[MessageRange]:
         """What can be read of a queue's messages, oldest first; changes nothing."""
         worker = Worker()
         writer = Writer(self._disk, lambda *_: None, worker.failed, lambda: False)
-        pages = Pages(self._disk, worker, writer, SystemClock(), {}, {})
+        paging = Paging(self._disk, worker, writer, SystemClock(), {}, {})
         parts = self._parts.get(queue_id, [])
-        for paged_out in pages.recovered(parts, in_order=True):
+        for paged_out in paging.recovered.of(parts, in_order=True):
             assert isinstance(paged_out, PagedOut)
-            yield from _paged_in(paged_out, pages, worker.deliver)
-        pages.close()
+            yield from _page_in_all(paged_out, paging.page_in, worker.deliver)
+        paging.close()
 
     def move(self, queue_id: int, target: int, changes: Mapping[bytes, bytes]) -> int:
         """Makes new messages of another queue of what can be read of one, after these definitions;
@@ -72,7 +73,7 @@ class OfflineLog:
                 store.define(key, value)
             for paged_out in store.recovered(old, in_order=True):
                 assert isinstance(paged_out, PagedOut)
-                for messages in _paged_in(paged_out, store, store.turned):
+                for messages in _page_in_all(paged_out, store, store.turned):
                     _move(store, messages, old, new)
                     moved += messages.count
         return moved
@@ -139,12 +140,11 @@ class _PagingIn(Protocol):
     ) -> None: ...
 
 
-def _paged_in(
+def _page_in_all(
     paged_out: PagedOut, store: _PagingIn, deliver: Callable[[], object]
 ) -> Iterator[MessageRange]:
     """The messages of a range, a megabyte at a time; they are let go of when the next is read."""
-    assert isinstance(paged_out.location, PagedOutLocation)
-    part = paged_out.location.part
+    part = location_of(paged_out).part
     while paged_out.count:
         read: list[MessageRange] = []
         store.page_in(paged_out, read.extend)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import count
 
 from .disk import Disk, File
-from .record import Piece
+from .record import Buffer
 
 FILE_BYTES = 64 * 1024 * 1024
 PREFIX = "overflow-"
@@ -31,10 +31,10 @@ class OverflowFile:
         self._file: File = disk.create(name)
         disk.remove(name)
 
-    def append(self, pieces: list[Piece]) -> tuple[int, int]:
+    def append(self, buffers: list[Buffer]) -> tuple[int, int]:
         """Gives offset and size. Raises `OSError`, and then nothing was taken."""
-        at, size = self.end, sum(map(len, pieces))
-        self._file.write(at, pieces)
+        at, size = self.end, sum(map(len, buffers))
+        self._file.write(at, buffers)
         self.end = at + size
         return at, size
 
@@ -53,8 +53,8 @@ class Overflow:
         self._disk = disk
         self._file: OverflowFile | None = None
 
-    def append(self, pieces: list[Piece]) -> tuple[OverflowFile, int, int]:
+    def append(self, buffers: list[Buffer]) -> tuple[OverflowFile, int, int]:
         """Raises `OSError`."""
         if self._file is None or self._file.end > FILE_BYTES:
             self._file = OverflowFile(self._disk)
-        return self._file, *self._file.append(pieces)
+        return self._file, *self._file.append(buffers)

@@ -1,8 +1,8 @@
-"""What the broker asks of a message store.
+"""The interface between the broker and a message store.
 
-Asynchronous from the first day: what is appended gets a commit number that becomes true later,
-and a batch may not be resident, so whoever needs its bytes asks for them and comes back. The
-store never calls into a queue on its own except through the callbacks that it was given.
+It is asynchronous: what is appended gets a commit number that is committed later, and a batch may
+not be resident, so whoever needs its bytes requests them with a callback. The store calls nothing
+else of a queue.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from ..slices import Pause, Steps
 from .record_cache import RecordCache
 
 BEHIND_BYTES = 16 * 1024 * 1024
-"""What may wait for the disk, at most; beyond it publishers of persistent messages wait for half
-of it."""
+"""How many bytes may wait for the disk; beyond it publishers of persistent messages are blocked
+until half of it is written."""
 
 
 class Browsed(NamedTuple):
-    """Messages of a range, each range with the position of its first; what lies between and up to
-    `end` could not be read."""
+    """Messages read of a paged-out range, each range with the position of its first message; those
+    between and up to `end` could not be read."""
 
     ranges: list[tuple[int, MessageRange]]
     end: int
 
 
 class Split(NamedTuple):
-    """The front of a range as one of its own, and what it takes on disk."""
+    """The front of a range as a range of its own, and its size on disk."""
 
     paged_out: PagedOut
     size_bytes: int
 
 
 class QueueIdentity(Protocol):
-    """What the store knows of a queue; ids are never reused."""
+    """A queue as the store knows it; ids are never reused."""
 
     @property
     def id(self) -> int: ...
@@ -44,35 +44,34 @@ class QueueIdentity(Protocol):
     def durable(self) -> bool: ...
     @property
     def has_consumers(self) -> bool:
-        """Whether it has consumers, so that what comes in may be delivered at once."""
+        """Whether it has consumers, so that new messages may be delivered at once."""
 
 
 class ManySettled(Protocol):
-    """Messages that are done with together. First all of them are noted, then they are logged,
-    in one record, then each is counted, unless its queue has ended."""
+    """Messages that are settled together: first all of them are noted, then logged in one record,
+    then each is counted, unless its queue was deleted."""
 
     def note(self, queue_id: int, messages: MessageRange) -> None: ...
     def forget(self, queue_id: int) -> None:
-        """The queue has ended before `log`."""
+        """Drops the notes of a queue that was deleted before `log`."""
 
     def log(self) -> None:
-        """As part of a group, if one is open."""
+        """Logs all that is noted, as part of a group if one is open."""
 
     def count(self, messages: MessageRange) -> None: ...
     def end(self) -> None:
-        """All are counted: a checkpoint may be made."""
+        """Ends it when all are counted: a checkpoint may be made."""
 
 
 class Store(Protocol):
     memory: MemoryUsage
-    """What is made resident is counted here; the broker says where."""
+    """Counts the batches that become resident; the broker sets it."""
 
     is_damaged: bool
-    """Something that was kept could not be read; what refers to it can't be served."""
+    """Whether something in the log could not be read; what refers to it can't be served."""
 
     def reserve(self, count: int) -> int:
-        """The first of `count` sequence numbers that nobody had before, in this life or a
-        former one."""
+        """Returns the first of `count` new sequence numbers, never used before by any process."""
 
     def append(
         self,
@@ -80,109 +79,111 @@ class Store(Protocol):
         entries: Sequence[tuple[QueueIdentity, QueueEntry]],
         offsets: Sequence[tuple[int, int]] = (),
     ) -> int:
-        """Keeps a batch of persistent messages for durable queues, each with its entry of it.
+        """Stores a batch of persistent messages for durable queues, each with its entry of it.
 
-        `offsets` are ids of those that number their messages, each with the number of the first.
-        Gives the commit number to wait for, 0 if there is nothing to wait for.
+        `offsets` are ids of streams, each with the offset of the first of these messages. Returns
+        the commit number to wait for, 0 if there is nothing to wait for.
         """
 
     def settle(self, queue: QueueIdentity, messages: MessageRange) -> None:
-        """These messages of a durable queue are done with."""
+        """Settles messages of a durable queue."""
 
     def many_settled(self) -> ManySettled:
-        """For very many messages that are settled as a whole, though naming them takes long."""
+        """Begins to settle very many messages in one record, noted and counted in slices."""
 
     def discard(self, queue: QueueIdentity, paged_out: PagedOut) -> Steps:
-        """As `settle` for messages that are not in memory, in steps, which may wait for an index;
-        the oldest go first. What is just being read of them does not arrive any more."""
+        """Settles a paged-out range, oldest messages first, in steps that may wait for an index.
+        Pending reads of it are dropped."""
 
     def delivered(self, queue: QueueIdentity, sequence: int) -> int:
-        """Messages of a durable queue up to this number may go out from now on: after a crash
-        they are redelivered. Those that come in while the queue is read need no word.
+        """Marks messages of a durable queue up to this number as delivered: after a crash they
+        come back redelivered. Those appended while the queue is read are marked already.
 
-        Gives the number of the commit that keeps it, 0 if it is known already.
+        Returns the commit number to wait for, 0 if the mark is committed already.
         """
 
     def define(self, key: bytes, value: bytes | None) -> int:
-        """Keeps a definition (a queue, a user ...) under its key, or ends it with None.
+        """Stores a definition (a queue, a user ...) under its key, or deletes it with None.
 
-        Gives a commit number; nobody has to wait for it. `drop` comes before a queue's end.
+        Returns a commit number; nobody has to wait for it. `drop` comes before a queue's deletion.
         """
 
     @property
     def definitions(self) -> Mapping[bytes, bytes]:
-        """What is defined, in the order in which keys came up first."""
+        """All definitions, in the order in which their keys were defined first."""
 
     def recovered(
         self, queue: QueueIdentity, *, ranks: bool = False, in_order: bool = False
     ) -> Sequence[PagedOut]:
-        """What an earlier process left in a queue, oldest first; asked once, when the queue is
-        made from its definition. Nothing of it is read. `ranks` if the queue orders by priority:
-        where messages may have one, that is said of their range. For `in_order` see `page_out`."""
+        """The messages that an earlier process left in a queue, oldest first; called once, when the
+        queue is made from its definition. Reads none of them. `ranks` if the queue orders by
+        priority: then ranges whose messages may have one are `special`. For `in_order` see
+        `page_out`."""
 
     def next_offset(self, queue: QueueIdentity) -> int:
-        """The number that the next message of a queue gets which numbers its messages, as far as
-        what is left of it says; 0 if that says nothing. For the start, as `recovered`."""
+        """The offset of a stream's next message by what is left of it; 0 if nothing is. For the
+        start, as `recovered`."""
 
     def restored(self) -> None:
-        """All definitions were made into queues: what belongs to none of them is told."""
+        """Called when all queues are made from their definitions; logs messages of no queue."""
 
     @property
     def quarantine(self) -> Mapping[int, int]:
-        """Messages that nobody has asked for with `recovered`, counted by queue id: their queue's
-        definition was lost. They are kept until `drop` ends them."""
+        """How many messages belong to no queue, by queue id: no `recovered` was called for it, as
+        its definition was lost. They are kept until `drop`."""
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        """Files that can't be read in places, or are damaged there, and why; as far as this
-        process has seen, and those that an earlier start could not read."""
+        """Files that are damaged or can't be read in places, and why; as far as this process has
+        read, and those that an earlier start could not read."""
 
     def set_aside_files(self) -> Mapping[str, int]:
-        """Files with damaged bytes that were copied aside, and their sizes; reads the disk."""
+        """Files with copies of damaged bytes, and their sizes; reads the disk."""
 
     def drop(self, queue: QueueIdentity) -> Iterator[None]:
-        """The queue has ended, and with it all that was kept for it; the steps only free memory."""
+        """Settles all messages of a deleted queue at once; the returned steps free memory."""
 
     def together(self) -> AbstractContextManager[None]:
-        """What is appended, settled and defined inside is kept as a whole or not at all."""
+        """Makes what is appended, settled and defined inside atomic."""
 
     def barrier(self) -> int:
-        """A commit number that is true as soon as everything up to now is kept, 0 if it is."""
+        """A commit number that covers everything up to now; 0 if all of it is committed."""
 
     @property
     def committed(self) -> int:
-        """All commit numbers up to this one are true, but for the refused."""
+        """The highest commit number that is synced; those before are too, but for the refused."""
 
     @property
     def refused(self) -> int:
-        """Commit numbers above `committed` and up to this one will not be kept: the disk is
-        full or has failed. Whoever waits for one is told so now."""
+        """Commit numbers above `committed` and up to this one are refused: the disk is full or has
+        failed."""
 
     @property
     def behind_bytes(self) -> int:
-        """What waits for the disk."""
+        """How many bytes wait for the disk."""
 
     behind_max_bytes: int
-    """What may wait for it: `BEHIND_BYTES`, or less on a small disk, so that what is under way
-    when it fills still fits into what is set aside."""
+    """How many may wait: `BEHIND_BYTES`, or less on a small disk, so that what is under way when
+    the disk fills still fits into the reserve."""
 
     @property
     def cache(self) -> RecordCache:
-        """Copies of what is on disk, in memory as long as there is enough of it."""
+        """Recently read records, in memory as long as there is enough of it."""
 
     @property
     def is_short(self) -> bool:
-        """The disk is so full that what is set aside for acks is used."""
+        """Whether the disk is so full that the reserve for acks is used."""
 
     def on_commit(self, callback: Callable[[], None]) -> None:
-        """`callback` runs on the broker's thread whenever `committed` or `refused` has grown."""
+        """Sets the callback for commits: it runs on the broker's thread whenever `committed` or
+        `refused` has grown."""
 
     def request(self) -> None:
-        """Somebody waits for all that was appended up to now."""
+        """Requests a sync of all that was appended up to now."""
 
     def turned(self) -> int | None:
-        """A turn is over: what it appended may be written. Gives in how many milliseconds the
-        store wants to be called again, None for not before there is something new."""
+        """Called at the end of each turn: what it appended may be written. Returns in how many
+        milliseconds to call again, None for not before something new is appended."""
 
     def fetch(self, batch: Batch, ready: Callable[[], None]) -> None:
         """Makes a batch resident, then calls `ready` in a later turn."""
@@ -194,12 +195,12 @@ class Store(Protocol):
         *,
         is_urgent: bool = True,
     ) -> None:
-        """Reads the oldest messages of `paged_out`; in a later turn takes them off it and gives
-        them, in order. No ranges at all: `paged_out` has been discarded meanwhile. What is not
-        urgent is read when nothing else is wanted."""
+        """Reads the oldest messages of `paged_out`; in a later turn removes them from it and calls
+        `ready` with them, in order. No ranges: `paged_out` has been discarded meanwhile. Requests
+        that are not urgent are read when there are no others."""
 
     def hurry(self, paged_out: PagedOut) -> None:
-        """A range that was asked for without urgency is awaited now."""
+        """Makes a request of `page_in` urgent."""
 
     def browse(
         self, paged_out: PagedOut, position: int, ready: Callable[[Browsed | None], None]
@@ -209,26 +210,25 @@ class Store(Protocol):
         meanwhile."""
 
     def size_of(self, entry: QueueEntry) -> int:
-        """About what an entry takes on disk, which was just appended; if it was not, in memory."""
+        """About how many bytes an entry takes on disk; in memory, if it was not just appended."""
 
     def weigh(self, paged_out: PagedOut) -> Generator[Pause, None, int]:
-        """As `size_of`, for a range; in steps, which may wait for an index."""
+        """As `size_of`, for a paged-out range; in steps that may wait for an index."""
 
     def split(self, paged_out: PagedOut, size_bytes: int) -> Generator[Pause, None, Split | None]:
-        """Takes the oldest records off a range of which nothing is settled, as many as have that
-        size; None if there are no more. In steps, which may wait for an index."""
+        """Splits the oldest records, of that size together, off a range of which nothing is
+        settled; None if there are no more. In steps that may wait for an index."""
 
     @property
     def leaving_bytes(self) -> int:
-        """Of batches that leave memory when they are written."""
+        """Bytes of batches that leave memory when they are written."""
 
     def evict(self, batch: Batch) -> bool:
-        """Lets a batch's bytes leave memory; False if they can't yet."""
+        """Evicts a batch's bytes from memory; False if they can't leave it yet."""
 
     def page_out(
         self, messages: MessageRange, before: PagedOut | None, *, in_order: bool = False
     ) -> PagedOut | None:
-        """Messages nobody has seen yet, as a range that needs no memory for each: `before`
-        made longer, or a new one. None if the store can't find them again that way, or if the
-        queue must know each of them; not so a queue that gives its messages `in_order` of
-        coming, whatever their priority and expiration."""
+        """Pages out messages that were never delivered: extends the range `before`, or makes a new
+        one. None if the store can't find them again that way, or if the queue must know each of
+        them, which a queue that delivers `in_order`, whatever priority and expiration, need not."""

@@ -17,8 +17,9 @@ from .disk import Disk, File
 from .rebuilt import RebuiltTable
 from .record import HEAD_BYTES, Kind, Record, read_record
 from .record_cache import RecordCache
+from .record_index import INTERVAL_MAX, IndexEntry, IndexSummary, RecordIndex
 from .salvage import reason_of, salvage
-from .segment import INTERVAL_MAX, IndexEntry, IndexSummary, RecordIndex, segment_name
+from .segment import segment_name
 from .small_records import IndexTable
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class Reader:
         self._indexes: OrderedDict[tuple[int, int, IndexSummary | None], RecordIndex] = (
             OrderedDict()
         )
-        self.recent = RecordCache()
+        self.cache = RecordCache()
         self._tables: OrderedDict[int, _Table] = OrderedDict()
         self._lock = Lock()
         self.read_bytes = 0
@@ -63,19 +64,19 @@ class Reader:
         return data
 
     def records(
-        self, segment: int, places: Iterable[tuple[int, int]]
+        self, segment: int, locations: Iterable[tuple[int, int]]
     ) -> dict[tuple[int, int], MessageRecord]:
         """Message records by offset and size; those that are damaged are left out. Neighbours are
         read with one call, and what was read lately is not read again. Raises
         `FileNotFoundError`."""
         found: dict[tuple[int, int], MessageRecord] = {}
         missing = []
-        for place in places:
-            record = self.recent.get(segment, place[0])
+        for location in locations:
+            record = self.cache.get(segment, location[0])
             if record is None:
-                missing.append(place)
+                missing.append(location)
             else:
-                found[place] = record
+                found[location] = record
         for group in _neighbours(sorted(missing)):
             start = group[0][0]
             region = self.read(segment, start, max(map(sum, group)) - start)
@@ -86,7 +87,7 @@ class Reader:
                 # One of many would hold on to all that was read with it.
                 body = read.body if len(group) == 1 else memoryview(bytes(read.body))
                 record = found[offset, size] = MessageRecord(body, read.sequence)
-                self.recent.add(segment, offset, record)
+                self.cache.add(segment, offset, record)
         return found
 
     def record(self, segment: int, offset: int, size: int) -> MessageRecord:
@@ -107,18 +108,22 @@ class Reader:
         self.damaged.setdefault(segment, reason)
         return reason
 
-    def index(self, segment: int, queue_id: int, shape: IndexSummary | None = None) -> RecordIndex:
+    def index(
+        self, segment: int, queue_id: int, summary: IndexSummary | None = None
+    ) -> RecordIndex:
         """A queue's index of a sealed segment, from its end, or made anew from its records: with a
         shape there are places in it for those that are damaged."""
-        key = segment, queue_id, shape
+        key = segment, queue_id, summary
         index = self._indexes.get(key)
         if index is None:
-            index = self._indexes[key] = self._table_index(segment, queue_id, shape)
+            index = self._indexes[key] = self._table_index(segment, queue_id, summary)
             while len(self._indexes) > INDEXES_KEPT:
                 self._indexes.popitem(last=False)
         return index
 
-    def _table_index(self, segment: int, queue_id: int, shape: IndexSummary | None) -> RecordIndex:
+    def _table_index(
+        self, segment: int, queue_id: int, summary: IndexSummary | None
+    ) -> RecordIndex:
         """Two threads may make the same table, which costs the time of it."""
         table = self._tables.get(segment)
         if table is None:
@@ -133,7 +138,7 @@ class Reader:
             if len(index):
                 return index
             table = self.rebuilt(segment)
-        return table.index(queue_id, shape)
+        return table.index(queue_id, summary)
 
     def _keep(self, segment: int, table: _Table) -> None:
         """Lets go of the oldest tables beyond what may be kept."""
@@ -141,14 +146,14 @@ class Reader:
             tables = self._tables
             tables[segment] = table
             tables.move_to_end(segment)
-            size_bytes = sum(kept.size_bytes for kept in tables.values())
+            size_bytes = sum(one.size_bytes for one in tables.values())
             while len(tables) > TABLES_KEPT or (size_bytes > TABLES_BYTES and len(tables) > 1):
                 size_bytes -= tables.popitem(last=False)[1].size_bytes
 
     def forget(self, segment: int) -> None:
         """The file is about to go."""
         self._close(segment)
-        self.recent.forget(segment)
+        self.cache.forget(segment)
         self.unreadable.pop(segment, None)
         self.damaged.pop(segment, None)
 
@@ -226,12 +231,12 @@ class Reader:
 _Table = IndexTable | RebuiltTable
 
 
-def _neighbours(places: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+def _neighbours(locations: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
     """Records by offset and size, in groups of which so much is wanted that what lies between may
     be read too."""
     group: list[tuple[int, int]] = []
     start = wanted = 0
-    for offset, size in places:
+    for offset, size in locations:
         if group and (wanted + size) * _SPARSE < offset + size - start:
             yield group
             group, wanted = [], 0
@@ -243,7 +248,7 @@ def _neighbours(places: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, i
         yield group
 
 
-def lost_places(before: int, after: int, count: int) -> Iterator[tuple[int, int, int]]:
+def lost_records(before: int, after: int, count: int) -> Iterator[tuple[int, int, int]]:
     """Places for `count` messages that were lost between two records, as first number, last
     number and count of each. Numbers begin anew with each process, far above the former ones: an
     index entry holds no such interval, and need not, since nothing else lies in it."""

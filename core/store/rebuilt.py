@@ -30,7 +30,7 @@ from .record import (
     claimed_record,
     scan,
 )
-from .segment import ENTRY, INTERVAL_MAX, IndexSummary, RecordIndex
+from .record_index import ENTRY, INTERVAL_MAX, IndexSummary, RecordIndex
 from .small_records import QUEUE_BYTES, damaged_index
 
 Row = tuple[int, int, int]
@@ -103,35 +103,35 @@ class RebuiltTable:
         """Whether no record of messages is sound."""
         return not self._indexes
 
-    def index(self, queue_id: int, shape: IndexSummary | None = None) -> RecordIndex:
+    def index(self, queue_id: int, summary: IndexSummary | None = None) -> RecordIndex:
         """A queue's index; an empty one if it has none. Without a shape, what is lost has no
         place in it."""
-        if shape is not None:
-            return self.aligned(queue_id, shape).index
+        if summary is not None:
+            return self.aligned(queue_id, summary).index
         return self._indexes.get(queue_id) or RecordIndex()
 
-    def aligned(self, queue_id: int, shape: IndexSummary) -> Aligned:
+    def aligned(self, queue_id: int, summary: IndexSummary) -> Aligned:
         """The index of a queue that had this shape."""
         index = self._indexes.get(queue_id) or RecordIndex()
-        lost = shape.records - len(index)
+        lost = summary.records - len(index)
         if lost <= 0:
             return Aligned(index, {}, 0)
         sound = list(_rows_of(index.numbers))
-        claimed = list(_rows_of(damaged_index(self._index_body, queue_id, ENTRY * shape.records)))
+        claimed = list(_rows_of(damaged_index(self._index_body, queue_id, ENTRY * summary.records)))
         hints = [
             row
             for row in self._hints[queue_id]
-            if _is_within(row, shape) and self._is_confirmed(row, sound, claimed)
+            if _is_within(row, summary) and self._is_confirmed(row, sound, claimed)
         ]
         known = sorted({row[0]: row for row in (*hints, *sound)}.values())
-        is_all = len(known) == shape.records
-        if len(known) > shape.records or (queue_id in self._offsets and not is_all):
+        is_all = len(known) == summary.records
+        if len(known) > summary.records or (queue_id in self._offsets and not is_all):
             known = sound
         gaps = self._gap_before(queue_id, known, sound)
-        bounds = _bounds(known, gaps, shape, claimed)
+        bounds = _bounds(known, gaps, summary, claimed)
         if not self._is_whole:
             known, bounds, gaps = _certain(known, bounds, gaps)
-        index = _placed(known, bounds, gaps, shape, claimed)
+        index = _placed(known, bounds, gaps, summary, claimed)
         is_sound = set(sound)
         unsure = {
             low: (low, high)
@@ -213,8 +213,8 @@ def _rows(record: Record) -> Iterator[tuple[int, Row, int | None]]:
         row = RecordIndex()
         row.add(first, last, len(chosen) if chosen else count, record.offset, size, special=special)
         numbers = row.numbers[0], row.numbers[1], row.numbers[2]
-        for held in share.queues:
-            yield held >> 1, numbers, offsets.get(held >> 1)
+        for flagged_id in share.queues:
+            yield flagged_id >> 1, numbers, offsets.get(flagged_id >> 1)
 
 
 def _rows_of(numbers: Sequence[int]) -> Iterator[Row]:
@@ -233,8 +233,8 @@ def _index_body(data: memoryview, end: int) -> bytes:
     return b"" if at < 0 else bytes(data[end + at + HEAD_BYTES :])
 
 
-def _is_within(row: Row, shape: IndexSummary) -> bool:
-    return shape.first <= row[0] <= _last(row) <= shape.last
+def _is_within(row: Row, summary: IndexSummary) -> bool:
+    return summary.first <= row[0] <= _last(row) <= summary.last
 
 
 def _last(row: Row) -> int:
@@ -249,26 +249,26 @@ class _Bounds(NamedTuple):
 
 
 def _bounds(
-    known: list[Row], gaps: list[int | None], shape: IndexSummary, claimed: Sequence[Row]
+    known: list[Row], gaps: list[int | None], summary: IndexSummary, claimed: Sequence[Row]
 ) -> _Bounds:
     """Without what the damaged index claims, if that contradicts the rest."""
     for claims in (claimed, ()):
-        bounds = _narrowed(known, gaps, shape, claims)
+        bounds = _narrowed(known, gaps, summary, claims)
         if all(low <= high for low, high in zip(*bounds, strict=True)):
             return bounds
-    spare = shape.records - len(known)
-    return _Bounds(list(range(len(known))), list(range(spare, shape.records)))
+    spare = summary.records - len(known)
+    return _Bounds(list(range(len(known))), list(range(spare, summary.records)))
 
 
 def _narrowed(
-    known: list[Row], gaps: list[int | None], shape: IndexSummary, claimed: Sequence[Row]
+    known: list[Row], gaps: list[int | None], summary: IndexSummary, claimed: Sequence[Row]
 ) -> _Bounds:
-    count, spare = len(known), shape.records - len(known)
-    low, high = list(range(count)), list(range(spare, shape.records))
-    if known and known[0][0] == shape.first:
+    count, spare = len(known), summary.records - len(known)
+    low, high = list(range(count)), list(range(spare, summary.records))
+    if known and known[0][0] == summary.first:
         high[0] = 0
-    if known and _last(known[-1]) == shape.last:
-        low[-1] = shape.records - 1
+    if known and _last(known[-1]) == summary.last:
+        low[-1] = summary.records - 1
     by_place = {row[1]: at for at, row in enumerate(known)}
     for ordinal, claim in enumerate(claimed):
         at = by_place.get(claim[1])
@@ -309,15 +309,15 @@ def _placed(
     known: list[Row],
     bounds: _Bounds,
     gaps: list[int | None],
-    shape: IndexSummary,
+    summary: IndexSummary,
     claimed: Sequence[Row],
 ) -> RecordIndex:
     """Each record at the first place that is possible, and places for those that are lost."""
     at_ordinal = {ordinal: at for at, ordinal in enumerate(bounds.low)}
-    following = _following({ordinal: known[at] for ordinal, at in at_ordinal.items()}, shape)
-    index, behind, at = RecordIndex(), shape.first, -1
+    following = _following({ordinal: known[at] for ordinal, at in at_ordinal.items()}, summary)
+    index, behind, at = RecordIndex(), summary.first, -1
     missing = 0
-    for ordinal in range(shape.records):
+    for ordinal in range(summary.records):
         if ordinal in at_ordinal:
             at = at_ordinal[ordinal]
             row = known[at]
@@ -339,10 +339,10 @@ def _lost(claim: Row, behind: int, following: int, missing: int) -> Row:
     return min(behind, following), 0, min(missing, INTERVAL_MAX)
 
 
-def _following(by_ordinal: Mapping[int, Row], shape: IndexSummary) -> list[int]:
+def _following(by_ordinal: Mapping[int, Row], summary: IndexSummary) -> list[int]:
     """For each ordinal the first number of the next record that is known."""
-    found, after = [0] * shape.records, shape.last + 1
-    for ordinal in range(shape.records - 1, -1, -1):
+    found, after = [0] * summary.records, summary.last + 1
+    for ordinal in range(summary.records - 1, -1, -1):
         found[ordinal] = after
         if ordinal in by_ordinal:
             after = by_ordinal[ordinal][0]

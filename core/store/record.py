@@ -24,7 +24,7 @@ FORMAT_VERSION = 1
 FILE_HEADER_BYTES = 48
 COLD = b"cold"
 """The kind of file that a move made; nobody's until a checkpoint lists it."""
-Piece = bytes | bytearray | memoryview
+Buffer = bytes | bytearray | memoryview
 
 _HEAD = struct.Struct("<2sBBIQ")
 _PLACE = struct.Struct("<QQ")
@@ -77,15 +77,15 @@ class Record:
 
 
 def seal(
-    segment: int, offset: int, kind: int, flags: int, sequence: int, pieces: Sequence[Piece]
-) -> list[Piece]:
+    segment: int, offset: int, kind: int, flags: int, sequence: int, buffers: Sequence[Buffer]
+) -> list[Buffer]:
     """The record with this body, as pieces to be written at `offset`."""
-    length = HEAD_BYTES + sum(map(len, pieces))
+    length = HEAD_BYTES + sum(map(len, buffers))
     head = _HEAD.pack(MAGIC, kind, flags, length, sequence)
     crc = zlib.crc32(head, _seed(segment, offset))
-    for piece in pieces:
-        crc = zlib.crc32(piece, crc)
-    return [head + _CRC.pack(crc), *pieces]
+    for buffer in buffers:
+        crc = zlib.crc32(buffer, crc)
+    return [head + _CRC.pack(crc), *buffers]
 
 
 def _seed(segment: int, offset: int) -> int:

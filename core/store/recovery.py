@@ -8,6 +8,7 @@ are as if they had never been written.
 from __future__ import annotations
 
 import logging
+from array import array
 from collections.abc import Iterable, Iterator
 from uuid import uuid4
 
@@ -20,23 +21,26 @@ from .disk import FULL, Disk, File
 from .index_repair import is_begun, revive
 from .overflow import remove_left
 from .quarantine import damaged_name, set_aside
-from .reader import DamagedRecord, Reader, lost_places
+from .reader import DamagedRecord, Reader, lost_records
 from .record import (
     COLD,
     FILE_HEADER_BYTES,
+    Buffer,
     DamagedHeader,
     Flags,
     Gap,
     Kind,
-    Piece,
     Record,
     counting,
     read_file_header,
     scan,
     seal,
 )
+from .record_index import RecordIndex
 from .salvage import reason_of, salvage
-from .segment import RecordIndex, Segment, SegmentPart, SettledSet, pairs, positions, segment_name
+from .segment import Segment, segment_name
+from .segment_part import SegmentPart
+from .settled_set import SettledSet, positions
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +66,7 @@ class Recovery:
         self.lost: dict[int, str] = {}
         """Segments with records that are gone, and how many."""
         self._sizes: dict[int, int] = {}
-        self._mended: list[Segment] = []
+        self._repaired: list[Segment] = []
         self._is_revived = False
         self._is_new = True
 
@@ -83,7 +87,7 @@ class Recovery:
             )
         paged_out = {number for number in numbers if self._kind(number) == COLD}
         for segment in self.state.segments.values():
-            self._mend_index(segment)
+            self._repair_index(segment)
         behind = {number for number in numbers if number >= self.state.segment} - paged_out
         if behind:
             self._note_parts()
@@ -139,7 +143,7 @@ class Recovery:
 
     # -- indexes that are damaged
 
-    def _mend_index(self, segment: Segment) -> None:
+    def _repair_index(self, segment: Segment) -> None:
         """What the checkpoint says of a segment, it says by ordinals. Where its index is damaged,
         records that are lost keep their places; one whose ordinal can't be known is taken for
         settled only if it is that with every ordinal that it may have.
@@ -157,13 +161,13 @@ class Recovery:
         table = self._reader.rebuilt(segment.number)
         lost = revived = 0
         for part in segment.parts.values():
-            aligned = table.aligned(part.queue_id, part.shape)
+            aligned = table.aligned(part.queue_id, part.summary)
             part.index = aligned.index
             if segment.number not in self._reader.unreadable:
                 lost += aligned.lost
                 revived += revive(part, aligned, self.state.marks)
         if not table.is_empty and segment.number not in self._reader.unreadable:
-            self._mended.append(segment)
+            self._repaired.append(segment)
         self._is_revived |= revived > 0
         if lost:
             self.lost[segment.number] = f"{lost} records are damaged or gone"
@@ -177,14 +181,14 @@ class Recovery:
                 "settled are served again, marked as redelivered", segment.name, revived,
             )  # fmt: skip
 
-    def _keep_mended(self) -> None:
+    def _write_repaired(self) -> None:
         """Writes the indexes, so that the ordinals are these from now on; before that, what is
         taken for unsettled. Those of fenced segments are in each checkpoint from now on."""
-        for segment in self._mended:
+        for segment in self._repaired:
             segment.keeps_indexes = segment.is_fenced
-        if self._is_revived and not self._keep_revived():
+        if self._is_revived and not self._write_revived():
             return
-        for segment in self._mended:
+        for segment in self._repaired:
             if segment.is_fenced:
                 continue
             file = self._disk.open(segment.name)
@@ -194,16 +198,16 @@ class Recovery:
             finally:
                 file.close()
 
-    def _keep_revived(self) -> bool:
+    def _write_revived(self) -> bool:
         """Writes a checkpoint; False if there is no space for it."""
         number, self.state.segment = self.state.segment, self.state.segment + 1
-        pieces = checkpoint.encode(
+        buffers = checkpoint.encode(
             number, self.state.sequence, self.state.definitions, self.state.marks,
             self.state.segments, set(), priority_marks=self.state.priority_marks, born=number,
             clean=self.state.clean,
         )  # fmt: skip
         try:
-            checkpoint.write(self._disk, self.store_id, number, list(pieces))
+            checkpoint.write(self._disk, self.store_id, number, list(buffers))
         except OSError as error:
             if error.errno not in FULL:
                 raise
@@ -256,7 +260,7 @@ class Recovery:
         """Those in the checkpoint: their headers, and what settlements had to look at."""
         for number, reason in {**self._reader.unreadable, **self._unread}.items():
             segment = self.state.segments[number]
-            if segment.left and number not in self.unreadable:
+            if segment.unsettled and number not in self.unreadable:
                 self._fence(segment, reason)
         for segment in self.state.segments.values():
             if segment.is_fenced:
@@ -302,7 +306,7 @@ class Recovery:
             self._messages(segment, record)
         elif kind == Kind.SETTLED:
             for queue_id, ranges in small_records.read_settled(body):
-                for first, last in pairs(ranges):
+                for first, last in _pairs(ranges):
                     self._settle(queue_id, first, last)
         elif kind == Kind.DELIVERED:
             for queue_id, mark in small_records.read_marks(body):
@@ -327,11 +331,11 @@ class Recovery:
             first = record.sequence + (chosen[0] if chosen else 0)
             last = record.sequence + (chosen[-1] if chosen else count - 1)
             size = record.end - record.offset
-            for held in share.queues:
-                part = segment.part(held >> 1)
+            for flagged_id in share.queues:
+                part = segment.part(flagged_id >> 1)
                 if not part.records:
-                    self._parts.setdefault(held >> 1, []).append(part)
-                offset = offsets.get(held >> 1)
+                    self._parts.setdefault(flagged_id >> 1, []).append(part)
+                offset = offsets.get(flagged_id >> 1)
                 if offset is not None:
                     self._note_lost(part, first, offset)
                 part.add(
@@ -352,7 +356,7 @@ class Recovery:
             part.segment.name, offset - expected, expected, part.queue_id,
         )  # fmt: skip
         before = max(other.last for other in parts)
-        for lost in lost_places(before, first, offset - expected):
+        for lost in lost_records(before, first, offset - expected):
             part.add(*lost, 0, 0, 0)
 
     def _drop(self, queue_id: int) -> None:
@@ -367,12 +371,12 @@ class Recovery:
         parts = self._parts.get(queue_id)
         if not parts:
             return
-        while parts and not parts[0].left and parts[0].segment.sealed:
+        while parts and not parts[0].unsettled and parts[0].segment.sealed:
             parts.pop(0)
         for part in parts:
             if part.first > last:
                 break
-            if part.last >= first and part.left:
+            if part.last >= first and part.unsettled:
                 self._settle_part(part, first, last)
 
     def _settle_part(self, part: SegmentPart, first: int, last: int) -> None:
@@ -390,8 +394,8 @@ class Recovery:
                 first <= index_entry.first and index_entry.last <= last
             )
             if untouched and is_whole:
-                part.died(ordinal)
-                part.settled(index_entry.count)
+                part.mark_dead(ordinal)
+                part.count_settled(index_entry.count)
             else:
                 self._settle_some(part, ordinal, first, last)
 
@@ -403,16 +407,16 @@ class Recovery:
     def _settle_some(self, part: SegmentPart, ordinal: int, first: int, last: int) -> None:
         entry = part.entries.get(ordinal)
         if entry is None:
-            entry = self._run(part, ordinal)
+            entry = self._load_entry(part, ordinal)
             if entry is None:
                 return
-        kept = entry.settled_set
-        assert isinstance(kept, SettledSet)
+        settled_set = entry.settled_set
+        assert isinstance(settled_set, SettledSet)
         low, high = positions(entry, first, last)
-        for messages in list(kept.ranges(entry, redelivered=False, low=low, high=high)):
-            kept.settle(entry, messages.low, messages.high)
+        for messages in list(settled_set.ranges(entry, redelivered=False, low=low, high=high)):
+            settled_set.settle(entry, messages.low, messages.high)
 
-    def _run(self, part: SegmentPart, ordinal: int) -> QueueEntry | None:
+    def _load_entry(self, part: SegmentPart, ordinal: int) -> QueueEntry | None:
         index_entry = self._index(part)[ordinal]
         try:
             record = self._reader.record(part.segment.number, index_entry.offset, index_entry.size)
@@ -424,12 +428,12 @@ class Recovery:
         batch = record.batch(0)
         entry = QueueEntry(batch, found[0])
         batch.evict()
-        part.hold(ordinal, entry)
+        part.attach(ordinal, entry)
         return entry
 
     def _index(self, part: SegmentPart) -> RecordIndex:
         if part.index is None:
-            part.index = self._reader.index(part.segment.number, part.queue_id, part.shape)
+            part.index = self._reader.index(part.segment.number, part.queue_id, part.summary)
         return part.index
 
     # -- the end
@@ -448,13 +452,13 @@ class Recovery:
         for segment in list(self.state.segments.values()):
             segment.sealed = True
             for part in list(segment.parts.values()):
-                if not part.left:
+                if not part.unsettled:
                     del segment.parts[part.queue_id]
         # A stop in order has left a checkpoint of a number without a segment: the next one must
         # not take its place, for then there would be one of them only.
         self.state.segment = max([*numbers, self.state.checkpoint]) + 1
         if not self._read_only:
-            self._keep_mended()
+            self._write_repaired()
         for segment in self.state.segments.values():
             if not segment.keeps_indexes:
                 for part in segment.parts.values():
@@ -481,8 +485,8 @@ class Recovery:
     def _add_index(self, segment: Segment, file: File) -> None:
         end = segment.end
         try:
-            for kind, pieces in closing(segment.parts.values(), end):
-                sealed = seal(segment.number, segment.end, kind, Flags.NONE, 0, pieces)
+            for kind, buffers in closing(segment.parts.values(), end):
+                sealed = seal(segment.number, segment.end, kind, Flags.NONE, 0, buffers)
                 file.write(segment.end, sealed)
                 segment.end += sum(map(len, sealed))
             file.sync()
@@ -492,6 +496,11 @@ class Recovery:
             segment.end = end
             file.truncate(end)
             logger.warning("%s: no space for its index", segment.name)
+
+
+def _pairs(ranges: array[int] | None) -> Iterator[tuple[int, int]]:
+    if ranges is not None:
+        yield from zip(ranges[0::2], ranges[1::2], strict=True)
 
 
 def _forget_entries(part: SegmentPart) -> None:
@@ -507,18 +516,18 @@ def _is_index_of(segment: Segment, footer: Record) -> bool:
     return all(
         table.index(part.queue_id).numbers == part.index.numbers
         for part in segment.parts.values()
-        if part.left and part.index is not None
+        if part.unsettled and part.index is not None
     )
 
 
-def closing(parts: Iterable[SegmentPart], at: int) -> list[tuple[int, list[Piece]]]:
+def closing(parts: Iterable[SegmentPart], at: int) -> list[tuple[int, list[Buffer]]]:
     """The records that complete a segment which ends at `at`: its index, and where that begins.
 
     Of a queue that has nothing left there no index is needed; that it has nothing left must
     stand in the log already.
     """
     indexes = [
-        (part.queue_id, part.index) for part in parts if part.left and part.index is not None
+        (part.queue_id, part.index) for part in parts if part.unsettled and part.index is not None
     ]
     return [
         (Kind.INDEX, list(small_records.encode_indexes(indexes))),

@@ -13,8 +13,10 @@ from collections.abc import Iterator, Mapping
 
 from ..message.batch import Batch, QueueEntry
 from .copier import Copy, QueueCopy, Source
-from .segment import Fragment, PagedOutLocation, Segment, SegmentPart, SettledSet
-from .split_entries import SplitSettledSet, is_in_log, places_of
+from .segment import Segment
+from .segment_part import SegmentPart, location_of
+from .settled_set import Fragment, SettledSet
+from .split_entries import SplitSettledSet, is_in_log, locations_of
 
 RECORDS_AT_ONCE = 256
 """Records of which nothing is left, as one step marks them."""
@@ -30,11 +32,11 @@ def relocate(copy: Copy, segments: dict[int, Segment]) -> Iterator[None]:
         target.parts[copied.part.queue_id] = copied.part
         yield from _QueueRelocation(copy, copied, segments, touched).steps()
     for batch in touched:
-        places_of(batch).forget(copy.victims)
+        locations_of(batch).forget(copy.victims)
         yield
     target.sealed = True
     for part in list(target.parts.values()):
-        if not part.left:
+        if not part.unsettled:
             target.parts.pop(part.queue_id, None)
         yield
 
@@ -79,7 +81,7 @@ class _QueueRelocation:
                     yield
         for old, _ in olds:
             # The rest is nobody's: its queue could not be restored, or it can't be read.
-            old.hand_on(self._part, old.left)
+            old.transfer_to(self._part, old.unsettled)
             old.segment.parts.pop(old.queue_id, None)
         for old, source in olds:
             yield from self._bury(source, old)
@@ -88,59 +90,68 @@ class _QueueRelocation:
 
     def _take_entry(self, old: SegmentPart, source: Source) -> None:
         ordinal, entry = old.entries.popitem()
-        before = None if old.pieces is None else old.pieces.pop(ordinal, None)
-        kept = entry.settled_set
-        assert isinstance(kept, SettledSet)
+        before = None if old.fragments is None else old.fragments.pop(ordinal, None)
+        settled_set = entry.settled_set
+        assert isinstance(settled_set, SettledSet)
         at = source.at(ordinal)
         base = 0 if before is None else before.low
-        pieces = list(self._pieces(kept, source, at, base))
-        old.hand_on(self._part, sum(piece.left for piece in pieces))
-        if before is None and len(pieces) == 1 and pieces[0].high - pieces[0].low == entry.count:
-            kept.part, kept.ordinal = self._part, pieces[0].ordinal
+        fragments = list(self._fragments(settled_set, source, at, base))
+        old.transfer_to(self._part, sum(fragment.unsettled for fragment in fragments))
+        if (
+            before is None
+            and len(fragments) == 1
+            and fragments[0].high - fragments[0].low == entry.count
+        ):
+            settled_set.part, settled_set.ordinal = self._part, fragments[0].ordinal
         else:
-            self._keep_in_pieces(entry, kept, before, pieces)
-        for piece in pieces:
-            self._part.entries[piece.ordinal] = entry
-            self._part.partial.pop(piece.ordinal, None)
-        self._place(entry.batch, old.segment.number, source, at)
+            self._split_entry(entry, settled_set, before, fragments)
+        for fragment in fragments:
+            self._part.entries[fragment.ordinal] = entry
+            self._part.partial.pop(fragment.ordinal, None)
+        self._make_entries(entry.batch, old.segment.number, source, at)
 
-    def _pieces(self, kept: SettledSet, source: Source, at: int, base: int) -> Iterator[Fragment]:
+    def _fragments(
+        self, settled_set: SettledSet, source: Source, at: int, base: int
+    ) -> Iterator[Fragment]:
         """What is left of a record, which began at position `base` of its entry."""
         for ordinal in range(source.starts[at], source.stops[at]):
             low, high = base + self._copied.lows[ordinal], base + self._copied.highs[ordinal]
-            left = kept.left_between(low, high)
-            if left:
-                yield Fragment(low, high, left, self._part, ordinal)
+            unsettled = settled_set.unsettled_between(low, high)
+            if unsettled:
+                yield Fragment(low, high, unsettled, self._part, ordinal)
             else:
-                self._part.died(ordinal)
+                self._part.mark_dead(ordinal)
 
-    def _keep_in_pieces(
-        self, entry: QueueEntry, kept: SettledSet, before: Fragment | None, pieces: list[Fragment]
+    def _split_entry(
+        self,
+        entry: QueueEntry,
+        settled_set: SettledSet,
+        before: Fragment | None,
+        fragments: list[Fragment],
     ) -> None:
         if before is None:
-            entry.settled_set = SplitSettledSet(kept, pieces)
+            entry.settled_set = SplitSettledSet(settled_set, fragments)
         else:
-            assert isinstance(kept, SplitSettledSet)
-            kept.exchange(before, pieces)
-        if self._part.pieces is None:
-            self._part.pieces = {}
-        self._part.pieces.update((piece.ordinal, piece) for piece in pieces)
+            assert isinstance(settled_set, SplitSettledSet)
+            settled_set.exchange(before, fragments)
+        if self._part.fragments is None:
+            self._part.fragments = {}
+        self._part.fragments.update((fragment.ordinal, fragment) for fragment in fragments)
 
-    def _place(self, batch: Batch, segment: int, source: Source, at: int) -> None:
+    def _make_entries(self, batch: Batch, segment: int, source: Source, at: int) -> None:
         """Says where a batch can be read from now on: also what others hold of the record."""
         if is_in_log(batch.location):
             first = source.bases[at] - batch.sequence
-            records = ((first + index, where) for index, where in self._copy.places(source, at))
-            batch.location = places_of(batch).exchange(segment, first, records)
+            records = ((first + index, where) for index, where in self._copy.locations(source, at))
+            batch.location = locations_of(batch).exchange(segment, first, records)
             self._touched[batch] = None
 
     def _take_paged_out(self, old: SegmentPart, source: Source) -> None:
         paged_out = old.paged_out_ranges[-1]
-        location = paged_out.location
-        assert isinstance(location, PagedOutLocation)
-        old.forget_paged_out(paged_out)
+        location = location_of(paged_out)
+        old.remove_paged_out(paged_out)
         low, high = source.at(location.low), source.at(location.high)
-        if old.died_count != source.died:
+        if old.dead_count != source.dead_count:
             # Others' records that lie in it, and were settled, must not be read with it.
             for at in range(low, high):
                 self._bury_dead(source, at, old)
@@ -149,7 +160,7 @@ class _QueueRelocation:
             (source.starts[low], source.stops[high - 1]) if low < high else (0, 0)
         )
         self._part.paged_out_ranges.append(paged_out)
-        old.hand_on(self._part, paged_out.count)
+        old.transfer_to(self._part, paged_out.count)
 
     def _bury(self, source: Source, old: SegmentPart | None) -> Iterator[None]:
         """Marks what was copied and has died since."""
@@ -166,5 +177,5 @@ class _QueueRelocation:
         part = self._part
         for ordinal in range(source.starts[at], source.stops[at]):
             if not part.is_dead(ordinal):
-                part.died(ordinal)
+                part.mark_dead(ordinal)
         return source.stops[at] - source.starts[at]

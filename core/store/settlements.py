@@ -1,7 +1,7 @@
-"""What was settled since the last hand-over, as ranges of numbers for each queue.
+"""Settlements since the last write group, as ranges of sequence numbers for each queue.
 
-A range means "this queue's in it", so it is made longer only if no other message of the queue
-that is still kept can lie between.
+A range settles all of the queue's messages in it, so it is extended only if no unsettled message
+of the queue can lie between.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING
 
 from ..message.batch import MessageRange
 from . import small_records
-from .segment import SettledSet
+from .settled_set import SettledSet
 
 if TYPE_CHECKING:
     from .durable import DurableStore
 
 
 class _Ranges:
-    """Pairs of first and last number, and where the last one ends."""
+    """One queue's pairs of first and last sequence number, and where the last one ends."""
 
-    __slots__ = ("high", "kept", "numbers")
+    __slots__ = ("high", "numbers", "settled_set")
 
     def __init__(self) -> None:
         self.numbers = array("Q")
-        self.kept: SettledSet | None = None
+        self.settled_set: SettledSet | None = None
         self.high = 0
 
 
 class Settlements:
-    """Settles runs and remembers what has to be written of it."""
+    """Settles messages and collects the record that has to be written."""
 
     def __init__(self) -> None:
         self._queues: dict[int, _Ranges] = {}
@@ -39,42 +39,42 @@ class Settlements:
         return bool(self._queues)
 
     def settle(self, queue_id: int, messages: MessageRange) -> None:
-        """These messages are done with; nothing happens if they were never kept."""
+        """Settles messages; does nothing if they were never appended."""
         self.note(queue_id, messages)
         mark(messages)
 
     def note(self, queue_id: int, messages: MessageRange) -> None:
-        """As `settle`, but for `mark`."""
+        """Adds messages to the record; they are not counted until `mark`."""
         entry = messages.entry
-        kept = entry.settled_set
-        if not isinstance(kept, SettledSet):
+        settled_set = entry.settled_set
+        if not isinstance(settled_set, SettledSet):
             return
         ranges = self._of(queue_id)
         last = entry.sequence(messages.high - 1)
-        if ranges.kept is not None and _follows(ranges, kept, messages.low):
+        if ranges.settled_set is not None and _follows(ranges, settled_set, messages.low):
             ranges.numbers[-1] = last
         else:
             ranges.numbers.extend((entry.sequence(messages.low), last))
-        ranges.kept = kept
+        ranges.settled_set = settled_set
         ranges.high = -1 if messages.high == entry.count else messages.high
 
     def add(self, queue_id: int, numbers: Iterable[int]) -> None:
-        """Pairs of first and last number that were settled by other means."""
+        """Adds pairs of first and last sequence number that were counted elsewhere."""
         ranges = self._of(queue_id)
-        ranges.kept = None
+        ranges.settled_set = None
         ranges.numbers.extend(numbers)
 
     def join(self, other: Settlements) -> None:
-        """All that the other was told."""
+        """Adds all ranges of the other."""
         for queue_id, ranges in other._queues.items():
             self.add(queue_id, ranges.numbers)
 
     def forget(self, queue_id: int) -> None:
-        """The queue has ended."""
+        """Drops the ranges of a queue that was deleted."""
         self._queues.pop(queue_id, None)
 
     def take(self) -> bytes:
-        """The body of a record that says all of it."""
+        """Returns the body of the record with all ranges, and begins anew."""
         queues, self._queues = self._queues, {}
         return small_records.encode_settled({key: held.numbers for key, held in queues.items()})
 
@@ -86,10 +86,10 @@ class Settlements:
 
 
 def mark(messages: MessageRange) -> None:
-    """Counts messages that are settled where they are kept."""
-    kept = messages.entry.settled_set
-    if isinstance(kept, SettledSet):
-        kept.settle(messages.entry, messages.low, messages.high)
+    """Counts messages as settled in their segment parts."""
+    settled_set = messages.entry.settled_set
+    if isinstance(settled_set, SettledSet):
+        settled_set.settle(messages.entry, messages.low, messages.high)
 
 
 class ManySettled:
@@ -115,17 +115,17 @@ class ManySettled:
         self._store.uncounted.discard(self)
 
 
-def _follows(ranges: _Ranges, kept: SettledSet, low: int) -> bool:
+def _follows(ranges: _Ranges, settled_set: SettledSet, low: int) -> bool:
     """Whether no message of the queue lies between the last settled one and position `low`."""
-    before = ranges.kept
-    if before is kept:
+    before = ranges.settled_set
+    if before is settled_set:
         return ranges.high == low
     assert before is not None
     return (
         ranges.high == -1
         and low == 0
-        and before.part is kept.part
-        and before.ordinal + 1 == kept.ordinal
+        and before.part is settled_set.part
+        and before.ordinal + 1 == settled_set.ordinal
         # Between two records that were compacted others may lie that were not.
-        and not kept.part.segment.is_moved
+        and not settled_set.part.segment.is_moved
     )

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 
 from .codec import numbers, octets
-from .segment import RecordIndex
+from .record_index import RecordIndex
 
 _QUEUE = struct.Struct("<QI")
 _MARK = struct.Struct("<QQ")
@@ -24,9 +24,9 @@ def encode_settled(ranges: Mapping[int, array[int]]) -> bytes:
     """For each queue pairs of first and last number."""
     return b"".join(
         [
-            piece
+            buffer
             for queue_id, pairs in ranges.items()
-            for piece in (_QUEUE.pack(queue_id, len(pairs)), octets(pairs))
+            for buffer in (_QUEUE.pack(queue_id, len(pairs)), octets(pairs))
         ]
     )
 
@@ -103,11 +103,11 @@ class IndexTable:
         self._base = _COUNT.size + count * _INDEX.size
         self._body = body
         rows = _INDEX.iter_unpack(body[_COUNT.size : self._base])
-        self._places = {queue_id: (at, length) for queue_id, at, length in rows}
+        self._locations = {queue_id: (at, length) for queue_id, at, length in rows}
         self.size_bytes = len(body) + QUEUE_BYTES * count
 
     def index(self, queue_id: int) -> RecordIndex:
         """A queue's index; an empty one if it has none."""
-        at, length = self._places.get(queue_id, (0, 0))
+        at, length = self._locations.get(queue_id, (0, 0))
         start = self._base + 8 * at
         return RecordIndex(numbers("Q", self._body[start : start + 8 * length]))

@@ -1,9 +1,9 @@
-"""Runs whose records were compacted: each piece of one has a record of its own.
+"""Queue entries that compaction has split: each fragment is a record of its own.
 
-Compaction copies what is left of a record, in pieces of neighbours. An entry in memory goes on as
-it is. What of it is settled stays in one place, and its pieces say which record holds which of its
-positions. A piece that is compacted again is pointed to its new record, or exchanged for smaller
-ones: there is never a piece of a piece.
+Compaction copies the unsettled messages of a record, a new record for each range of neighbours. A
+queue entry in memory stays as it is: its settled set is one, and its fragments say which record
+holds which of its positions. A fragment that is compacted again is pointed to its new record, or
+replaced by smaller ones: there are no fragments of fragments.
 """
 
 from __future__ import annotations
@@ -13,117 +13,122 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from ..message.batch import Batch, FramedBatch, QueueEntry, ScatteredBatch, StridedBatch
-from .segment import Fragment, SegmentPart, SettledSet
+from .segment_part import SegmentPart
+from .settled_set import Fragment, SettledSet
 
-Place = tuple[int, int, int]
+RecordLocation = tuple[int, int, int]
 """Segment, offset, size."""
 
 
 class SplitSettledSet(SettledSet):
-    """What is to be kept of an entry that several records hold; `part` is that of the first."""
+    """The settled set of an entry that several records hold; `part` is that of the first."""
 
-    __slots__ = ("_pieces",)
+    __slots__ = ("_fragments",)
 
-    def __init__(self, before: SettledSet, pieces: list[Fragment]) -> None:
-        super().__init__(pieces[0].part, pieces[0].ordinal, before.left)
+    def __init__(self, before: SettledSet, fragments: list[Fragment]) -> None:
+        super().__init__(fragments[0].part, fragments[0].ordinal, before.unsettled)
         self.front, self.flags = before.front, before.flags
-        self._pieces = pieces
+        self._fragments = fragments
 
     def settle(self, entry: QueueEntry, low: int, high: int) -> None:
-        """Positions `low` to `high - 1`, which were not settled before, are done with."""
+        """Settles positions `low` to `high - 1`, none of which was settled before."""
         self.mark(low, high, entry.count)
-        pieces = self._pieces
-        at = bisect_right(pieces, low, key=_low) - 1
-        while at < len(pieces) and pieces[at].low < high:
-            piece = pieces[at]
-            piece.settled(min(high, piece.high) - max(low, piece.low))
+        fragments = self._fragments
+        at = bisect_right(fragments, low, key=_low) - 1
+        while at < len(fragments) and fragments[at].low < high:
+            fragment = fragments[at]
+            fragment.count_settled(min(high, fragment.high) - max(low, fragment.low))
             at += 1
 
-    def exchange(self, piece: Fragment, pieces: list[Fragment]) -> None:
-        """Puts smaller pieces in the place of one."""
-        at = bisect_left(self._pieces, piece.low, key=_low)
-        self._pieces[at : at + 1] = pieces
+    def exchange(self, fragment: Fragment, fragments: list[Fragment]) -> None:
+        """Replaces a fragment by smaller ones."""
+        at = bisect_left(self._fragments, fragment.low, key=_low)
+        self._fragments[at : at + 1] = fragments
 
-    def whereabouts(self) -> tuple[SegmentPart, int, int] | None:
-        """The part and the ordinals, first and behind the last, if they are neighbours."""
-        part, low = self._pieces[0].part, self._pieces[0].ordinal
-        for ordinal, piece in enumerate(self._pieces, low):
-            if piece.part is not part or piece.ordinal != ordinal:
+    def record_range(self) -> tuple[SegmentPart, int, int] | None:
+        """The part and the half-open interval of ordinals, if the fragments are neighbours."""
+        part, low = self._fragments[0].part, self._fragments[0].ordinal
+        for ordinal, fragment in enumerate(self._fragments, low):
+            if fragment.part is not part or fragment.ordinal != ordinal:
                 return None
-        return part, low, low + len(self._pieces)
+        return part, low, low + len(self._fragments)
 
 
-def whereabouts(entry: QueueEntry) -> tuple[SegmentPart, int, int] | None:
-    """Where all of an entry is kept, as neighbouring records of one part (the ordinals of the first
-    and behind the last); None if something of it is settled, or it is in several places."""
-    kept = entry.settled_set
-    if not isinstance(kept, SettledSet) or kept.left < entry.count:
+def record_range(entry: QueueEntry) -> tuple[SegmentPart, int, int] | None:
+    """The part and the half-open interval of ordinals that hold all of an entry; None if some of it
+    is settled, or its records are no neighbours."""
+    settled_set = entry.settled_set
+    if not isinstance(settled_set, SettledSet) or settled_set.unsettled < entry.count:
         return None
-    if isinstance(kept, SplitSettledSet):
-        return kept.whereabouts()
-    return kept.part, kept.ordinal, kept.ordinal + 1
+    if isinstance(settled_set, SplitSettledSet):
+        return settled_set.record_range()
+    return settled_set.part, settled_set.ordinal, settled_set.ordinal + 1
 
 
-def _low(piece: Fragment) -> int:
-    return piece.low
+def _low(fragment: Fragment) -> int:
+    return fragment.low
 
 
-class Places:
-    """Where the messages of a batch are whose record was compacted: by the index of its first
-    message, the place of each new record."""
+class SplitLocations:
+    """The locations of a batch whose record was compacted: by the index of its first message, the
+    location of each new record."""
 
     __slots__ = ("_records",)
 
-    def __init__(self, records: dict[int, Place]) -> None:
+    def __init__(self, records: dict[int, RecordLocation]) -> None:
         self._records = records
 
-    def snapshot(self) -> list[tuple[int, Place]]:
-        """First index and place of each record, in order."""
+    def snapshot(self) -> list[tuple[int, RecordLocation]]:
+        """First index and location of each record, in order."""
         return sorted(self._records.items())
 
-    def exchange(self, segment: int, first: int, records: Iterable[tuple[int, Place]]) -> Places:
-        """Says where the messages are of the record in that segment that begins with index
-        `first`. The answer takes this one's place: whoever is reading sees that it has changed.
+    def exchange(
+        self, segment: int, first: int, records: Iterable[tuple[int, RecordLocation]]
+    ) -> SplitLocations:
+        """Replaces the record in that segment that begins with index `first`. Returns a new object,
+        so that whoever is reading sees that the locations have changed.
         """
         before = self._records.get(first)
         if before is not None and before[0] == segment:
             del self._records[first]
         self._records.update(records)
-        return Places(self._records)
+        return SplitLocations(self._records)
 
     def forget(self, segments: set[int]) -> None:
-        """These were compacted, and of what the batch still has there nothing was left."""
+        """Removes records in segments that were compacted: none of their messages is unsettled."""
         for first, where in list(self._records.items()):
             if where[0] in segments:
                 del self._records[first]
 
 
-def places_of(batch: Batch) -> Places:
-    """Of a batch that is in the log."""
-    place = batch.location
-    if isinstance(place, Places):
-        return place
-    assert isinstance(place, tuple)
-    return Places({0: place})
+def locations_of(batch: Batch) -> SplitLocations:
+    """The locations of a batch that is in the log."""
+    location = batch.location
+    if isinstance(location, SplitLocations):
+        return location
+    assert isinstance(location, tuple)
+    return SplitLocations({0: location})
 
 
-def is_in_log(place: object) -> bool:
+def is_in_log(location: object) -> bool:
     """Whether a batch is read from segments, and from nowhere else."""
-    return isinstance(place, Places) or (isinstance(place, tuple) and type(place[0]) is int)
+    return isinstance(location, SplitLocations) or (
+        isinstance(location, tuple) and type(location[0]) is int
+    )
 
 
-def reassemble(batch: Batch, pieces: list[tuple[int, Batch]]) -> Batch:
-    """The batch with what is left of it; what was not copied is not looked at any more.
+def reassemble(batch: Batch, fragments: list[tuple[int, Batch]]) -> Batch:
+    """Puts a batch together from its fragments; messages that were not copied stay empty.
 
-    `pieces` are first indices and the batches that were read for them.
+    `fragments` are first indices and the batches that were read for them.
     """
-    if len(pieces) == 1 and pieces[0][1].count == batch.count:
-        return pieces[0][1]
+    if len(fragments) == 1 and fragments[0][1].count == batch.count:
+        return fragments[0][1]
     if isinstance(batch, StridedBatch):
-        return _strided(batch, pieces)
+        return _strided(batch, fragments)
     offsets = [array("I", bytes(4 * batch.count)) for _ in range(3)]
     data = bytearray()
-    for first, read in pieces:
+    for first, read in fragments:
         assert isinstance(read, FramedBatch)
         for index in range(read.count):
             bounds = read.bounds(index)
@@ -136,10 +141,10 @@ def reassemble(batch: Batch, pieces: list[tuple[int, Batch]]) -> Batch:
     )
 
 
-def _strided(batch: StridedBatch, pieces: list[tuple[int, Batch]]) -> Batch:
+def _strided(batch: StridedBatch, fragments: list[tuple[int, Batch]]) -> Batch:
     stride = batch.stride
     data = bytearray(stride * batch.count)
-    for first, read in pieces:
+    for first, read in fragments:
         assert isinstance(read, FramedBatch)
         for index in range(read.count):
             start, _, end = read.bounds(index)
@@ -151,8 +156,8 @@ def _strided(batch: StridedBatch, pieces: list[tuple[int, Batch]]) -> Batch:
     )  # fmt: skip
 
 
-def piece_of(batch: Batch, first: int, count: int) -> Batch:
-    """Neighbouring messages of a batch as one of their own; nothing is copied."""
+def batch_slice(batch: Batch, first: int, count: int) -> Batch:
+    """Neighbouring messages of a batch as a batch of their own; nothing is copied."""
     sequence = batch.sequence + first
     if isinstance(batch, StridedBatch):
         layout = (batch.first + first * batch.stride, batch.stride, batch.content_at, batch.body_at)

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 
 from .disk import FULL, Disk, File
-from .record import Piece, seal
+from .record import Buffer, seal
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Append:
     kind: int
     flags: int
     sequence: int
-    pieces: list[Piece]
+    buffers: list[Buffer]
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Footer:
     """The last records of the open segment. They are encoded when they are written, for they may
     be about 100,000 queues; `end` is the segment's length then."""
 
-    encode: Callable[[int], list[tuple[int, list[Piece]]]]
+    encode: Callable[[int], list[tuple[int, list[Buffer]]]]
     """Kinds and bodies, when they begin at this offset."""
     end: int = 0
 
@@ -216,35 +216,37 @@ class Writer:
                     self._complete(first)
                 line.popleft()
                 continue
-            pieces: list[Piece] = []
+            buffers: list[Buffer] = []
             end, count = self._end, 0
             for work in line:
                 if not isinstance(work, Append) or end - self._end > WRITE_BYTES:
                     break
                 assert work.offset == end
-                sealed = seal(self._segment, end, work.kind, work.flags, work.sequence, work.pieces)
+                sealed = seal(
+                    self._segment, end, work.kind, work.flags, work.sequence, work.buffers
+                )
                 end += sum(map(len, sealed))
-                pieces += sealed
+                buffers += sealed
                 count += 1
-            self._append(end, pieces)
+            self._append(end, buffers)
             for _ in range(count):
                 line.popleft()
 
     def _complete(self, footer: Footer) -> None:
         """Writes the last records together: an attempt that a full disk cuts short leaves none."""
-        pieces: list[Piece] = []
+        buffers: list[Buffer] = []
         end = self._end
         for kind, body in footer.encode(end):
             sealed = seal(self._segment, end, kind, 0, 0, body)
             end += sum(map(len, sealed))
-            pieces += sealed
-        self._append(end, pieces)
+            buffers += sealed
+        self._append(end, buffers)
         footer.end = end
 
-    def _append(self, end: int, pieces: list[Piece]) -> None:
+    def _append(self, end: int, buffers: list[Buffer]) -> None:
         assert self._file is not None
         try:
-            self._file.write(self._end, pieces)
+            self._file.write(self._end, buffers)
         except OSError as error:
             if error.errno in FULL:
                 self._file.truncate(self._end)

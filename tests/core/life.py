@@ -83,7 +83,7 @@ class Life:
     def abandon(self) -> None:
         """The process is gone: nothing more is written, and its files are closed."""
         self.store._writer.stop()
-        self.store._pages.close()
+        self.store._paging.close()
 
     def restart(self) -> Client:
         self.stop()

@@ -243,7 +243,7 @@ def test_a_deleted_queue_stays_away(life: Life, end: str) -> None:
     life.write()
     getattr(life, end)()
     assert life.broker.vhosts["/"].queues == {}
-    assert all(not segment.left for segment in life.store.segments.values())
+    assert all(not segment.unsettled for segment in life.store.segments.values())
 
 
 def test_bindings_and_exchanges_come_back(life: Life) -> None:

@@ -197,7 +197,7 @@ def test_nothing_is_left_of_a_deleted_exchange(life: Life, how: str) -> None:
     life.client.call("Exchange.Delete", exchange="x")
     end(life, how)
     assert life.broker.vhosts["/"].inner_queues == {}
-    assert all(not segment.left for segment in life.store.segments.values())
+    assert all(not segment.unsettled for segment in life.store.segments.values())
     declare(life)
     life.turns(2, each_ms=1_000)
     assert (held(life).ready_count, life.drain()) == (0, [])

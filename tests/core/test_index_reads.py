@@ -39,7 +39,7 @@ def begin(life: Life, name: str) -> None:
 
 def left(life: Life) -> int:
     """How many messages the store keeps, but for the stream's."""
-    return sum(segment.left for segment in life.store.segments.values()) - COUNT
+    return sum(segment.unsettled for segment in life.store.segments.values()) - COUNT
 
 
 @pytest.mark.parametrize("meanwhile", ["nothing", "delete", "move", "stop", "crash"])

@@ -15,7 +15,8 @@ from tests.support.amqp import bodies, method, publish
 from warrenmq.core.message.batch import Batch, MessageRange, PagedOut, QueueEntry
 from warrenmq.core.message.model import Table
 from warrenmq.core.queue.queue import Queue
-from warrenmq.core.store.paging import CHUNK_BYTES, Pages
+from warrenmq.core.store.page_in_scheduler import PageInScheduler
+from warrenmq.core.store.read_size import CHUNK_BYTES
 
 from .life import PERSISTENT, TRANSIENT, Life, numbered
 
@@ -255,7 +256,7 @@ def test_fan_out_is_read_once_for_all_queues(life: Life) -> None:
     for name in names:
         life.page_out(name)
     assert life.broker.memory.resident_bytes == 0
-    reader = life.store._pages.reader
+    reader = life.store._paging.reader
     before = reader.read_bytes
     clients = [life.connect() for _ in names]
     for client, name in zip(clients, names, strict=True):
@@ -303,7 +304,7 @@ def test_a_queue_that_ends_while_what_it_had_is_discarded(life: Life) -> None:
     next(steps)
     life.client.call("Queue.Delete", queue="q")
     assert not list(steps)
-    assert all(segment.left == 0 for segment in life.store.segments.values())
+    assert all(segment.unsettled == 0 for segment in life.store.segments.values())
 
 
 def test_a_message_for_a_durable_and_a_transient_queue(tmp_path: Path) -> None:
@@ -418,9 +419,9 @@ def live_entries(life: Life) -> list[QueueEntry]:
 
 def jobs_to_drain(life: Life, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many times the disk is asked while a queue is read to its end."""
-    pages = life.store._pages
-    read_next, jobs = pages._read_next, count()
-    monkeypatch.setattr(pages, "_read_next", lambda: (next(jobs), read_next()))
+    batches = life.store._paging.batches
+    read_next, jobs = batches._read_next, count()
+    monkeypatch.setattr(batches, "_read_next", lambda: (next(jobs), read_next()))
     assert [body[:6] for body in life.bodies()] == numbered(400)
     return next(jobs)
 
@@ -579,13 +580,13 @@ def stretched(tmp_path: Path) -> Iterator[Life]:
 def test_small_ranges_are_read_together(stretched: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first two as they are asked for, the others with the next job."""
     jobs: list[int] = []
-    read = Pages._read_thaws
+    read = PageInScheduler._read_requested
 
-    def counted(pages: Pages, thaws: Sequence[Any]) -> Any:
-        jobs.append(len(thaws))
-        return read(pages, thaws)
+    def counted(page_in: PageInScheduler, requested: Sequence[Any]) -> Any:
+        jobs.append(len(requested))
+        return read(page_in, requested)
 
-    monkeypatch.setattr(Pages, "_read_thaws", counted)
+    monkeypatch.setattr(PageInScheduler, "_read_requested", counted)
     assert stretched.bodies("q") == numbered(6)
     assert jobs == [1, 1, 4]
 

@@ -15,11 +15,11 @@ from tests.support.amqp import Client, make_broker, method, publish, take_turns
 from tests.support.steps import STEPS_A_TURN, count_steps
 from warrenmq.core import slices
 from warrenmq.core.proto.connection import State
-from warrenmq.core.store import paging as pages
-from warrenmq.core.store.segment import SegmentPart
+from warrenmq.core.store import paged_out_ranges
+from warrenmq.core.store.segment_part import SegmentPart
 from warrenmq.core.store.settlements import Settlements
 
-COUNT = 2 * STEPS_A_TURN * max(slices.RELEASED_AT_ONCE, pages.DISCARDED_AT_ONCE)
+COUNT = 2 * STEPS_A_TURN * max(slices.RELEASED_AT_ONCE, paged_out_ranges.DISCARDED_AT_ONCE)
 
 
 @pytest.fixture
@@ -44,24 +44,24 @@ def begin(life: Life, name: str) -> None:
 def settlements(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How many messages are settled, by which way."""
     counted: Counter[str] = Counter()
-    settle, settled = Settlements.settle, SegmentPart.settled
+    settle, count_settled = Settlements.settle, SegmentPart.count_settled
 
     def settle_counted(self: Settlements, *given: Any) -> None:
         counted["runs"] += 1
         settle(self, *given)
 
-    def settled_counted(self: SegmentPart, *given: Any) -> None:
+    def count_settled_counted(self: SegmentPart, *given: Any) -> None:
         counted["records"] += 1
-        settled(self, *given)
+        count_settled(self, *given)
 
     monkeypatch.setattr(Settlements, "settle", settle_counted)
-    monkeypatch.setattr(SegmentPart, "settled", settled_counted)
+    monkeypatch.setattr(SegmentPart, "count_settled", count_settled_counted)
     return counted
 
 
 def left(life: Life) -> int:
     """How many messages the store keeps."""
-    return sum(segment.left for segment in life.store.segments.values())
+    return sum(segment.unsettled for segment in life.store.segments.values())
 
 
 @pytest.mark.parametrize("is_paged_out", [False, True])
@@ -71,7 +71,7 @@ def test_a_purge_settles_in_slices(
     if is_paged_out:
         life.page_out()
     counted = settlements(monkeypatch)
-    most = STEPS_A_TURN * (pages.DISCARDED_AT_ONCE if is_paged_out else 1)
+    most = STEPS_A_TURN * (paged_out_ranges.DISCARDED_AT_ONCE if is_paged_out else 1)
     begin(life, "Queue.Purge")
     assert life.queue("q").ready_count == 0
     turns = 0

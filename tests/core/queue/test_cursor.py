@@ -13,8 +13,7 @@ from tests.support.amqp import Client, make_broker, publish, take_turns
 from warrenmq.core.message.batch import MessageRange, PagedOut
 from warrenmq.core.queue.cursor import Cursor
 from warrenmq.core.queue.retention import WHOLE
-from warrenmq.core.store import paging as pages
-from warrenmq.core.store import relocation
+from warrenmq.core.store import read_size, relocation
 from warrenmq.core.store.copier import Copy
 from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.memory import ManualStore
@@ -305,7 +304,7 @@ def test_a_file_that_is_gone_ends_nothing(life: Life, monkeypatch: pytest.Monkey
     def gone(*args: object) -> bytes:
         raise FileNotFoundError
 
-    monkeypatch.setattr(type(life.store._pages.reader), "read", gone)
+    monkeypatch.setattr(type(life.store._paging.reader), "read", gone)
     assert Reading(life, "first").bodies() == [b"new"]
     assert not life.store._failed
 
@@ -313,7 +312,7 @@ def test_a_file_that_is_gone_ends_nothing(life: Life, monkeypatch: pytest.Monkey
 def test_a_message_larger_than_a_chunk_or_a_frame(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "CHUNK_BYTES", 1_000)
+    monkeypatch.setattr(read_size, "CHUNK_BYTES", 1_000)
     bodies = [b"%d" % number * 300_000 for number in range(3)]
     fill(life, bodies)
     fill(life, [b""])

@@ -16,8 +16,9 @@ from warrenmq.core.message.model import Table
 from warrenmq.core.queue import retention, stream_log
 from warrenmq.core.queue.cursor import Cursor
 from warrenmq.core.queue.rules import PLAIN, Rules
-from warrenmq.core.store import paging as pages
-from warrenmq.core.store.paging import Pages
+from warrenmq.core.store import paged_out_ranges
+from warrenmq.core.store.browser import Browser
+from warrenmq.core.store.paged_out_ranges import PagedOutRanges
 from warrenmq.core.store.record import Kind, Record, scan
 
 
@@ -41,7 +42,7 @@ def records(life: Life, kind: Kind) -> int:
 
 def left(life: Life) -> int:
     """How many messages the store keeps."""
-    return sum(segment.left for segment in life.store.segments.values())
+    return sum(segment.unsettled for segment in life.store.segments.values())
 
 
 # -- by size
@@ -113,13 +114,13 @@ def test_no_index_is_read_unless_there_is_a_limit(
     declare(life)
     fill(life, numbered(20))
     weighed: list[PagedOut] = []
-    plain = Pages.weigh
+    plain = PagedOutRanges.weigh
 
-    def weigh(self: Pages, paged_out: PagedOut) -> Generator[slices.Pause, None, int]:
+    def weigh(self: PagedOutRanges, paged_out: PagedOut) -> Generator[slices.Pause, None, int]:
         weighed.append(paged_out)
         return plain(self, paged_out)
 
-    monkeypatch.setattr(Pages, "weigh", weigh)
+    monkeypatch.setattr(PagedOutRanges, "weigh", weigh)
     life.restart()
     fill(life, numbered(20, 20))
     assert Reading(life, "first").bodies() == numbered(40)
@@ -195,7 +196,7 @@ def test_very_many_are_dropped_in_slices(
     while kept[-1] > count // 2:
         life.broker.turn()
         kept.append(left(life))
-        assert kept[-2] - kept[-1] <= pages.DISCARDED_AT_ONCE * stream_log.STEPS_AT_ONCE
+        assert kept[-2] - kept[-1] <= paged_out_ranges.DISCARDED_AT_ONCE * stream_log.STEPS_AT_ONCE
     life.store.flush()
     life.crash()
     assert stream(life).log.first == count + 1 - kept[-1]
@@ -236,13 +237,13 @@ def test_the_age_of_a_range_is_read_once(life: Life, monkeypatch: pytest.MonkeyP
     fill(life, numbered(5))
     life.restart()
     begun: list[int] = []
-    plain = Pages.browse
+    plain = Browser.browse
 
-    def browse(self: Pages, paged_out: PagedOut, position: int, ready: object) -> None:
+    def browse(self: Browser, paged_out: PagedOut, position: int, ready: object) -> None:
         begun.append(position)
         plain(self, paged_out, position, ready)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Pages, "browse", browse)
+    monkeypatch.setattr(Browser, "browse", browse)
     life.client.connection.receive(publish(1, b"new", PERSISTENT, routing_key="s"))
     for _ in range(10):
         life.client.connection.receive(publish(1, b"new", PERSISTENT, routing_key="s"))

@@ -37,11 +37,11 @@ def segments(draw: st.DrawFn) -> Segment:
         for record in range(count):
             part.add(record * 10, record * 10 + 9, 10, 48 + record, 30, draw(st.booleans()))
         for ordinal in draw(st.sets(st.integers(0, count - 1), max_size=count - 1)):
-            part.died(ordinal)
-            part.settled(10)
+            part.mark_dead(ordinal)
+            part.count_settled(10)
         alive = next(at for at in range(count) if not part.is_dead(at))
         part.partial[alive] = bytes((1, alive))
-        part.settled(1)
+        part.count_settled(1)
     return segment
 
 
@@ -58,11 +58,11 @@ def written(state: State, number: int = 10) -> tuple[FaultyDisk, set[int]]:
 
 def described(segment: Segment) -> object:
     parts = {
-        key: (part.records, part.left, part.front, part.first, part.last, part.special, part.dead,
-              part.partial)
+        key: (part.records, part.unsettled, part.front, part.first, part.last, part.special,
+              part.dead, part.partial)
         for key, part in segment.parts.items()
     }  # fmt: skip
-    return segment.number, segment.end, segment.left, segment.total, segment.unclean, parts
+    return segment.number, segment.end, segment.unsettled, segment.total, segment.unclean, parts
 
 
 @given(

@@ -120,8 +120,8 @@ def test_a_checkpoint_waits_for_what_it_has_seen(life: Life) -> None:
     life.write()
     life.store.roll()
     life.client.send("Basic.Nack", delivery_tag=1)
-    assert life.store._keeper._barrier is None or (
-        life.store._keeper._barrier >= life.store._batch.number - 1
+    assert life.store._checkpointer._barrier is None or (
+        life.store._checkpointer._barrier >= life.store._batch.number - 1
     )
     life.write()
     life.crash()

@@ -11,7 +11,7 @@ from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import method, publish
 from warrenmq.core import slices
 from warrenmq.core.store import checkpoint, compactor
-from warrenmq.core.store.segment import SegmentPart
+from warrenmq.core.store.segment_part import SegmentPart
 
 EACH = 200
 
@@ -116,11 +116,11 @@ def test_no_step_grows_with_the_messages(life: Life, monkeypatch: pytest.MonkeyP
     taken = Counted(monkeypatch, SegmentPart, "hand_on")
     old = life.store.open_number
     life.store.roll()
-    while old in [number for number, held in life.store.segments.items() if held.left]:
+    while old in [number for number, held in life.store.segments.items() if held.unsettled]:
         life.turns(1, each_ms=1)
         looks.turn()
         taken.turn()
-        assert sum(held.left for held in life.store.segments.values()) == 400
+        assert sum(held.unsettled for held in life.store.segments.values()) == 400
     assert looks.total >= 400
     assert looks.most <= max(checkpoint.RECORDS_AT_ONCE, compactor.RECORDS_AT_ONCE)
     assert taken.total >= 400
@@ -144,11 +144,11 @@ def test_a_checkpoint_in_slices_is_of_one_moment(
         ack(life, range(tag, tag + 1))
         gone.add(tag)
         life.turns(1, each_ms=1)
-    left = sum(held.left for held in life.store.segments.values())
+    left = sum(held.unsettled for held in life.store.segments.values())
     life.write()
     life.crash()
-    assert sum(held.left for held in life.store.segments.values()) == left == 90 - len(gone)
+    assert sum(held.unsettled for held in life.store.segments.values()) == left == 90 - len(gone)
     expected = [body for tag, body in enumerate(bodies, 1) if tag not in gone]
     assert life.bodies("kept") == expected
     life.write()
-    assert sum(held.left for held in life.store.segments.values()) == 0
+    assert sum(held.unsettled for held in life.store.segments.values()) == 0

@@ -12,7 +12,7 @@ from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import method, publish
 from warrenmq.core.message.batch import PagedOut
 from warrenmq.core.store.record import COLD, FILE_HEADER_BYTES, read_file_header
-from warrenmq.core.store.segment import PagedOutLocation
+from warrenmq.core.store.segment_part import PagedOutLocation
 
 SEGMENT_BYTES = 3_000
 
@@ -50,7 +50,7 @@ def churn(life: Life, count: int = 10, size: int = 200) -> None:
 
 def scatter(life: Life, count: int, *, each: int = 1, moves: bool = False) -> None:
     """Messages that stay, then so many that don't: `each` survivors in another segment."""
-    compactor = life.store._keeper._compactor
+    compactor = life.store._checkpointer._compactor
     if not moves:
         compactor.begin = lambda before: None  # type: ignore[method-assign]
     for number, body in enumerate(numbered(count), start=1):
@@ -261,7 +261,7 @@ class Paused:
 
     def __init__(self, life: Life) -> None:
         self._life = life
-        self._keeper = life.store._keeper
+        self._keeper = life.store._checkpointer
         self._compactor = self._keeper._compactor
         self._keeper._compactor = self  # type: ignore[assignment]
         self.begin = self._compactor.begin
@@ -332,7 +332,9 @@ ACTIONS: dict[str, tuple[list[Step], list[int]]] = {
 
 
 @pytest.mark.parametrize(
-    ("cold", "each"), [(False, 1), (False, 2), (True, 2)], ids=["hot", "two hot", "was cold"]
+    ("paged_out", "each"),
+    [(False, 1), (False, 2), (True, 2)],
+    ids=["resident", "two resident", "was paged out"],
 )
 @pytest.mark.parametrize("end", ["switched", "crash before", "crash behind", "checkpoint"])
 @pytest.mark.parametrize("what", list(ACTIONS))
@@ -452,7 +454,7 @@ def test_the_end_of_a_range_settles_nothing_that_was_moved_into_it(life: Life, e
     life.declare("ranked", arguments={"x-max-priority": 5})
     for name in ("pad", "large", "other"):
         life.declare(name)
-    compactor = life.store._keeper._compactor
+    compactor = life.store._checkpointer._compactor
     compactor.begin = lambda before: None  # type: ignore[method-assign]
     for number in range(8):
         life.publish(b"%d" % number, "ranked" if number in (0, 7) else "pad")

@@ -94,7 +94,7 @@ def test_a_segment_that_is_gone_is_told(image: Image) -> None:
 def listed(image: Image) -> str:
     """A segment of which something is left."""
     store = DurableStore(FaultyDisk(image), segment_bytes=SEGMENT_BYTES)
-    number = min(number for number, segment in store.segments.items() if segment.left)
+    number = min(number for number, segment in store.segments.items() if segment.unsettled)
     return f"{number:012d}.log"
 
 

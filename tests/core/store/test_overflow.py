@@ -18,7 +18,7 @@ from warrenmq.core.store import overflow
 from warrenmq.core.store.disk import RealDisk, RealFile
 from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.overflow import Overflow
-from warrenmq.core.store.record import Piece
+from warrenmq.core.store.record import Buffer
 
 
 def open_files() -> int:
@@ -93,24 +93,24 @@ def test_two_jobs_do_not_write_over_each_other(
     life.client.declare("t")
     for body in numbered(2):
         life.publish(body, "t", TRANSIENT)
-    pages = life.store._pages
+    eviction = life.store._paging.batches
     batches = [
         held.entry.batch for held in life.queue("t").backlog if isinstance(held, MessageRange)
     ]
     places: list[tuple[Batch, Any]] = []
     write = RealFile.write
-    second = Thread(target=lambda: places.extend(pages._write_overflow()))
+    second = Thread(target=lambda: places.extend(eviction._write_overflow()))
 
-    def interrupted(file: RealFile, at: int, pieces: list[Piece]) -> None:
+    def interrupted(file: RealFile, at: int, pieces: list[Buffer]) -> None:
         if second.ident is None:
-            pages._overflowing.append(batches[1])
+            eviction._overflowing.append(batches[1])
             second.start()
             second.join(0.2)  # The second job has to wait; if it does not, it is done by then.
         write(file, at, pieces)
 
     monkeypatch.setattr(RealFile, "write", interrupted)
-    pages._overflowing.append(batches[0])
-    places += pages._write_overflow()
+    eviction._overflowing.append(batches[0])
+    places += eviction._write_overflow()
     second.join()
     assert len({at for _, (_, at, _) in places}) == 2
     life.abandon()

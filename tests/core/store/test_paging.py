@@ -12,8 +12,14 @@ from tests.support.amqp import bodies, method, publish
 from warrenmq.core.message.batch import MessageRange
 from warrenmq.core.queue.queue import Queue
 from warrenmq.core.queue.rules import Rules
-from warrenmq.core.store import codec, reader
-from warrenmq.core.store import paging as pages
+from warrenmq.core.store import (
+    batch_eviction,
+    codec,
+    entry_loader,
+    page_in_scheduler,
+    read_size,
+    reader,
+)
 
 KIB = 1024
 
@@ -39,7 +45,7 @@ def in_memory(life: Life, queue: str = "q") -> int:
 
 
 def test_what_is_read_comes_in_chunks(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "CHUNK_BYTES", 2_000)
+    monkeypatch.setattr(read_size, "CHUNK_BYTES", 2_000)
     fill(life, 60)
     life.page_out()
     first = life.get()
@@ -49,7 +55,7 @@ def test_what_is_read_comes_in_chunks(life: Life, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_chunk_has_only_so_many_records(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "CHUNK_RECORDS", 7)
+    monkeypatch.setattr(read_size, "CHUNK_RECORDS", 7)
     fill(life, 30)
     life.page_out()
     life.broker.tick()
@@ -60,7 +66,7 @@ def test_a_chunk_has_only_so_many_records(life: Life, monkeypatch: pytest.Monkey
 
 
 def test_a_message_larger_than_a_chunk(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(read_size, "CHUNK_BYTES", 500)
     fill(life, 3, size=2_000)
     life.page_out()
     assert life.bodies() == numbered(3, size=2_000)
@@ -81,9 +87,9 @@ def test_what_lies_apart_is_read_by_itself(life: Life, monkeypatch: pytest.Monke
         fill(life, 1, "other", size=2_000)
     assert len(life.files()) == 1
     life.page_out()
-    before = life.store._pages.reader.read_bytes
+    before = life.store._paging.reader.read_bytes
     assert life.bodies() == numbered(3)
-    assert life.store._pages.reader.read_bytes - before < 1_000
+    assert life.store._paging.reader.read_bytes - before < 1_000
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -102,7 +108,8 @@ def test_many_queues_are_read_with_few_jobs(
     life.restart()
     reads = count_reads(monkeypatch)
     jobs, decoded = (
-        count(monkeypatch, life.store._worker, "run"), count(monkeypatch, pages, "decode_messages")
+        count(monkeypatch, life.store._worker, "run"),
+        count(monkeypatch, batch_eviction, "decode_messages"),
     )  # fmt: skip
     wanted = [method(1, "Basic.Consume", queue=name, consumer_tag=name) for name in names]
     found = bodies(life.client.feed(b"".join(wanted)))
@@ -145,13 +152,15 @@ def test_what_is_asked_for_is_read_before_what_has_a_ttl(
     fill(life, 1)
     life.restart()
     jobs: list[list[int]] = []
-    read = life.store._pages._read_thaws
+    read = life.store._paging.page_in._read_requested
 
-    def noted(thaws: Sequence[pages._PageIn]) -> list[pages._PagedIn]:
-        jobs.append([page_in.part.queue_id for page_in in thaws])
-        return read(thaws)
+    def noted(
+        requested: Sequence[page_in_scheduler._Selection],
+    ) -> list[page_in_scheduler._PagedIn]:
+        jobs.append([selection.part.queue_id for selection in requested])
+        return read(requested)
 
-    monkeypatch.setattr(life.store._pages, "_read_thaws", noted)
+    monkeypatch.setattr(life.store._paging.page_in, "_read_requested", noted)
     for name in names:
         life.queue(name).apply(Rules(message_ttl_ms=60_000))
     for name in ("q", names[9]):
@@ -168,23 +177,25 @@ def test_what_is_asked_for_while_it_is_looked_at_is_read_next(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though one job has no room for it: it is not put back among what nobody waits for."""
-    monkeypatch.setattr(pages, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(read_size, "CHUNK_BYTES", 1)
     names = [f"ttl{number}" for number in range(4)]
     for name in names:
         life.declare(name)
         fill(life, 1, name)
     life.restart()
     jobs: list[int] = []
-    read = life.store._pages._read_thaws
+    read = life.store._paging.page_in._read_requested
 
-    def noted(thaws: Sequence[pages._PageIn]) -> list[pages._PagedIn]:
+    def noted(
+        requested: Sequence[page_in_scheduler._Selection],
+    ) -> list[page_in_scheduler._PagedIn]:
         if len(jobs) == 1:
             life.queue(names[3]).get(lambda: None)
-        found = read(thaws)
-        jobs.append(found[0].page_in.part.queue_id)
+        found = read(requested)
+        jobs.append(found[0].selection.part.queue_id)
         return found
 
-    monkeypatch.setattr(life.store._pages, "_read_thaws", noted)
+    monkeypatch.setattr(life.store._paging.page_in, "_read_requested", noted)
     for name in names:
         life.queue(name).apply(Rules(message_ttl_ms=60_000))
     life.turns(6)
@@ -197,7 +208,7 @@ def test_an_error_while_a_record_is_given_back_ends_for_that_one(
     fill(life, 9)
     life.restart()
     with monkeypatch.context() as patch:
-        fail_once(patch, pages, "_share", 3)
+        fail_once(patch, entry_loader, "share_of", 3)
         assert life.bodies() == [body for body in numbered(9) if body != b"000003"]
     assert "1 messages are left out" in caplog.text
     life.restart()
@@ -207,7 +218,7 @@ def test_an_error_while_a_record_is_given_back_ends_for_that_one(
 def test_an_error_in_a_queue_that_is_given_something_back_is_not_waited_for(
     life: Life, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(pages, "CHUNK_RECORDS", 3)
+    monkeypatch.setattr(read_size, "CHUNK_RECORDS", 3)
     fill(life, 9)
     life.restart()
     fail_once(monkeypatch, Queue, "paged_in", 0)
@@ -307,7 +318,7 @@ def test_more_queues_and_segments_than_are_kept_open(
             found[name] += client.bodies()
             found[name] += bodies(client.send("Basic.Ack", delivery_tag=0, multiple=True))
     assert found == {name: numbered(150) for name in names}
-    assert len(life.store._pages.reader._files) <= 2
+    assert len(life.store._paging.reader._files) <= 2
 
 
 def damage(life: Life, body: bytes) -> None:
@@ -331,7 +342,7 @@ def test_a_damaged_record_is_left_out_and_not_deleted(life: Life, number: int) -
     assert life.bodies() == expected
     assert life.queue("q").ready_count == 0
     life.write()
-    assert sum(segment.left for segment in life.store.segments.values()) == 1
+    assert sum(segment.unsettled for segment in life.store.segments.values()) == 1
 
 
 def test_a_damaged_record_of_an_evicted_batch(life: Life) -> None:

@@ -11,7 +11,7 @@ from warrenmq.core.store import reader
 from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.reader import FILES_OPEN, DamagedRecord, Reader
 from warrenmq.core.store.record import Kind, Record, counting, scan, seal
-from warrenmq.core.store.segment import RecordIndex
+from warrenmq.core.store.record_index import RecordIndex
 from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue

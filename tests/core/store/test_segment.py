@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.core.messages import batch
 from warrenmq.core.message.batch import PagedOut, QueueEntry
-from warrenmq.core.store import segment as module
-from warrenmq.core.store.segment import (
-    RecordIndex,
-    Segment,
-    SegmentPart,
+from warrenmq.core.store import record_index as module
+from warrenmq.core.store.record_index import RecordIndex
+from warrenmq.core.store.segment import Segment
+from warrenmq.core.store.segment_part import SegmentPart
+from warrenmq.core.store.settled_set import (
     SettledSet,
     packed,
     positions,
@@ -29,7 +29,7 @@ def part_with(entry: QueueEntry) -> tuple[SegmentPart, SettledSet]:
     part = Segment(1).part(7)
     last = entry.sequence(entry.count - 1)
     ordinal = part.add(entry.sequence(0), last, entry.count, 48, 100, False)
-    return part, part.hold(ordinal, entry)
+    return part, part.attach(ordinal, entry)
 
 
 @st.composite
@@ -41,26 +41,26 @@ def entries(draw: st.DrawFn) -> QueueEntry:
     return QueueEntry(one, array("I", sorted(chosen)))
 
 
-def left_of(kept: SettledSet, entry: QueueEntry) -> list[int]:
+def unsettled_of(settled_set: SettledSet, entry: QueueEntry) -> list[int]:
     return [
         entry.sequence(at)
-        for messages in kept.ranges(entry, redelivered=False)
+        for messages in settled_set.ranges(entry, redelivered=False)
         for at in range(messages.low, messages.high)
     ]
 
 
 @given(entries(), st.data())
 def test_settled_in_any_order(entry: QueueEntry, data: st.DataObject) -> None:
-    part, kept = part_with(entry)
+    part, settled_set = part_with(entry)
     left = [entry.sequence(at) for at in range(entry.count)]
     order = data.draw(st.permutations(range(entry.count)))
     for at in order[: data.draw(st.integers(0, entry.count))]:
-        kept.settle(entry, at, at + 1)
+        settled_set.settle(entry, at, at + 1)
         left.remove(entry.sequence(at))
-        assert left_of(kept, entry) == left
-        assert kept.left == part.left == part.segment.left == len(left)
+        assert unsettled_of(settled_set, entry) == left
+        assert settled_set.unsettled == part.unsettled == part.segment.unsettled == len(left)
         assert part.is_dead(0) == (not left)
-    flags = unpacked(kept.settled_bits(0, entry.count), entry.count)
+    flags = unpacked(settled_set.settled_bits(0, entry.count), entry.count)
     assert [entry.sequence(at) for at in range(entry.count) if not flags[at]] == left
 
 
@@ -68,16 +68,16 @@ def test_settled_in_any_order(entry: QueueEntry, data: st.DataObject) -> None:
 def test_what_was_settled_is_settled_again_when_it_is_read_back(
     entry: QueueEntry, data: st.DataObject
 ) -> None:
-    part, kept = part_with(entry)
+    part, settled_set = part_with(entry)
     gone = data.draw(st.sets(st.integers(0, entry.count - 1), max_size=entry.count - 1))
     for at in sorted(gone):
-        kept.settle(entry, at, at + 1)
+        settled_set.settle(entry, at, at + 1)
     settled = dict(part.settled_bits())
-    left = left_of(kept, entry)
-    part.let_go(0)
+    left = unsettled_of(settled_set, entry)
+    part.detach(0)
     part.partial.update(settled)
     again = QueueEntry(entry.batch, entry.selection)
-    assert left_of(part.hold(0, again), again) == left
+    assert unsettled_of(part.attach(0, again), again) == left
 
 
 @given(st.integers(1, 20).flatmap(lambda count: st.permutations(range(count))))
@@ -86,7 +86,7 @@ def test_records_die_in_any_order(order: list[int]) -> None:
     for number in range(len(order)):
         part.add(number * 10, number * 10 + 4, 5, 48 + number, 20, False)
     for count, ordinal in enumerate(order, 1):
-        part.died(ordinal)
+        part.mark_dead(ordinal)
         assert {at for at in order if part.is_dead(at)} == set(order[:count])
         assert all(at > part.front for at in part.dead)
     assert part.front == len(order) and not part.dead
@@ -155,10 +155,10 @@ def test_positions_of_an_interval_of_numbers(entry: QueueEntry, first: int, last
 
 def test_a_cleared_part_holds_nothing() -> None:
     entry = QueueEntry(batch(5), None)
-    part, kept = part_with(entry)
-    kept.settle(entry, 1, 2)
+    part, settled_set = part_with(entry)
+    settled_set.settle(entry, 1, 2)
     part.clear()
-    assert (part.left, part.segment.left, part.segment.total) == (0, 0, 5)
+    assert (part.unsettled, part.segment.unsettled, part.segment.total) == (0, 0, 5)
     assert part.is_dead(0)
 
 
@@ -167,9 +167,9 @@ def test_ranges_come_and_go_in_any_order(places: list[int]) -> None:
     part = Segment(1).part(7)
     paged_out_ranges = [PagedOut(1, None) for _ in range(10)]
     for at, paged_out in enumerate(paged_out_ranges):
-        part.hold_paged_out(paged_out, at, at + 1)
+        part.add_paged_out(paged_out, at, at + 1)
     left = list(paged_out_ranges)
     for place in places[: len(left)]:
-        part.forget_paged_out(left.pop(place % len(left)))
+        part.remove_paged_out(left.pop(place % len(left)))
     assert set(part.paged_out_ranges) == set(left)
-    assert [paged_out for paged_out in paged_out_ranges if part.holds_paged_out(paged_out)] == left
+    assert [paged_out for paged_out in paged_out_ranges if part.has_paged_out(paged_out)] == left

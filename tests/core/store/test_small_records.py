@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warrenmq.core.store import small_records as entries
-from warrenmq.core.store.segment import RecordIndex
+from warrenmq.core.store.record_index import RecordIndex
 
 numbers = st.integers(0, 2**64 - 1)
 ranges = st.lists(numbers, max_size=6).map(lambda found: array("Q", found[: len(found) // 2 * 2]))

@@ -15,8 +15,7 @@ from tests.core.store.test_compactor import churn, unmoved
 from tests.core.store.test_paging import count
 from tests.support.amqp import make_broker, take_turns
 from warrenmq.core.message.batch import MessageRange, PagedOut
-from warrenmq.core.store import codec
-from warrenmq.core.store import paging as pages
+from warrenmq.core.store import codec, read_size
 from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.work import Worker
 from warrenmq.core.wire import properties as wire
@@ -127,9 +126,9 @@ def test_a_start_reads_no_message(
 ) -> None:
     """They are looked at when the server has begun to serve, a chunk at a time, or when somebody
     asks for them."""
-    monkeypatch.setattr(pages, "CHUNK_RECORDS", 7)
+    monkeypatch.setattr(read_size, "CHUNK_RECORDS", 7)
     fill(life, properties, 30, 60)
-    decoded = count(monkeypatch, codec, "_read_block")
+    decoded = count(monkeypatch, codec, "_read_batch")
     life.stop()
     life.clock.restart()
     store = DurableStore(life.disk, clock=life.clock, segment_bytes=life.segment_bytes)
@@ -154,7 +153,7 @@ def test_priorities_hold_from_the_first_message_on(
         life.publish(b"%d" % number, "kept", {**PERSISTENT, "priority": priority})
     life.write()
     again(life)
-    monkeypatch.setattr(pages, "CHUNK_RECORDS", 2)
+    monkeypatch.setattr(read_size, "CHUNK_RECORDS", 2)
     jobs: list[tuple[Any, Any]] = []
     monkeypatch.setattr(Worker, "run", lambda self, job, done: jobs.append((job, done)))
     life.open()
