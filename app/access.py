@@ -1,4 +1,4 @@
-"""What a user may do over HTTP: enter a virtual host, use a routing key, vouch for a callback."""
+"""Authorization over HTTP: access to virtual hosts, routing keys, unverified callbacks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..core.errors import access_refused, not_found
 from ..hub.engine.port import Engine
 
 TRUSTED = "hub-trusted"
-"""The tag of users who may say that a callback is not asked (`hub.verify=none`)."""
+"""The tag of users who may subscribe without verification (`hub.verify=none`)."""
 
 
 def is_trusted(user: User) -> bool:
-    """Whether the user may subscribe callbacks that can't repeat a challenge, such as those of
-    chats."""
+    """Returns whether the user may subscribe callbacks that can't answer a challenge, such as a
+    chat's incoming webhook."""
     return not user.tags.isdisjoint((ADMINISTRATOR, TRUSTED))
 
 
@@ -28,8 +28,10 @@ def require_vhost(user: User, vhost: str, vhosts: Container[str]) -> None:
 
 
 def has_topic(user: User, access: TopicAccess, vhost: str, exchange: str, routing_key: str) -> bool:
-    """Whether the key is permitted whatever the type of the exchange; if not, `require_topic`
-    knows whether its type matters. Costs next to nothing for who has no topic permissions.
+    """Returns whether the key is permitted for an exchange of any type.
+
+    If not, `require_topic` decides by the type of the exchange. Fast for users without topic
+    permissions.
     """
     topics = user.topic_rights(vhost, exchange)
     return topics is None or topics.allow(access, routing_key)
@@ -38,8 +40,8 @@ def has_topic(user: User, access: TopicAccess, vhost: str, exchange: str, routin
 async def require_topic(
     engine: Engine, user: User, access: TopicAccess, vhost: str, exchange: str, routing_key: str
 ) -> None:
-    """Raises `ChannelError` 403 for a key that topic permissions don't let the user publish with
-    (write) or bind (read), if that is a topic exchange."""
+    """Raises `ChannelError` 403 if the exchange is a topic exchange and the user's topic
+    permissions don't allow publishing with this key (write) or binding it (read)."""
     if has_topic(user, access, vhost, exchange, routing_key):
         return
     found = await engine.exchange(vhost, exchange)

@@ -1,7 +1,7 @@
-"""A log line for each HTTP request, if the setting `access_log` asks for it.
+"""Logs each HTTP request if the setting `access_log` is on.
 
-The query is left out, and what a path has behind `/in/` and `/hub/callback/`: both may hold what
-lets somebody publish, subscribe or confirm.
+The query is left out, and so is the part of a path behind `/in/` and `/hub/callback/`: both may
+contain secrets.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import time
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .local_requests import CYCLE, peer_of
-from .paths import SECRET_PLACES
+from .paths import SECRET_PREFIXES
 
 log = logging.getLogger(__name__)
 REFUSED = "refused"
-"""In the extension `CYCLE`: status and bytes of an answer that was given in the application's
-place."""
+"""Key in the extension `CYCLE`: status and size of a response that the protocol sent instead of
+the application."""
 _HIDDEN = b"..."
 
 
 class AccessLog:
-    """Passes requests on, and logs what they were answered with."""
+    """ASGI middleware that logs requests with their responses."""
 
     def __init__(self, application: ASGIApp) -> None:
         self._application = application
-        log.setLevel(logging.INFO)  # whatever `log_level` says: it was asked for
+        log.setLevel(logging.INFO)  # whatever `log_level` says
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began_s = time.perf_counter()
@@ -63,12 +63,12 @@ def log_request(
     sent_bytes: int,
     took_s: float,
 ) -> None:
-    """Empty strings and a status of 0 are what is not known."""
+    """Logs one request. Empty strings and a status of 0 stand for unknown values."""
     log.info(
         '%s "%s %s HTTP/%s" %s %d bytes %.1f ms',
         peer or "-",
         method or "-",
-        _shown(raw_path) or "-",
+        _redacted(raw_path) or "-",
         http_version,
         status or "unanswered",
         sent_bytes,
@@ -76,9 +76,9 @@ def log_request(
     )
 
 
-def _shown(raw_path: bytes) -> str:
-    for place in SECRET_PLACES:
-        before, found, _ = raw_path.partition(place)
+def _redacted(raw_path: bytes) -> str:
+    for prefix in SECRET_PREFIXES:
+        before, found, _ = raw_path.partition(prefix)
         if found:
             return (before + found + _HIDDEN).decode("latin-1")
     return raw_path.decode("latin-1")

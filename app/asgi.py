@@ -1,4 +1,5 @@
-"""The ASGI application: a publish goes straight to its route, all else through the tables."""
+"""The ASGI application: publishes go straight to their route, other requests are dispatched by
+path."""
 
 from __future__ import annotations
 
@@ -16,17 +17,17 @@ from .error_pages import answer_problem
 from .paths import (
     CAPABILITY_PATH,
     ApiPath,
-    Place,
+    HubPath,
     Prefixes,
     SecretPath,
     Target,
     parse,
     parse_api,
-    parse_place,
+    parse_hub_path,
     parse_secret,
 )
 from .problems import Problem, problem_of
-from .routes.api.table import api
+from .routes.api.router import Api
 from .routes.capability import capability
 from .routes.endpoint import endpoint
 from .routes.hub import hub
@@ -35,11 +36,11 @@ from .routes.publish import Publisher
 from .routes.subscribe import subscribe
 from .routes.subscriptions import errors, subscription, subscriptions
 from .routes.upstream import callback
-from .unserved import troubles
+from .unserved import unserved_data
 
-REMEMBERED_PATHS = 4096
+CACHED_PATHS = 4096
 _FACETS = {"endpoint": endpoint, "subscribe": subscribe, "subscriptions": subscription}
-_PLACES = {
+_HUB_PATHS = {
     "/hub": hub,
     "/subscriptions": subscriptions,
     "/subscriptions/errors": errors,
@@ -47,7 +48,7 @@ _PLACES = {
 }
 _SECRETS = {CAPABILITY_PATH: capability, CALLBACK_PATH: callback}
 
-Path = Target | Place | ApiPath | SecretPath
+Path = Target | HubPath | ApiPath | SecretPath
 
 
 class Application:
@@ -63,34 +64,35 @@ class Application:
         self._context = context
         self._publisher = publisher
         self._clients = clients
-        self._plain = plain_routes(is_ready, lambda: bool(troubles(context.broker)))
+        self._api = Api(context)
+        self._plain = plain_routes(is_ready, lambda: bool(unserved_data(context.broker)))
         prefixes = Prefixes(base_path)
 
-        @lru_cache(REMEMBERED_PATHS)
+        @lru_cache(CACHED_PATHS)
         def resolve(raw_path: bytes) -> tuple[str, Path | None]:
             prefix, rest = prefixes.split(raw_path)
-            found = parse_place(rest) or parse(rest) or parse_api(rest) or parse_secret(rest)
-            # `/hub` may be the base path, and those URLs were made without.
+            found = parse_hub_path(rest) or parse(rest) or parse_api(rest) or parse_secret(rest)
+            # If `/hub` is the base path, secret URLs that were issued without it still work.
             return prefix, found or parse_secret(raw_path)
 
         self._resolve = resolve
 
     def has(self, raw_path: bytes) -> bool:
-        """Whether the path means something over HTTP, other than the landing page."""
+        """Returns whether HTTP serves the path, other than the landing page."""
         try:
             prefix, target = self._resolve(raw_path)
         except Problem:
             return True
         path = raw_path.removeprefix(prefix.encode()).decode("latin-1")
-        asked = {"type": "http", "method": "GET", "path": path, "headers": []}
+        scope = {"type": "http", "method": "GET", "path": path, "headers": []}
         return target is not None or (
             path != "/"
-            and any(one.matches(asked)[0] is not Match.NONE for one in self._plain.routes)
+            and any(one.matches(scope)[0] is not Match.NONE for one in self._plain.routes)
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            raise RuntimeError(f"no {scope['type']} is served here")
+            raise RuntimeError(f"scope type {scope['type']} is not supported")
         if self._clients is not None:
             self._clients.reveal(scope)
         try:
@@ -113,18 +115,19 @@ class Application:
         target: Path | None,
     ) -> None:
         scope["prefix"] = scope["root_path"] = prefix
-        scope["app"] = self  # with it starlette raises its 404 and 405 instead of answering
+        scope["app"] = self  # makes starlette raise 404 and 405 instead of answering them
         try:
             if target is None:
                 await self._plain(scope, receive, send)
                 return
-            request = Request(scope, receive)
             if isinstance(target, ApiPath):
-                response = await api(self._context, request, target)
-            elif isinstance(target, Place):
-                response = await _PLACES[target.path](self._context, request)
+                await self._api(scope, receive, send, target)
+                return
+            request = Request(scope, receive)
+            if isinstance(target, HubPath):
+                response = await _HUB_PATHS[target.path](self._context, request)
             elif isinstance(target, SecretPath):
-                route = _SECRETS[target.place]
+                route = _SECRETS[target.prefix]
                 response = await route(self._context, self._publisher, request, target.secret)
             else:
                 response = await _FACETS[target.facet](self._context, request, target)

@@ -1,8 +1,8 @@
-"""Who sends a request: HTTP Basic with the broker's users.
+"""Authenticates HTTP requests: HTTP Basic with the broker's users.
 
-Passwords are checked where AMQP's are (`core/server/logins.py`), with one count of failures. Who
-was verified is remembered for a minute by the exact `Authorization` header and the address that it
-came from; a change of that user voids it at once. `guest` has to be near each time.
+Passwords are checked where AMQP's are (`core/server/logins.py`), with one failure count. A
+successful check is cached for a minute by the exact `Authorization` header and the client's
+address; a change of that user invalidates it at once. `guest` must be local in each request.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .problems import Problem, busy, too_many_failures, unauthenticated
 
 logger = logging.getLogger(__name__)
 
-MAX_REMEMBERED = 10_000
+MAX_CACHED = 10_000
 _NO_CREDENTIALS = "credentials are needed: HTTP Basic"
-_READABLE = (
-    "passwords are not taken over plain HTTP from other machines: use https, and change this one, "
-    "which travelled readable; an operator may set allow_plaintext"
+_PLAINTEXT = (
+    "passwords are not accepted over plain HTTP from other machines: use https, and change this "
+    "password, which was sent unencrypted; an operator may set allow_plaintext"
 )
 _WRONG = "wrong user or password"
 _GUEST = (
@@ -39,16 +39,19 @@ _GUEST = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _CachedLogin:
     user: User
     version: int
     expires: float
 
 
 class Authenticator:
-    """`logins` are those of the AMQP listener where there is one; `near` says whether a request is
-    from this machine, `may_log_in` whether its way is one for passwords, `lets_guest_in` whether
-    those from this machine may be of `guest`."""
+    """Authenticates requests.
+
+    `logins` is shared with the AMQP listener if there is one. `near` says whether a request is
+    local, `may_log_in` whether passwords are accepted on its connection, and `lets_guest_in`
+    whether `guest` may log in locally.
+    """
 
     def __init__(
         self,
@@ -65,41 +68,42 @@ class Authenticator:
         self._near = near
         self._may_log_in = may_log_in
         self._lets_guest_in = lets_guest_in
-        self._answers: dict[tuple[bytes, str], _Answer] = {}
+        self._cache: dict[tuple[bytes, str], _CachedLogin] = {}
         self.logins = logins or Logins(users)
 
     def close(self) -> None:
         self.logins.close()
 
-    def remembered(self, authorization: bytes, scope: Scope) -> User | None:
-        """The user that this header was verified for lately; one dictionary hit.
+    def cached(self, authorization: bytes, scope: Scope) -> User | None:
+        """Returns the user that this header was verified for within the last minute.
 
-        The throttle has no say: who was right may go on whatever others try. But where too many
-        have been wrong, nobody is remembered, or this would tell them when they are right.
+        Costs one dictionary lookup. Throttling does not apply, so that valid clients are not
+        affected by others' failures; but after too many wrong passwords the cache is not used,
+        since it would tell an attacker which password is right.
         """
-        answer = self._answers.get((authorization, peer_of(scope)))
-        if answer is None or answer.version != answer.user.version or not self._may_log_in(scope):
+        login = self._cache.get((authorization, peer_of(scope)))
+        if login is None or login.version != login.user.version or not self._may_log_in(scope):
             return None
-        if self._throttle.counts and not self._may_recall(answer.user.name, scope):
+        if self._throttle.counts and not self._may_recall(login.user.name, scope):
             return None
-        if answer.user.name == GUEST and not (self._lets_guest_in and self._near(scope)):
+        if login.user.name == GUEST and not (self._lets_guest_in and self._near(scope)):
             return None
-        return answer.user if self._clock() < answer.expires else None
+        return login.user if self._clock() < login.expires else None
 
     async def user(self, authorization: bytes | None, scope: Scope) -> User:
-        """Who the header names with the right password.
+        """Returns the user whom the header names with the right password.
 
-        Raises `Problem` 401 for any other header, 403 where passwords may not be sent, 429 without
-        looking at the password after five wrong ones within a minute for the same user from the
-        same address, if that is not trusted (see `Throttle`), 503 if too many wait for theirs to be
-        looked at, and `ClientDisconnect` if the client hangs up before it is its turn.
+        Raises `Problem` 401 for any other header, 403 where passwords are not accepted, 429 without
+        checking the password after five wrong ones within a minute for the same user from the same
+        address, if that is not trusted (see `Throttle`), 503 if too many logins are waiting, and
+        `ClientDisconnect` if the client disconnects while it waits.
         """
         if authorization is None:
             raise unauthenticated(_NO_CREDENTIALS)
         if not self._may_log_in(scope):
-            raise Problem(403, _READABLE)
+            raise Problem(403, _PLAINTEXT)
         name, password = credentials(authorization)
-        user = self.remembered(authorization, scope)
+        user = self.cached(authorization, scope)
         if user is not None:
             return user
         near = self._near(scope)
@@ -118,9 +122,9 @@ class Authenticator:
                 "HTTP from %s: login refused for user %.300r%s", peer_of(scope), name, reason
             )
             raise unauthenticated(_WRONG)
-        # Else the answer may be about an old password.
+        # If users have changed meanwhile, the check may have been against an old password.
         if self._users.version == version:
-            self._remember((authorization, peer_of(scope)), user)
+            self._add_to_cache((authorization, peer_of(scope)), user)
         return user
 
     def _may_recall(self, name: str, scope: Scope) -> bool:
@@ -141,14 +145,14 @@ class Authenticator:
         except TooManyAttempts as error:
             raise busy(str(error)) from error
 
-    def _remember(self, key: tuple[bytes, str], user: User) -> None:
-        if len(self._answers) >= MAX_REMEMBERED:
-            self._answers.clear()
-        self._answers[key] = _Answer(user, user.version, self._clock() + VERIFIED_FOR_S)
+    def _add_to_cache(self, key: tuple[bytes, str], user: User) -> None:
+        if len(self._cache) >= MAX_CACHED:
+            self._cache.clear()
+        self._cache[key] = _CachedLogin(user, user.version, self._clock() + VERIFIED_FOR_S)
 
 
 def credentials(authorization: bytes) -> tuple[str, str]:
-    """Name and password of a Basic header (RFC 7617, UTF-8). Raises `Problem` 401."""
+    """Returns user name and password of a Basic header (RFC 7617, UTF-8). Raises `Problem` 401."""
     scheme, _, token = authorization.partition(b" ")
     if scheme.lower() != b"basic":
         raise unauthenticated(_NO_CREDENTIALS)
@@ -163,6 +167,7 @@ def credentials(authorization: bytes) -> tuple[str, str]:
 
 
 def authorization_of(scope: Scope) -> bytes | None:
+    """Returns the Authorization field, or None."""
     for name, value in scope["headers"]:
         if name == b"authorization":
             return bytes(value)

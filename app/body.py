@@ -1,4 +1,4 @@
-"""Reading a request body, bounded, and counted while it has come in part."""
+"""Reads a request body with a size limit; incomplete bodies count towards memory limits."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ async def read_body(
     owner: str,
     owner_max_bytes: int | None = None,
 ) -> bytes:
-    """The whole body; what has come of it counts for `owner`, a user or an address, whose limit
-    is a share of the memory limit unless it is given.
+    """Returns the whole body.
 
-    Raises `Problem` 413 past `limit` bytes, 503 if the owner has too much under way or memory is
-    short, and `ClientDisconnect` if the client hangs up.
+    Until it is complete, its bytes count for `owner`, a user or an address, up to
+    `owner_max_bytes`; without it, up to a share of the memory limit.
+
+    Raises `Problem` 413 past `limit` bytes, 503 if the owner has too many incomplete bodies or
+    memory is short, and `ClientDisconnect` if the client disconnects.
     """
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body", False):
@@ -31,8 +33,8 @@ async def read_body(
         _check(len(body), limit)
         return body
     try:
-        async with asyncio.timeout(None) as patience:
-            part = unfinished.begin(owner, lambda _: patience.reschedule(0), owner_max_bytes)
+        async with asyncio.timeout(None) as timeout:
+            part = unfinished.begin(owner, lambda _: timeout.reschedule(0), owner_max_bytes)
             try:
                 return await _gather(message, receive, limit, part)
             finally:
@@ -42,17 +44,17 @@ async def read_body(
 
 
 async def _gather(message: Message, receive: Receive, limit: int, part: PartialContent) -> bytes:
-    """The body is in memory once: `BytesIO` gives the buffer that it has gathered, no copy."""
+    """Collects the body in a `BytesIO`, whose `getvalue` does not copy."""
     gathered = BytesIO()
     while message["type"] == "http.request":
-        piece = message.get("body", b"")
-        gathered.write(piece)
+        chunk = message.get("body", b"")
+        gathered.write(chunk)
         _check(gathered.tell(), limit)
         if not message.get("more_body", False):
             return gathered.getvalue()
-        if not part.claim(len(piece)):
-            raise busy("too many bytes of unfinished requests of this client, or this user")
-        part.grow(len(piece))
+        if not part.claim(len(chunk)):
+            raise busy("too many bytes of incomplete requests from this client or user")
+        part.grow(len(chunk))
         message = await receive()
     raise ClientDisconnect
 
@@ -63,4 +65,5 @@ def _check(size: int, limit: int) -> None:
 
 
 def too_large(limit: int) -> Problem:
+    """Returns the 413 for a body of more than `limit` bytes."""
     return Problem(413, f"the body has more than {limit} bytes", headers={"Connection": "close"})

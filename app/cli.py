@@ -1,8 +1,8 @@
 """The command line: `warren serve`, `warren definitions`, `warren conformance` and others.
 
-Exit codes: 0 after a clean stop, 1 if the disk failed, `verify` found damage or `conformance` a
-broken rule, 2 for a configuration, data directory, file, port or hub that can't be used. What is
-wrong is one line on stderr.
+Exit codes: 0 after a clean stop; 1 if the disk failed, `verify` found damage, or `conformance`
+found a violated MUST; 2 for a configuration, data directory, file, port or hub that can't be used.
+Errors are one line on stderr.
 """
 
 from __future__ import annotations
@@ -29,30 +29,31 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
+    """Runs a command line; returns its exit code."""
     try:
         result = warren.main(arguments, prog_name="warren", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return BAD_CONFIGURATION
     except click.ClickException as error:
-        return _complain(error.format_message())
+        return _report_error(error.format_message())
     except ConfigError as error:
-        return _complain(str(error))
+        return _report_error(str(error))
     except StoreFailure as error:
-        _complain(str(error))
+        _report_error(str(error))
         return STORE_FAILED
     except click.Abort:
         return 130
     return result if isinstance(result, int) else 0
 
 
-def _complain(text: str) -> int:
+def _report_error(text: str) -> int:
     print("warren: " + " ".join(text.split()), file=sys.stderr)
     return BAD_CONFIGURATION
 
 
-def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _print_version(context: click.Context, _: click.Parameter, is_set: bool) -> None:
+    if is_set:
         from importlib.metadata import version
 
         click.echo(f"warren {version('warrenmq')}")
@@ -60,7 +61,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
 
 
 def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A flag for each setting, in the order of the settings."""
+    """Adds an option for each setting, in the order of the settings."""
     for name in reversed(config.NAMES):
         command = _option(name)(command)
     return command
@@ -69,20 +70,20 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     default = getattr(config.Settings(), name)
     shown_default = "off" if default is False else "on" if default is True else default or "none"
-    shown = f"  [{config.ENVIRONMENT_PREFIX}{name.upper()}; default {shown_default}]"
+    sources = f"  [{config.ENVIRONMENT_PREFIX}{name.upper()}; default {shown_default}]"
     flag = "--" + name.replace("_", "-")
     return click.option(
         *filter(None, (_SHORT.get(name), flag)),
         name,
-        help=config.DESCRIPTIONS[name] + shown,
+        help=config.DESCRIPTIONS[name] + sources,
         metavar=None if isinstance(default, bool) else "VALUE",
         is_flag=isinstance(default, bool),
-        default=None,  # None tells "not given", which leaves the say to the other sources
+        default=None,  # None means not given, so that the other sources apply
     )
 
 
 class ServeCommand(click.Command):
-    """Its help shows the options by topic, in the order of the settings."""
+    """The `serve` command, whose help groups the options under headings."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         title, rows = "", list[tuple[str, str]]()
@@ -101,7 +102,7 @@ def _write_section(formatter: click.HelpFormatter, title: str, rows: list[tuple[
             formatter.write_dl(rows)
 
 
-@click.group(help="An HTTP-first pubsub hub over an AMQP 0-9-1 core.", context_settings=_HELP)
+@click.group(help="An HTTP-first pubsub hub over an AMQP 0-9-1 broker.", context_settings=_HELP)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
     help="Print the version.",
@@ -115,18 +116,18 @@ def warren() -> None:
 @click.option("--config", metavar="FILE", help="TOML file with the same names.  [WARREN_CONFIG]")
 def serve(**flags: object) -> int:
     settings = config.load({name: value for name, value in flags.items() if value is not None})
-    from .main import serve as run_server  # after the settings stand: a bad one is told at once
+    from .main import serve as run_server  # late, so that a bad setting fails without delay
 
     run_server(settings)
     return 0
 
 
-@warren.group(help="Read and mend users, vhosts and queues of a server that does not run.")
+@warren.group(help="Export or import the users, vhosts and queues of a stopped server.")
 def definitions() -> None:
     pass
 
 
-@definitions.command("export", help="Print the definitions as JSON, in RabbitMQ's form.")
+@definitions.command("export", help="Print the definitions as JSON, in RabbitMQ's format.")
 @_option("data")
 @click.option("--file", default="-", metavar="FILE", help="Write to this file instead.")
 def export_definitions(data: str | None, file: str) -> int:
@@ -139,8 +140,8 @@ def export_definitions(data: str | None, file: str) -> int:
 
 @definitions.command(
     "import",
-    help="Apply a file, all of it or nothing. Users, vhosts and permissions become those of the "
-    "file; exchanges, queues and bindings are added or changed, never deleted.",
+    help="Apply a file as a whole or not at all. Users, vhosts and permissions are replaced by "
+    "those of the file; exchanges, queues and bindings are added or changed, never deleted.",
 )
 @_option("data")
 @click.argument("file")
@@ -154,7 +155,7 @@ def import_definitions(data: str | None, file: str) -> int:
 
 
 def _data(flag: str | None) -> str:
-    """The data directory by the same rules as for `serve`."""
+    """Returns the data directory by the same rules as for `serve`."""
     return config.load({} if flag is None else {"data": flag}).data
 
 
@@ -167,14 +168,14 @@ def verify(data: str | None) -> int:
 
 
 @warren.group(
-    help="List, export and put back what a stopped server keeps and can't serve: messages whose "
-    "queue's definition was lost, and definitions that refer to something that was.",
+    help="List, export, restore and discard data of a stopped server that can't be served: "
+    "messages whose queue's definition was lost, and definitions that refer to lost objects.",
 )
 def repair() -> None:
     pass
 
 
-@repair.command("list", help="Say what there is; changes nothing.")
+@repair.command("list", help="List data that can't be served; changes nothing.")
 @_option("data")
 def repair_list(data: str | None) -> int:
     from .repair import show
@@ -183,7 +184,7 @@ def repair_list(data: str | None) -> int:
     return 0
 
 
-@repair.command("export", help="Write the messages of QUEUE_ID as JSON, one a line.")
+@repair.command("export", help="Write the messages of QUEUE_ID as JSON, one per line.")
 @_option("data")
 @click.option("--file", default="-", metavar="FILE", help="Write to this file instead.")
 @click.argument("queue_id", type=int)
@@ -196,12 +197,12 @@ def repair_export(data: str | None, file: str, queue_id: int) -> int:
 
 @repair.command(
     "restore",
-    help="Put the messages of QUEUE_ID at the end of a durable queue, which is made if there is "
-    "none of that name. They count as published now.",
+    help="Append the messages of QUEUE_ID to a durable queue, which is declared if it does not "
+    "exist. They count as published now.",
 )
 @_option("data")
 @click.option("--queue", required=True, metavar="NAME", help="The queue's name.")
-@click.option("--vhost", default="/", show_default=True, metavar="NAME", help="Where it is.")
+@click.option("--vhost", default="/", show_default=True, metavar="NAME", help="Its virtual host.")
 @click.argument("queue_id", type=int)
 def repair_restore(data: str | None, queue: str, vhost: str, queue_id: int) -> int:
     from .repair import restore
@@ -213,8 +214,8 @@ def repair_restore(data: str | None, queue: str, vhost: str, queue_id: int) -> i
 
 @repair.command(
     "discard",
-    help="Delete what is listed for good: a QUEUE_ID, or `definitions` for those. A FILE that "
-    "can't be read is deleted when nothing in it is wanted any more.",
+    help="Delete the messages of a QUEUE_ID, or `definitions` that are not in force, for good. A "
+    "FILE that can't be read is deleted once none of its messages is needed.",
 )
 @_option("data")
 @click.argument("what")
@@ -226,34 +227,34 @@ def repair_discard(data: str | None, what: str) -> int:
 
 
 @warren.command(
-    help="Check any WebSub hub: publishes to it, subscribes at it, and says which rules it keeps. "
-    "Exit code 1 if it breaks one that a hub MUST keep.",
+    help="Check any WebSub hub: publishes and subscribes there, and reports which rules it "
+    "follows. Exit code 1 if it violates a MUST.",
 )
-@click.option("--hub", required=True, metavar="URL", help="The hub, as a topic would name it.")
+@click.option("--hub", required=True, metavar="URL", help="URL of the hub, as topics name it.")
 @click.option(
     "--listen",
     default="127.0.0.1:0",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where to wait for the hub, as publisher and subscriber; port 0 is any free one.",
+    help="Address to listen on as publisher and subscriber; port 0 chooses a free one.",
 )
 @click.option(
     "--public-url",
     default="",
     metavar="URL",
-    help="Where the hub reaches that, for a hub that is not on this machine.",
+    help="URL at which a hub on another machine reaches this address.",
 )
-@click.option("--only", default="", metavar="NUMBERS", help="Some checks, like 101,104.")
-@click.option("--slow", is_flag=True, help="Wait for leases to end, too: some minutes.")
+@click.option("--only", default="", metavar="NUMBERS", help="Run only these: 101,104.")
+@click.option("--slow", is_flag=True, help="Also wait for leases to end: some minutes.")
 @click.option(
     "--patience",
     default=30.0,
     show_default=True,
     metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
-    help="How long to wait for what the hub should do, a second attempt included.",
+    help="How long to wait for an action of the hub, including a second attempt.",
 )
-@click.option("--user", default="", metavar="NAME", help="For hubs that ask who subscribes.")
+@click.option("--user", default="", metavar="NAME", help="For hubs that require credentials.")
 @click.option(
     "--password",
     default="",
@@ -261,8 +262,8 @@ def repair_discard(data: str | None, what: str) -> int:
     envvar="WARREN_CONFORMANCE_PASSWORD",
     show_envvar=True,
 )
-@click.option("--verbose", is_flag=True, help="Show what was sent and what came.")
-@click.option("--json", "json_file", default=None, metavar="FILE", help="Results as JSON, too.")
+@click.option("--verbose", is_flag=True, help="Show all requests and responses.")
+@click.option("--json", "json_file", default=None, metavar="FILE", help="Also write JSON to FILE.")
 def conformance(
     json_file: str | None, verbose: bool, only: str, patience: float, **given: Any
 ) -> int:

@@ -1,8 +1,8 @@
-"""Whose request it is that a proxy passes on: what listed proxies say of it is believed.
+"""Finds the client's address behind trusted HTTP proxies.
 
 Proxies append to a list of addresses (`Forwarded`, RFC 7239; `X-Forwarded-For`), whose beginning
-the client can write itself. So it is read from its end: the last address that is none of the
-proxies' own is the client's.
+a client can forge. So it is read from its end: the last address that is not a trusted proxy is the
+client's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from starlette.types import Scope
 from ..core.server.caller import Network, parsed_address
 
 _LISTED = "warren.proxy"
-"""The extension of a scope that a listed proxy has passed on."""
+"""Marks the scope of a request that came through a trusted proxy."""
 _FORWARDED = b"forwarded"
 _FORWARDED_FOR = b"x-forwarded-for"
 
@@ -23,14 +23,14 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 class Clients:
-    """`proxies` are the networks of those that are believed."""
+    """Finds clients' addresses; `proxies` are the networks of the trusted proxies."""
 
     def __init__(self, proxies: Sequence[Network]) -> None:
         self._proxies = proxies
-        self._trusts = lru_cache(1024)(self._ask)
+        self._trusts = lru_cache(1024)(self._is_trusted)
 
     def reveal(self, scope: Scope) -> None:
-        """Puts the client's address in the place of its proxy's."""
+        """Replaces the address of a trusted proxy in the scope by the client's."""
         client = scope.get("client")
         if client is None or not self._trusts(str(client[0])):
             return
@@ -40,10 +40,10 @@ class Clients:
             scope["client"] = (address, 0)
 
     def behind(self, headers: Headers) -> str | None:
-        """The client that a listed proxy passes on; None if that can't be told.
+        """Returns the client's address from the headers; None if it can't be determined.
 
-        A proxy that writes one of the fields lets the other pass as the client wrote it: if both
-        are there, they have to agree.
+        A proxy that writes one of the two fields forwards the other unchanged, so if both are
+        present they must agree.
         """
         found = {
             self._client(hops) for hops in (_forwarded(headers), _forwarded_for(headers)) if hops
@@ -51,6 +51,7 @@ class Clients:
         return found.pop() if len(found) == 1 else None
 
     def trusts(self, address: str) -> bool:
+        """Returns whether the address is a trusted proxy's."""
         return bool(self._proxies) and self._trusts(address)
 
     def _client(self, hops: list[str]) -> str | None:
@@ -62,13 +63,13 @@ class Clients:
                 return str(address)
         return str(parsed_address(hops[0]))
 
-    def _ask(self, address: str) -> bool:
+    def _is_trusted(self, address: str) -> bool:
         parsed = parsed_address(address)
         return parsed is not None and any(parsed in network for network in self._proxies)
 
 
 def is_listed(scope: Scope) -> bool:
-    """Whether a listed proxy has passed the request on."""
+    """Returns whether the request came through a trusted proxy."""
     return _LISTED in scope.get("extensions", ())
 
 
@@ -77,7 +78,7 @@ def _forwarded_for(headers: Headers) -> list[str]:
 
 
 def _forwarded(headers: Headers) -> list[str]:
-    """What stands behind `for=` in each element; an element without one hides somebody."""
+    """Returns the `for=` value of each element; an empty text for an element without one."""
     hops = []
     for element in _elements(headers, _FORWARDED):
         pairs = (pair.partition("=") for pair in element.split(";"))
@@ -86,13 +87,13 @@ def _forwarded(headers: Headers) -> list[str]:
     return hops
 
 
-def _elements(headers: Headers, wanted: bytes) -> list[str]:
-    fields = [value.decode("latin-1") for name, value in headers if name == wanted]
+def _elements(headers: Headers, field: bytes) -> list[str]:
+    fields = [value.decode("latin-1") for name, value in headers if name == field]
     return [one.strip() for one in ",".join(fields).split(",")] if fields else []
 
 
 def _address(node: str) -> str:
-    """Without the port that some proxies add: `192.0.2.1:4711`, `[2001:db8::1]:4711`."""
+    """Removes the port that some proxies add: `192.0.2.1:4711`, `[2001:db8::1]:4711`."""
     if node.startswith("["):
         return node[1:].partition("]")[0]
     host, colon, _ = node.rpartition(":")

@@ -1,7 +1,7 @@
-"""The attributes of a CloudEvent in binary mode (CloudEvents HTTP binding 3.1).
+"""Reads the attributes of a CloudEvent in binary mode (CloudEvents HTTP binding 3.1).
 
-They are kept as headers of the message, as the AMQP binding writes them (3.1.3.1), so that
-consumers over AMQP get an event too, and subscribers get it back in the form they like.
+They become message headers as in the AMQP binding (3.1.3.1), so that AMQP consumers get an event
+too, and subscribers in any format.
 """
 
 from __future__ import annotations
@@ -23,22 +23,25 @@ from .problems import Problem
 PREFIX = b"ce-"
 ID = b"ce-id"
 _NAME = re.compile(r"[a-z0-9]{1,40}")
-"""CloudEvents 3.1 asks for at most twenty characters, and not strictly."""
+"""CloudEvents 3.1 recommends at most twenty characters."""
 
 
 def is_event(attributes: dict[str, str]) -> bool:
-    """Headers that begin alike, without a version, are somebody else's."""
+    """Returns whether the `ce-` headers form an event: `ce-specversion` is present."""
     return SPECVERSION in attributes
 
 
 def read_event(attributes: dict[str, str]) -> Table:
-    """Raises `Problem` 400 for what is no event of version 1.0, or too long to be delivered."""
+    """Returns the message headers of an event.
+
+    Raises `Problem` 400 for anything but version 1.0, or for attributes too long to deliver.
+    """
     version = attributes[SPECVERSION]
     if version != VERSION:
-        raise Problem(400, f"ce-specversion is '{version[:80]}': {VERSION} is understood")
+        raise Problem(400, f"ce-specversion is '{version[:80]}'; only {VERSION} is supported")
     for name in REQUIRED:
         if not attributes.get(name):
-            raise Problem(400, f"ce-{name} is missing: each event has one")
+            raise Problem(400, f"ce-{name} is missing: every event needs one")
     found = {_checked(name): _decoded(name, value) for name, value in attributes.items()}
     size = characters(found)
     if size > MAX_CHARACTERS:
@@ -48,7 +51,9 @@ def read_event(attributes: dict[str, str]) -> Table:
 
 def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise Problem(400, f"'ce-{name[:80]}' is no attribute: 1 to 40 of a-z and 0-9")
+        raise Problem(
+            400, f"'ce-{name[:80]}' is not an attribute name: use 1 to 40 characters a-z, 0-9"
+        )
     return name
 
 

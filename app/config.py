@@ -1,8 +1,8 @@
-"""Every setting, where it comes from, and what is wrong with it.
+"""Loads the settings and validates them.
 
-A flag wins over `WARREN_NAME` in the environment, that over the configuration file (TOML, the
-same names), that over the default. An unknown name or a bad value is a `ConfigError`: a typing
-error must not become a default in silence.
+A flag takes precedence over `WARREN_NAME` in the environment, that over the configuration file
+(TOML, the same names), that over the default. An unknown name or a bad value is a `ConfigError`, so
+that a misspelt one is not silently ignored.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from msgspec import Meta, Struct
 from ..core.errors import ConfigError
 from ..core.resources.amount import Amount, read_amount
 from ..hub.storage.database_url import read_url
-from . import setting_descriptions as expected
-from . import setting_parsers as texts
+from . import setting_descriptions
+from . import setting_parsers as parsers
 from .setting_types import BasePath, BaseUrl, HeaderName, Port, ProxyUrl, Seconds, Url
 from .suggestions import suggestion
 
@@ -30,14 +30,14 @@ AUTOMATIC: Final = "auto"
 NONE: Final = "none"
 AMQPS_PORT = 5671
 PLATFORM = "168.63.129.16,169.254.169.254,169.254.170.2,100.100.100.200,192.0.0.192,fd00:ec2::254"
-"""Where machines in a cloud ask for their credentials and settings."""
+"""The metadata services of cloud providers, which hand out credentials."""
 RATE_PER_ORIGIN = 1_000
 _SERVICE_LINK = re.compile(r"(.+_)?SERVICE_(HOST|PORT(_.+)?)|(.+_)?PORT(_\d+_(TCP|UDP)(_.+)?)?")
-"""What Kubernetes and Docker set by themselves for a service that is called warren."""
+"""Variables that Kubernetes and Docker set for a service named warren."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One field a setting; `DESCRIPTIONS` says what each does."""
+    """One field per setting; `DESCRIPTIONS` documents them."""
 
     data: str = "./warren-data"
     database: str = ""
@@ -49,7 +49,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     https_port: Port | Literal["none"] = NONE
     tls_cert: str = ""
     tls_key: str = ""
-    tls_hosts: str | dict[str, texts.HostFiles] = ""
+    tls_hosts: str | dict[str, parsers.HostFiles] = ""
     tls_ca: str = ""
     tls_verify_clients: Literal["none", "optional", "required"] = "optional"
     tls_login_from: Literal["common_name", "distinguished_name"] = "common_name"
@@ -120,155 +120,172 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
 
     def __post_init__(self) -> None:
-        # Read here to be complained of with their source, as every other bad value.
+        # Parsed here so that errors name the source of the value, as for all other settings.
         self.memory_amount()
         self.disk_free_amount()
         self.segment_size()
-        self.hosts()
-        self.proxies()
-        self.proxies_of_http()
-        self.networks_of_callbacks()
-        self.networks_denied()
-        self.prefixes_of_nat64()
-        self.ports_of_callbacks()
+        self.tls_host_files()
+        self.amqp_proxy_networks()
+        self.http_proxy_networks()
+        self.allowed_callback_networks()
+        self.denied_callback_networks()
+        self.nat64_prefix_list()
+        self.allowed_callback_ports()
         self.name_servers()
-        self.content_of_strangers()
-        texts.origins(self.websocket_origins)
+        self.anonymous_content_bytes()
+        parsers.origins(self.websocket_origins)
         if self.database:
             read_url(self.database)
 
     def memory_amount(self) -> Amount:
+        """Returns the memory limit."""
         return read_amount(str(self.memory_limit))
 
     def disk_free_amount(self) -> Amount | None:
-        """None for `auto`."""
+        """Returns the limit of free disk space; None for `auto`."""
         text = str(self.disk_free_limit)
         return None if text == AUTOMATIC else read_amount(text)
 
     def segment_size(self) -> int:
-        return texts.segment_size(self.segment_bytes)
+        """Returns the maximum size of a log segment in bytes."""
+        return parsers.segment_size(self.segment_bytes)
 
-    def hosts(self) -> dict[str, texts.HostFiles]:
-        return texts.hosts(self.tls_hosts)
+    def tls_host_files(self) -> dict[str, parsers.HostFiles]:
+        """Returns certificate and key by host name."""
+        return parsers.hosts(self.tls_hosts)
 
-    def proxies(self) -> list[texts.Network]:
-        return texts.networks(self.proxy_protocol_from)
+    def amqp_proxy_networks(self) -> list[parsers.Network]:
+        """Returns the networks of proxies that send a PROXY header."""
+        return parsers.networks(self.proxy_protocol_from)
 
-    def proxies_of_http(self) -> list[texts.Network]:
-        return texts.networks(self.http_proxies)
+    def http_proxy_networks(self) -> list[parsers.Network]:
+        """Returns the networks of trusted HTTP proxies."""
+        return parsers.networks(self.http_proxies)
 
-    def networks_of_callbacks(self) -> tuple[texts.Network, ...]:
-        return tuple(texts.callback_networks(self.allow_networks))
+    def allowed_callback_networks(self) -> tuple[parsers.Network, ...]:
+        """Returns the private networks that callbacks and topics may be in."""
+        return tuple(parsers.callback_networks(self.allow_networks))
 
-    def networks_denied(self) -> tuple[texts.Network, ...]:
-        return tuple(texts.networks(self.deny_networks))
+    def denied_callback_networks(self) -> tuple[parsers.Network, ...]:
+        """Returns the networks that callbacks and topics must not be in."""
+        return tuple(parsers.networks(self.deny_networks))
 
-    def prefixes_of_nat64(self) -> tuple[IPv6Network, ...]:
-        return tuple(texts.nat64_prefixes(self.nat64_prefixes))
+    def nat64_prefix_list(self) -> tuple[IPv6Network, ...]:
+        """Returns the NAT64 prefixes of this site."""
+        return tuple(parsers.nat64_prefixes(self.nat64_prefixes))
 
-    def ports_of_callbacks(self) -> frozenset[int] | None:
-        """None for `any`."""
-        return texts.ports(str(self.callback_ports))
+    def allowed_callback_ports(self) -> frozenset[int] | None:
+        """Returns the ports of callbacks and topics; None for `any`."""
+        return parsers.ports(str(self.callback_ports))
 
     def name_servers(self) -> tuple[str, ...]:
-        """`ADDRESS:PORT` each; none for the system's."""
-        return tuple(texts.name_servers(self.dns_servers))
+        """Returns each name server as `ADDRESS:PORT`; empty for the system's."""
+        return tuple(parsers.name_servers(self.dns_servers))
 
-    def content_of_strangers(self) -> int:
-        """In bytes an hour."""
-        return texts.size(self.hub_anonymous_content)
+    def anonymous_content_bytes(self) -> int:
+        """Returns the limit of content for anonymous subscribers, in bytes per hour."""
+        return parsers.size(self.hub_anonymous_content)
 
     def rate_per_origin(self) -> int:
-        """0 for no limit. One that nobody has set bounds what a hub can be made to send to a host
-        that never asked for it."""
+        """Returns deliveries per second to one origin; 0 for no limit.
+
+        `auto` is a limit except in development mode: it bounds the traffic that a hub can be made
+        to send to a host that did not subscribe.
+        """
         if self.max_rate_per_origin == AUTOMATIC:
             return 0 if self.dev else RATE_PER_ORIGIN
         return int(self.max_rate_per_origin)
 
-    def lets_guest_in_over_http(self) -> bool:
-        """Everybody knows the password of `guest`, and what a proxy on this machine passes on can
-        look like a request of a program on it: HAProxy adds nothing by default."""
+    def allows_guest_over_http(self) -> bool:
+        """Returns whether `guest` may log in over HTTP from this machine.
+
+        Not by default: a request through a proxy on this machine can look local, since HAProxy adds
+        no header by default.
+        """
         return self.dev or self.allow_guest
 
-    def port_of_amqps(self) -> int | None:
-        """None for no AMQPS."""
+    def effective_amqps_port(self) -> int | None:
+        """Returns the AMQPS port; None for no AMQPS."""
         if self.amqps_port == AUTOMATIC:
             return AMQPS_PORT if self.tls_cert else None
         return None if self.amqps_port == NONE else int(self.amqps_port)
 
 
 DESCRIPTIONS = {
-    "data": "Data directory; made if missing, used by one process at a time.",
+    "data": "Data directory; created if missing, used by one process at a time.",
     "database": "URL of a PostgreSQL database for subscriptions, instead of SQLite in `data`.",
-    "hub_key_file": "File of the key of stored secrets; `hub.key` in `data` if empty.",
+    "hub_key_file": "File with the key that encrypts stored secrets; default `hub.key` in `data`.",
     "host": "Address or name to listen on; `localhost` is 127.0.0.1 and ::1.",
-    "amqp_port": "AMQP port; 0 takes a free one, `none` leaves AMQP to AMQPS and WebSocket.",
-    "http_port": "HTTP port, AMQP over WebSocket too; 0 takes a free one.",
-    "amqps_port": "AMQPS port; `auto` is 5671 if there is a certificate, `none` is none.",
-    "https_port": "HTTPS port, with the same certificates.",
-    "tls_cert": "PEM file: the certificate, and those that lead to its root. SIGHUP reads anew.",
-    "tls_key": "PEM file: its key, without password.",
-    "tls_hosts": "Other certificates by host name: HOST=CERT:KEY,... or a table in the file.",
-    "tls_ca": "PEM file: who signs the certificates of AMQPS clients.",
-    "tls_verify_clients": "Certificates of AMQPS clients with tls_ca: none, optional or required.",
-    "tls_login_from": "User of a client with certificate: its common_name or distinguished_name.",
-    "proxy_protocol_from": "Networks of proxies that pass AMQP on, with a PROXY header each time.",
-    "http_proxies": "Networks of HTTP proxies whose Forwarded or X-Forwarded-For is believed.",
+    "amqp_port": "AMQP port; 0 chooses a free one, `none` allows only AMQPS and WebSocket.",
+    "http_port": "HTTP port, also for AMQP over WebSocket; 0 chooses a free one.",
+    "amqps_port": "AMQPS port; `auto` is 5671 with a certificate and none without; or `none`.",
+    "https_port": "HTTPS port, with the same certificates; or `none`.",
+    "tls_cert": "PEM file with certificate and intermediate certificates. SIGHUP reloads it.",
+    "tls_key": "PEM file with the private key, not encrypted.",
+    "tls_hosts": "More certificates by host name: HOST=CERT:KEY,... or a table in the file.",
+    "tls_ca": "PEM file with the CA of the client certificates (AMQPS).",
+    "tls_verify_clients": "With tls_ca, client certificates are none, optional or required.",
+    "tls_login_from": "User name in a client certificate: common_name or distinguished_name.",
+    "proxy_protocol_from": "Networks of AMQP proxies; they must send a PROXY header.",
+    "http_proxies": "Networks of HTTP proxies whose Forwarded or X-Forwarded-For is trusted.",
     "websocket_origins": "Origins of other web pages that may connect; `*` for all.",
-    "dev": "Allow callbacks on loopback addresses, and any number of wrong logins from there.",
+    "dev": "Allow callbacks on loopback addresses and unlimited failed logins from there.",
     "default_user": "Administrator of a new data directory; `guest` may log in from loopback only.",
-    "default_pass": "Its password.",
-    "allow_guest": "Take `guest` over HTTP without `dev`; start beyond loopback with its password.",
-    "allow_weak_password": "Start beyond loopback with a first password that is easily guessed.",
-    "allow_plaintext": "Take passwords without TLS from other machines.",
-    "allow_networks": "Private networks that callbacks and topics may be in: 10.1.0.0/16,...",
-    "deny_networks": "Networks that they can't be in, whatever else allows them.",
-    "nat64_prefixes": "Prefixes of NAT64 at this site: 2001:db8:64::/96,...",
-    "callback_ports": "Ports that callbacks and topics may have, or `any`.",
-    "egress_proxy": "HTTP proxy through which all goes out (CONNECT): http://proxy.internal:4750.",
-    "dns_servers": "Name servers to ask instead of the system's: 192.0.2.53, [2001:db8::53]:5353.",
-    "base_path": "Serve the HTTP paths below this one too, `/hub` for example.",
-    "public_url": "How others reach the HTTP port, base path included; else host and port.",
-    "set_correlation_id": "Request header that becomes correlation_id and is echoed on the 202.",
-    "set_message_id": "Header of the 202 that carries a generated message_id.",
-    "segment_bytes": "Largest file of the log, as 16MiB; a smaller one suits a small disk.",
-    "max_message_bytes": "Largest message body, over AMQP and over HTTP.",
-    "heartbeat_s": "Heartbeat offered to AMQP clients; 0 offers none.",
-    "frame_max": "Largest AMQP frame offered, in bytes.",
-    "channel_max": "Channels offered to each AMQP connection.",
-    "consumer_timeout": "Milliseconds that a delivery may wait for its ack; 0 is for ever.",
-    "strict_arguments": "Refuse unknown x-arguments instead of keeping them.",
-    "login_throttle": "Refuse or slow logins after five wrong passwords a minute.",
-    "memory_limit": "Memory for messages and buffers; more, and publishers wait (see Limits).",
-    "disk_free_limit": "Free space for the data directory; less, and publishers wait.",
-    "default_lease_s": "Lease of a subscription that asks for none.",
-    "max_lease_s": "Longest lease granted.",
-    "secret_overlap_s": "Time that the secret before the last one signs deliveries too.",
-    "hub_default_lease_s": "Lease of a subscription at /hub that asks for none.",
-    "hub_max_lease_s": "Longest lease granted at /hub.",
-    "hub_user": "User whose rights requests without credentials have at /hub; empty for none.",
-    "hub_foreign_topics": "Take subscriptions at /hub to topics that are not this hub's own.",
-    "hub_anonymous": "Take those without credentials too; `dev` has both of these on.",
-    "hub_anonymous_subscriptions": "Of these, for one client, callback domain or topic domain.",
-    "hub_anonymous_content": "Content published for them in an hour, on the same terms.",
+    "default_pass": "Password of default_user.",
+    "allow_guest": "Accept `guest` over HTTP without `dev`, and its default password beyond "
+    "loopback.",
+    "allow_weak_password": "Accept an easily guessed default_pass beyond loopback.",
+    "allow_plaintext": "Accept passwords without TLS from other machines.",
+    "allow_networks": "Private networks allowed for callbacks and topics: 10.1.0.0/16,...",
+    "deny_networks": "Networks denied for callbacks and topics; overrides allow_networks.",
+    "nat64_prefixes": "NAT64 prefixes of this site: 2001:db8:64::/96,...",
+    "callback_ports": "Ports allowed for callbacks and topics, or `any`.",
+    "egress_proxy": "HTTP proxy (CONNECT) for all outgoing requests: http://proxy.internal:4750.",
+    "dns_servers": "Name servers instead of the system's: 192.0.2.53, [2001:db8::53]:5353.",
+    "base_path": "Serve the HTTP paths also below this path, for example `/hub`.",
+    "public_url": "External URL of the HTTP port, with base path; default: host and port.",
+    "set_correlation_id": "Request header that sets correlation_id; echoed in the 202.",
+    "set_message_id": "Response header of the 202 for a generated message_id.",
+    "segment_bytes": "Maximum size of a log file, such as 16MiB; use a smaller one on a small "
+    "disk.",
+    "max_message_bytes": "Maximum size of a message body, over AMQP and HTTP.",
+    "heartbeat_s": "Heartbeat offered to AMQP clients; 0 disables it.",
+    "frame_max": "Maximum AMQP frame size offered, in bytes.",
+    "channel_max": "Maximum number of channels per AMQP connection.",
+    "consumer_timeout": "Milliseconds until a delivery must be acked; 0 disables the timeout.",
+    "strict_arguments": "Refuse unknown x-arguments instead of storing them.",
+    "login_throttle": "Refuse or delay logins after five wrong passwords per minute.",
+    "memory_limit": "Memory for messages and buffers; above it publishers wait (see Limits).",
+    "disk_free_limit": "Minimum free disk space for data; below it publishers wait.",
+    "default_lease_s": "Default lease of a subscription.",
+    "max_lease_s": "Maximum lease of a subscription.",
+    "secret_overlap_s": "How long a replaced secret still signs deliveries.",
+    "hub_default_lease_s": "Default lease of a subscription at /hub.",
+    "hub_max_lease_s": "Maximum lease of a subscription at /hub.",
+    "hub_user": "User for requests without credentials at /hub; empty for none.",
+    "hub_foreign_topics": "Accept subscriptions at /hub to topics of other servers.",
+    "hub_anonymous": "Accept these without credentials too; `dev` enables both.",
+    "hub_anonymous_subscriptions": "Maximum anonymous subscriptions per client and domain.",
+    "hub_anonymous_content": "Maximum content per hour for them, in bytes, per client and domain.",
     "hub_check_topics": "Deny subscriptions at /hub to URLs that can't be fetched.",
-    "hub_moved_to": "URL of another hub, to which /hub sends everybody (308).",
+    "hub_moved_to": "URL of another hub, to which /hub redirects (308).",
     "hub_publisher_secret": "Secret of publishers that send content with their pings to /hub.",
-    "verify_timeout_s": "Time a callback has to confirm a subscription.",
-    "connect_timeout_s": "Time to connect to a callback.",
-    "delivery_timeout_s": "Time a callback has to answer a delivery.",
-    "max_attempts": "Deliveries of one message before it is a dead letter.",
-    "attempt_retention_s": "How long attempts to deliver are kept in the database.",
-    "max_attempt_rows": "How many attempts are kept at most; the oldest go first.",
-    "attempt_body_bytes": "Bytes of the body of each callback's answer, kept with its attempt.",
-    "in_flight_per_subscription": "Deliveries under way for one subscription; 1 keeps the order.",
-    "max_in_flight": "Deliveries under way in all.",
-    "max_rate": "Deliveries a second in all; 0 for no limit.",
-    "max_rate_per_origin": "Deliveries a second to one host and port; 0: no limit, `auto`: 1,000.",
-    "signature_method": "Of X-Hub-Signature, unless a subscriber says hub.signature_method.",
-    "fetch_gap_s": "At least so long between two fetches of a topic; pings meanwhile are one.",
-    "max_hops": "Hubs and relays that a message may pass; more is taken for a loop (508).",
-    "drain_s": "Time that a stop leaves to what is under way.",
+    "verify_timeout_s": "Timeout for a callback to confirm a subscription.",
+    "connect_timeout_s": "Timeout for connecting to a callback.",
+    "delivery_timeout_s": "Timeout for a callback to answer a delivery.",
+    "max_attempts": "Delivery attempts per message before it is dead-lettered.",
+    "attempt_retention_s": "How long delivery attempts are kept in the database.",
+    "max_attempt_rows": "Maximum number of delivery attempts kept; the oldest are deleted first.",
+    "attempt_body_bytes": "Bytes of each callback's response body kept with its attempt.",
+    "in_flight_per_subscription": "Concurrent deliveries per subscription; 1 preserves the order.",
+    "max_in_flight": "Concurrent deliveries in total.",
+    "max_rate": "Deliveries per second in total; 0 for no limit.",
+    "max_rate_per_origin": "Deliveries per second to one host and port; 0: no limit, `auto`: "
+    "1,000.",
+    "signature_method": "Method of X-Hub-Signature, unless hub.signature_method is given.",
+    "fetch_gap_s": "Minimum time between two fetches of a topic; pings meanwhile are merged.",
+    "max_hops": "Maximum number of hubs a message may pass; more is a loop (508).",
+    "drain_s": "How long a stop waits for requests and deliveries in progress.",
     "access_log": "Log each HTTP request, without query and secrets.",
     "log_level": "debug, info, warning or error.",
 }
@@ -284,20 +301,21 @@ TOPICS = {
     "memory_limit": "Memory and disk",
     "default_lease_s": "Subscriptions",
     "verify_timeout_s": "Deliveries",
-    "fetch_gap_s": "Topics of others, and loops",
-    "drain_s": "Stop and log",
+    "fetch_gap_s": "External topics and loops",
+    "drain_s": "Shutdown and log",
 }
-"""Headings of the help, each by the first setting below it."""
+"""Headings of the help text, by the first setting below each."""
 NAMES = Settings.__struct_fields__
 SECRETS = frozenset(("database", "default_pass", "hub_publisher_secret"))
-"""Settings whose values no message repeats."""
+"""Settings whose values never appear in messages."""
 _TYPES = get_type_hints(Settings, include_extras=True)
 
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings in force. `flags` holds those given, and `config`, the path of a file.
+    """Returns the settings in force.
 
-    Raises `ConfigError` in one line.
+    `flags` holds the given options, among them `config`, the path of a file. Raises `ConfigError`
+    with a text of one line.
     """
     from_environment = _environment(environment)
     config = flags.get("config") or from_environment.pop("config", None)
@@ -322,7 +340,7 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ) 
 
 
 def _check_tls(settings: Settings) -> None:
-    """What has no meaning without something else: it was meant, and would not be there."""
+    """Raises `ConfigError` for TLS settings that have no effect without others."""
     if bool(settings.tls_cert) is not bool(settings.tls_key):
         given, missing = ("cert", "key") if settings.tls_cert else ("key", "cert")
         raise ConfigError(f"tls_{given} is set, but tls_{missing} is not")
@@ -366,13 +384,13 @@ def _file(path: str) -> dict[str, Any]:
 
 
 def _check(values: dict[str, Any], source: str) -> dict[str, Any]:
-    """Each value by itself, so that the complaint names where it came from."""
+    """Checks each value by itself, so that the error names its source."""
     for name, value in values.items():
         if name not in NAMES:
             hint = suggestion(name, NAMES)
             raise ConfigError(f"{source}: unknown setting {name}{hint}")
         try:
-            expected.check(_TYPES[name], value, is_secret=name in SECRETS)
+            setting_descriptions.check(_TYPES[name], value, is_secret=name in SECRETS)
             _convert({name: value})
         except (ConfigError, ValueError) as error:
             raise ConfigError(f"{source}: {name}: {error}") from error

@@ -1,4 +1,4 @@
-"""What every route works with, passed as one value."""
+"""The dependencies of every HTTP route, passed as one value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from .paths import ALIAS, Target
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`public_url` has no slash at the end and is empty unless it is configured."""
+    """The dependencies of every route. `public_url` has no trailing slash and is empty unless it is
+    configured."""
 
     engine: Engine
     hub: Hub
@@ -29,29 +30,36 @@ class Context:
     vhosts: Container[str]
     public_url: str
     own_url: str
-    """`http://host:port` of the listener, for a request whose Host field is of no use."""
+    """`http://host:port` of the listener, used if the Host field of a request is not valid."""
     broker: Broker
-    """For what is not in every engine's power: users, virtual hosts, policies."""
+    """For users, virtual hosts and policies, which `Engine` does not cover."""
 
     @property
     def unfinished(self) -> PartialContents:
         return self.broker.alarms.unfinished
 
     async def user(self, request: Request) -> User:
-        """Raises `Problem` 401, 429 or 503, and 403 for what a page of another site sends."""
+        """Returns the authenticated user.
+
+        Raises `Problem` 401, 429 or 503, and 403 for a cross-site request.
+        """
         scope = request.scope
         user = await self.authenticator.user(authorization_of(scope), scope)
         refuse_other_sites(scope, self.public_url)
         return user
 
     async def user_in(self, request: Request, vhost: str) -> User:
-        """Raises as `user`, and `ChannelError` 404 or 403 for the virtual host."""
+        """Returns the authenticated user, who has access to the virtual host.
+
+        Raises as `user`, and `ChannelError` 404 or 403 for the virtual host.
+        """
         user = await self.user(request)
         require_vhost(user, vhost, self.vhosts)
         return user
 
     def base_url(self, request: Request) -> str:
-        """The address through which the request came, with the base path if that was there."""
+        """Returns the URL under which the client reached this server, with the base path if the
+        request had it."""
         if self.public_url:
             return self.public_url
         host = request.headers.get("host", "")
@@ -60,12 +68,16 @@ class Context:
         return own if prefix == ALIAS else own + prefix
 
     def verified_url(self, request: Request) -> str:
-        """As `base_url`, if that is known to lead here: for what is told to others on behalf of
-        somebody without credentials, whose Host field may say anything."""
+        """Returns `base_url` if it is known to be this server's, else a known one.
+
+        Used in requests to third parties on behalf of an anonymous client, whose Host field can't
+        be trusted.
+        """
         found, known = self.base_url(request), self.hub.settings.base_urls
         if found in (self.public_url, *known):
             return found
         return next((url for url in known if url.startswith(self.own_url)), self.own_url)
 
     def location(self, request: Request, target: Target) -> str:
+        """Returns the absolute URL of an exchange or queue."""
         return self.base_url(request) + target.path()

@@ -1,8 +1,8 @@
-"""Requests that a page of another site makes a browser send, with the credentials it remembers.
+"""Refuses cross-site requests that carry the browser's stored credentials (CSRF).
 
-A form, or a body without a type, goes out unasked (Fetch standard, "CORS-safelisted" requests), so
-a page could subscribe, or publish, in the name of who looks at it. What GET answers no other page
-may read.
+Browsers send forms, and bodies without a type, to other sites without a preflight request (Fetch
+standard, "CORS-safelisted" requests), so a page could subscribe or publish as the user who visits
+it. Answers to GET can't be read by pages of other sites.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from starlette.types import Scope
 from .problems import Problem
 
 SIGNS = frozenset((b"origin", b"sec-fetch-site"))
-"""Fields that only browsers send, and no page can choose."""
+"""Fields that browsers set and that pages can't change."""
 _HOSTS = (b"host", b"x-forwarded-host")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _OWN_SITES = (b"same-origin", b"none")
-"""From a page of ours, or from nobody's page. A page of the same site is that of somebody else:
-whoever has another host below the same domain."""
+"""A page of this server, or no page at all. `same-site` is not accepted: other hosts below the
+same domain may belong to others."""
 
 
 def refuse_other_sites(scope: Scope, public_url: str = "") -> None:
-    """Raises `Problem` 403. To be asked of requests with credentials.
+    """Raises `Problem` 403 for a cross-site request. Called for requests with credentials.
 
-    Where the connection is not secure browsers send Origin alone (Fetch Metadata, 2). Whatever
-    else is said, Origin has to be the host that is asked, or that of `public_url`.
+    On connections without TLS browsers send Origin alone (Fetch Metadata, 2). Origin, if present,
+    must be the host of the request or that of `public_url`.
     """
     if scope["method"] in _SAFE_METHODS:
         return
@@ -45,5 +45,5 @@ def refuse_other_sites(scope: Scope, public_url: str = "") -> None:
 
 
 def _bare(authority: bytes) -> bytes:
-    """Without the port that is the scheme's own."""
+    """Returns the authority without the default port of its scheme."""
     return authority.lower().removesuffix(b":80").removesuffix(b":443")

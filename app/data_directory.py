@@ -1,4 +1,4 @@
-"""The data directory: made if missing, held by one process at a time."""
+"""The data directory: created if missing, locked by one process at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..core.store.disk import make_directory
 
 LOCK_FILE = "lock"
 MODE = 0o700
-"""Messages, keys and password hashes are in it."""
+"""Only the owner: it contains messages, keys and password hashes."""
 _OTHERS = 0o007
 
 log = logging.getLogger(__name__)
@@ -23,9 +23,10 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def held(path: str) -> Iterator[Path]:
-    """Raises `ConfigError` if it can't be used or another process holds it.
+    """Creates and locks the data directory.
 
-    The lock is on the open file, so it goes with the process however that ends.
+    Raises `ConfigError` if it can't be used or another process has locked it. The lock belongs to
+    the open file, so it ends with the process, also after a crash.
     """
     directory = Path(path).resolve()
     try:
@@ -43,7 +44,8 @@ def held(path: str) -> Iterator[Path]:
 
 
 def _close_to_others(directory: Path) -> None:
-    """One that was there may be its group's, but not everybody's."""
+    """Removes the permissions of other users from an existing directory; its group keeps its
+    own."""
     mode = stat.S_IMODE(directory.stat().st_mode)
     if not mode & _OTHERS:
         return

@@ -1,4 +1,4 @@
-"""The description of a resource as XML, JSON or HTML, by what the client accepts."""
+"""Describes an exchange or queue as XML, JSON or HTML, by content negotiation."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ Document = dict[str, Any]
 def describe(
     target: Target, found: ExchangeSpec | QueueInfo, accept: str, stylesheet: str
 ) -> Response:
-    """`stylesheet` is the URL of what shows the XML in a browser.
+    """Returns the description. `stylesheet` is the URL of the XSLT that shows the XML in a browser.
 
     Raises `Problem` 406 if the client accepts none of the three.
     """
     media_type = choose(accept, tuple(_RENDERERS))
     if media_type is None:
-        raise Problem(406, "descriptions are " + ", ".join(_RENDERERS))
+        raise Problem(406, "descriptions are available as " + ", ".join(_RENDERERS))
     rendered = _RENDERERS[media_type](document(target, found), stylesheet)
     return Response(rendered, media_type=media_type, headers={"Vary": "Accept"})
 
 
 def document(target: Target, found: ExchangeSpec | QueueInfo) -> Document:
-    """Keys and nesting are those of RabbitHub's XML."""
+    """Returns the description with the keys and nesting of RabbitHub's XML."""
     return {
         "name": target.name,
         "description": f"{target.kind.capitalize()} '{target.name}' in vhost '{target.vhost}'",
@@ -104,7 +104,8 @@ def _xml(document: Document, stylesheet: str) -> str:
 
 
 def _element(tag: str, value: Document) -> str:
-    """Texts of a node are attributes, but for description, name and class of the root."""
+    """Returns an XML element. String values become attributes, except for the description, and
+    name and class of the root."""
     as_elements = {"description"} | ({"name", "class"} if tag == "application" else set())
     attributes = children = ""
     content: Any
@@ -120,7 +121,7 @@ def _element(tag: str, value: Document) -> str:
 
 
 def _clean(text: str) -> str:
-    """XML can't say some characters at all, not even escaped."""
+    """Replaces characters that XML can't contain, not even escaped."""
     return _NOT_XML.sub("\ufffd", text)
 
 

@@ -1,4 +1,4 @@
-"""The settings of the hub as `/api/hub/environment` tells them."""
+"""The hub's settings, as `/api/hub/environment` shows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .subscription_json import REDACTED
 
 
 def environment_of(settings: HubSettings) -> dict[str, Any]:
-    """By name; secrets, and what may hold or lead to one, are only told to be there."""
+    """Returns the settings by name. Secrets, and values that may contain one, are redacted."""
     return {
         field.name: _shown(field.name, getattr(settings, field.name)) for field in fields(settings)
     }

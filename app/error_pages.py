@@ -1,4 +1,4 @@
-"""Problems as a person sees them: a page for browsers, problem+json for everybody else."""
+"""Error responses: an HTML page for browsers, problem+json for other clients."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ _HINTS = {
 
 
 def answer_problem(problem: Problem, scope: Scope) -> Response:
-    """Returns the page if the request prefers HTML (RFC 9110 12.5.1), else the document."""
+    """Returns the HTML page if the request prefers HTML (RFC 9110 12.5.1), else problem+json."""
     return _page(problem, scope) if is_page_wanted(scope) else problem.response()
 
 
 def is_page_wanted(scope: Scope) -> bool:
+    """Returns whether the request prefers HTML."""
     fields = [value.decode("latin-1") for name, value in scope["headers"] if name == b"accept"]
     return choose(",".join(fields), _OFFERED) == HTML
 
 
 def to_root(scope: Scope) -> str:
-    """The relative URL of this server's `/`: nobody knows which path a proxy has put before it."""
+    """Returns the relative URL of this server's `/`, which works behind a proxy that adds a path
+    prefix."""
     below: bytes = scope["raw_path"][len(scope.get("prefix", "")) :]
     return "../" * (below.count(b"/") - 1) or "./"
 

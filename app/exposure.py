@@ -1,7 +1,7 @@
-"""What a server that others can reach refuses until somebody says that it is meant.
+"""Refuses insecure configurations on addresses that other machines can reach.
 
-On an address beyond loopback everybody may try. There a first user with a password that everybody
-knows or guesses, and passwords sent in plain text, need a setting each; the complaint names it.
+There a well-known or easily guessed first password, and passwords without TLS, must be allowed by
+a setting each; the error names it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _KINDS_MIN = 4
 
 
 class Exposure:
-    """Raises `ConfigError` for a host without address."""
+    """Checks the settings against the addresses that are listened on.
+
+    Raises `ConfigError` for a host that can't be resolved.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -30,47 +33,47 @@ class Exposure:
         self.takes_plaintext = not self._beyond or settings.allow_plaintext
 
     def check_ports(self) -> None:
-        """Raises `ConfigError` where nobody elsewhere could log in but readably."""
+        """Raises `ConfigError` if other machines could log in without TLS only."""
         settings = self._settings
         if self.takes_plaintext or settings.tls_cert:
             return
         if not (settings.http_proxies or settings.proxy_protocol_from):
-            raise self._complaint(
+            raise self._config_error(
                 "passwords would be sent in plain text: set tls_cert and tls_key, or "
                 "WARREN_ALLOW_PLAINTEXT=1 where only trusted machines reach it"
             )
 
     def check_first_user(self) -> None:
-        """Raises `ConfigError` for an administrator that anybody could be."""
+        """Raises `ConfigError` for a first administrator with a well-known or weak password."""
         settings = self._settings
         name, password = settings.default_user, settings.default_pass
         if not self._beyond:
             return
         if name == GUEST and not settings.allow_guest:
-            raise self._complaint(
+            raise self._config_error(
                 "the first user would be guest: set WARREN_DEFAULT_USER and WARREN_DEFAULT_PASS, "
                 "or WARREN_ALLOW_GUEST=1"
             )
         if _is_weak(name, password) and not settings.allow_weak_password:
-            raise self._complaint(
+            raise self._config_error(
                 f"the first user's password is easily guessed: set one of "
                 f"{PASSWORD_MIN_CHARACTERS} characters or more as WARREN_DEFAULT_PASS, or "
                 f"WARREN_ALLOW_WEAK_PASSWORD=1"
             )
 
     def check_guest(self, users: Users) -> None:
-        """Raises `ConfigError` if `guest` is there with its first password; takes as long as a
-        login."""
+        """Raises `ConfigError` if `guest` exists with its default password; takes as long as a
+        login, because the password is hashed."""
         if not self._beyond or self._settings.allow_guest or users.get(GUEST) is None:
             return
         if hashes.matches(users.password_hash(GUEST), GUEST):
-            raise self._complaint(
-                "user guest has the password that everybody knows: start with host localhost and "
-                "delete it or give it another, or set WARREN_ALLOW_GUEST=1"
+            raise self._config_error(
+                "user guest has its default password: start with host localhost and delete the "
+                "user or change the password, or set WARREN_ALLOW_GUEST=1"
             )
 
     def may_log_in(self, scope: Scope) -> bool:
-        """Whether the way of a request is one on which a password may be sent."""
+        """Returns whether passwords are accepted on the connection of this request."""
         return (
             self.takes_plaintext
             or scope["scheme"] == "https"
@@ -78,7 +81,7 @@ class Exposure:
             or is_loopback(peer_of(scope))
         )
 
-    def _complaint(self, text: str) -> ConfigError:
+    def _config_error(self, text: str) -> ConfigError:
         return ConfigError(f"{self._beyond[0]} can be reached from other machines, and {text}")
 
 

@@ -1,4 +1,4 @@
-"""What can be done with a resource over HTTP, as its description tells (RabbitHub)."""
+"""The operations on a resource over HTTP, for its description (RabbitHub) and OpenAPI."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
+    """A parameter of an operation, in the query or in the form."""
+
     name: str
     description: str
     location: str = "query"
     default: str | None = None
-    """None for one that must be given."""
+    """None if the parameter is required."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
+    """An operation: method, `hub.mode` and parameters."""
+
     name: str
     method: str
     description: str
@@ -25,28 +29,30 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
+    """A group of operations with one path segment, such as `endpoint`."""
+
     name: str
     description: str
     actions: tuple[Action, ...]
 
 
 _TOPIC = Parameter("hub.topic", "Routing key of the message.", default="")
-_PERSIST = Parameter("hub.persistmsg", "0 for a message that a restart may lose.", default="1")
+_PERSIST = Parameter("hub.persistmsg", "0 for a transient message.", default="1")
 _PROPERTY = Parameter("amqp.NAME", "Basic property, such as amqp.correlation_id.", default="")
-_MANDATORY = Parameter("amqp.mandatory", "Answer 404 if no queue wants it.", default="false")
+_MANDATORY = Parameter("amqp.mandatory", "Answer 404 if it reaches no queue.", default="false")
 _ARGUMENT = Parameter("arg.NAME", "Argument: a number, true, false or a string.", default="")
 _DURABLE = Parameter("durable", "Whether it survives a restart.", default="true")
-_AUTO_DELETE = Parameter("auto_delete", "Whether it goes with its last user.", default="false")
-_IF_UNUSED = Parameter("if-unused", "Only if nothing uses it.", default="false")
-_VERIFY_TOKEN = Parameter("hub.verify_token", "A token made by generate_token.")
+_AUTO_DELETE = Parameter("auto_delete", "Delete it when its last use ends.", default="false")
+_IF_UNUSED = Parameter("if-unused", "Only if it is unused.", default="false")
+_VERIFY_TOKEN = Parameter("hub.verify_token", "A token from generate_token.")
 
 _TOKEN_ACTIONS = (
     Action(
         "generate_token",
         "GET",
-        "Makes a token that lets a subscribe bind this resource.",
+        "Generates a token with which a subscribe request binds this resource.",
         "generate_token",
-        (Parameter("hub.intended_use", "subscribe or unsubscribe"),),
+        (Parameter("hub.intended_use", "subscribe or unsubscribe."),),
     ),
     *(
         Action(
@@ -54,7 +60,7 @@ _TOKEN_ACTIONS = (
             "GET",
             "Answers the challenge of another hub.",
             mode,
-            (_VERIFY_TOKEN, Parameter("hub.challenge", "Echoed as the body.")),
+            (_VERIFY_TOKEN, Parameter("hub.challenge", "Returned as the body.")),
         )
         for mode in ("subscribe", "unsubscribe")
     ),
@@ -62,7 +68,7 @@ _TOKEN_ACTIONS = (
 _BATCH = Action(
     "deliver_batch",
     "POST",
-    "Publishes many messages at once, as lines of JSON or as a batch of CloudEvents.",
+    "Publishes many messages at once, as JSON lines or as a CloudEvents batch.",
     "batch",
     (_TOPIC, _PERSIST, _PROPERTY),
 )
@@ -79,7 +85,7 @@ _EXCHANGE_ENDPOINT = Facet(
                 Parameter("amqp.exchange_type", "Such as direct, fanout, topic.", default="fanout"),
                 _DURABLE,
                 _AUTO_DELETE,
-                Parameter("internal", "Whether nobody can publish to it.", default="false"),
+                Parameter("internal", "Whether clients can't publish to it.", default="false"),
                 _ARGUMENT,
             ),
         ),
@@ -94,7 +100,7 @@ _EXCHANGE_ENDPOINT = Facet(
 )  # fmt: skip
 _QUEUE_ENDPOINT = Facet(
     "endpoint",
-    "Messages are put into the queue here.",
+    "Messages are published to the queue here.",
     (
         _INFO,
         Action("create", "PUT", "Declares the queue.",
@@ -103,7 +109,7 @@ _QUEUE_ENDPOINT = Facet(
             "destroy", "DELETE", "Deletes the queue.",
             parameters=(_IF_UNUSED, Parameter("if-empty", "Only if empty.", default="false")),
         ),
-        Action("deliver", "POST", "Puts the body into the queue.",
+        Action("deliver", "POST", "Publishes the body to the queue.",
                parameters=(_TOPIC, _PERSIST, _PROPERTY)),
         _BATCH,
         *_TOKEN_ACTIONS,
@@ -112,29 +118,29 @@ _QUEUE_ENDPOINT = Facet(
 
 _IDENTITY = (
     Parameter("hub.callback", "URL that messages are posted to.", "body"),
-    Parameter("hub.topic", "Binding key; for a queue only a label.", "body"),
+    Parameter("hub.topic", "Binding key; for a queue a label only.", "body"),
 )
 _VERIFY = (
-    Parameter("hub.verify", "sync, async, a list of both; none if trusted.", "body", "sync"),
+    Parameter("hub.verify", "sync, async or both; none for trusted users.", "body", "sync"),
     Parameter("hub.verify_token", "Echoed to the callback.", "body", ""),
 )
 _DELIVERY = (
-    Parameter("hub.lease_seconds", "How long, up to a year.", "body", "2592000"),
+    Parameter("hub.lease_seconds", "Lease, up to a year.", "body", "2592000"),
     Parameter("hub.secret", "Signs the deliveries.", "body", ""),
-    Parameter("hub.signature_method", "Which way, such as sha256.", "body", ""),
-    Parameter("hub.format", "plain or a form of CloudEvents.", "body", "plain"),
-    Parameter("hub.order", "strict: nothing overtakes what failed.", "body", "loose"),
-    Parameter("hub.in_flight", "Deliveries at once; 0 for the hub's setting.", "body", "0"),
-    Parameter("hub.max_tps", "Deliveries a second; 0 for no limit.", "body", "0"),
-    Parameter("hub.ha_mode", "all, none or a number; kept and shown.", "body", "none"),
+    Parameter("hub.signature_method", "Hash function, such as sha256.", "body", ""),
+    Parameter("hub.format", "plain, or a CloudEvents format.", "body", "plain"),
+    Parameter("hub.order", "strict: a failed message blocks later ones.", "body", "loose"),
+    Parameter("hub.in_flight", "Concurrent deliveries; 0 for the default.", "body", "0"),
+    Parameter("hub.max_tps", "Deliveries per second; 0 for no limit.", "body", "0"),
+    Parameter("hub.ha_mode", "all, none or a number; stored without effect.", "body", "none"),
     Parameter("hub.basic_auth", "base64 of user:password for the callback.", "body", ""),
 )
 _CONTACT = (
-    Parameter("hub.app_name", "Who subscribes; needed if a contact is given.", "body", ""),
-    Parameter("hub.contact_name", "Whom to ask.", "body", ""),
-    Parameter("hub.phone", "Of the contact.", "body", ""),
-    Parameter("hub.email", "Of the contact.", "body", ""),
-    Parameter("hub.description", "What it is for.", "body", ""),
+    Parameter("hub.app_name", "Application; required with a contact.", "body", ""),
+    Parameter("hub.contact_name", "Name of the contact.", "body", ""),
+    Parameter("hub.phone", "Phone number of the contact.", "body", ""),
+    Parameter("hub.email", "Email address of the contact.", "body", ""),
+    Parameter("hub.description", "Purpose of the subscription.", "body", ""),
 )
 _SUBSCRIBE = Facet(
     "subscribe",
@@ -147,13 +153,13 @@ _SUBSCRIBE = Facet(
         ),
         Action("unsubscribe", "POST", "Ends a subscription.", "unsubscribe",
                (*_IDENTITY, *_VERIFY)),
-        Action("remove", "DELETE", "Ends a subscription without asking its callback.",
+        Action("remove", "DELETE", "Ends a subscription without verification by its callback.",
                parameters=_IDENTITY),
     ),
 )  # fmt: skip
 _SUBSCRIPTIONS = Facet(
     "subscriptions",
-    "What is subscribed is shown here, to administrators.",
+    "Shows subscriptions to administrators.",
     (
         Action(
             "list", "GET", "Shows the subscription with this callback and topic.",
@@ -180,20 +186,20 @@ SUBSCRIBE_NAMES = frozenset(
 
 _FILTERS = (
     *(
-        Parameter(name, "Only those of this one.", default="")
+        Parameter(name, f"Only subscriptions with this {name}.", default="")
         for name in ("vhost", "resource_type", "resource_name", "topic", "callback")
     ),
     Parameter("status", "active or inactive.", default=""),
-    Parameter("hub.expires", "Only those that end within so many days.", default=""),
-    Parameter("page", "Its number, from 1; without it all come at once.", default=""),
-    Parameter("page_size", "Up to 500.", default="100"),
+    Parameter("hub.expires", "Only leases that end within so many days.", default=""),
+    Parameter("page", "Page number, from 1; all at once by default.", default=""),
+    Parameter("page_size", "Page size, up to 500.", default="100"),
 )
 LISTING_NAMES = tuple(one.name for one in _FILTERS)
 _TOPIC_URL = (
     Parameter("hub.topic", "URL of the topic: a feed, or an endpoint of this hub.", "body"),
-    Parameter("hub.callback", "URL that content is posted to.", "body"),
+    Parameter("hub.callback", "URL to which content is posted.", "body"),
 )
-_LEASE = Parameter("hub.lease_seconds", "How long, up to 90 days.", "body", "864000")
+_LEASE = Parameter("hub.lease_seconds", "Lease, up to 90 days.", "body", "864000")
 _CONTENT = Parameter(
     "hub.content", "subscribe: full, or new for a feed's new entries. publish: the content itself.",
     "body", "",
@@ -202,19 +208,19 @@ _HUB = Facet(
     "hub",
     "WebSub and PubSubHubbub.",
     (
-        Action("info", "GET", "Says what it is."),
+        Action("info", "GET", "Returns a short description."),
         Action(
-            "subscribe", "POST", "Subscribes a callback; it is asked after the answer.",
+            "subscribe", "POST", "Subscribes a callback; it is verified after the response.",
             "subscribe", (*_TOPIC_URL, _LEASE, _CONTENT, *_VERIFY[1:], *_DELIVERY[1:], *_CONTACT),
         ),
-        Action("unsubscribe", "POST", "Ends a subscription once its callback agrees.",
+        Action("unsubscribe", "POST", "Ends a subscription once its callback has confirmed.",
                "unsubscribe", _TOPIC_URL),
         Action(
             "publish", "POST", "Fetches and distributes topics that have changed.", "publish",
             (
-                Parameter("hub.url", "URL of the topic; may be there many times.", "body"),
+                Parameter("hub.url", "URL of the topic; may be repeated.", "body"),
                 _CONTENT,
-                Parameter("hub.content_type", "Its type.", "body", ""),
+                Parameter("hub.content_type", "Content type of hub.content.", "body", ""),
                 Parameter("hub.signature", "HMAC of the content, sha256=...", "body", ""),
             ),
         ),
@@ -223,20 +229,20 @@ _HUB = Facet(
 HUB_NAMES = frozenset(
     ("hub.mode", *(one.name for action in _HUB.actions for one in action.parameters))
 )
-PLACES = {
+HUB_FACETS = {
     "/hub": _HUB,
     "/subscriptions": Facet(
         "subscriptions",
-        "All that is subscribed.",
+        "All subscriptions.",
         (
             Action("list", "GET", "Lists subscriptions.", parameters=_FILTERS),
-            Action("import", "POST", "Takes a list of subscriptions, as JSON."),
+            Action("import", "POST", "Imports a list of subscriptions, as JSON."),
         ),
     ),
     "/subscriptions/errors": Facet(
         "errors",
         "Subscriptions whose deliveries fail.",
-        (Action("list", "GET", "Lists them with their last error.", parameters=_FILTERS),),
+        (Action("list", "GET", "Lists subscriptions with their last error.", parameters=_FILTERS),),
     ),
 }
-"""What belongs to no exchange and no queue, by path."""
+"""The paths that name no exchange or queue."""

@@ -1,4 +1,4 @@
-"""As many open files as the system allows, and room for them: each connection is one."""
+"""Raises the limit of open files, of which each connection uses one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import os
 import resource
 
 MOST = 1_048_576
-"""More is of no use, and some systems refuse to be asked for it."""
+"""Some systems refuse to set a higher limit."""
 MACOS_MOST = 10_240
 """What macOS grants when the hard limit says unlimited but is not."""
 
 ROOM = 65_536
-"""Half a megabyte of the kernel's memory."""
+"""Size of the descriptor table to allocate in advance; it takes 512 KiB of kernel memory."""
 
 
 def raise_file_limit() -> int:
-    """Raises the soft limit of open files to the hard one; gives the limit in force."""
+    """Raises the soft limit of open files to the hard one; returns the limit in force."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
     for wanted in (most, MACOS_MOST):
@@ -34,12 +34,11 @@ def _set(soft: int, hard: int) -> bool:
 
 
 def make_room(limit: int) -> None:
-    """Lets the kernel's table of open files grow now, to what connections may need.
+    """Grows the kernel's table of file descriptors to the size that connections may need.
 
-    It doubles when it is full, at 256, 512, 1,024 files and so on, and never shrinks. Where a
-    process has several threads whoever opens a file then waits until no processor looks at the
-    old table any more: 10 to 80 ms, in which the whole loop stood still. So this is to be called
-    before the first thread.
+    The table doubles when it is full, at 256, 512, 1,024 files and so on, and never shrinks. In a
+    process with several threads, growing it waits until no processor uses the old table any more,
+    which stopped the event loop for 10 to 80 ms. So this is called before the first thread starts.
     """
     descriptor = os.open(os.devnull, os.O_RDONLY)
     try:

@@ -1,4 +1,4 @@
-"""The settings of a new data directory's administrator, and who is told that they come too late."""
+"""Warns when `default_user` and `default_pass` have no effect."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _DEFAULTS = Settings()
 
 
 async def warn_of_unused(settings: Settings, users: Users) -> None:
-    """Logs a warning when a data directory that exists has another administrator or password than
-    the settings name. The password is compared in a thread, since that takes as long as a login."""
+    """Logs a warning if an existing data directory has another administrator or password than the
+    settings name. The password is compared in a thread, because hashing it takes long."""
     name, password = settings.default_user, settings.default_pass
     if (name, password) == (_DEFAULTS.default_user, _DEFAULTS.default_pass):
         return
@@ -25,7 +25,7 @@ async def warn_of_unused(settings: Settings, users: Users) -> None:
     else:
         reason = f"user '{name}' has another password"
     logger.warning(
-        "default_user and default_pass have no effect on a data directory that exists: %s; "
+        "default_user and default_pass have no effect on an existing data directory: %s; "
         "users are changed with PUT /api/users/NAME",
         reason,
     )

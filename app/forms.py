@@ -1,6 +1,6 @@
-"""The `hub.*` parameters of a request, from its query or from its body (docs/rabbithub.md).
+"""Reads the `hub.*` parameters of a request from its query or body (docs/rabbithub.md).
 
-A body is a form, or JSON as RabbitHub's fork has it:
+A body is a form, or JSON in the form of RabbitHub's fork:
 `{"hub": {"mode": "subscribe", ..., "contact": {"app_name": ...}}}`.
 """
 
@@ -27,9 +27,9 @@ Form = Mapping[str, list[str]]
 
 
 async def read_form(request: Request, query: Form, unfinished: PartialContents, owner: str) -> Form:
-    """All parameters from the query if any is there, else all from the body.
+    """Returns the parameters of the query if it has any `hub.*`, else those of the body.
 
-    Raises `Problem` 400, 413 for a body of more than 256 KiB, 415 for one of another type, 503 as
+    Raises `Problem` 400, 413 for a body of more than 256 KiB, 415 for another media type, 503 as
     `read_body`.
     """
     if any(name.startswith("hub.") for name in query):
@@ -45,7 +45,7 @@ async def read_form(request: Request, query: Form, unfinished: PartialContents, 
 
 
 def parse_form(raw: bytes) -> Form:
-    """Raises `Problem` 400 for what is not UTF-8 or has too many fields."""
+    """Parses a URL-encoded form. Raises `Problem` 400 if it is not UTF-8 or has too many fields."""
     try:
         return parse_qs(
             raw.decode(),
@@ -58,18 +58,18 @@ def parse_form(raw: bytes) -> Form:
 
 
 def parse_json(raw: bytes) -> Form:
-    """As a form; `contact` becomes flat. Raises `Problem` 400."""
+    """Parses JSON into the same mapping as a form; `contact` is flattened. Raises `Problem` 400."""
     document = loads(raw)
     hub = document.get("hub") if isinstance(document, dict) else None
     if not isinstance(hub, dict):
         raise Problem(400, 'the body has no object "hub"')
     contact = hub.get(CONTACT) or {}
     if not isinstance(contact, dict):
-        raise Problem(400, f"hub.{CONTACT} is no object")
+        raise Problem(400, f"hub.{CONTACT} is not an object")
     flat = {name: value for name, value in hub.items() if name != CONTACT}
     repeated = flat.keys() & contact.keys()
     if repeated:
-        raise Problem(400, f"hub.{min(repeated)[:80]} is there twice, in {CONTACT} too")
+        raise Problem(400, f"hub.{min(repeated)[:80]} is given twice: in hub and in hub.{CONTACT}")
     return {
         f"hub.{name}": _texts(name, value)
         for name, value in {**flat, **contact}.items()
@@ -78,13 +78,13 @@ def parse_json(raw: bytes) -> Form:
 
 
 def first(form: Form, name: str) -> str | None:
-    """The first value of a parameter, None without one."""
+    """Returns the first value of a parameter, or None."""
     values = form.get(name)
     return values[0] if values else None
 
 
 def first_values(form: Form) -> dict[str, str]:
-    """The first value of each `hub.*` parameter that has one."""
+    """Returns the first value of each `hub.*` parameter that has one."""
     return {name: values[0] for name, values in form.items() if values and name[:4] == "hub."}
 
 
@@ -92,7 +92,7 @@ def _texts(name: str, value: Any) -> list[str]:
     if isinstance(value, list):
         return [text for item in value for text in _texts(name, item)]
     if isinstance(value, dict):
-        raise Problem(400, f"hub.{name[:80]} is an object, a text or a number is needed")
+        raise Problem(400, f"hub.{name[:80]} is an object; give a string or a number")
     if isinstance(value, bool):
         return ["true" if value else "false"]
     return [str(value)]

@@ -30,7 +30,7 @@ from .body import too_large
 from .host_field import is_host
 from .local_requests import CYCLE
 from .problems import MEDIA_TYPE, Problem
-from .websocket import Taken, Upgrades, is_offer
+from .websocket import AcceptedUpgrade, Upgrades, is_offer
 
 MAX_HEAD_BYTES = 16 * 1024
 MAX_FIELDS = 100
@@ -211,14 +211,14 @@ class HttpGuard(HttpToolsProtocol):
     def _upgrade(self, rest: bytes) -> None:
         assert self.upgrades is not None
         try:
-            taken = self.upgrades.take(self.headers, self._peer(), self._path())
+            upgrade = self.upgrades.accept(self.headers, self._peer(), self._path())
         except Problem as problem:
             self._prepare(problem)
             self._answer_refusal()
         else:
-            self._hand_over(taken, rest + self._unread[self._unread_at :])
+            self._hand_over(upgrade, rest + self._unread[self._unread_at :])
 
-    def _hand_over(self, taken: Taken, rest: bytes) -> None:
+    def _hand_over(self, upgrade: AcceptedUpgrade, rest: bytes) -> None:
         self._handed_over = True
         self._unread = b""
         self._stop_timer()
@@ -226,11 +226,11 @@ class HttpGuard(HttpToolsProtocol):
         self.connections.discard(self)
         self.flow.held = False
         self.flow.resume_reading()
-        self.transport.write(taken.answer)
-        self.transport.set_protocol(taken.protocol)
-        taken.protocol.connection_made(self.transport)
+        self.transport.write(upgrade.response)
+        self.transport.set_protocol(upgrade.protocol)
+        upgrade.protocol.connection_made(self.transport)
         if rest:
-            taken.protocol.data_received(rest)
+            upgrade.protocol.data_received(rest)
 
     def _parser_stopped(self) -> None:
         """It gave up over its own rules, or over a refusal of ours."""

@@ -1,4 +1,4 @@
-"""uvicorn as a part of this process: no signal handlers, no lifespan, no logging of its own."""
+"""Runs uvicorn inside this process, without its signal handlers, lifespan and logging."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ TLS_HANDSHAKE_S = 10.0
 
 
 class HttpServer(uvicorn.Server):
+    """The HTTP and HTTPS server."""
+
     def __init__(
         self,
         app: ASGIApp,
@@ -37,7 +39,7 @@ class HttpServer(uvicorn.Server):
             log_config=None,
             access_log=False,
             server_header=False,
-            # Who is on loopback decides about `guest`: no forwarded header may claim it.
+            # Whether the peer is local decides about `guest`: no header may claim that.
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=max(1, round(drain_s)),
@@ -54,9 +56,9 @@ class HttpServer(uvicorn.Server):
         secured: list[socket.socket] | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> asyncio.Task[None]:
-        """Returns when connections are accepted; the task ends when the server does.
+        """Starts the server; returns when connections are accepted.
 
-        On the sockets `secured` HTTPS is spoken.
+        The task ends when the server does. The sockets `secured` serve HTTPS.
         """
         self._secured, self._tls = secured or [], tls
         self._task = asyncio.create_task(self.serve(sockets=listeners), name="http server")
@@ -68,10 +70,10 @@ class HttpServer(uvicorn.Server):
         return self._task
 
     async def stop(self) -> None:
-        """Stops accepting, lets requests under way finish, closes the connections."""
+        """Stops accepting connections, waits for requests in progress, closes the connections."""
         self.should_exit = True
         for server in self.servers:
-            server.close()  # at once: uvicorn looks only ten times a second
+            server.close()  # at once: uvicorn checks `should_exit` only ten times a second
         if self._task is not None:
             await self._task
 
@@ -82,7 +84,8 @@ class HttpServer(uvicorn.Server):
         self._accepting.set()
 
     async def _tls_server(self, listening: socket.socket) -> asyncio.Server:
-        """What uvicorn does for each socket, which has one context for all of them."""
+        """Creates a TLS server for a socket, as uvicorn does; uvicorn has one context for all
+        sockets."""
         assert self._tls is not None
         return await asyncio.get_running_loop().create_server(
             lambda: self.config.http_protocol_class(  # type: ignore[call-arg]
@@ -96,5 +99,5 @@ class HttpServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are the business of the whole process."""
+        """Does nothing: `app/lifespan.py` handles signals."""
         yield

@@ -62,7 +62,7 @@ class Warren:
         self._directory = directory
         self._sockets = sockets
         self._certificates = certificates
-        self._clients = Clients(settings.proxies_of_http()) if settings.http_proxies else None
+        self._clients = Clients(settings.http_proxy_networks()) if settings.http_proxies else None
         self._ready = False
         self._stop_asked = asyncio.Event()
         self._failure: OSError | None = None
@@ -128,7 +128,7 @@ class Warren:
         nearness = LocalRequests(Origins(self._base_urls()), hosts, has_proxy=has_proxy)
         authenticator = Authenticator(
             broker.users, near=nearness.is_near, may_log_in=self._exposure.may_log_in,
-            lets_guest_in=settings.lets_guest_in_over_http(),
+            lets_guest_in=settings.allows_guest_over_http(),
         )  # fmt: skip
         stack.callback(authenticator.close)
         stack.push_async_callback(self._stop)
@@ -136,7 +136,7 @@ class Warren:
             broker,
             logins=authenticator.logins,
             certificate_name=certificate_name(settings),
-            proxies=settings.proxies(),
+            proxies=settings.amqp_proxy_networks(),
             takes_plaintext=self._exposure.takes_plaintext,
         )
         await self._watch_resources(listener)
@@ -163,8 +163,8 @@ class Warren:
                 Origins(self._base_urls(), settings.websocket_origins),
                 hosts,
                 self._clients,
-                lets_guest_in=settings.lets_guest_in_over_http(),
-                is_taken=application.has,
+                lets_guest_in=settings.allows_guest_over_http(),
+                is_http_path=application.has,
             ),
             logs_refusals=settings.access_log,
         )
@@ -250,10 +250,10 @@ class Warren:
             key_file=settings.hub_key_file,
             allow_loopback=settings.dev,
             egress_proxy=settings.egress_proxy,
-            callback_ports=settings.ports_of_callbacks(),
-            allowed_networks=settings.networks_of_callbacks(),
-            denied_networks=settings.networks_denied(),
-            nat64_prefixes=settings.prefixes_of_nat64(),
+            callback_ports=settings.allowed_callback_ports(),
+            allowed_networks=settings.allowed_callback_networks(),
+            denied_networks=settings.denied_callback_networks(),
+            nat64_prefixes=settings.nat64_prefix_list(),
             dns_servers=settings.name_servers(),
             own_ports=frozenset(port_of(found) for found in self._listening().values()),
             default_lease_s=settings.default_lease_s,
@@ -267,7 +267,7 @@ class Warren:
             hub_foreign_topics=settings.hub_foreign_topics or settings.dev,
             hub_anonymous=settings.hub_anonymous or settings.dev,
             max_per_anonymous_client=settings.hub_anonymous_subscriptions,
-            anonymous_bytes_per_hour=settings.content_of_strangers(),
+            anonymous_bytes_per_hour=settings.anonymous_content_bytes(),
             hub_check_topics=settings.hub_check_topics,
             hub_moved_to=settings.hub_moved_to,
             hub_publisher_secret=settings.hub_publisher_secret,

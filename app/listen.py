@@ -1,4 +1,4 @@
-"""Opens the listening sockets before anything else starts, so that a taken port is told at once."""
+"""Opens the listening sockets before anything else starts, so that a port in use fails early."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 @dataclass(frozen=True)
 class Sockets:
-    """All that listen, by what is spoken there; a list may be empty."""
+    """The listening sockets by protocol; a list may be empty."""
 
     amqp: list[socket.socket]
     amqps: list[socket.socket]
@@ -25,16 +25,16 @@ class Sockets:
     https: list[socket.socket]
 
     def urls(self) -> list[str]:
-        """`amqp://127.0.0.1:5672`, and so on."""
+        """Returns the URL of each socket, such as `amqp://127.0.0.1:5672`."""
         kinds = {"amqp": self.amqp, "amqps": self.amqps, "http": self.http, "https": self.https}
         return [f"{kind}://{name_of(one)}" for kind, found in kinds.items() for one in found]
 
 
 def listen_on_all(settings: Settings) -> Sockets:
-    """Raises `ConfigError` if a port can't be used."""
+    """Opens all sockets that the settings ask for. Raises `ConfigError` if a port can't be used."""
     ports = {
         "amqp": None if settings.amqp_port == NONE else int(settings.amqp_port),
-        "amqps": settings.port_of_amqps(),
+        "amqps": settings.effective_amqps_port(),
         "http": settings.http_port,
         "https": None if settings.https_port == NONE else int(settings.https_port),
     }
@@ -47,33 +47,37 @@ def listen_on_all(settings: Settings) -> Sockets:
 
 
 def addresses_of(host: str) -> list[str]:
-    """`localhost` is 127.0.0.1 and ::1. Raises `ConfigError` for a name without address."""
+    """Returns the addresses of a host; `localhost` is 127.0.0.1 and ::1.
+
+    Raises `ConfigError` for a name without address.
+    """
     return ["127.0.0.1", "::1"] if host == "localhost" else _resolve(host)
 
 
 def listen(host: str, port: int, purpose: str) -> list[socket.socket]:
-    """Sockets that listen on every address of the host, all on the same port.
+    """Returns sockets that listen on every address of the host, all on the same port.
 
-    Port 0 takes a free one. A machine without IPv6 listens on `localhost` without ::1. Raises
-    `ConfigError` if an address can't be listened on.
+    Port 0 chooses a free port. Without IPv6 `localhost` is 127.0.0.1 only. Raises `ConfigError` if
+    an address can't be listened on.
     """
     addresses = addresses_of(host)
     for attempt in range(PORT_ATTEMPTS):
         try:
             return _listen_on_all(addresses, port, optional_ipv6=host == "localhost")
         except OSError as error:
-            # With port 0 the first address chose the port; another may have it taken.
+            # With port 0 the first address chose the port; it may be in use on another address.
             if port or error.errno != errno.EADDRINUSE or attempt == PORT_ATTEMPTS - 1:
                 raise _unusable(host, port, purpose, error) from error
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
 def name_of(listener: socket.socket) -> str:
-    """`127.0.0.1:5672` or `[::1]:5672`."""
+    """Returns address and port of a socket: `127.0.0.1:5672` or `[::1]:5672`."""
     return printed(*listener.getsockname()[:2])
 
 
 def printed(host: str, port: int) -> str:
+    """Formats address and port; IPv6 addresses are put in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -126,5 +130,5 @@ def _listen(address: str, port: int) -> socket.socket:
 def _unusable(host: str, port: int, purpose: str, error: OSError) -> ConfigError:
     reason = os.strerror(error.errno) if error.errno else str(error)
     if error.errno == errno.EADDRINUSE:
-        reason += f"; stop who has it, or take another one with --{purpose}-port"
+        reason += f"; stop the process that uses it, or choose another port with --{purpose}-port"
     return ConfigError(f"{purpose}: can't listen on {host} port {port}: {reason}")

@@ -1,8 +1,8 @@
-"""Whether a request is that of a program on this very machine, which lets the user `guest` in.
+"""Decides whether a request comes from a program on this machine, as the user `guest` must.
 
-The socket says so for every request that a proxy on this machine passes on, and for those that a
-browser on this machine sends for a page of somebody else's. So each sign of one of these takes it
-away; nothing that a request says can give it.
+A loopback address alone is not enough: requests forwarded by a proxy on this machine have one too,
+and so have cross-origin requests of a local browser. Signs of either make a request non-local; no
+header can make it local.
 """
 
 from __future__ import annotations
@@ -23,56 +23,62 @@ RELAYING = frozenset(
         b"x-real-ip",
     )
 )  # fmt: skip
-"""What proxies add (RFC 7239; RFC 9110 7.6.3); who is behind one may be anybody."""
+"""Header fields that proxies add (RFC 7239; RFC 9110 7.6.3)."""
 CYCLE = "warren.cycle"
-"""The extension of a scope that knows whether the client is still there."""
-_TELLING = RELAYING | {b"host", b"origin"}
+"""The extension of a scope with uvicorn's request cycle, which knows whether the client is still
+connected."""
+_CHECKED = RELAYING | {b"host", b"origin"}
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 
 def peer_of(scope: Scope) -> str:
-    """The address of the peer, or of whom a listed proxy names (`Clients`)."""
+    """Returns the address of the peer, or of the client behind a trusted proxy (`Clients`)."""
     client = scope.get("client")
     return "" if client is None else str(client[0])
 
 
 def counted_by(scope: Scope, near: bool) -> str:
-    """By which address failed logins are counted: what comes to this machine by a proxy on it, and
-    from other people's pages, apart from its own programs, whom that must not lock out."""
+    """Returns the address under which failed logins are counted.
+
+    Requests through a local proxy, and from pages of other origins, are counted apart from local
+    programs, so that they can't lock those out.
+    """
     peer = peer_of(scope)
     return behind(peer) if is_loopback(peer) and not near else peer
 
 
 def is_gone(scope: Scope) -> bool:
-    """Whether the client has hung up, as far as that can be seen."""
+    """Returns whether the client is known to have disconnected."""
     found = scope.get("extensions", {}).get(CYCLE)
     return found is not None and bool(found["cycle"].disconnected)
 
 
 def is_relayed(headers: Headers) -> bool:
-    """Whether a proxy has passed the request on; names of fields are in lower case."""
+    """Returns whether a proxy has forwarded the request; field names are in lower case."""
     return any(name in RELAYING for name, _ in headers)
 
 
 def is_near(scope: Scope) -> bool:
-    """Whether the request came from this machine and by no proxy."""
+    """Returns whether the request came from this machine and not through a proxy."""
     return is_loopback(peer_of(scope)) and not is_relayed(scope["headers"])
 
 
 class LocalHosts:
-    """Names by which programs of this machine ask for it: `localhost`, its own, and loopback
-    addresses. Others can be made to lead here, or were meant for a proxy."""
+    """The host names of local requests: `localhost`, the machine's own name, loopback addresses.
+
+    Other names may come from DNS rebinding, or were meant for a proxy.
+    """
 
     def __init__(self, host_name: str) -> None:
         self._names = frozenset(("localhost", host_name.lower()))
-        self._answer = lru_cache(1024)(self._ask)
+        self._cached = lru_cache(1024)(self._is_local)
 
     def include(self, host: bytes) -> bool:
-        """`host` is the field, empty where there is none (HTTP/1.0)."""
-        return not host or self._answer(host)
+        """Returns whether the Host field is local; it is empty if absent (HTTP/1.0)."""
+        return not host or self._cached(host)
 
-    def _ask(self, host: bytes) -> bool:
+    def _is_local(self, host: bytes) -> bool:
         try:
             name = urlsplit(f"//{host.decode('latin-1')}").hostname or ""
         except ValueError:
@@ -81,10 +87,10 @@ class LocalHosts:
 
 
 class LocalRequests:
-    """As `is_near`, for no page of somebody else's, and for nobody where `has_proxy` says that a
-    proxy is expected.
+    """Decides whether requests are local, as `is_near`, and excludes pages of other origins.
 
-    Nor over HTTP/1.0: proxies speak that by default and add no field, programs of today do not.
+    With `has_proxy`, which says that a proxy is expected, no request is local. Neither is one over
+    HTTP/1.0, which proxies use by default and current programs do not.
     """
 
     def __init__(self, origins: Origins, hosts: LocalHosts, *, has_proxy: bool = False) -> None:
@@ -97,10 +103,10 @@ class LocalRequests:
             return False
         if not is_loopback(peer_of(scope)):
             return False
-        # Asked at each request of `guest`, so the fields are gone through once.
+        # Called for each request of `guest`, so there is one pass over the fields.
         host, origin = b"", b""
         for name, value in scope["headers"]:
-            if name in _TELLING:
+            if name in _CHECKED:
                 if name == b"host":
                     host = value
                 elif name == b"origin":
@@ -114,7 +120,7 @@ class LocalRequests:
 
 @lru_cache(1024)
 def is_loopback(host: str) -> bool:
-    """Whether an address is one of this machine alone."""
+    """Returns whether the text is a loopback address."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""`warren serve`: takes data directory and ports, then runs the event loop until a signal."""
+"""`warren serve`: opens data directory and ports, then runs the event loop until a signal."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ..core.server.certificates import Certificates
 
 RESOLVER_THREADS = 32
-"""Host names are looked up there. libuv takes 4 otherwise, so four callbacks whose name server is
-silent would have all others wait."""
+"""Threads that resolve host names. With libuv's default of 4, four callbacks with an unresponsive
+name server would delay all others."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -33,8 +33,8 @@ _CONTROLS = {
 
 
 class OneLineFormatter(logging.Formatter):
-    """Keeps a message on its line: clients choose names that end up in it, and a line end or a
-    terminal escape in one would forge what an operator reads. Tracebacks keep their lines."""
+    """Escapes control characters in log messages, so that a name chosen by a client can't forge
+    log lines or send terminal escapes. Tracebacks keep their lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = record.message.translate(_CONTROLS)
@@ -42,13 +42,13 @@ class OneLineFormatter(logging.Formatter):
 
 
 def serve(settings: Settings) -> None:
-    """Returns after a clean stop.
+    """Runs the server; returns after a clean stop.
 
-    Raises `ConfigError` if the data directory, a certificate or a port can't be used. Those are
-    taken before the slower parts are imported, so that the complaint comes at once.
+    Raises `ConfigError` if the data directory, a certificate or a port can't be used. They are
+    opened before slow modules are imported, so that the error appears at once.
     """
     started = time.perf_counter()
-    # Until the loop takes signals over there is nothing to drain.
+    # Until the event loop installs its handlers there is nothing to drain.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     _configure_logging(settings.log_level)
     log_unraisable_errors()
@@ -79,10 +79,10 @@ def _configure_logging(level: str) -> None:
     handler.setFormatter(OneLineFormatter(LOG_FORMAT))
     logging.basicConfig(level=level.upper(), handlers=[handler])
     for name in ("aiosqlite", "httpcore", "httpx"):
-        # They tell whole rows, URLs and headers, which may hold credentials of callbacks.
+        # They log whole rows, URLs and headers, which may contain credentials of callbacks.
         logging.getLogger(name).setLevel(logging.WARNING)
     if level != "debug":
-        # It warns of every malformed request, which anyone can send as often as they like.
+        # It warns of every malformed request, so clients could flood the log.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 
@@ -90,7 +90,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
     except ImportError:
-        return None  # it exists neither for Windows nor for every Python
+        return None  # not available for Windows and some versions of Python
     os.environ.setdefault("UV_THREADPOOL_SIZE", str(RESOLVER_THREADS))
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory

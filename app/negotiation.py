@@ -1,4 +1,4 @@
-"""Which media type a client likes best (RFC 9110 12.5.1)."""
+"""Content negotiation by the Accept field (RFC 9110 12.5.1)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 
 def choose(accept: str, offered: Sequence[str]) -> str | None:
-    """The offered type with the highest quality, the earlier of equals; None if none is accepted.
+    """Returns the offered type with the highest quality, or None if none is acceptable.
 
-    An empty header accepts everything.
+    Of equals the first is taken. An empty field accepts everything.
     """
     ranges = [_range(part) for part in accept.split(",") if part.strip()] or [("*/*", 1.0)]
     qualities = {kind: _quality(kind, ranges) for kind in offered}
@@ -17,13 +17,13 @@ def choose(accept: str, offered: Sequence[str]) -> str | None:
 
 
 def names(accept: str, kind: str) -> bool:
-    """Whether the type itself is accepted, and not only what covers it, as `*/*`."""
+    """Returns whether the type is accepted by name, not only by a range such as `*/*`."""
     ranges = [_range(part) for part in accept.split(",")]
     return any(found == kind and quality > 0 for found, quality in ranges)
 
 
 def _range(part: str) -> tuple[str, float]:
-    kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    kind, *parameters = (field.strip().lower() for field in part.split(";"))
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip() == "q":
@@ -39,7 +39,7 @@ def _number(text: str) -> float:
 
 
 def _quality(kind: str, ranges: list[tuple[str, float]]) -> float:
-    """That of the most specific range that covers the type."""
+    """Returns the quality of the most specific range that covers the type."""
     for pattern in (kind, kind.partition("/")[0] + "/*", "*/*"):
         for accepted, quality in ranges:
             if accepted == pattern:

@@ -1,6 +1,6 @@
-"""`/openapi.json`: the paths that exist, made of the tables that answer and describe them.
+"""Generates `/openapi.json` from the route tables and descriptions.
 
-The schemas of the answers are made of the types in `documents.py`.
+The schemas of the responses come from the types in `documents.py`.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ import msgspec
 
 from ..hub.upstream.upstream import CALLBACK_PATH
 from .documents import Problem, RabbitError
-from .facets import FACETS, PLACES, Action, Parameter
+from .facets import FACETS, HUB_FACETS, Action, Parameter
 from .forms import FORM
 from .openapi_answers import ANSWERS, OTHER_MEDIA_TYPES, QUERIES
 from .paths import CAPABILITY_PATH
 from .problems import MEDIA_TYPE
 from .routes.api.route import Handler, Methods
-from .routes.api.table import TABLES
+from .routes.api.router import TABLES
 
 Document = dict[str, Any]
 JSON = "application/json"
 _REFERENCES = "#/components/schemas/{name}"
 _PLAIN = {
-    "/": "Says in a few lines what there is.",
-    "/static/{file}": "Style sheets, and what else browsers are shown.",
+    "/": "Returns a short overview of the paths.",
+    "/static/{file}": "Returns style sheets and other files for browsers.",
     "/health/live": "Answers 200 while the process runs.",
     "/health/ready": "Answers 200 while requests are served, 503 during start and stop. `warnings` "
-    "says whether some of what is stored can't be read or served.",
+    "says whether some stored data can't be read or served.",
     "/openapi.json": "This document.",
 }
 _SECRETS = {
     CAPABILITY_PATH: {
-        "get": "Confirms that the URL is wanted as a callback.",
-        "post": "Publishes the body to the resource that the URL stands for.",
+        "get": "Confirms the intent to use the URL as a callback.",
+        "post": "Publishes the body to the resource of the URL.",
     },
     CALLBACK_PATH: {
-        "get": "Answers another hub, at which this one subscribes.",
-        "post": "Takes what the other hub delivers.",
+        "get": "Answers the verification of another hub, at which this one subscribes.",
+        "post": "Receives a delivery of that hub.",
     },
 }
 _KINDS = {"x": "exchange", "q": "queue"}
@@ -49,15 +49,16 @@ _VERBS = {"GET": "Reads", "PUT": "Sets", "POST": "Acts on", "DELETE": "Deletes"}
 
 
 def document(version: str) -> Document:
+    """Returns the OpenAPI document."""
     paths: Document = {path: _plain_path(path, text) for path, text in _PLAIN.items()}
     for (facet, letter), described in FACETS.items():
         below = f"{facet}/{letter}/{{name}}"
         for path, names in ((f"/{below}", ["name"]), (f"/{{vhost}}/{below}", ["vhost", "name"])):
             paths[path] = _path(described.actions, names, _KINDS[letter] + ": ")
-    for path, place in PLACES.items():
-        paths[path] = _path(place.actions, [])
-    for path, told in _SECRETS.items():
-        paths[path + "{secret}"] = _secret_path(told)
+    for path, described in HUB_FACETS.items():
+        paths[path] = _path(described.actions, [])
+    for path, descriptions in _SECRETS.items():
+        paths[path + "{secret}"] = _secret_path(descriptions)
     paths |= _api()
     schemas = _answer_all(paths)
     return {
@@ -73,25 +74,25 @@ def document(version: str) -> Document:
 
 
 def _plain_path(path: str, text: str) -> Document:
-    """Open to everybody."""
+    """Returns a path that needs no credentials."""
     return {**_path_names(path), "get": {**_operation(text, []), "security": []}}
 
 
 def _answer_all(paths: Document) -> Document:
     """Adds the responses to each operation; returns the schemas that they refer to."""
-    places = [
+    responses = [
         (path, method, status, kind)
         for path, answers in ANSWERS.items()
         for method, found in answers.items()
         for status, kind in found.items()
     ]
-    kinds = [kind for *_, kind in places if not _is_body_free(kind)]
+    kinds = [kind for *_, kind in responses if not _has_no_schema(kind)]
     (*made, problem, rabbit_error), schemas = msgspec.json.schema_components(
         [*kinds, Problem, RabbitError], ref_template=_REFERENCES
     )
     found = iter(made)
-    for path, method, status, kind in places:
-        schema = None if _is_body_free(kind) else next(found)
+    for path, method, status, kind in responses:
+        schema = None if _has_no_schema(kind) else next(found)
         paths[path][method]["responses"][str(status)] = _response(kind, schema)
     for path, operations in paths.items():
         is_rabbit = path.startswith("/api/") and not path.startswith(("/api/hub/", "/api/warren/"))
@@ -105,28 +106,28 @@ def _answer_all(paths: Document) -> Document:
 
 
 def _refusals(path: str, problem: Document) -> Document:
-    """Those of WebSub are plain text, unless JSON is asked for."""
+    """Returns the media types of errors; WebSub's are plain text unless JSON is asked for."""
     found: Document = {MEDIA_TYPE: {"schema": problem}}
     return {"text/plain": {}, **found} if path == "/hub" else found
 
 
-def _is_body_free(kind: Any) -> bool:
-    """Whether it has no schema: no body at all, or one that is not JSON."""
+def _has_no_schema(kind: Any) -> bool:
+    """Returns whether the response has no body, or one that is not JSON."""
     return kind is None or isinstance(kind, tuple)
 
 
 def _response(kind: Any, schema: Document | None) -> Document:
-    told: Document = {"description": "Done."}
+    response: Document = {"description": "Done."}
     if isinstance(kind, tuple):
-        told["content"] = {media_type: {} for media_type in kind}
+        response["content"] = {media_type: {} for media_type in kind}
     elif schema is not None:
         others = OTHER_MEDIA_TYPES.get(getattr(kind, "__name__", ""), ())
-        told["content"] = {JSON: {"schema": schema}, **{one: {} for one in others}}
-    return told
+        response["content"] = {JSON: {"schema": schema}, **{one: {} for one in others}}
+    return response
 
 
 def _path(actions: tuple[Action, ...], names: list[str], of: str = "") -> Document:
-    """One operation a method; the values of `hub.mode` are told in its description."""
+    """Returns one operation per method; its description names the values of `hub.mode`."""
     operations: Document = {"parameters": _names(names)} if names else {}
     for method in dict.fromkeys(action.method for action in actions):
         alike = [action for action in actions if action.method == method]
@@ -136,9 +137,11 @@ def _path(actions: tuple[Action, ...], names: list[str], of: str = "") -> Docume
     return operations
 
 
-def _secret_path(told: Mapping[str, str]) -> Document:
-    """The URL is the credential."""
-    operations = {method: {**_operation(text, []), "security": []} for method, text in told.items()}
+def _secret_path(descriptions: Mapping[str, str]) -> Document:
+    """Returns a path without credentials: the URL is the credential."""
+    operations = {
+        method: {**_operation(text, []), "security": []} for method, text in descriptions.items()
+    }
     return {"parameters": _names(["secret"]), **operations}
 
 
@@ -166,7 +169,7 @@ def _parameter(parameter: Parameter) -> Document:
 
 
 def _body(actions: list[Action]) -> Document | None:
-    """The form, or None where none is read; in the query its fields may be as well."""
+    """Returns the form, or None if the operation reads none; its fields may be in the query too."""
     found = {
         parameter.name: parameter
         for action in actions
@@ -183,7 +186,7 @@ def _body(actions: list[Action]) -> Document | None:
 
 
 def _api() -> Document:
-    """The management paths, from the table that routes them."""
+    """Returns the management paths, from their route tables."""
     found = [(path, methods) for table in TABLES for path, methods in table.items()]
     return {"/api" + path: _api_path(path, methods) for path, methods in found}
 
@@ -191,7 +194,7 @@ def _api() -> Document:
 def _api_path(path: str, methods: Methods) -> Document:
     operations: Document = _path_names(path)
     for method, (handler, _) in methods.items():
-        text = _told(handler) or f"{_VERBS[method]} {path}."
+        text = _description(handler) or f"{_VERBS[method]} {path}."
         names = QUERIES.get("/api" + path, ()) if method == "GET" else ()
         operations[method.lower()] = _operation(text, [_query(name) for name in names])
     return operations
@@ -206,8 +209,8 @@ def _path_names(path: str) -> Document:
     return {"parameters": _names(names)} if names else {}
 
 
-def _told(handler: Handler) -> str:
-    """The first paragraph of what the function says of itself."""
+def _description(handler: Handler) -> str:
+    """Returns the first paragraph of the function's docstring."""
     return " ".join((inspect.getdoc(handler) or "").split("\n\n")[0].split())
 
 

@@ -1,4 +1,4 @@
-"""Which document each operation answers with, by path and method."""
+"""The response documents of each operation, by path and method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .routes.api.hub_dead_letters import QUERY as DEAD_LETTERS_QUERY
 from .subscription_filter import PAGING
 
 Answers = Mapping[int, Any]
-"""By status: a type of `documents`, media types of what is no JSON, or None for no body."""
+"""By status: a type of `documents`, the media types if it is not JSON, or None for no body."""
 
 PLAIN_TEXT = ("text/plain",)
 _GONE: Answers = {204: None}
@@ -38,7 +38,7 @@ OTHER_MEDIA_TYPES: Mapping[str, tuple[str, ...]] = {
         "text/plain",
     ),
 }  # fmt: skip
-"""A GET of an endpoint is a description, a token or the answer to a challenge."""
+"""GET of an endpoint returns a description, a token, or the challenge."""
 
 
 QUERIES: Mapping[str, tuple[str, ...]] = {
@@ -49,7 +49,7 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
     "/api/hub/dead-letters": DEAD_LETTERS_QUERY,
     "/api/hub/topics": PAGING,
 }
-"""Parameters of a GET below `/api`."""
+"""Query parameters of GET below `/api`."""
 
 ANSWERS: Mapping[str, Mapping[str, Answers]] = {
     "/": {"get": {200: PLAIN_TEXT}},

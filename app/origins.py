@@ -1,6 +1,6 @@
-"""Which web pages may speak to this server with what everybody knows, the password of `guest`.
+"""The web origins that may connect to this server (RFC 6454 7).
 
-A browser says for which page it asks, in the field Origin (RFC 6454 7).
+Without this check any web page could log in as `guest`, whose password is public.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ _USUAL_PORTS = {"http": ":80", "https": ":443"}
 
 
 class Origins:
-    """Our own pages, those of the setting, and programs that are no page."""
+    """The server's own origins and those of the setting `websocket_origins`."""
 
     def __init__(self, own_urls: Iterable[str], allowed: str = "") -> None:
         self._allowed = {_origin(one.strip()) for one in allowed.split(",")} - {""}
         self._allowed |= {_origin(url) for url in own_urls}
 
     def allow(self, origin: str, host: str) -> bool:
-        """`host` is the request's Host field.
+        """Returns whether the origin may connect; `host` is the request's Host field.
 
-        A page that came from the very address that it connects to is ours, but not if that is a
-        name: names can be made to lead here for the second request.
+        An origin equal to the Host field is allowed if it is an IP address. A name is not enough:
+        DNS rebinding can make it resolve to this server.
         """
         origin = origin.lower()
         if origin in self._allowed or ANY_ORIGIN in self._allowed:
@@ -34,9 +34,9 @@ class Origins:
 
 
 def _origin(url: str) -> str:
-    """Scheme, host and port as a browser sends them: without the port that the scheme has anyway.
+    """Returns scheme, host and port as a browser sends them, without the scheme's default port.
 
-    What is no URL stays as it is.
+    Anything that is not a URL is returned unchanged.
     """
     parts = urlsplit(url)
     if not parts.netloc:
@@ -46,7 +46,7 @@ def _origin(url: str) -> str:
 
 
 def _is_address(authority: str) -> bool:
-    """`127.0.0.1:15672`, `[::1]`."""
+    """Returns whether the host is an IP address, as in `127.0.0.1:15672` or `[::1]`."""
     try:
         ip_address(urlsplit(f"//{authority}").hostname or "")
     except ValueError:

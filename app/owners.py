@@ -1,4 +1,4 @@
-"""What the owners of subscriptions and of other things of the hub may, by the broker's users."""
+"""Checks the rights of the owners of subscriptions and other hub objects."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from ..core.auth.authorization import at_topics
 from ..core.vhost import VirtualHost
 from ..hub.requests import Resource
 
-_GONE = "its owner is no user any more"
-_NOBODY = "whoever comes without credentials may have external topics only"
+_GONE = "the user who owns it no longer exists"
+_NOBODY = "without credentials only external topics can be subscribed to"
 
 
 class OwnerRights:
-    """Implements the hub's `Rights`; `hub_user` is the user whose rights the owner "" has, if any.
+    """Implements the hub's `Rights` with the broker's users.
 
-    Reasons go to callbacks, so they name no user.
+    The owner "" has the rights of `hub_user`, if that is set. Reasons are sent to callbacks, so
+    they name no user.
     """
 
     def __init__(self, users: Users, vhosts: Mapping[str, VirtualHost], hub_user: str = "") -> None:

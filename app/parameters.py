@@ -1,7 +1,7 @@
-"""Names of parameters: a typing error must not become a default in silence.
+"""Refuses unknown request parameters, so that a misspelt one is not silently ignored.
 
-The prefixes `hub.` and `amqp.` are this program's; every other parameter is the client's own, and
-is ignored.
+The prefixes `hub.` and `amqp.` are reserved for Warren; parameters without them belong to the
+client and are ignored.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from .suggestions import COMPARED_CHARACTERS, suggestion
 
 PREFIXES = ("hub.", "amqp.")
 _TYPO_RATIO = 0.8
-"""Of letters in common behind the prefix: `secrt` is `secret`, `foo` is somebody's extension."""
+"""Similarity behind the prefix from which a name counts as misspelt: `secrt` is taken for
+`secret`, `foo` for an extension."""
 _MAX_COMPARED = 10
-"""Unknown names of one request, for each is compared with every known one."""
+"""Unknown names that are compared per request, each with every known name."""
 
 
 def refuse_unknown(names: Iterable[str], known: Collection[str]) -> None:
-    """Raises `Problem` 400 for the first name of ours that is not known."""
+    """Raises `Problem` 400 for the first unknown name with a reserved prefix."""
     for name in _unknown(names, known):
         raise unknown_parameter(name, known)
 
 
 def refuse_misspelt(names: Iterable[str], known: Collection[str]) -> None:
-    """Raises `Problem` 400 for a name that is almost a known one. Where a standard asks that
-    unknown parameters be ignored (WebSub 5.1), others may have theirs."""
+    """Raises `Problem` 400 for a name that is close to a known one. Other unknown names are
+    ignored, as WebSub 5.1 requires."""
     known_ends = [_end(name) for name in known]
     for name in _unknown(names, known)[:_MAX_COMPARED]:
         if get_close_matches(_end(name), known_ends, n=1, cutoff=_TYPO_RATIO):

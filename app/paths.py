@@ -1,4 +1,4 @@
-"""Which exchange or queue a request path names.
+"""Parses request paths into the resources that they name.
 
 `/{facet}/{x|q}/{name}` is in the virtual host `/`, `/{vhost}/{facet}/{x|q}/{name}` in another
 (RabbitHub). Segments are split in the raw path and decoded once, so that `%2F` is a slash in a
@@ -19,9 +19,9 @@ ALIAS = "/rabbithub"
 FACETS = frozenset({b"endpoint", b"subscribe", b"subscriptions"})
 HUB_PATH = b"/hub"
 SERVER = b"*"  # RFC 9112 3.2.4
-PLACES = frozenset({HUB_PATH, b"/subscriptions", b"/subscriptions/errors"})
+HUB_PATHS = frozenset({HUB_PATH, b"/subscriptions", b"/subscriptions/errors"})
 CAPABILITY_PATH = "/in/"
-SECRET_PLACES = (CAPABILITY_PATH.encode(), CALLBACK_PATH.encode())
+SECRET_PREFIXES = (CAPABILITY_PATH.encode(), CALLBACK_PATH.encode())
 API = b"api"
 FORBIDDEN = frozenset("\0\r\n")
 MAX_NAME_BYTES = 255
@@ -30,7 +30,8 @@ MAX_URL_BYTES = 8192
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`letter` is `x` for an exchange, `q` for a queue; an empty name is legal here."""
+    """A facet of an exchange or queue. `letter` is `x` for an exchange, `q` for a queue; the name
+    may be empty."""
 
     facet: str
     vhost: str
@@ -45,13 +46,13 @@ class Target:
         return Resource(self.vhost, self.letter, self.name)
 
     def path(self, facet: str = "endpoint") -> str:
-        """The canonical path, below the base path; the virtual host `/` is left out."""
+        """Returns the canonical path below the base path; the virtual host `/` is left out."""
         vhost = "" if self.vhost == "/" else "/" + quote(self.vhost, safe="")
         return f"{vhost}/{facet}/{self.letter}/{quote(self.name, safe='')}"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HubPath:
     """A path of the hub that names no resource, such as `/subscriptions`; `*` is the server."""
 
     path: str
@@ -59,9 +60,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class SecretPath:
-    """A path whose last segment is the credential of whoever uses it."""
+    """A path whose last segment is a credential; `prefix` is the part before it."""
 
-    place: str
+    prefix: str
     secret: str
 
 
@@ -72,27 +73,33 @@ class ApiPath:
     segments: tuple[bytes, ...]
 
     def parts(self) -> tuple[str, ...]:
-        """Raises `Problem` 400 as `decode` does; below `/api/hub` a part may be a URL."""
+        """Returns the decoded segments; below `/api/hub` a segment may be a URL.
+
+        Raises `Problem` 400 as `decode` does.
+        """
         limit = MAX_URL_BYTES if self.segments[0] == b"hub" else MAX_NAME_BYTES
         return tuple(decode(segment, limit) for segment in self.segments)
 
 
 class Prefixes:
-    """Takes the base path off the front of a path, or `/rabbithub` where RabbitHub had the rest: a
-    proxy's rule for anything else must hold for all of its paths."""
+    """Removes the base path from a path, or `/rabbithub` from the paths that RabbitHub had.
+
+    Other paths are not served below `/rabbithub`, so that a proxy's rule for them has no second
+    spelling.
+    """
 
     def __init__(self, base_path: str) -> None:
         self._base = base_path.encode()
 
     def split(self, raw_path: bytes) -> tuple[str, bytes]:
-        """The prefix that was there (maybe empty) and the rest, which starts with a slash."""
-        if raw_path == HUB_PATH:  # the hub also where the base path is called so
+        """Returns the prefix, which may be empty, and the rest, which starts with a slash."""
+        if raw_path == HUB_PATH:  # `/hub` is the hub even if the base path has the same name
             return "", raw_path
         rest = _below(raw_path, self._base)
         if rest is not None:
             return self._base.decode(), rest
         rest = _below(raw_path, ALIAS.encode())
-        if rest is not None and _is_rabbithubs(rest):
+        if rest is not None and _is_rabbithub_path(rest):
             return ALIAS, rest
         return "", raw_path
 
@@ -103,15 +110,15 @@ def _below(raw_path: bytes, prefix: bytes) -> bytes | None:
     return None
 
 
-def _is_rabbithubs(rest: bytes) -> bool:
-    """The root, style sheets, and what has one of RabbitHub's facets, with a virtual host before
-    it or not."""
+def _is_rabbithub_path(rest: bytes) -> bool:
+    """Returns whether RabbitHub had the path: the root, static files, or one of its facets with or
+    without a virtual host."""
     is_file = rest.startswith(b"/static/")
     return rest == b"/" or is_file or not FACETS.isdisjoint(rest.split(b"/")[1:3])
 
 
 def parse(raw_path: bytes) -> Target | None:
-    """None if the path names no resource; raises `Problem` 400 for a name that can't be."""
+    """Returns None if the path names no resource; raises `Problem` 400 for an invalid name."""
     segments = raw_path.split(b"/")
     if len(segments) == 4 and segments[1] in FACETS:
         vhost, facet, letter, name = "/", *segments[1:]
@@ -124,25 +131,28 @@ def parse(raw_path: bytes) -> Target | None:
     return Target(facet.decode(), vhost, cast(Kind, letter.decode()), decode(name))
 
 
-def parse_place(raw_path: bytes) -> Place | None:
-    return Place(raw_path.decode()) if raw_path in PLACES or raw_path == SERVER else None
+def parse_hub_path(raw_path: bytes) -> HubPath | None:
+    return HubPath(raw_path.decode()) if raw_path in HUB_PATHS or raw_path == SERVER else None
 
 
 def parse_secret(raw_path: bytes) -> SecretPath | None:
-    for place in SECRET_PLACES:
-        if raw_path.startswith(place) and raw_path.count(b"/") == place.count(b"/"):
-            return SecretPath(place.decode(), raw_path[len(place) :].decode("latin-1"))
+    for prefix in SECRET_PREFIXES:
+        if raw_path.startswith(prefix) and raw_path.count(b"/") == prefix.count(b"/"):
+            return SecretPath(prefix.decode(), raw_path[len(prefix) :].decode("latin-1"))
     return None
 
 
 def parse_api(raw_path: bytes) -> ApiPath | None:
-    """None if the path is not below `/api`."""
+    """Returns None if the path is not below `/api`."""
     root, *segments = raw_path.split(b"/")[1:]
     return ApiPath(tuple(segments)) if root == API and segments else None
 
 
 def decode(segment: bytes, limit: int = MAX_NAME_BYTES) -> str:
-    """Percent-decodes once. Raises `Problem` 400 for CR, LF, NUL and what is not UTF-8."""
+    """Percent-decodes a segment once.
+
+    Raises `Problem` 400 for CR, LF, NUL, bytes that are not UTF-8, or more than `limit` bytes.
+    """
     try:
         text = unquote_to_bytes(segment).decode()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Bodies of messages in JSON, as RabbitMQ's API tells them."""
+"""Message bodies in JSON, in the form of RabbitMQ's API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 def payload(body: bytes) -> Mapping[str, str]:
-    """Text if it is any, else base64."""
+    """Returns the body as text if it is UTF-8, else in base64."""
     try:
         return {"payload": body.decode(), "payload_encoding": "string"}
     except UnicodeDecodeError:

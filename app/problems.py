@@ -1,7 +1,7 @@
-"""One map from errors to HTTP answers, all of them `application/problem+json` (RFC 9457).
+"""Maps errors to HTTP responses, all of them `application/problem+json` (RFC 9457).
 
-The error alone decides; a route never words its own. What is unforeseen becomes a 500 that
-tells the client nothing and the log everything.
+The status follows from the error's class. An unexpected error becomes a 500 without details, which
+are logged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STATUS_BY_REPLY_CODE = {
     403: 403,
     404: 404,
     405: 409,  # the queue is locked by another connection; HTTP's 405 is about methods
-    406: 400,  # a route that knows of a conflict says 409
+    406: 400,  # routes that detect a conflict raise 409
     501: 400,
     502: 400,
     530: 403,
@@ -37,7 +37,7 @@ STATUS_BY_REPLY_CODE = {
 
 
 class Problem(WarrenError):
-    """An answer that a route decided on: status, what was wrong, extra headers and members."""
+    """An HTTP error: status, detail, extra headers, and extra members of the document."""
 
     def __init__(
         self,
@@ -57,7 +57,8 @@ class Problem(WarrenError):
         self.members = {key: value for key, value in (members or {}).items() if value is not None}
 
     def body(self) -> bytes:
-        """One line of JSON, with its end: the next prompt of a terminal is on its own."""
+        """Returns JSON in one line, with a line end so that a terminal's prompt starts a new
+        line."""
         document = {
             "type": self.type,
             "title": self.title,
@@ -74,41 +75,48 @@ class Problem(WarrenError):
 
 
 def invalid_operation(method: str, mode: str | None) -> Problem:
-    """400 for a method and `hub.mode` that mean nothing together (RabbitHub)."""
-    told = "without hub.mode" if mode is None else f"with hub.mode={mode[:80]}"
-    detail = f"{method} {told} is no operation here; a GET describes those that are"
+    """Returns the 400 for an unknown combination of method and `hub.mode` (RabbitHub)."""
+    given = "without hub.mode" if mode is None else f"with hub.mode={mode[:80]}"
+    detail = f"{method} {given} is not an operation here; GET describes the operations"
     return Problem(400, detail, title="Invalid operation")
 
 
+def method_not_allowed(method: str, allowed: str) -> Problem:
+    """Returns the 405 with the methods that the path supports, separated by commas."""
+    return Problem(405, f"{method} is not allowed here", headers={"Allow": allowed})
+
+
 def conflict(error: ChannelError) -> WarrenError:
-    """409 for a precondition that the state of an existing resource fails; else the error."""
+    """Returns a 409 if the error is a failed precondition of an existing resource, else the
+    error."""
     if error.code != 406:
         return error
     return Problem(409, error.explanation, title=_words(406))
 
 
 def unauthenticated(detail: str) -> Problem:
+    """Returns a 401 that asks for HTTP Basic."""
     return Problem(401, detail, headers={"WWW-Authenticate": 'Basic realm="warren"'})
 
 
 def too_many_failures(wait_s: int) -> Problem:
-    """429: the password was not looked at."""
+    """Returns the 429 for a login that was refused without checking the password."""
     return Problem(
         429,
-        f"too many failed logins of this user from this address, try again in {wait_s} s",
+        f"too many failed logins of this user from this address; try again in {wait_s} s",
         headers={"Retry-After": str(wait_s)},
     )
 
 
 def busy(detail: str) -> Problem:
-    """503: nothing was published, the same request may succeed soon."""
+    """Returns a 503: nothing was published, and a retry may succeed soon."""
     return Problem(503, detail, headers={"Retry-After": "1"})
 
 
 def low_on_memory() -> Problem:
     return Problem(
         503,
-        "low on memory: nothing is published until messages have been consumed",
+        "low on memory: publishing resumes when messages have been consumed",
         title="Low on memory",
         headers={"Retry-After": "5"},
     )
@@ -117,14 +125,14 @@ def low_on_memory() -> Problem:
 def low_on_disk() -> Problem:
     return Problem(
         507,
-        "low on disk: nothing is published until messages have been consumed or space was made",
+        "low on disk: publishing resumes when messages have been consumed or space was freed",
         title="Low on disk",
         headers={"Retry-After": "30"},
     )
 
 
 def problem_of(error: Exception) -> Problem:
-    """What to answer when a request ended with this error."""
+    """Returns the response to a request that raised this error."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, ProtocolError):
@@ -135,14 +143,14 @@ def problem_of(error: Exception) -> Problem:
         return _from_hub(error)
     if isinstance(error, AuthError):
         return Problem(_status_of(error), str(error))
-    logger.error("a request failed unforeseen", exc_info=error)
-    return Problem(500, "the server met an error it did not foresee; its log has it")
+    logger.error("unexpected error in a request", exc_info=error)
+    return Problem(500, "internal server error; see the log of the server")
 
 
 def _from_protocol(error: ProtocolError) -> Problem:
     status = STATUS_BY_REPLY_CODE.get(error.code)
     if status is None:
-        logger.error("a request failed with an AMQP fault", exc_info=error)
+        logger.error("unexpected AMQP error in a request", exc_info=error)
         return Problem(500, error.explanation)
     return Problem(status, error.explanation, title=_words(error.code))
 

@@ -1,8 +1,8 @@
-"""How a publish request becomes routing key and basic properties.
+"""Reads routing key and basic properties from a publish request.
 
-Each property is the query parameter `amqp.NAME`; it wins over the header `X-Amqp-NAME` (with
-dashes), and that over the plain header that means the same (`Content-Type`,
-`Content-Encoding`). Message headers come one by one as `X-Amqp-Header-NAME: value` or together
+Each property is the query parameter `amqp.NAME`; it takes precedence over the header `X-Amqp-NAME`
+(with dashes), and that over the standard header with the same meaning (`Content-Type`,
+`Content-Encoding`). Message headers are given one by one as `X-Amqp-Header-NAME: value` or together
 as RabbitHub's `x-rabbithub-msg_header: k=v,k2=v2`; the attributes of a CloudEvent as `ce-NAME`.
 """
 
@@ -24,14 +24,14 @@ TRANSIENT, PERSISTENT = 1, 2
 MAX_SHORT_STRING_BYTES = 255
 MAX_TIMESTAMP = 253_402_300_799  # the last second of the year 9999
 MAX_QUERY_FIELDS = 100
-MAX_HOPS_SAID = 2**31 - 2  # so that one more is an AMQP integer
+MAX_HOPS_VALUE = 2**31 - 2  # so that one more is an AMQP integer
 CONTROL = frozenset(chr(code) for code in (*range(32), 127)) - {"\t"}
 
 ENCODINGS = frozenset(
     {"aes128gcm", "br", "compress", "deflate", "exi", "gzip", "identity", "x-compress", "x-gzip",
      "zstd"}
 )  # fmt: skip
-"""Registered content codings; the body is stored as it came, whichever it is."""
+"""Registered content codings; the body is stored as received."""
 
 RABBITHUB_HEADERS = b"x-rabbithub-msg_header"
 HEADER_PREFIX = b"x-amqp-header-"
@@ -47,7 +47,7 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 
 
 class Publish(NamedTuple):
-    """What a request asks besides its body and its target."""
+    """The parameters of a publish request, without body and target."""
 
     routing_key: str
     properties: Properties
@@ -63,13 +63,16 @@ def read(
     correlation_id_header: str = "",
     max_hops: int = sys.maxsize,
 ) -> Publish:
-    """Raises `Problem` 400 for a bad value, 415 for an unknown or repeated content encoding, 508
-    for what has come over more hubs than `max_hops`."""
+    """Reads the parameters.
+
+    Raises `Problem` 400 for a bad value, 415 for an unknown or repeated content encoding, 508 for
+    a message that has passed more hubs than `max_hops`.
+    """
     query = parse_query(query_string)
     refuse_unknown(query, KNOWN)
     is_batch = query.get("hub.mode") == BATCH
     if "hub.mode" in query and not is_batch:
-        raise Problem(400, f"hub.mode '{query['hub.mode']}' is no operation of a POST here")
+        raise Problem(400, f"hub.mode '{query['hub.mode']}' is not an operation of POST here")
     values = _from_headers(headers, correlation_id_header, max_hops, is_batch)
     values |= _from_query(query)
     values.setdefault("delivery_mode", _delivery_mode(query.get("hub.persistmsg", "1")))
@@ -83,7 +86,10 @@ def read(
 
 
 def parse_query(query_string: bytes) -> dict[str, str]:
-    """The first value of each name. Raises `Problem` 400 for what is not UTF-8 or too much."""
+    """Returns the first value of each name.
+
+    Raises `Problem` 400 if the query is not UTF-8 or has too many fields.
+    """
     try:
         pairs = parse_qsl(
             query_string.decode(),
@@ -97,7 +103,7 @@ def parse_query(query_string: bytes) -> dict[str, str]:
 
 
 def flag(name: str, value: str) -> bool:
-    """Raises `Problem` 400 unless the value is one of true, false, 1, 0."""
+    """Parses a boolean. Raises `Problem` 400 unless the value is true, false, 1 or 0."""
     try:
         return FLAGS[value]
     except KeyError:
@@ -105,7 +111,8 @@ def flag(name: str, value: str) -> bool:
 
 
 def short_string(name: str, value: str) -> str:
-    """Raises `Problem` 400 for more than the 255 bytes that AMQP's short string holds."""
+    """Returns the value. Raises `Problem` 400 if it exceeds the 255 bytes of AMQP's short
+    string."""
     size = len(value.encode())
     if size > MAX_SHORT_STRING_BYTES:
         raise Problem(400, f"{name} has {size} bytes, at most {MAX_SHORT_STRING_BYTES}")
@@ -154,7 +161,7 @@ def _from_headers(
             plain["correlation_id"] = _string(correlation_id_header, text(name, raw))
     if is_event(event):
         if is_batch:
-            raise Problem(400, "ce-specversion: the events of a batch have their attributes in it")
+            raise Problem(400, "ce-specversion: events of a batch carry their attributes inside it")
         table |= read_event(event)
     if hops:
         table[HOPS] = hops
@@ -164,14 +171,16 @@ def _from_headers(
 
 
 def _hops(value: str, max_hops: int) -> int:
-    """The hubs that the message has passed, this one included. A loop ends here, as long as every
-    hub in it passes the number on."""
-    hops = _integer(0, MAX_HOPS_SAID)("X-Hub-Hops", value) + 1
+    """Returns the number of hubs that the message has passed, this one included.
+
+    Raises `Problem` 508 above `max_hops`, which ends a loop if every hub in it forwards the number.
+    """
+    hops = _integer(0, MAX_HOPS_VALUE)("X-Hub-Hops", value) + 1
     if hops > max_hops:
         raise Problem(
             508,
-            f"the message has come over {hops - 1} hops and max_hops is {max_hops}: "
-            "hubs that are subscribed to each other send it round",
+            f"the message has passed {hops - 1} hubs and max_hops is {max_hops}: "
+            "hubs that subscribe to each other form a loop",
             title="Loop Detected",
             members={"field": "X-Hub-Hops", "value": str(hops - 1), "limit": str(max_hops)},
         )
@@ -180,7 +189,7 @@ def _hops(value: str, max_hops: int) -> int:
 
 def _put_plain(values: dict[str, Any], name: str, value: str) -> None:
     if name == "content_encoding":
-        # A second layer, in one field or in two, is how a small body becomes a huge one.
+        # Nested encodings, in one field or two, could expand a small body into a huge one.
         if name in values or value.strip().lower() not in ENCODINGS:
             raise Problem(415, f"content encoding '{value[:80]}' is unknown or not the only one")
     elif name in values:
@@ -189,7 +198,8 @@ def _put_plain(values: dict[str, Any], name: str, value: str) -> None:
 
 
 def _put_property(values: dict[str, Any], name: bytes, raw: bytes) -> None:
-    """Others that begin alike, such as those of a delivery that is posted on, are ignored."""
+    """Stores a property. Unknown names with this prefix, such as the headers of a forwarded
+    delivery, are ignored."""
     key = name[len(PROPERTY_PREFIX) :].decode().replace("-", "_")
     reader = _READERS.get(key)
     if reader is not None:
@@ -214,7 +224,7 @@ def _rabbithub_headers(value: str) -> Table:
 
 
 def text(name: bytes, raw: bytes) -> str:
-    """A header value as UTF-8. Raises `Problem` 400 if it is not."""
+    """Decodes a header value as UTF-8. Raises `Problem` 400 if it is not."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -222,7 +232,7 @@ def text(name: bytes, raw: bytes) -> str:
 
 
 def _string(name: str, value: str) -> str:
-    # Properties travel on as HTTP headers of a delivery, where a line end would start another.
+    # Properties become HTTP headers of a delivery, where a line end would start another header.
     if not CONTROL.isdisjoint(value):
         raise Problem(400, f"{name} must not contain control characters")
     return short_string(name, value)
@@ -252,4 +262,4 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
 }
 _PARAMETERS = ("hub.topic", "hub.persistmsg", "hub.mode", "amqp.mandatory")
 KNOWN = frozenset((*_PARAMETERS, *(f"amqp.{key}" for key in _READERS)))
-"""Parameters of a publish that are ours."""
+"""The reserved parameters of a publish request."""

@@ -1,7 +1,7 @@
-"""`warren repair`: what a stopped server keeps and can't serve, and what can be done with it.
+"""`warren repair`: lists, exports, restores and discards stored data that can't be served.
 
 Messages are in quarantine when the definition of their queue was lost; definitions are set aside
-when they, or what they refer to, can't be used. Both stay on disk until somebody decides.
+when they, or objects they refer to, can't be used. Both stay on disk until an operator decides.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from .payload import payload
 DEFINITIONS = "definitions"
 
 
-class Found:
-    """A stopped server's definitions as a start makes them, and what is left over."""
+class RepairState:
+    """The broker that a start would recover from the log, and the data that it could not serve."""
 
     def __init__(self, log: OfflineLog) -> None:
-        # What a start would tell is told by whoever asks for it.
+        # The warnings of a start are not logged: the caller reports them.
         logging.getLogger("warrenmq").addHandler(logging.NullHandler())
         store = MemoryStore()
         store.definitions = dict(log.definitions)
@@ -54,8 +54,8 @@ class Found:
 
 
 def lines(log: OfflineLog) -> Iterator[str]:
-    """What is kept and can't be served, a line for each."""
-    found = Found(log)
+    """Yields a line for each queue id in quarantine and each definition that is set aside."""
+    found = RepairState(log)
     for queue_id, count in sorted(found.quarantine.items()):
         first = next((MessageReader().read(messages) for messages in _singles(log, queue_id)), None)
         origin = "none of them can be read" if first is None else _origin(first)
@@ -64,12 +64,12 @@ def lines(log: OfflineLog) -> Iterator[str]:
 
 
 def unreadable(log: OfflineLog, but: Collection[str] = ()) -> Iterator[str]:
-    """The files that can't be read in places, a line for each, but for some."""
+    """Yields a line for each file that can't be read in places, except those in `but`."""
     for name, reason in log.unreadable.items():
         if name not in but:
             yield (
-                f"{name}: can't be read in places: {reason}; the rest of it is served, and the "
-                f"file is kept until `warren repair discard {name}`"
+                f"{name}: can't be read in places: {reason}; the rest is served, and the file is "
+                f"kept until `warren repair discard {name}`"
             )
 
 
@@ -78,17 +78,20 @@ def _origin(message: Message) -> str:
 
 
 def show(data: str) -> None:
-    """Prints all of it. Raises `ConfigError`."""
+    """Prints all data that can't be served. Raises `ConfigError`."""
     with opened(data) as log:
-        told = [*lines(log), *unreadable(log)]
-    for line in told or ["nothing is in quarantine"]:
+        found = [*lines(log), *unreadable(log)]
+    for line in found or ["nothing is in quarantine"]:
         click.echo(line)
 
 
 def export(data: str, queue_id: int, file: str) -> None:
-    """Raises `ConfigError` if there is no such queue id, or the file can't be written."""
+    """Writes the messages of a queue id in quarantine as JSON lines.
+
+    Raises `ConfigError` if there is no such queue id, or the file can't be written.
+    """
     with opened(data) as log:
-        _check(Found(log), queue_id)
+        _check(RepairState(log), queue_id)
         try:
             with _target(file) as target:
                 reader = MessageReader()
@@ -99,9 +102,12 @@ def export(data: str, queue_id: int, file: str) -> None:
 
 
 def restore(data: str, queue_id: int, vhost_name: str, name: str) -> int:
-    """Gives how many messages are in the queue now. Raises `ConfigError`."""
+    """Moves the messages of a queue id in quarantine to a queue, which is declared if missing.
+
+    Returns the number of messages in the queue. Raises `ConfigError`.
+    """
     with opened(data) as log:
-        found = Found(log)
+        found = RepairState(log)
         _check(found, queue_id)
         vhost = found.broker.vhosts.get(vhost_name)
         if vhost is None:
@@ -118,17 +124,20 @@ def restore(data: str, queue_id: int, vhost_name: str, name: str) -> int:
         elif queue.persists_all:
             raise ConfigError(
                 f"queue '{name}' in vhost '{vhost_name}' is a stream; nothing was changed. Give "
-                "the name of a classic or quorum queue, or of none that there is"
+                "the name of a classic or quorum queue, or of a queue that does not exist"
             )
-        with _told():
+        with _write_errors():
             return log.move(queue_id, queue.id, changes)
 
 
 def discard(data: str, what: str) -> None:
-    """Raises `ConfigError`."""
+    """Deletes a queue id in quarantine, the definitions set aside, or an unreadable file.
+
+    Raises `ConfigError`.
+    """
     with opened(data) as log:
-        found = Found(log)
-        with _told():
+        found = RepairState(log)
+        with _write_errors():
             if what == DEFINITIONS:
                 log.change(dict.fromkeys(found.set_aside))
                 return
@@ -138,20 +147,21 @@ def discard(data: str, what: str) -> None:
             if not what.isdecimal():
                 raise ConfigError(
                     f"'{what}' is neither a queue id, nor '{DEFINITIONS}', nor a file that can't "
-                    "be read; `warren repair list` says what there is"
+                    "be read; see `warren repair list`"
                 )
             _check(found, int(what))
             log.drop(int(what))
 
 
-def _check(found: Found, queue_id: int) -> None:
+def _check(found: RepairState, queue_id: int) -> None:
     if queue_id not in found.quarantine:
         known = ", ".join(map(str, sorted(found.quarantine))) or "none"
-        raise ConfigError(f"queue id {queue_id} has no messages in quarantine; those are: {known}")
+        raise ConfigError(f"queue id {queue_id} is not in quarantine; queue ids there: {known}")
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _write_errors() -> Iterator[None]:
+    """Turns `OSError` into `ConfigError`."""
     try:
         yield
     except OSError as error:
@@ -160,7 +170,7 @@ def _told() -> Iterator[None]:
 
 @contextmanager
 def _target(file: str) -> Iterator[BinaryIO]:
-    """Messages may be secret: only the owner can read the file."""
+    """Opens the file for its owner only, since messages may be secret; `-` is stdout."""
     if file == STANDARD:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -176,7 +186,7 @@ def _singles(log: OfflineLog, queue_id: int) -> Iterator[MessageRange]:
 
 
 def _described(message: Message) -> Mapping[str, Any]:
-    """As RabbitMQ's API tells a message."""
+    """Returns a message in the form of RabbitMQ's API."""
     values = {field.name: getattr(message.properties, field.name) for field in fields(Properties)}
     found = {name: value for name, value in values.items() if value is not None}
     if message.properties.headers is not None:

@@ -1,4 +1,4 @@
-"""What a setting takes, in words made of its type: `one of debug, info, warning, error`."""
+"""Describes the values that a setting accepts, by its type: `one of debug, info, ...`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _NAMES: Final = {bool: "true or false", int: "a number", float: "a number", str:
 
 
 def check(kind: Any, value: object, *, is_secret: bool = False) -> None:
-    """Raises `ValueError` for a value that the type refuses; a secret is not repeated in it."""
+    """Raises `ValueError` for a value that the type refuses; its text never repeats a secret."""
     try:
         msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        wanted = describe(kind) or str(error).partition(" - at ")[0]
-        raise ValueError(wanted if is_secret else f"{wanted}; got {_shown(value)}") from error
+        expected = describe(kind) or str(error).partition(" - at ")[0]
+        raise ValueError(expected if is_secret else f"{expected}; got {_quoted(value)}") from error
 
 
 def describe(kind: Any) -> str:
-    """Returns an empty text for a type that has no short description."""
+    """Returns a short description of a type, or an empty text if there is none."""
     if get_origin(kind) in (Union, UnionType):
         return _describe_union(get_args(kind))
     if get_origin(kind) is Annotated:
@@ -49,6 +49,6 @@ def _describe_bounds(base: Any, meta: Meta) -> str:
     return f"a number from {meta.ge}" + (" up" if meta.le is None else f" to {meta.le}")
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     text = str(value)
     return f"'{text[:SHOWN_CHARACTERS]}'" + ("..." if len(text) > SHOWN_CHARACTERS else "")

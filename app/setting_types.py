@@ -1,6 +1,6 @@
-"""The types of settings that a plain type does not say enough of.
+"""Types of settings with constraints.
 
-A `description` is what a message says of a value that is refused.
+Error messages for a refused value use `description`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The durable log of a server: opened before anything else, stopped after everything."""
+"""Opens and stops the message store of a server."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from ..core.store.offline import LOG
 
 RESERVE_BYTES = 64 * 1024 * 1024
 _RESERVE_SHARE = 8
-"""A small disk gives up no more than this part of it."""
+"""The reserve is at most this fraction (1/8) of the disk."""
 
 
 def open_store(
     directory: Path, clock: Clock, segment_bytes: int, on_failure: Callable[[OSError], None]
 ) -> DurableStore:
-    """Recovers what an earlier process left in the data directory.
+    """Opens the store in the data directory and recovers its contents.
 
-    Raises `ConfigError` if that is damaged, of a newer Warren, or can't be read or written.
+    Raises `ConfigError` if it is damaged, was written by a newer Warren, or can't be read or
+    written.
     """
     try:
         disk = RealDisk(directory / LOG)
@@ -39,8 +40,11 @@ def open_store(
 
 
 def stop_store(store: DurableStore, broker: Broker) -> None:
-    """Keeps how far each queue was delivered: what is behind that comes back as new."""
-    broker.slices.finish()  # What clients have settled is settled after the next start too.
+    """Stops the store and records how far each queue was delivered.
+
+    After the next start, messages up to there are marked as redelivered.
+    """
+    broker.slices.finish()  # so that settled messages stay settled after the next start
     broker.clock_steps.look()
     delivered: dict[tuple[int, int | None], int] = {}
     for vhost in broker.vhosts.values():

@@ -1,4 +1,4 @@
-"""JSON from outside, read strictly: what two parsers could understand differently is refused."""
+"""A strict JSON parser for request bodies: it refuses whatever parsers interpret differently."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def loads(body: bytes) -> Any:
-    """Raises `Problem` 400 for bad JSON, duplicate keys, NaN, half characters, and numbers or
-    nesting too big."""
+    """Parses JSON.
+
+    Raises `Problem` 400 for bad JSON, duplicate keys, NaN, unpaired surrogates, too long integers
+    and too deep nesting.
+    """
     try:
         _check_depth(body)
         found = json.loads(
@@ -34,7 +37,7 @@ def loads(body: bytes) -> Any:
 
 
 def _check_text(found: Any) -> None:
-    """Half of a character that is written as two can be kept nowhere, and told to nobody."""
+    """Raises `ValueError` for unpaired surrogates, which can't be encoded as UTF-8."""
     try:
         json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -42,7 +45,8 @@ def _check_text(found: Any) -> None:
 
 
 def _check_depth(body: bytes) -> None:
-    """Before parsing, since the parser recurses."""
+    """Raises `ValueError` for too deep nesting. Done before parsing, because the parser
+    recurses."""
     depth = 0
     for match in _BRACKETS.finditer(body):
         token = match.group()

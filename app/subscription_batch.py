@@ -1,7 +1,7 @@
-"""Many subscriptions at once: `POST /subscriptions` (docs/rabbithub.md).
+"""Imports many subscriptions in one request: `POST /subscriptions` (docs/rabbithub.md).
 
-Each entry has its own result, and a bad one leaves the others alone. An active one is verified
-after the answer, as with `hub.verify=async`; an inactive one is kept and nobody is asked.
+Each entry has its own result; a bad one does not affect the others. An active one is verified
+after the response, as with `hub.verify=async`; an inactive one is stored without verification.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .subscription_import import Document, Importer
 MAX_BYTES = 16 * 1024 * 1024
 MAX_ENTRIES = 10_000
 AT_ONCE = 20
-"""Entries under way together: each waits for the database."""
+"""Entries processed concurrently: each waits for the database."""
 MAX_WAIT_S = 60.0
-"""How long a batch waits for room among the verifications that are pending, in all."""
+"""How long a batch waits in total while too many verifications are pending."""
 _OF_FORMS = (FORM, "multipart/form-data", "text/plain")
 """What a page of another site can make a browser post, with the credentials that it remembers."""
 
@@ -35,18 +35,20 @@ _OF_FORMS = (FORM, "multipart/form-data", "text/plain")
 async def import_batch(
     context: Context, request: Request, permitted: Callable[[], Awaitable[User]]
 ) -> Response:
-    """202 with a result for each entry, in their order; `permitted` is asked before the body, and
-    again after it.
+    """Returns 202 with a result for each entry, in their order.
+
+    `permitted` authenticates and authorizes the user; it is called before the body is read and
+    again afterwards.
 
     Raises `Problem` 400 for what is no `{"subscriptions": [...]}`, 413 and 415.
     """
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type in _OF_FORMS:
-        raise Problem(415, f"the body is {media_type}, application/json is needed")
+        raise Problem(415, f"the body is {media_type}; application/json is needed")
     user = await permitted()
     raw = await read_body(request.receive, MAX_BYTES, context.unfinished, user.name)
     user = await permitted()
-    # In a thread: some megabytes of JSON take longer than others may wait.
+    # In a thread: parsing some megabytes of JSON would block the event loop for too long.
     entries = await asyncio.to_thread(read_entries, raw)
     importer = Importer(context, user, context.base_url(request), MAX_WAIT_S)
     results = await _take_all(importer, entries)
@@ -61,7 +63,7 @@ async def _take_all(importer: Importer, entries: list[Any]) -> list[Document]:
     async def work() -> None:
         for number, raw in waiting:
             results[number] = await importer.take(raw)
-            await asyncio.sleep(0)  # what is wrong from the start has not waited
+            await asyncio.sleep(0)  # an entry that is refused at once has not yielded
 
     await asyncio.gather(*(work() for _ in range(AT_ONCE)))
     return results

@@ -1,7 +1,7 @@
-"""One subscription as JSON, read: an entry of a batch, or the body of a PUT (docs/rabbithub.md).
+"""Parses a subscription in JSON: an entry of a batch, or the body of a PUT (docs/rabbithub.md).
 
-It has the keys that a listing shows, so that what was exported can be imported again. Keys that
-only tell of a subscription are ignored; unknown ones are refused.
+The keys are those of a listing, so that an exported listing can be imported. Keys that only report
+state are ignored; unknown ones are refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..hub.subscriptions.options import DEFAULTS, Contact, Keys, as_parameters
 from .access import is_trusted
 from .subscription_json import BASIC_AUTH, REDACTED
 
-TOLD = frozenset(
+IGNORED = frozenset(
     {"lease_expiry_time_microsec", "pseudo_queue", "id", "dialect", "paused_reason", "breaker",
      "suspended_reason", "blocked", "errors", "expires_at", "last_success_at"}
 )  # fmt: skip
@@ -29,19 +29,20 @@ READ = frozenset(
 )  # fmt: skip
 _VERIFICATIONS = ("callback", "token", VERIFY_NONE)
 UNDEFINED = "undefined"
-"""What RabbitHub writes where one of these is not there."""
+"""RabbitHub's text for a missing value."""
 _MAYBE_UNDEFINED = frozenset({"ha_mode", "outbound_auth", "contact", *Contact.__struct_fields__})
 _OPTIONS = tuple(as_parameters(DEFAULTS))
 _AUTH = "hub.basic_auth"
 KINDS: Mapping[str, Kind] = {"exchange": "x", "queue": "q", "x": "x", "q": "q"}
 
 Known = Callable[[SubscribeRequest], Keys | None]
-"""The secrets of the subscription that there is already, None without one."""
+"""Returns the secrets of the existing subscription, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`sink` is what it binds instead of a callback; `owner` is None for whoever asks."""
+    """A parsed entry. `sink` is set for a shortcut, which has no callback; `owner` is None for the
+    requesting user."""
 
     request: SubscribeRequest
     sink: Resource | None
@@ -50,11 +51,11 @@ class Entry:
 
 
 def read_entry(raw: Any, user: User, base_url: str, known: Known) -> Entry:
-    """Raises `BadRequest` naming the key that is wrong."""
+    """Parses an entry. Raises `BadRequest` naming the bad key."""
     if not isinstance(raw, dict):
-        raise BadRequest("an entry has to be an object", field="subscriptions")
+        raise BadRequest("an entry must be an object", field="subscriptions")
     entry = _present(raw)
-    _check_known("", entry, READ | TOLD)
+    _check_known("", entry, READ | IGNORED)
     sink = entry.get("sink")
     bare = _request(entry, user, base_url)
     request = _with_keys(bare, entry, known)
@@ -62,7 +63,7 @@ def read_entry(raw: Any, user: User, base_url: str, known: Known) -> Entry:
         request=request,
         sink=None if sink is None else _resource(_object("sink", sink), "sink."),
         owner=_optional(entry, "owner"),
-        # What was suspended when it was exported, its source being gone, was active.
+        # A subscription that was suspended because its source was deleted counts as active.
         is_active=_status(entry) == "active" or entry.get("suspended_reason") is not None,
     )
 
@@ -84,7 +85,7 @@ def _request(entry: Mapping[str, Any], user: User, base_url: str) -> SubscribeRe
 
 
 def _verify(entry: Mapping[str, Any]) -> str:
-    """Whoever was not asked before is not asked now, if the user may say so."""
+    """Returns `hub.verify`: none for an entry that was not verified, else async."""
     found = entry.get("verification", "callback")
     if found not in _VERIFICATIONS:
         limit = ", ".join(_VERIFICATIONS)
@@ -93,7 +94,7 @@ def _verify(entry: Mapping[str, Any]) -> str:
 
 
 def _given(entry: Mapping[str, Any]) -> dict[str, str]:
-    """Options and contact as parameters of `/subscribe`."""
+    """Returns options and contact as parameters of `/subscribe`."""
     contact = _present(_object("contact", entry.get("contact", {})))
     options = _present(_object("options", entry.get("options", {})))
     _check_known("contact.", contact, Contact.__struct_fields__)
@@ -106,13 +107,14 @@ def _given(entry: Mapping[str, Any]) -> dict[str, str]:
 def _with_keys(
     request: SubscribeRequest, entry: Mapping[str, Any], known: Known
 ) -> SubscribeRequest:
-    """What a listing has redacted stays as it is."""
+    """Returns the request with its secrets; redacted ones are those of the existing
+    subscription."""
     secret, basic_auth = _optional(entry, "secret"), _basic_auth(entry)
     if REDACTED in (secret, basic_auth):
         keys = known(request)
         if keys is None:
             key = "secret" if secret == REDACTED else "outbound_auth.auth_config"
-            reason = "is redacted, and there is no such subscription yet: give it"
+            reason = "is redacted, but the subscription does not exist yet: give the value"
             raise BadRequest(reason, field=key)
         secret = keys.secret if secret == REDACTED else secret
         basic_auth = keys.basic_auth if basic_auth == REDACTED else basic_auth
@@ -126,7 +128,7 @@ def _basic_auth(entry: Mapping[str, Any]) -> str | None:
         return None
     kind = _text(auth, "auth_type", "outbound_auth.")
     if kind != BASIC_AUTH:
-        reason = "is no way to authenticate that is known"
+        reason = "is an unknown way to authenticate"
         raise BadRequest(reason, field="outbound_auth.auth_type", value=kind, limit=BASIC_AUTH)
     return _text(auth, "auth_config", "outbound_auth.")
 
@@ -160,13 +162,13 @@ def _optional(entry: Mapping[str, Any], key: str) -> str | None:
 
 def _as_text(key: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise BadRequest("is neither a text nor a whole number", field=key)
+        raise BadRequest("is neither a string nor an integer", field=key)
     return str(value)
 
 
 def _object(key: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise BadRequest("is no object", field=key)
+        raise BadRequest("is not an object", field=key)
     return value
 
 

@@ -1,4 +1,4 @@
-"""Which subscriptions a listing shows: filters and pages (docs/rabbithub.md)."""
+"""Filters and pages of subscription listings (docs/rabbithub.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .subscription_json import described
 
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 SLICE = 200
-"""So many are described before others have their turn: about 2 ms."""
+"""Subscriptions described before the event loop runs other tasks: about 2 ms."""
 DAY_S = 86_400
 MAX_DAYS = 36_500
 _NO_STORE = {"Cache-Control": "no-cache"}
@@ -28,7 +28,7 @@ _EXPIRES = "hub.expires"
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """None lets all pass; `expires_before` is wall time in seconds."""
+    """Conditions on a subscription; None matches all. `expires_before` is wall time in seconds."""
 
     vhost: str | None = None
     resource_type: str | None = None
@@ -53,20 +53,20 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The first is 1."""
+    """One page of a listing; pages are counted from 1."""
 
     number: int
     size: int
 
 
 def read_filter(query: Mapping[str, str], now: float) -> Filter:
-    """Raises `Problem` 400 for an unknown parameter, or a value that it can't have."""
+    """Reads the filter. Raises `Problem` 400 for an unknown parameter or a bad value."""
     words = {field.name for field in fields(Filter)} - {"expires_before"}
     given = {name: value for name, value in query.items() if name not in PAGING}
     unknown = next((name for name in given if name not in words | {_EXPIRES}), None)
     if unknown is not None:
         known = ", ".join(sorted({*words, _EXPIRES, *PAGING}))
-        raise Problem(400, f"unknown parameter {unknown[:80]}, there are {known}")
+        raise Problem(400, f"unknown parameter {unknown[:80]}; known are {known}")
     _check_word("status", given, _STATUSES)
     _check_word("resource_type", given, get_args(Word))
     days = given.pop(_EXPIRES, None)
@@ -75,7 +75,7 @@ def read_filter(query: Mapping[str, str], now: float) -> Filter:
 
 
 def read_page(query: Mapping[str, str]) -> Page | None:
-    """None for all at once, as RabbitHub lists them. Raises `Problem` 400."""
+    """Returns None if no page is asked for: RabbitHub lists all at once. Raises `Problem` 400."""
     if not any(name in query for name in PAGING):
         return None
     number = _number("page", query.get("page", "1"), 2**31 - 1)
@@ -84,7 +84,7 @@ def read_page(query: Mapping[str, str]) -> Page | None:
 
 
 def order(active: ActiveSubscription) -> tuple[str, ...]:
-    """Subscriptions of one resource stand together, and always in the same order."""
+    """Returns the sort key of listings: resource, topic, callback, id."""
     found = active.subscription
     source = found.source
     return source.vhost, source.kind, source.name, found.topic, found.callback, found.id
@@ -96,9 +96,9 @@ async def answer(
     page: Page | None,
     describe: Callable[[ActiveSubscription], Any] = described,
 ) -> Response:
-    """`{key: [...]}`, with RabbitMQ's keys of paging where a page is asked for."""
+    """Returns `{key: [...]}`, with RabbitMQ's paging keys if a page is asked for."""
     found = sorted(active_subscriptions, key=order)
-    facts = {} if page is None else facts_of(page, len(found))
+    paging = {} if page is None else paging_of(page, len(found))
     if page is not None:
         found = found[(page.number - 1) * page.size : page.number * page.size]
     parts = []
@@ -106,12 +106,13 @@ async def answer(
         described_ones = [describe(active) for active in found[start : start + SLICE]]
         parts.append(msgspec.json.encode(described_ones)[1:-1])
         await asyncio.sleep(0)
-    rest = "".join(f',"{name}":{value}' for name, value in facts.items())
+    rest = "".join(f',"{name}":{value}' for name, value in paging.items())
     body = b'{"%s":[%s]%s}' % (key.encode(), b",".join(parts), rest.encode())
     return Response(body, media_type="application/json", headers=_NO_STORE)
 
 
-def facts_of(page: Page, count: int) -> dict[str, int]:
+def paging_of(page: Page, count: int) -> dict[str, int]:
+    """Returns RabbitMQ's paging keys for `count` matching objects."""
     return {
         "page": page.number,
         "page_size": page.size,
@@ -122,7 +123,7 @@ def facts_of(page: Page, count: int) -> dict[str, int]:
 
 def _check_word(name: str, given: Mapping[str, str], words: tuple[str, ...]) -> None:
     if name in given and given[name] not in words:
-        raise Problem(400, f"{name} is '{given[name][:80]}', it can be {', '.join(words)}")
+        raise Problem(400, f"{name} is '{given[name][:80]}'; give one of {', '.join(words)}")
 
 
 def _number(name: str, value: str, most: int) -> int:

@@ -1,4 +1,4 @@
-"""Subscribing for somebody who gives a subscription as JSON (`subscription_entry.py`)."""
+"""Creates subscriptions from JSON entries (`subscription_entry.py`)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from .routes.subscribe import require_sink, require_source
 from .subscription_entry import Entry, read_entry
 from .subscription_json import MICROSECONDS, NODE
 
-LOOK_AGAIN_S = 0.1
+RETRY_INTERVAL_S = 0.1
 _NAMES = ("vhost", "resource_type", "resource_name", "topic", "callback")
 
 Document = dict[str, Any]
 
 
 class Importer:
-    """Takes entries in for a user, who needs the rights to subscribe.
+    """Imports entries for a user, who needs the rights to subscribe.
 
-    Where too many verifications are pending it waits for room, until `max_wait_s` after its start.
+    While too many verifications are pending it waits, until `max_wait_s` after its creation.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class Importer:
         self._waits_until = time.monotonic() + max_wait_s
 
     def read(self, raw: Any) -> Entry:
-        """Raises `BadRequest`."""
+        """Parses an entry. Raises `BadRequest`."""
         return read_entry(raw, self._user, self._base_url, self._keys)
 
     async def take(self, raw: Any) -> Document:
-        """Never raises: what is wrong is in the result."""
+        """Imports an entry and returns its result. Never raises: errors are in the result."""
         named = {key: raw.get(key) for key in _NAMES} if isinstance(raw, dict) else {}
         try:
             entry = self.read(raw)
@@ -62,7 +62,7 @@ class Importer:
         return {**named, "lease_expiry_time_microsec": expiry, **_status(status)}
 
     async def subscribe(self, entry: Entry) -> int:
-        """The granted lease in seconds. Raises what a subscribe raises."""
+        """Subscribes; returns the granted lease in seconds. Raises as a subscribe request does."""
         request = replace(entry.request, user=self._owner(entry))
         if entry.sink is not None:
             token = self._context.hub.shortcuts.generate_token(entry.sink, "subscribe")
@@ -79,10 +79,11 @@ class Importer:
             except TooManyPending:
                 if time.monotonic() > self._waits_until:
                     raise
-            await asyncio.sleep(LOOK_AGAIN_S)
+            await asyncio.sleep(RETRY_INTERVAL_S)
 
     async def _require_rights(self, request: SubscribeRequest) -> None:
-        """Those of the user who asks, whoever is to own it; topics of others are everybody's."""
+        """Checks the rights of the requesting user, whoever will own the subscription; external
+        topics need none."""
         if request.topic_url and not await self._is_own_topic(request):
             return
         require_vhost(self._user, request.source.vhost, self._context.vhosts)
@@ -90,8 +91,11 @@ class Importer:
         require_sink(self._context, self._user, request, "subscribe")
 
     async def _is_own_topic(self, request: SubscribeRequest) -> bool:
-        """Raises `BadRequest` for a topic URL that stands for something else: what is delivered
-        would come in the name of another topic."""
+        """Returns whether the topic URL is this hub's own.
+
+        Raises `BadRequest` if the URL stands for another source or key than the entry's, since
+        deliveries would carry the URL of another topic.
+        """
         bases = (*self._context.hub.settings.base_urls, self._base_url)
         content = "new" if request.source.name == ENTRIES else "full"
         topic = read_topic(request.topic_url, bases, content)
@@ -103,20 +107,20 @@ class Importer:
         return topic.is_own
 
     def _owner(self, entry: Entry) -> str:
-        """Only administrators make subscriptions for others, or for nobody as at `/hub`."""
+        """Returns the owner. Only administrators may name another user, or none (anonymous)."""
         owner = self._user.name if entry.owner is None else entry.owner
         if owner != self._user.name:
             ADMINISTRATOR.require(self._user)
-            if self._context.broker.users.get(owner) is None and not _is_for_nobody(entry):
-                raise BadRequest("is no user", field="owner", value=owner)
+            if self._context.broker.users.get(owner) is None and not _is_anonymous(entry):
+                raise BadRequest("is not a user", field="owner", value=owner)
         return owner
 
     def find(self, request: SubscribeRequest) -> ActiveSubscription | None:
-        """The subscription that it is about, if there is one."""
+        """Returns the existing subscription with the identity of the request, if any."""
         return self._hub.find(identity_of_request(request))
 
     def _keys(self, request: SubscribeRequest) -> Keys | None:
-        """None for those of others too, for nobody has to learn that they subscribe."""
+        """Returns the secrets of the existing subscription; None too if the user may not see it."""
         active = self.find(request)
         if active is None or not (ADMINISTRATOR.has(self._user) or self._owns(active)):
             return None
@@ -126,7 +130,7 @@ class Importer:
         return active.subscription.owner == self._user.name
 
 
-def _is_for_nobody(entry: Entry) -> bool:
+def _is_anonymous(entry: Entry) -> bool:
     return entry.owner == "" and entry.request.topic_url != ""
 
 

@@ -1,8 +1,7 @@
-"""Subscriptions as `/subscriptions` and `/api/hub` show them (docs/rabbithub.md).
+"""Subscriptions as JSON, for `/subscriptions` and `/api/hub` (docs/rabbithub.md).
 
-First the keys of RabbitHub's fork, its times in microseconds, then Warren's own, in RFC 3339. No
-secret is ever among them: where there is one, `REDACTED` stands for it, which an import
-understands as "what it is already".
+The keys of RabbitHub's fork come first, with times in microseconds, then Warren's own, with times
+in RFC 3339. Secrets are shown as `REDACTED`; an import leaves such a secret unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ..hub.subscriptions.subscription import Subscription
 from .times import rfc3339
 
 NODE = "warren"
-"""RabbitHub names the nodes that consume for a subscription; here there is one."""
+"""The node name in RabbitHub's documents; Warren is always one node."""
 REDACTED = "redacted"
 BASIC_AUTH = "basic_auth"
 MICROSECONDS = 1_000_000
@@ -29,7 +28,8 @@ Document = dict[str, Any]
 
 
 def described(active: ActiveSubscription) -> Document:
-    """Times are wall time; `lease_seconds` is what was granted, not what is left."""
+    """Returns the whole document. Times are wall time; `lease_seconds` is the granted lease, not
+    the remaining one."""
     subscription = active.subscription
     options = subscription.options
     return {
@@ -47,7 +47,7 @@ def described(active: ActiveSubscription) -> Document:
 
 
 def named(subscription: Subscription) -> Document:
-    """What makes it this one and no other."""
+    """Returns the keys that identify a subscription."""
     return {
         **resource(subscription.source),
         "topic": subscription.topic,
@@ -85,14 +85,14 @@ def _own(active: ActiveSubscription) -> Document:
 
 
 def _verification(subscription: Subscription) -> str:
-    """Who has agreed to it: the callback, whoever made a token, or nobody."""
+    """Returns how it was verified: by the callback, by a token, or not at all."""
     if subscription.sink is not None:
         return "token"
     return "callback" if subscription.options.is_verified else VERIFY_NONE
 
 
 def _blocked(blocking: Blocking) -> Document:
-    """The message that a strict order waits for, and until when."""
+    """Returns the message that blocks a strict order, and when it is tried again."""
     return {
         "webhook_id": blocking.webhook_id,
         "failures": blocking.failures,
@@ -101,13 +101,13 @@ def _blocked(blocking: Blocking) -> Document:
     }
 
 
-def _text(from_afar: str) -> str:
-    """What a target has answered may hold half characters, which JSON can't say."""
-    return from_afar.encode(errors="replace").decode()
+def _text(response: str) -> str:
+    """Replaces unpaired surrogates, which a target's response may contain and JSON can't."""
+    return response.encode(errors="replace").decode()
 
 
 def _errors(failure_state: FailureState) -> Document:
-    """Failures since the last success; the last one stays known after it."""
+    """Returns the failures since the last success; the last error is shown after it too."""
     return {
         "error_count": failure_state.error_count,
         "first_error_time_microsec": int(failure_state.first_error_at * MICROSECONDS),
@@ -117,7 +117,7 @@ def _errors(failure_state: FailureState) -> Document:
 
 
 def _pseudo_queue(subscription: Subscription) -> str | None:
-    """What its messages gather in; of a shortcut, what they go to."""
+    """Returns the queue of the subscription; of a shortcut, its sink."""
     if subscription.sink is not None:
         return subscription.sink.name
     return subscription.queue if subscription.owns_queue else None
@@ -130,7 +130,7 @@ def _outbound_auth(subscription: Subscription) -> Document | None:
 
 
 def running(active: ActiveSubscription) -> Document:
-    """What is consumed for it, as RabbitHub's management add-on tells it."""
+    """Returns the consumer of a subscription, in the form of RabbitHub's management add-on."""
     subscription = active.subscription
     return {
         **named(subscription),
@@ -142,7 +142,7 @@ def running(active: ActiveSubscription) -> Document:
 
 
 def failing(active: ActiveSubscription) -> Document:
-    """What went wrong with its deliveries, as `/subscriptions/errors` tells it."""
+    """Returns the delivery errors of a subscription, as `/subscriptions/errors` shows them."""
     subscription = active.subscription
     return {
         "resource": subscription.source.vhost,

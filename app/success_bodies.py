@@ -1,7 +1,7 @@
-"""What a request that succeeded has done, told in a short JSON body.
+"""JSON bodies of successful responses.
 
-PubSubHubbub and RabbitHub answer with 204, or with an empty 202, so there a body is for requests
-that ask for JSON; a 201 and a WebSub 202 have always one.
+PubSubHubbub and RabbitHub answer with 204 or an empty 202, so those have a body only if the
+request accepts JSON by name; a 201 and a WebSub 202 always have one.
 """
 
 from __future__ import annotations
@@ -19,29 +19,31 @@ PENDING = "pending"
 
 
 def wants_json(accept: str) -> bool:
-    """Whether JSON is named; `*/*`, which most clients send, is not enough."""
+    """Returns whether the Accept field names JSON; `*/*`, which most clients send, does not."""
     return names(accept, JSON)
 
 
 def declared(target: Target, url: str) -> Response:
-    """201: it was not there before."""
+    """Returns the 201 for an exchange or queue that was created."""
     body = {"type": target.kind, "name": target.name, "vhost": target.vhost, "url": url}
     return _response(body, 201, {"Location": url})
 
 
-def subscribed(mode: str, wish: SubscribeRequest, result: SubscribeResult, accept: str) -> Response:
-    """204 once the callback has agreed, or 200 with a body for who asks for JSON; 202 with a body
-    while it is still to be asked."""
+def subscribed(
+    mode: str, request: SubscribeRequest, result: SubscribeResult, accept: str
+) -> Response:
+    """Returns 204 once the callback has confirmed, or 200 with a body if JSON is accepted; 202
+    with a body while verification is pending."""
     if not result.verified:
-        return _response(_outcome(mode, PENDING, wish, result), 202)
+        return _response(_outcome(mode, PENDING, request, result), 202)
     if not wants_json(accept):
         return Response(status_code=204, headers={"Vary": "Accept"})
-    body = _outcome(mode, _VERIFIED[mode], wish, result)
+    body = _outcome(mode, _VERIFIED[mode], request, result)
     return _response(body, 200, {"Vary": "Accept"})
 
 
 def encoded(body: object) -> bytes:
-    """One line of JSON, with its end: the next prompt of a terminal is on its own."""
+    """Returns JSON in one line, with a line end so that a terminal's prompt starts a new line."""
     return msgspec.json.encode(body) + b"\n"
 
 
@@ -50,8 +52,8 @@ def _response(body: object, status: int, headers: dict[str, str] | None = None) 
 
 
 def _outcome(
-    mode: str, status: str, wish: SubscribeRequest, result: SubscribeResult
+    mode: str, status: str, request: SubscribeRequest, result: SubscribeResult
 ) -> dict[str, object]:
     lease = {"lease_seconds": result.lease_seconds} if mode == "subscribe" else {}
-    topic = wish.topic_url or wish.topic
-    return {"mode": mode, "status": status, "topic": topic, "callback": wish.callback, **lease}
+    topic = request.topic_url or request.topic
+    return {"mode": mode, "status": status, "topic": topic, "callback": request.callback, **lease}

@@ -1,4 +1,4 @@
-"""Times as this program's own HTTP interfaces write them: RFC 3339, UTC, with milliseconds."""
+"""Formats times for Warren's own HTTP interfaces: RFC 3339, UTC, with milliseconds."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 
 
 def rfc3339(at_s: float | None) -> str | None:
-    """`2026-11-22T20:14:34.250Z` for seconds since 1970; None for none (0 is none too), and for
-    what is after the year 9999, which the format can't say."""
+    """Formats seconds since 1970 as `2026-11-22T20:14:34.250Z`.
+
+    Returns None for None and 0, and for times after the year 9999, which the format can't express.
+    """
     if not at_s:
         return None
     try:

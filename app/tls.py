@@ -1,4 +1,4 @@
-"""The certificates that the settings ask for."""
+"""Loads the certificates that the settings name."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from .config import Settings
 
 
 def certificates(settings: Settings) -> Certificates | None:
-    """None if there are none. Raises `ConfigError` naming the file that can't be used."""
+    """Returns None if no certificate is configured.
+
+    Raises `ConfigError` naming the file that can't be used.
+    """
     if not settings.tls_cert:
         return None
     hosts = {
-        name: CertificateFiles(files.cert, files.key) for name, files in settings.hosts().items()
+        name: CertificateFiles(files.cert, files.key)
+        for name, files in settings.tls_host_files().items()
     }
     default = CertificateFiles(settings.tls_cert, settings.tls_key)
     try:
@@ -23,10 +27,11 @@ def certificates(settings: Settings) -> Certificates | None:
 
 
 def verify(settings: Settings) -> Verify:
-    """What AMQPS clients are asked for: nothing without a CA to verify it with."""
+    """Returns how AMQPS clients' certificates are verified; not at all without a CA."""
     return Verify(settings.tls_verify_clients) if settings.tls_ca else Verify.NONE
 
 
 def certificate_name(settings: Settings) -> CertificateName:
+    """Returns the function that reads a user name from a client's certificate."""
     common = settings.tls_login_from == "common_name"
     return common_name if common else distinguished_name

@@ -1,7 +1,7 @@
-"""Errors that Python can't raise, for there is no code of ours to raise them to: into the log.
+"""Logs errors that Python can't propagate to a caller (`sys.unraisablehook`).
 
-Left alone they are printed with a traceback, and anybody can cause one: a TLS client that asks for
-a host name in another alphabet (RFC 6066 3 wants ASCII). Its handshake has failed then.
+By default they are printed with a traceback, and a client can cause one: a TLS client that sends a
+server name that is not ASCII (RFC 6066 3). Its handshake has already failed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 def log_unraisable_errors() -> None:
-    """For the whole process."""
+    """Installs the hook for the whole process."""
     sys.unraisablehook = _log
 
 

@@ -1,4 +1,4 @@
-"""What the server keeps and can't serve, as health checks tell it."""
+"""Lists stored data that can't be served, for health checks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ..core.broker import Broker
 WHERE = "see `GET /api/warren/quarantine` and `warren repair list`"
 
 
-def troubles(broker: Broker) -> list[str]:
-    """A line for each kind of trouble, which names no message; none if there is nothing."""
+def unserved_data(broker: Broker) -> list[str]:
+    """Returns a line for each kind of problem; empty if all stored data can be served."""
     store = broker.store
     files = [f"{name} ({reason})" for name, reason in store.unreadable.items()]
     found = {

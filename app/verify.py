@@ -1,5 +1,4 @@
-"""`warren verify`: checks every byte of a stopped server's log and says what it found, and what of
-it can't be served."""
+"""`warren verify`: checks every byte of a stopped server's log and reports what can't be served."""
 
 from __future__ import annotations
 
@@ -16,15 +15,15 @@ from .repair import lines, unreadable
 
 
 def run(data: str) -> bool:
-    """Prints a line for each file; True if all is sound.
+    """Prints a line for each file; returns whether no fault was found.
 
     Raises `ConfigError` if there is no log, or a server is using it.
     """
     folder = Path(data) / LOG
     if not folder.is_dir():
-        raise ConfigError(f"{data}: no data of a server; give the directory that it ran with")
+        raise ConfigError(f"{data}: no log in it; give the data directory of a server")
     files = records = size = faults = 0
-    told = set()
+    reported = set()
     with held(data):
         disk = RealDisk(folder)
         for finding in verify(disk):
@@ -32,22 +31,23 @@ def run(data: str) -> bool:
             records += finding.records
             size += finding.size
             faults += len(finding.faults)
-            told |= {finding.name} if finding.faults else set()
+            reported |= {finding.name} if finding.faults else set()
             state = "ok" if not finding.faults else "; ".join(finding.faults)
             click.echo(f"{finding.name}: {finding.records} records, {finding.size} bytes: {state}")
-        left_over = _left_over(disk, told)
-        for line in left_over:
+        not_served = _not_served(disk, reported)
+        for line in not_served:
             click.echo(line)
-        faults += len(left_over)
-    verdict = "all sound" if not faults else f"{faults} faults"
-    click.echo(f"{files} files, {records} records, {size} bytes: {verdict}")
+        faults += len(not_served)
+    summary = "all sound" if not faults else f"{faults} faults"
+    click.echo(f"{files} files, {records} records, {size} bytes: {summary}")
     return not faults
 
 
-def _left_over(disk: RealDisk, told: Collection[str]) -> list[str]:
-    """What a start would leave over; of files that can't be read those not told of before."""
+def _not_served(disk: RealDisk, reported: Collection[str]) -> list[str]:
+    """Returns a line for each thing that a start could not serve, without the files in
+    `reported`."""
     try:
         log = OfflineLog(disk)
-        return [*lines(log), *unreadable(log, but=told)]
+        return [*lines(log), *unreadable(log, but=reported)]
     except ConfigError as error:
         return [f"no start is possible: {error}"]

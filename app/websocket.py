@@ -1,9 +1,9 @@
-"""AMQP over WebSocket on the HTTP port: which upgrades are taken, and the answer to them.
+"""AMQP over WebSocket on the HTTP port: accepts or refuses upgrades.
 
-Any path will do that is none of HTTP's own, as with LavinMQ, whose JavaScript client names no
-subprotocol and none means `amqp`. An upgrade needs no credentials, AMQP asks for them; what a
-browser sends for a page of somebody else's is refused by its Origin (RFC 6455 10.2), since with the
-user `guest` a page from anywhere could log in to a server on its visitor's machine.
+Any path that HTTP does not serve is accepted, as in LavinMQ, and so is an upgrade without a
+subprotocol, as LavinMQ's JavaScript client sends it. Credentials are checked by the AMQP login.
+Origins of other web pages are refused (RFC 6455 10.2), since any page could otherwise log in as
+`guest` to a server on its visitor's machine.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ _KEY_BYTES = 16
 Headers = Sequence[tuple[bytes, bytes]]
 
 
-class Taken(NamedTuple):
-    """The answer to an upgrade, and who goes on behind it."""
+class AcceptedUpgrade(NamedTuple):
+    """The 101 response to an upgrade, and the protocol that takes the connection over."""
 
-    answer: bytes
+    response: bytes
     protocol: WebSocket
 
 
 class Upgrades:
-    """Takes connections of the HTTP listener over for AMQP; `is_taken` tells whether a path means
-    something over HTTP, and who connects there expects another protocol than AMQP."""
+    """Takes over connections of the HTTP listener for AMQP.
+
+    `is_http_path` says whether HTTP serves a path; upgrades there are refused.
+    """
 
     def __init__(
         self,
@@ -49,32 +51,32 @@ class Upgrades:
         clients: Clients | None = None,
         *,
         lets_guest_in: bool = True,
-        is_taken: Callable[[bytes], bool] = lambda path: False,
+        is_http_path: Callable[[bytes], bool] = lambda path: False,
     ) -> None:
-        self._is_taken = is_taken
+        self._is_http_path = is_http_path
         self._clients = clients
         self._lets_guest_in = lets_guest_in
         self._listener = listener
         self._origins = origins
         self._hosts = hosts
 
-    def take(self, headers: Headers, peer: str, path: bytes) -> Taken:
-        """`peer` is the address of who sends them, `path` is not decoded.
+    def accept(self, headers: Headers, peer: str, path: bytes) -> AcceptedUpgrade:
+        """Accepts an upgrade. `peer` is the address of the peer, `path` is not decoded.
 
-        Raises `Problem`: 400, 403 for a page of somebody else's, 404 for a path of HTTP's own, 426
-        for another version.
+        Raises `Problem`: 400, 403 for the origin of another page, 404 for a path that HTTP serves,
+        426 for another WebSocket version.
         """
-        if self._is_taken(path):
+        if self._is_http_path(path):
             raise Problem(
                 404,
                 f"no WebSocket at '{path.decode('latin-1')}', which is for HTTP requests: "
-                f"AMQP over WebSocket is spoken at '/'",
+                f"connect to '/' for AMQP over WebSocket",
             )
         version = _only(headers, b"sec-websocket-version")
         if version != VERSION:
             raise Problem(
                 426,
-                f"Sec-WebSocket-Version is '{version}', only {VERSION} is spoken",
+                f"Sec-WebSocket-Version is '{version}'; only {VERSION} is supported",
                 headers={"Upgrade": "websocket", "Sec-WebSocket-Version": VERSION},
             )
         origin, host = _only(headers, b"origin"), _only(headers, b"host")
@@ -84,7 +86,7 @@ class Upgrades:
                 f"a page of {origin} may not connect; the setting websocket_origins allows more",
             )
         if self._listener.stopping:
-            raise Problem(503, "the server stops")
+            raise Problem(503, "the server is stopping")
         lines = [
             b"HTTP/1.1 101 Switching Protocols",
             b"Upgrade: websocket",
@@ -94,11 +96,14 @@ class Upgrades:
         if _subprotocol(headers):
             lines.append(b"Sec-WebSocket-Protocol: " + SUBPROTOCOL.encode())
         protocol = WebSocket(self._listener, self._relayed(headers, host, peer))
-        return Taken(b"\r\n".join(lines) + b"\r\n\r\n", protocol)
+        return AcceptedUpgrade(b"\r\n".join(lines) + b"\r\n\r\n", protocol)
 
     def _relayed(self, headers: Headers, host: str, peer: str) -> Relayed | None:
-        """Whom a proxy passes on. Who is behind one on this machine that is not listed may be
-        anybody; elsewhere its address is all that is known."""
+        """Returns the client behind a proxy, or None if there is no proxy.
+
+        A client behind a local proxy that is not trusted counts as remote; of a proxy on another
+        machine only its own address is known.
+        """
         if self._clients is not None and self._clients.trusts(peer):
             address = self._clients.behind(headers)
             if address is None or is_loopback(address):
@@ -113,7 +118,7 @@ class Upgrades:
 
 
 def is_offer(method: bytes, http_version: str, headers: Headers) -> bool:
-    """Whether an offer to upgrade is one that may be taken (RFC 6455 4.1)."""
+    """Returns whether the request is a WebSocket handshake (RFC 6455 4.1)."""
     tokens = {
         token.strip().lower()
         for name, value in headers
@@ -124,7 +129,7 @@ def is_offer(method: bytes, http_version: str, headers: Headers) -> bool:
 
 
 def _subprotocol(headers: Headers) -> str:
-    """Empty if the client names none."""
+    """Returns the subprotocol, or an empty text if the client names none."""
     named = [
         token.strip()
         for name, value in headers
@@ -133,25 +138,25 @@ def _subprotocol(headers: Headers) -> str:
     ]
     if named and SUBPROTOCOL not in named:
         raise Problem(
-            400, f"Sec-WebSocket-Protocol is '{', '.join(named)}', only {SUBPROTOCOL} is spoken"
+            400, f"Sec-WebSocket-Protocol is '{', '.join(named)}'; only {SUBPROTOCOL} is supported"
         )
     return SUBPROTOCOL if named else ""
 
 
 def _accepted(key: str) -> bytes:
-    """What proves that the key was read by a WebSocket server (RFC 6455 4.2.2)."""
+    """Returns the value of Sec-WebSocket-Accept (RFC 6455 4.2.2)."""
     try:
         fits = len(base64.b64decode(key, validate=True)) == _KEY_BYTES
     except ValueError:  # not base64, not even ASCII
         fits = False
     if not fits:
-        raise Problem(400, f"Sec-WebSocket-Key has to be {_KEY_BYTES} bytes in base64")
+        raise Problem(400, f"Sec-WebSocket-Key must be {_KEY_BYTES} bytes in base64")
     return base64.b64encode(sha1(key.encode() + _ACCEPT_KEY).digest())
 
 
-def _only(headers: Headers, wanted: bytes) -> str:
-    """A field that may come once; empty if it does not."""
-    found = [value for name, value in headers if name == wanted]
+def _only(headers: Headers, field: bytes) -> str:
+    """Returns the value of a field that may be given once, or an empty text."""
+    found = [value for name, value in headers if name == field]
     if len(found) > 1:
-        raise Problem(400, f"the field {wanted.decode()} comes {len(found)} times")
+        raise Problem(400, f"the field {field.decode()} is given {len(found)} times")
     return found[0].decode("latin-1") if found else ""

@@ -1,1 +1,1 @@
-"""What each HTTP path does."""
+"""HTTP routes, one module per group of paths."""

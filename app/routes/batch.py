@@ -1,11 +1,11 @@
-"""Many messages in one request: `POST /endpoint/x/NAME?hub.mode=batch`.
+"""Publishes many messages in one request: `POST /endpoint/x/NAME?hub.mode=batch`.
 
-`application/x-ndjson`: each line is a JSON text and becomes a message of its own.
+`application/x-ndjson`: each line is a JSON text and becomes a message.
 `application/cloudevents-batch+json`: each event of the array becomes a message in structured
-form; without `hub.topic` its `type` is the routing key (CloudEvents HTTP binding 3.3).
+mode; without `hub.topic` its `type` is the routing key (CloudEvents HTTP binding 3.3).
 
-All other parameters hold for each message. The answer comes when all are confirmed; nothing is
-published of a batch that can't be read whole.
+All other parameters apply to each message. The response is sent when all are confirmed. A batch
+with any syntax error is refused as a whole.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ...hub.engine.port import BatchOutcome, Engine, Portion
 from ..problems import Problem, busy, low_on_disk
 
 MAX_MESSAGES = 20_000
-"""More would hold up the event loop for longer than other clients should notice (0.1 s)."""
+"""A larger batch would block the event loop for more than 0.1 s."""
 LINES_PER_MESSAGE = 4
-"""Empty ones are skipped; sixteen megabytes of lines are counted much faster than parsed."""
+"""Limit of lines, since empty ones are skipped; counting lines is much faster than parsing."""
 EVENT = "application/cloudevents+json"
 JSON = "application/json"
 
 
 class _Event(msgspec.Struct):
-    """What a CloudEvent must have; the rest of it is not looked at."""
+    """The required attributes of a CloudEvent; the others are not decoded."""
 
     id: str
     source: str
@@ -39,17 +39,17 @@ class _Event(msgspec.Struct):
 
 
 def read_batch(properties: Properties, routing_key: str | None, body: bytes) -> list[Portion]:
-    """The messages, with these properties but for the content type, which tells the form.
+    """Returns the messages with these properties; the content type selects the batch format.
 
-    Raises `Problem` 415 for another form, 400 for a bad message, naming it, 413 for too many.
+    Raises `Problem` 415 for an unknown format, 400 for a bad message, naming it, 413 for too many.
     """
     media_type = (properties.content_type or "").partition(";")[0].strip().lower()
     read = _READERS.get(media_type)
     if read is None:
         limit = ", ".join(_READERS)
-        raise Problem(415, f"a batch of '{media_type[:80]}' is not known, but {limit}")
+        raise Problem(415, f"'{media_type[:80]}' is not a batch format; use {limit}")
     try:
-        body.decode()  # what stands in strings is not looked at by the parser
+        body.decode()  # the parser does not validate strings
         return read(properties, routing_key, body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Problem(400, f"the batch can't be read: {error}; nothing was published") from error
@@ -58,13 +58,13 @@ def read_batch(properties: Properties, routing_key: str | None, body: bytes) -> 
 async def publish_batch(
     engine: Engine, vhost: str, exchange: str, queue: str | None, portions: Sequence[Portion]
 ) -> BatchOutcome:
-    """Raises `Problem` 507 or 503 as for a single message; what is not counted in it is in its
-    queues."""
+    """Publishes a batch. Raises `Problem` 507 or 503 as for a single message; with 503 the other
+    messages of the batch were published."""
     outcome = await engine.publish_batch(vhost, exchange, portions, queue=queue)
     if not outcome.is_kept:
         raise low_on_disk()
     if outcome.rejected:
-        raise busy(f"queues that are full have refused {outcome.rejected} messages of the batch")
+        raise busy(f"full queues refused {outcome.rejected} messages of the batch")
     return outcome
 
 
@@ -80,10 +80,10 @@ def _read_lines(properties: Properties, routing_key: str | None, body: bytes) ->
 
 
 def _read_events(properties: Properties, routing_key: str | None, body: bytes) -> list[Portion]:
-    # First what is short if it is right: millions of numbers, say, end at the first of them.
+    # The cheap check comes first: it fails at the first element that is not an event.
     attributes = _ATTRIBUTES.decode(body)
     _check_count(len(attributes))
-    keys = [_key(place, event) for place, event in enumerate(attributes)]
+    keys = [_key(index, event) for index, event in enumerate(attributes)]
     if routing_key is not None:
         keys = [routing_key] * len(keys)
     events = replace(properties, content_type=EVENT)
@@ -94,10 +94,10 @@ def _read_events(properties: Properties, routing_key: str | None, body: bytes) -
     ]
 
 
-def _key(place: int, event: _Event) -> str:
+def _key(index: int, event: _Event) -> str:
     kind = event.type
     if not 0 < len(kind.encode()) <= 255:
-        raise Problem(400, f"event {place}: its type has {len(kind.encode())} bytes, not 1 to 255")
+        raise Problem(400, f"event {index}: its type has {len(kind.encode())} bytes, not 1 to 255")
     return kind
 
 

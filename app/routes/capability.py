@@ -1,8 +1,8 @@
-"""`/in/SECRET`: who knows the URL may publish to its resource, and confirm a hub's question.
+"""`/in/SECRET`: capability URLs, whose holder may publish to one resource without credentials.
 
-It takes the place of credentials in a callback: another hub verifies it (GET) and delivers to
-it (POST) as it does with any callback. The publish is that of `POST /endpoint`, in the name of
-the user who made the capability and with that user's rights of the moment.
+Used as a callback, another hub verifies the URL (GET) and delivers to it (POST). A POST publishes
+as `POST /endpoint` does, as the user who created the capability and with that user's current
+permissions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...hub.capabilities.capability import Capability
 from ..access import require_vhost
 from ..context import Context
 from ..paths import Target
-from ..problems import Problem
+from ..problems import Problem, method_not_allowed
 from ..properties import parse_query
 from .publish import Permit, Publisher
 
@@ -25,14 +25,17 @@ from .publish import Permit, Publisher
 async def capability(
     context: Context, publisher: Publisher, request: Request, secret: str
 ) -> Response:
-    """Raises `Problem` 410 for a URL that is not valid, which ends a subscription that posts to
-    it, and 403 while its maker may not write there."""
+    """Handles a request to a capability URL.
+
+    Raises `Problem` 410 for an invalid URL, which makes other hubs end their subscription, and 403
+    while its creator may not write to the resource.
+    """
     match request.method:
         case "POST":
             return await _publish(context, publisher, request, secret)
         case "GET":
             return _confirm(context, request, secret)
-    raise Problem(405, f"{request.method} is not possible here", headers={"Allow": "GET, POST"})
+    raise method_not_allowed(request.method, "GET, POST")
 
 
 async def _publish(
@@ -43,7 +46,7 @@ async def _publish(
 
     async def permit(_: bytes | None) -> Permit:
         found = _find(context, secret)
-        user, target = _maker(context, found), _target(found)
+        user, target = _creator(context, found), _target(found)
         return Permit(user, target, scope["query_string"], mapped, found.routing_key)
 
     headers, body = await publisher.publish_as(permit, request.receive)
@@ -51,9 +54,9 @@ async def _publish(
 
 
 def _confirm(context: Context, request: Request, secret: str) -> Response:
-    """The challenge, for whoever made the URL known to a hub wants what is delivered to it."""
+    """Returns the challenge: every subscription of a valid URL is confirmed."""
     found = _find(context, secret)
-    user, target = _maker(context, found), _target(found)
+    user, target = _creator(context, found), _target(found)
     require_vhost(user, target.vhost, context.vhosts)
     to_publish(user, target.vhost, target.kind, target.name)
     query = parse_query(request.scope["query_string"])
@@ -65,7 +68,7 @@ def _confirm(context: Context, request: Request, secret: str) -> Response:
 
 
 def echo(query: dict[str, str]) -> Response:
-    """`hub.challenge` as plain text, which no browser takes for a page of this site."""
+    """Returns `hub.challenge` as plain text, so that no browser renders it as a page."""
     challenge = query.get("hub.challenge")
     if challenge is None:
         raise Problem(400, "hub.challenge is required")
@@ -76,14 +79,14 @@ def echo(query: dict[str, str]) -> Response:
 def _find(context: Context, secret: str) -> Capability:
     found = context.hub.capabilities.find(secret)
     if found is None:
-        raise Problem(410, "this URL is not valid: it was revoked, has expired, or never was")
+        raise Problem(410, "this URL is invalid: it was revoked, has expired, or never existed")
     return found
 
 
-def _maker(context: Context, found: Capability) -> User:
+def _creator(context: Context, found: Capability) -> User:
     user = context.broker.users.get(found.owner)
     if user is None:
-        raise access_refused(f"user '{found.owner}', who made this URL, is no user any more")
+        raise access_refused(f"user '{found.owner}', who created this URL, no longer exists")
     return user
 
 

@@ -1,4 +1,5 @@
-"""`/endpoint`: declare, delete, describe, tokens (RabbitHub); publishing is in `publish.py`."""
+"""`/endpoint`: declares, deletes and describes resources; tokens (RabbitHub). `publish.py`
+publishes."""
 
 from __future__ import annotations
 
@@ -29,11 +30,14 @@ MAX_INTEGER = 2**63 - 1
 GENERATED = "amq.gen-"
 STYLESHEET = "static/description.xsl"
 DEFAULT_EXCHANGE = ExchangeSpec("", "direct")
-"""In no engine's list of exchanges, but publishing to it works."""
+"""The engine does not list the default exchange."""
 
 
 async def endpoint(context: Context, request: Request, target: Target) -> Response:
-    """Raises `Problem` 400 for a method and `hub.mode` that mean nothing together."""
+    """Handles a request other than a publish.
+
+    Raises `Problem` 400 for an unknown combination of method and `hub.mode`.
+    """
     query = parse_query(request.scope["query_string"])
     match request.method, query.get("hub.mode"):
         case "PUT", None:
@@ -50,8 +54,10 @@ async def endpoint(context: Context, request: Request, target: Target) -> Respon
 
 
 async def describe_resource(context: Context, request: Request, target: Target) -> Response:
-    """For users with any right to it, as a passive declare over AMQP. Raises `ChannelError` 403,
-    whether it is there or not."""
+    """Describes the resource to users with any permission on it, as for a passive declare.
+
+    Raises `ChannelError` 403 without one, whether the resource exists or not.
+    """
     user = await _reader(context, request, target.vhost)
     user.require_any(target.vhost, target.kind, target.name)
     found = await find(context, target)
@@ -64,16 +70,17 @@ async def describe_resource(context: Context, request: Request, target: Target) 
 
 
 async def _reader(context: Context, request: Request, vhost: str) -> User:
-    """Without credentials it is `hub_user`, who may then subscribe at `/hub` to what is found."""
-    stand_in = context.broker.users.get(context.hub.settings.hub_user)
-    if stand_in is None or "authorization" in request.headers:
+    """Returns the authenticated user, or `hub_user` for a request without credentials, so that
+    anonymous subscribers at `/hub` can discover topics."""
+    hub_user = context.broker.users.get(context.hub.settings.hub_user)
+    if hub_user is None or "authorization" in request.headers:
         return await context.user_in(request, vhost)
-    require_vhost(stand_in, vhost, context.vhosts)
-    return stand_in
+    require_vhost(hub_user, vhost, context.vhosts)
+    return hub_user
 
 
 def _links(context: Context, request: Request, target: Target) -> str:
-    """Where the resource is subscribed to, and the name of the topic that it is (WebSub 4)."""
+    """Returns the Link header with hub and topic URL (WebSub 4)."""
     topic = parse_query(request.scope["query_string"]).get("hub.topic")
     key = "" if topic is None else "?hub.topic=" + quote(topic, safe="")
     base_url = context.base_url(request)
@@ -81,7 +88,7 @@ def _links(context: Context, request: Request, target: Target) -> str:
 
 
 async def find(context: Context, target: Target) -> ExchangeSpec | QueueInfo:
-    """Raises `ChannelError` 404."""
+    """Returns the exchange or queue. Raises `ChannelError` 404."""
     found: ExchangeSpec | QueueInfo | None
     if target.letter == "x" and not target.name:
         return DEFAULT_EXCHANGE
@@ -110,7 +117,7 @@ async def _put(
 async def _declare_exchange(
     context: Context, user: User, target: Target, query: Mapping[str, str]
 ) -> Target | None:
-    """The exchange, or None if it was there and is what is asked for."""
+    """Returns the exchange if it was created, None if it existed with the same attributes."""
     user.require(target.vhost, "configure", "exchange", target.name)
     if not target.name:
         raise access_refused("operation not permitted on the default exchange")
@@ -131,7 +138,7 @@ async def _declare_exchange(
 async def _declare_queue(
     context: Context, user: User, target: Target, query: Mapping[str, str]
 ) -> Target | None:
-    """The queue, named by the engine if it had no name; None if it was there."""
+    """Returns the queue if it was created, with a generated name if none was given; else None."""
     name = target.name or GENERATED
     user.require(target.vhost, "configure", "queue", name)
     if target.name.startswith("amq."):
@@ -150,7 +157,7 @@ async def _declare_queue(
 
 
 def _read_attributes(query: Mapping[str, str], words: set[str]) -> tuple[dict[str, Any], Table]:
-    """The fields that were given and the arguments. Raises `Problem` 400 for any other name."""
+    """Returns the given attributes and the arguments. Raises `Problem` 400 for any other name."""
     given: dict[str, Any] = {}
     arguments: Table = {}
     for name, value in query.items():
@@ -167,13 +174,13 @@ def _read_attributes(query: Mapping[str, str], words: set[str]) -> tuple[dict[st
 
 
 def argument(name: str, value: str) -> int | bool | str:
-    """Decimal digits are an integer, `true` and `false` a boolean, anything else a string."""
+    """Returns an integer for decimal digits, a boolean for `true` and `false`, else the string."""
     if value in ("true", "false"):
         return value == "true"
     if not (value.isascii() and value.isdigit()):
         return value
     if len(value) > 20 or int(value) > MAX_INTEGER:
-        raise Problem(400, f"{name} is more than {MAX_INTEGER}")
+        raise Problem(400, f"{name} is {value[:80]}, more than the maximum {MAX_INTEGER}")
     return int(value)
 
 
@@ -223,10 +230,10 @@ async def _generate_token(
 async def _answer_challenge(
     context: Context, request: Request, target: Target, query: Mapping[str, str], use: str
 ) -> Response:
-    """Confirms the intent that this hub's own token stands for (RabbitHub).
+    """Answers the challenge of a request with a token of this hub (RabbitHub).
 
-    The token is the credential: the hub that asks has none of ours. Credentials that come
-    nevertheless must be right.
+    The token is the credential, since another hub has none here. If a request has credentials,
+    they must be valid.
     """
     if "authorization" in request.headers:
         await context.user_in(request, target.vhost)

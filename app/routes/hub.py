@@ -1,8 +1,8 @@
 """`/hub`: WebSub, and PubSubHubbub 0.3 and 0.4 (docs/websub.md).
 
-Requests are forms and errors are plain text in one line (WebSub 5.1.2), unless the request asks
-for JSON or HTML. A subscription to a topic of this hub needs the rights that `/subscribe` asks
-for; topics of others are everybody's.
+Requests are forms; errors are one line of plain text (WebSub 5.1.2), unless the request accepts
+JSON or HTML. A subscription to a topic of this hub needs the same permissions as at `/subscribe`;
+external topics need none.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from ..forms import FORM, Form, first, first_values, parse_form
 from ..local_requests import peer_of
 from ..negotiation import choose
 from ..parameters import refuse_misspelt
-from ..problems import MEDIA_TYPE, Problem, problem_of, unauthenticated
+from ..problems import MEDIA_TYPE, Problem, method_not_allowed, problem_of, unauthenticated
 from ..success_bodies import subscribed
 from .ping import NO_FOREIGN_TOPICS, URL_FIELDS, publish
 from .subscribe import require_source
 
 MAX_BODY_BYTES = 1024 * 1024
 """Publishers may send content with a ping."""
-STRANGER_MAX_BYTES = 16 * 1024 * 1024
-"""Of unfinished forms, for one address."""
-PARSED_AT_ONCE_BYTES = 32 * 1024
-"""Percent signs take 0.15 us each: in a thread the others have their turns meanwhile."""
+MAX_INCOMPLETE_BYTES = 16 * 1024 * 1024
+"""Limit of incomplete forms per address."""
+MAX_INLINE_PARSE_BYTES = 32 * 1024
+"""Larger forms are parsed in a thread: percent decoding takes 0.15 us per character."""
 UNKNOWN = "unknown"
 """A client without an address."""
 METHODS = "GET, HEAD, POST"
 _KNOWN = HUB_NAMES | {*URL_FIELDS, "hub.verify"}
-"""`hub.verify` is of PubSubHubbub 0.3, and has no effect here."""
+"""`hub.verify` is a parameter of PubSubHubbub 0.3 without effect here."""
 TEXT = """\
 This is a WebSub hub (https://www.w3.org/TR/websub/). POST a form to it:
 
@@ -55,31 +55,31 @@ hub.mode=unsubscribe  hub.topic=URL  hub.callback=URL
 hub.mode=publish      hub.url=URL
 """
 TEXT_TYPE = "text/plain"
-_REFUSALS = (TEXT_TYPE, MEDIA_TYPE, "application/json", "text/html")
+_ERROR_TYPES = (TEXT_TYPE, MEDIA_TYPE, "application/json", "text/html")
 _HTML = f"<!DOCTYPE html><title>WebSub hub</title><pre>{TEXT}</pre>"
 
 
 async def hub(context: Context, request: Request) -> Response:
-    """Raises `ClientDisconnect`; every other error is an answer."""
+    """Handles a request. Raises `ClientDisconnect` only; other errors become responses."""
     try:
         return await _answer(context, request)
     except ClientDisconnect:
         raise
     except Exception as error:
-        return _refusal(problem_of(error), request)
+        return _error_response(problem_of(error), request)
 
 
-def _refusal(problem: Problem, request: Request) -> Response:
-    wanted = choose(request.headers.get("accept", ""), _REFUSALS)
-    if wanted not in (None, TEXT_TYPE):
+def _error_response(problem: Problem, request: Request) -> Response:
+    media_type = choose(request.headers.get("accept", ""), _ERROR_TYPES)
+    if media_type not in (None, TEXT_TYPE):
         return answer_problem(problem, request.scope)
     return plain(problem)
 
 
 def plain(problem: Problem) -> Response:
-    """The reason in one line, with what was given and what is right."""
-    told = {"given": problem.members.get("value"), "right": problem.members.get("limit")}
-    added = "; ".join(f"{name}: {value}" for name, value in told.items() if value is not None)
+    """Returns the reason in one line of text, with the given value and the accepted ones."""
+    facts = {"given": problem.members.get("value"), "right": problem.members.get("limit")}
+    added = "; ".join(f"{name}: {value}" for name, value in facts.items() if value is not None)
     line = f"{problem.detail} ({added})" if added else problem.detail
     text = " ".join(line.split()) + "\n"
     return Response(text, problem.status, problem.headers, media_type="text/plain")
@@ -89,7 +89,7 @@ async def _answer(context: Context, request: Request) -> Response:
     if request.method in ("GET", "HEAD"):
         return _describe(request)
     if request.method != "POST":
-        raise Problem(405, f"{request.method} is not taken here", headers={"Allow": METHODS})
+        raise method_not_allowed(request.method, METHODS)
     moved_to = context.hub.settings.hub_moved_to
     if moved_to:
         return Response(status_code=308, headers={"Location": moved_to})
@@ -118,12 +118,12 @@ async def _form(context: Context, request: Request) -> Form:
     media_type = request.headers.get("content-type", FORM).partition(";")[0].strip().lower()
     if media_type != FORM:
         raise Problem(415, f"content type '{media_type[:80]}' is not {FORM}")
-    # Nobody has been asked for a password yet: whoever sends it is known by the address alone.
+    # Not authenticated yet, so the body counts for the client's address.
     owner = f"from {network(peer_of(request.scope))}"
     body = await read_body(
-        request.receive, MAX_BODY_BYTES, context.unfinished, owner, STRANGER_MAX_BYTES
+        request.receive, MAX_BODY_BYTES, context.unfinished, owner, MAX_INCOMPLETE_BYTES
     )
-    if len(body) > PARSED_AT_ONCE_BYTES:
+    if len(body) > MAX_INLINE_PARSE_BYTES:
         return await asyncio.to_thread(parse_form, body)
     return parse_form(body)
 
@@ -134,9 +134,9 @@ async def _subscribe(context: Context, request: Request, form: Form, mode: Mode)
     topic = read_topic(given.get("hub.topic"), bases, given.get("hub.content"))
     known = await _user(context, request)
     if not topic.is_own:
-        _require_taken(context, known, mode)
-    user = _stand_in(context) if known is None and topic.is_own else known
-    wish = SubscribeRequest(
+        _require_foreign_topics(context, known, mode)
+    user = _hub_user(context) if known is None and topic.is_own else known
+    subscribe_request = SubscribeRequest(
         source=topic.source,
         callback=given.get("hub.callback"),
         topic=topic.key,
@@ -148,48 +148,51 @@ async def _subscribe(context: Context, request: Request, form: Form, mode: Mode)
         topic_url=topic.url,
         given={name: given[name] for name in PARAMETERS if name in given},
         client="" if known is not None else client_of(request.scope),
-        # Nobody becomes that by coming without credentials.
+        # Requests without credentials never have the rights of an administrator.
         is_administrator=known is not None and ADMINISTRATOR in known.tags,
     )
     if topic.is_own and user is not None:
         require_vhost(user, topic.source.vhost, context.vhosts)
     if mode == "unsubscribe":
-        # Its key is of no matter, and its source may be gone.
-        wish = replace(wish, topic=topic.key or "")
-        result = await context.hub.subscriptions.unsubscribe(wish)
+        # The binding key does not matter here, and the source may have been deleted.
+        subscribe_request = replace(subscribe_request, topic=topic.key or "")
+        result = await context.hub.subscriptions.unsubscribe(subscribe_request)
     else:
         if topic.is_own and user is not None:
-            wish = await _permitted(context, user, topic, wish)
-        result = await context.hub.subscriptions.subscribe(wish)
+            subscribe_request = await _permitted(context, user, topic, subscribe_request)
+        result = await context.hub.subscriptions.subscribe(subscribe_request)
     # Pending also for clients of PubSubHubbub 0.3 that ask for hub.verify=sync (WebSub 5.1.2).
-    return subscribed(mode, wish, replace(result, verified=False), "")
+    return subscribed(mode, subscribe_request, replace(result, verified=False), "")
 
 
 async def _permitted(
-    context: Context, user: User, topic: Topic, wish: SubscribeRequest
+    context: Context, user: User, topic: Topic, request: SubscribeRequest
 ) -> SubscribeRequest:
-    """With the key that the URL stands for. Raises `ChannelError` 403, `SourceMissing`."""
-    await require_source(context, user, wish)
+    """Returns the request with the binding key of the topic URL.
+
+    Raises `ChannelError` 403, `SourceMissing`.
+    """
+    await require_source(context, user, request)
     if topic.key is None:
-        wish = replace(wish, topic=await key_of(context.engine, topic))
-        await require_source(context, user, wish)
-    return wish
+        request = replace(request, topic=await key_of(context.engine, topic))
+        await require_source(context, user, request)
+    return request
 
 
-def _require_taken(context: Context, user: User | None, mode: Mode) -> None:
-    """Raises `Problem` for topics of others where these are off; who is a user may always leave."""
+def _require_foreign_topics(context: Context, user: User | None, mode: Mode) -> None:
+    """Raises `Problem` if external topics are off; a user may always unsubscribe."""
     settings = context.hub.settings
     if user is None and not (settings.hub_foreign_topics and settings.hub_anonymous):
         raise unauthenticated(
-            "a topic of others needs credentials (HTTP Basic) and the setting hub_foreign_topics, "
-            "or without credentials hub_anonymous too"
+            "an external topic needs credentials (HTTP Basic) and the setting hub_foreign_topics; "
+            "without credentials it needs hub_anonymous too"
         )
     if not settings.hub_foreign_topics and mode == "subscribe":
         raise Problem(403, NO_FOREIGN_TOPICS)
 
 
 def client_of(scope: Scope) -> str:
-    """The network that a stranger asks from."""
+    """Returns the network of a client without credentials."""
     try:
         return network_of(parse_address(peer_of(scope)))
     except ValueError:
@@ -197,18 +200,19 @@ def client_of(scope: Scope) -> str:
 
 
 async def _user(context: Context, request: Request) -> User | None:
-    """None without credentials; raises `Problem` 401 for wrong ones."""
+    """Returns the user, or None without credentials. Raises `Problem` 401 for wrong ones."""
     return await context.user(request) if authorization_of(request.scope) is not None else None
 
 
-def _stand_in(context: Context) -> User:
+def _hub_user(context: Context) -> User:
+    """Returns the user of requests without credentials. Raises `Problem` 401 if there is none."""
     name = context.hub.settings.hub_user
     if not name:
         raise unauthenticated(
             "a topic of this hub needs credentials: HTTP Basic, or the setting hub_user, "
-            "which names the user for requests without"
+            "which names the user of requests without credentials"
         )
     user = context.broker.users.get(name)
     if user is None:
-        raise unauthenticated("credentials are needed: the setting hub_user names no user")
+        raise unauthenticated("credentials are needed: the user of setting hub_user does not exist")
     return user

@@ -1,4 +1,4 @@
-"""`hub.mode=publish` at `/hub`: a topic has changed, or here is its content."""
+"""`hub.mode=publish` at `/hub`: notifies of changed topics, optionally with their content."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ..properties import CONTROL
 URL_FIELDS = ("hub.url", "hub.url[]", "hub.topic", "hub.topic[]")
 """PubSubHubbub 0.3 has the first, Superfeedr the second, websub.rocks sends the third."""
 MAX_URLS = 1_000
-NO_FOREIGN_TOPICS = "topics of others are not taken here: the setting hub_foreign_topics is off"
+NO_FOREIGN_TOPICS = "external topics are not accepted: the setting hub_foreign_topics is off"
 _COMMA = re.compile(r",\s*(?=https?://)", re.IGNORECASE)  # a URL may have commas of its own
 
 
 async def publish(context: Context, request: Request, form: Form) -> Response:
-    """204 (PubSubHubbub 0.3) once what is asked for outlives a crash, subscribers or not."""
+    """Answers 204 (PubSubHubbub 0.3) once the ping is stored, with or without subscribers."""
     bases = (*context.hub.settings.base_urls, context.base_url(request))
-    # A topic of this hub has nothing to be fetched: its content came with a POST.
+    # Topics of this hub are not fetched: their content is published directly.
     urls = [normal_url(url) for url in _urls(form) if not is_own(url, bases)]
     content = first(form, "hub.content")
     if content is None:
@@ -39,7 +39,7 @@ async def publish(context: Context, request: Request, form: Form) -> Response:
         return Response(status_code=204)
     await _require_publisher(context, request, form, content.encode())
     if len(urls) != 1:
-        reason = f"comes with {len(urls)} URLs of topics that are not this hub's own"
+        reason = f"is given with {len(urls)} URLs of external topics"
         raise BadRequest(reason, field="hub.content", limit="one URL")
     body = content.encode()
     kind = first(form, "hub.content_type") or content_type_of(body)
@@ -55,7 +55,7 @@ def _urls(form: Form) -> list[str]:
     if not urls:
         raise BadRequest("is required", field="hub.url")
     if len(urls) > MAX_URLS:
-        reason, limit = f"is there {len(urls)} times", f"{MAX_URLS} URLs"
+        reason, limit = f"is given {len(urls)} times", f"{MAX_URLS} URLs"
         raise BadRequest(reason, field="hub.url", limit=limit)
     return [check_url("hub.url", url) for url in dict.fromkeys(urls)]
 
@@ -63,7 +63,10 @@ def _urls(form: Form) -> list[str]:
 async def _require_publisher(
     context: Context, request: Request, form: Form, content: bytes
 ) -> None:
-    """Raises `Problem` 401 or 403, `ChannelError` 403: nobody fetches to see whether it is true."""
+    """Authenticates the publisher, since the content is not fetched from the topic.
+
+    Raises `Problem` 401 or 403, `ChannelError` 403.
+    """
     secret, signature = context.hub.settings.hub_publisher_secret, first(form, "hub.signature")
     if authorization_of(request.scope) is not None:
         user = await context.user_in(request, VHOST)
@@ -78,8 +81,8 @@ async def _require_publisher(
 
 
 def is_signed(signature: str, secret: str, content: bytes) -> bool:
-    """Whether it is `method=hex(HMAC(secret, content))`, or without a method SHA-1's
-    (Superfeedr)."""
+    """Returns whether the signature is `method=hex(HMAC(secret, content))`; without a method it is
+    SHA-1 (Superfeedr)."""
     method, equals, _ = signature.partition("=")
     expected = sign(method if equals and method in METHODS else "sha1", secret, content)
     given = signature if equals else f"sha1={signature}"
@@ -87,7 +90,7 @@ def is_signed(signature: str, secret: str, content: bytes) -> bool:
 
 
 def content_type_of(body: bytes) -> str:
-    """Of content that comes without one (Superfeedr's does): feeds are XML or JSON."""
+    """Guesses the type of content without one, as Superfeedr sends it: feeds are XML or JSON."""
     begin = body.lstrip()[:1]
     if begin == b"<":
         return "application/xml"

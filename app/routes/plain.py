@@ -1,4 +1,4 @@
-"""The paths that belong to no resource: landing page, health, OpenAPI document, static files."""
+"""Landing page, health checks, OpenAPI document and static files."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ POST /endpoint/x/NAME?hub.topic=KEY              publish to it
 POST /subscribe/x/NAME                           subscribe a callback
      /endpoint/q/NAME, /subscribe/q/NAME         the same for queues
 POST /hub                                        WebSub: subscribe, unsubscribe, publish
-GET  /subscriptions                              all of them, for administrators
+GET  /subscriptions                              list subscriptions (administrators)
 
-/openapi.json has the rest.
+/openapi.json describes all paths.
 """
-WARNING = f"some of what is stored can't be read or served; {WHERE}"
-"""All that everybody may know."""
-MAX_SHOWN = 200
+WARNING = f"some stored data can't be read or served; {WHERE}"
+"""Without details, since no credentials are needed."""
+MAX_PATH_CHARACTERS = 200
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
 _KNOWN = (
     "/api", "/endpoint", "/health/live", "/health/ready", "/hub", "/openapi.json", "/subscribe",
@@ -40,14 +40,14 @@ _KNOWN = (
 _ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
 
 
-def plain_routes(is_ready: Callable[[], bool], has_trouble: Callable[[], bool]) -> Router:
-    """Raises `HTTPException` 404 and 405 from within, as any route."""
+def plain_routes(is_ready: Callable[[], bool], has_unserved_data: Callable[[], bool]) -> Router:
+    """Returns the router of these paths, which raises `HTTPException` 404 and 405."""
 
     async def ready(_: Request) -> Response:
-        """Trouble with what is stored is told, and no reason to send clients elsewhere: the rest
-        is served, and there is no other server that has it."""
+        """Damaged data is a warning, not a reason to send clients elsewhere: all other data is
+        served, and no other server has it."""
         up = is_ready()
-        warnings = [WARNING] if has_trouble() else []
+        warnings = [WARNING] if has_unserved_data() else []
         status = "ok" if up else "unavailable"
         return JSONResponse({"status": status, "warnings": warnings}, 200 if up else 503)
 
@@ -65,12 +65,12 @@ def plain_routes(is_ready: Callable[[], bool], has_trouble: Callable[[], bool]) 
 
 
 async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    path = scope["raw_path"].decode("latin-1")[:MAX_SHOWN]
-    raise Problem(404, f"there is nothing at {path}{_hint(path)}; GET / says what there is")
+    path = scope["raw_path"].decode("latin-1")[:MAX_PATH_CHARACTERS]
+    raise Problem(404, f"there is nothing at {path}{_hint(path)}; GET / lists the main paths")
 
 
 def _hint(path: str) -> str:
-    """What may have been meant by a path that is none."""
+    """Returns a suggestion for an unknown path."""
     first, *rest = path.split("/")[1:]
     for facet in (first, *rest[:1]):
         if facet.encode() in FACETS:
@@ -79,21 +79,19 @@ def _hint(path: str) -> str:
 
 
 async def _landing(request: Request) -> Response:
-    """Raises `Problem` 501 for the methods that RabbitHub answers so."""
+    """Returns the landing page. Raises `Problem` 501 for other methods, as RabbitHub does."""
     match request.method:
         case "GET" | "HEAD":
             return Response(LANDING, media_type="text/plain")
         case "POST":
             return Response("You posted!", media_type="text/plain")
-    raise Problem(501, f"{request.method} is not possible here")
+    raise Problem(501, f"{request.method} is not supported here")
 
 
 async def server(_: Context, request: Request) -> Response:
-    """What the server as a whole can do (RFC 9110 9.3.7)."""
+    """Handles `OPTIONS *` (RFC 9110 9.3.7)."""
     if request.method != "OPTIONS":
-        raise Problem(
-            400, f"'*' is the whole server, to which OPTIONS goes and not {request.method}"
-        )
+        raise Problem(400, f"'*' is the whole server and takes OPTIONS only, not {request.method}")
     return Response(status_code=204, headers={"Allow": ", ".join(METHODS)})
 
 

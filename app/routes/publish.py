@@ -194,7 +194,7 @@ class Publisher:
                 authorization = field[1]
             elif name in self._mapped or name.startswith(PREFIXES):
                 mapped.append(field)
-        user = authorization and self._authenticator.remembered(authorization, scope)
+        user = authorization and self._authenticator.cached(authorization, scope)
         if not user:
             user = await self._authenticator.user(authorization, scope)
         key = (user, scope["raw_path"], scope["query_string"], tuple(mapped))

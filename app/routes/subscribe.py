@@ -1,4 +1,4 @@
-"""`/subscribe`: reads the parameters, checks who may, and asks the hub (docs/rabbithub.md)."""
+"""`/subscribe`: reads the parameters, authorizes, and calls the hub (docs/rabbithub.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from .endpoint import describe_resource
 
 
 async def subscribe(context: Context, request: Request, target: Target) -> Response:
-    """Raises `Problem` 400 for a method and `hub.mode` that mean nothing together."""
+    """Handles a request.
+
+    Raises `Problem` 400 for an unknown combination of method and `hub.mode`.
+    """
     query = parse_form(request.scope["query_string"])
     match request.method:
         case "GET" | "HEAD" if "hub.mode" not in query:
@@ -37,24 +40,24 @@ async def subscribe(context: Context, request: Request, target: Target) -> Respo
 async def _post(context: Context, request: Request, target: Target, query: Form) -> Response:
     user = await context.user_in(request, target.vhost)
     form = await read_form(request, query, context.unfinished, user.name)
-    # It may have taken its time, and the user, or what the user was allowed, may be gone.
+    # Again: the user or a permission may have been removed while the body was received.
     user = await context.user_in(request, target.vhost)
     refuse_unknown(form, SUBSCRIBE_NAMES)
-    wish = _request(context, request, target, user, form)
+    subscribe_request = _request(context, request, target, user, form)
     mode = first(form, "hub.mode")
     match mode:
         case "subscribe":
-            await require_source(context, user, wish)
-            require_sink(context, user, wish, "subscribe")
-            result = await context.hub.subscriptions.subscribe(wish)
+            await require_source(context, user, subscribe_request)
+            require_sink(context, user, subscribe_request, "subscribe")
+            result = await context.hub.subscriptions.subscribe(subscribe_request)
         case "unsubscribe":
-            require_sink(context, user, wish, "unsubscribe")
-            result = await context.hub.subscriptions.unsubscribe(wish)
+            require_sink(context, user, subscribe_request, "unsubscribe")
+            result = await context.hub.subscriptions.unsubscribe(subscribe_request)
         case None:
             raise Problem(400, "hub.mode is required")
         case _:
             raise Problem(400, f"hub.mode '{mode[:80]}' is neither subscribe nor unsubscribe")
-    return subscribed(mode, wish, result, request.headers.get("accept", ""))
+    return subscribed(mode, subscribe_request, result, request.headers.get("accept", ""))
 
 
 async def _delete(context: Context, request: Request, target: Target, query: Form) -> Response:
@@ -75,18 +78,19 @@ async def _require_configure(context: Context, request: Request, target: Target)
     return user
 
 
-async def require_source(context: Context, user: User, wish: SubscribeRequest) -> None:
-    """Raises `ChannelError` 403 for who may not read what is subscribed to."""
-    source = wish.source
+async def require_source(context: Context, user: User, request: SubscribeRequest) -> None:
+    """Raises `ChannelError` 403 unless the user may read the source."""
+    source = request.source
     user.require(source.vhost, "read", source.word, source.name)
-    if source.kind == "x" and wish.topic is not None:
+    if source.kind == "x" and request.topic is not None:
         # A subscription of an exchange is a binding with the topic as its key.
-        await require_topic(context.engine, user, "read", source.vhost, source.name, wish.topic)
+        await require_topic(context.engine, user, "read", source.vhost, source.name, request.topic)
 
 
-def require_sink(context: Context, user: User, wish: SubscribeRequest, use: str) -> None:
-    """Raises `ChannelError` 403 for who binds with a token and may not write to what it binds."""
-    sink = context.hub.shortcuts.sink(wish, use)
+def require_sink(context: Context, user: User, request: SubscribeRequest, use: str) -> None:
+    """Raises `ChannelError` 403 if the request is a shortcut and the user may not write to its
+    sink."""
+    sink = context.hub.shortcuts.sink(request, use)
     if sink is not None:
         user.require(sink.vhost, "write", sink.word, sink.name)
         refuse_reserved(sink.vhost, sink.word, sink.name)

@@ -1,4 +1,4 @@
-"""`/subscriptions`: what is subscribed, for administrators (docs/rabbithub.md)."""
+"""`/subscriptions`: lists and imports subscriptions, for administrators (docs/rabbithub.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .. import subscription_filter as listing
 from ..context import Context
 from ..parameters import refuse_unknown
 from ..paths import Target
-from ..problems import Problem
+from ..problems import Problem, method_not_allowed
 from ..properties import parse_query
 from ..subscription_batch import import_batch
 from ..subscription_json import failing
@@ -25,31 +25,31 @@ _KEY = "subscriptions"
 
 
 async def subscriptions(context: Context, request: Request) -> Response:
-    """Lists them, all or by page, or takes a list of them (POST)."""
+    """Lists subscriptions (GET), or imports a list of them (POST)."""
     match request.method:
         case "GET" | "HEAD":
             await _administrator(context, request)
             return await listed(context.hub.subscriptions.active_subscriptions(), request)
         case "POST":
             return await import_batch(context, request, lambda: _administrator(context, request))
-    raise _not_allowed(request, "GET, HEAD, POST")
+    raise method_not_allowed(request.method, "GET, HEAD, POST")
 
 
 async def errors(context: Context, request: Request) -> Response:
-    """Those whose deliveries fail, with what was the last thing to go wrong."""
+    """Lists subscriptions whose deliveries fail, with their last error."""
     if request.method not in ("GET", "HEAD"):
-        raise _not_allowed(request, "GET, HEAD")
+        raise method_not_allowed(request.method, "GET, HEAD")
     await _administrator(context, request)
-    return await troubled(context.hub.subscriptions.active_subscriptions(), request)
+    return await list_failing(context.hub.subscriptions.active_subscriptions(), request)
 
 
 async def subscription(context: Context, request: Request, target: Target) -> Response:
-    """The one of a resource with this callback and topic.
+    """Returns the subscription of a resource with this callback and topic.
 
-    Raises `Problem` 400 without one of them, `NotSubscribed` 404 where there is none.
+    Raises `Problem` 400 without one of them, `NotSubscribed` 404 if there is none.
     """
     if request.method not in ("GET", "HEAD"):
-        raise _not_allowed(request, "GET, HEAD")
+        raise method_not_allowed(request.method, "GET, HEAD")
     await _administrator(context, request)
     query = parse_query(request.scope["query_string"])
     refuse_unknown(query, ("hub.callback", "hub.topic"))
@@ -65,9 +65,10 @@ async def subscription(context: Context, request: Request, target: Target) -> Re
 def matching(
     active_subscriptions: list[ActiveSubscription], source: Resource, topic: str, callback: str
 ) -> list[ActiveSubscription]:
-    """One, or several where topic URLs lead to the same key; `topic` may be such a URL.
+    """Returns the subscriptions with this source, topic and callback.
 
-    Raises `NotSubscribed` for none.
+    There are several if different topic URLs have the same key; `topic` may be such a URL. Raises
+    `NotSubscribed` if there is none.
     """
     found = [
         active
@@ -82,18 +83,20 @@ def matching(
 
 
 async def listed(active_subscriptions: list[ActiveSubscription], request: Request) -> Response:
-    """As the query filters them and cuts them into pages."""
+    """Lists subscriptions with the filters and page of the query."""
     query = parse_query(request.scope["query_string"])
-    wanted, page = listing.read_filter(query, time.time()), listing.read_page(query)
-    return await listing.answer(_KEY, filter(wanted.passes, active_subscriptions), page)
+    condition, page = listing.read_filter(query, time.time()), listing.read_page(query)
+    return await listing.answer(_KEY, filter(condition.passes, active_subscriptions), page)
 
 
-async def troubled(active_subscriptions: list[ActiveSubscription], request: Request) -> Response:
-    """Likewise, of those whose deliveries fail."""
+async def list_failing(
+    active_subscriptions: list[ActiveSubscription], request: Request
+) -> Response:
+    """Lists the subscriptions whose deliveries fail, with the filters and page of the query."""
     query = parse_query(request.scope["query_string"])
-    wanted, page = listing.read_filter(query, time.time()), listing.read_page(query)
+    condition, page = listing.read_filter(query, time.time()), listing.read_page(query)
     found = [
-        active for active in active_subscriptions if active.error_count and wanted.passes(active)
+        active for active in active_subscriptions if active.error_count and condition.passes(active)
     ]
     return await listing.answer("errors", found, page, failing)
 
@@ -102,7 +105,3 @@ async def _administrator(context: Context, request: Request) -> User:
     user = await context.user(request)
     ADMINISTRATOR.require(user)
     return user
-
-
-def _not_allowed(request: Request, allowed: str) -> Problem:
-    return Problem(405, f"{request.method} is not possible here", headers={"Allow": allowed})

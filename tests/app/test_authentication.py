@@ -221,7 +221,7 @@ class TestCost:
         assert sum(isinstance(one, ClientDisconnect) for one in ended) == 600 - counting.runs
         assert counting.runs <= 2 * AT_ONCE
 
-    async def test_a_change_while_verifying_is_not_remembered(
+    async def test_a_change_while_verifying_is_not_cached(
         self, world: World, counting: Counting
     ) -> None:
         counting.go.clear()
@@ -232,16 +232,16 @@ class TestCost:
         world.users.set_permissions("guest", "/", "", "", "")
         counting.go.set()
         await login
-        assert authenticator.remembered(basic("tony", "secret"), REQUEST) is None
+        assert authenticator.cached(basic("tony", "secret"), REQUEST) is None
 
     async def test_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(authentication, "MAX_REMEMBERED", 3)
+        monkeypatch.setattr(authentication, "MAX_CACHED", 3)
         users = guest_users()
         authenticator = Authenticator(users)
         for number in range(5):
             users.add_hashed(f"user{number}", GUEST_HASH)
             assert await authenticator.user(basic(f"user{number}", "guest"), REQUEST)
-        answers: dict[Any, Any] = authenticator._answers
+        answers: dict[Any, Any] = authenticator._cache
         assert len(answers) <= 3
         authenticator.close()
 
@@ -290,7 +290,7 @@ class TestThrottle:
             with pytest.raises(Problem, match="wrong user or password"):
                 await authenticator.user(basic("guest", f"wrong{number}"), REQUEST)
         assert len(pauses) == 3
-        assert authenticator.remembered(right, REQUEST)
+        assert authenticator.cached(right, REQUEST)
         authenticator.close()
 
     async def test_memory_does_not_tell_who_guesses_when_it_is_right(self) -> None:
@@ -300,10 +300,10 @@ class TestThrottle:
         right = basic("guest", "guest")
         assert await authenticator.user(right, REQUEST)
         for number in range(FAILURES + NOT_RECALLED + 1):
-            assert authenticator.remembered(right, REQUEST)
+            assert authenticator.cached(right, REQUEST)
             with pytest.raises(Problem, match="wrong user or password"):
                 await authenticator.user(basic("guest", f"wrong{number}"), REQUEST)
-        assert authenticator.remembered(right, REQUEST) is None
+        assert authenticator.cached(right, REQUEST) is None
         # It is refused to nobody, but stands in line with the guesses.
         assert await authenticator.user(right, REQUEST)
         authenticator.close()
@@ -315,7 +315,7 @@ class TestThrottle:
         for _ in range(FAILURES + NOT_RECALLED + 1):
             with pytest.raises(Problem):
                 await authenticator.user(basic("guest", "old"), REQUEST)
-        assert authenticator.remembered(basic("guest", "guest"), REQUEST)
+        assert authenticator.cached(basic("guest", "guest"), REQUEST)
         authenticator.close()
 
     @pytest.mark.parametrize("field", ["Via", "Forwarded", "X-Forwarded-For"])
@@ -371,5 +371,5 @@ class TestThrottle:
             await authenticator.user(basic("guest", "guest"), REQUEST)
         clock.now += 0.5
         assert await authenticator.user(basic("guest", "guest"), REQUEST)
-        assert authenticator.remembered(basic("guest", "guest"), REQUEST)
+        assert authenticator.cached(basic("guest", "guest"), REQUEST)
         authenticator.close()

@@ -106,10 +106,10 @@ def test_what_orchestrators_set_is_not_ours() -> None:
             "command line: amqps_port: a port from 0 to 65535, 'auto' or 'none'; got '70000'",
         ),
         ({"proxy_protocol_from": "10.0.0.1/8"}, {}, "command line: proxy_protocol_from: '10."),
-        ({"websocket_origins": "a.org"}, {}, "command line: websocket_origins: 'a.org' is no"),
+        ({"websocket_origins": "a.org"}, {}, "command line: websocket_origins: 'a.org' is neither"),
         ({"tls_hosts": "a=b"}, {}, "command line: tls_hosts: 'a=b' is not of the form"),
         ({"allow_networks": "::1"}, {}, "command line: allow_networks: '::1/128' is loopback"),
-        ({}, {"WARREN_CALLBACK_PORTS": "0"}, "environment: callback_ports: '0' is no port from 1"),
+        ({}, {"WARREN_CALLBACK_PORTS": "0"}, "environment: callback_ports: '0' is not a port"),
         ({"consumer_timeout": "-1"}, {}, "command line: consumer_timeout: "),
         (
             {"tls_verify_clients": "maybe"}, {},
@@ -161,7 +161,7 @@ CERTIFICATE = {"tls_cert": "cert", "tls_key": "key"}
     ],
 )
 def test_port_of_amqps(flags: dict[str, str], port: int | None) -> None:
-    assert load(flags, {}).port_of_amqps() == port
+    assert load(flags, {}).effective_amqps_port() == port
 
 
 def test_certificates_by_host_name(tmp_path: Path) -> None:
@@ -170,9 +170,12 @@ def test_certificates_by_host_name(tmp_path: Path) -> None:
         'tls_cert = "cert"\ntls_key = "key"\n'
         '[tls_hosts."*.example.org"]\ncert = "a.pem"\nkey = "a.key"\n'
     )
-    in_file = load({"config": str(file)}, {}).hosts()
+    in_file = load({"config": str(file)}, {}).tls_host_files()
     assert in_file == {"*.example.org": HostFiles("a.pem", "a.key")}
-    assert load({**CERTIFICATE, "tls_hosts": "*.example.org=a.pem:a.key"}, {}).hosts() == in_file
+    assert (
+        load({**CERTIFICATE, "tls_hosts": "*.example.org=a.pem:a.key"}, {}).tls_host_files()
+        == in_file
+    )
     file.write_text('[tls_hosts."example.org"]\ncert = "a.pem"\n')
     with pytest.raises(ConfigError, match="missing required field `key`"):
         load({"config": str(file)}, {})
@@ -201,14 +204,14 @@ def test_a_rate_that_nobody_has_set_spares_targets(flags: dict[str, Any], rate: 
 
 
 def test_where_callbacks_may_be(tmp_path: Path) -> None:
-    assert Settings().networks_of_callbacks() == ()
-    assert Settings().ports_of_callbacks() == frozenset({80, 443})
+    assert Settings().allowed_callback_networks() == ()
+    assert Settings().allowed_callback_ports() == frozenset({80, 443})
     settings = load({"allow_networks": "10.0.0.0/8", "callback_ports": "any"}, {})
-    assert [str(one) for one in settings.networks_of_callbacks()] == ["10.0.0.0/8"]
-    assert settings.ports_of_callbacks() is None
+    assert [str(one) for one in settings.allowed_callback_networks()] == ["10.0.0.0/8"]
+    assert settings.allowed_callback_ports() is None
     file = tmp_path / "warren.toml"
     file.write_text("callback_ports = 8080\n")
-    assert load({"config": str(file)}, {}).ports_of_callbacks() == frozenset({8080})
+    assert load({"config": str(file)}, {}).allowed_callback_ports() == frozenset({8080})
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ import pytest
 
 from warrenmq.app.paths import (
     ApiPath,
-    Place,
+    HubPath,
     Prefixes,
     SecretPath,
     Target,
     parse,
     parse_api,
-    parse_place,
+    parse_hub_path,
     parse_secret,
 )
 from warrenmq.app.problems import Problem
@@ -110,9 +110,9 @@ def test_secrets() -> None:
 
 
 def test_places() -> None:
-    assert parse_place(b"/subscriptions/errors") == Place("/subscriptions/errors")
+    assert parse_hub_path(b"/subscriptions/errors") == HubPath("/subscriptions/errors")
     for path in (b"/subscriptions/", b"/Subscriptions", b"/subscriptions/x", b"/%73ubscriptions"):
-        assert parse_place(path) is None
+        assert parse_hub_path(path) is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warrenmq.app.problems import Problem
-from warrenmq.app.properties import MAX_HOPS_SAID, read
+from warrenmq.app.properties import MAX_HOPS_VALUE, read
 
 
 def hops(*values: bytes, max_hops: int = 20) -> object:
@@ -39,7 +39,7 @@ def test_what_is_no_number_of_hops(value: bytes) -> None:
 
 
 def test_the_largest_is_an_amqp_integer() -> None:
-    assert hops(str(MAX_HOPS_SAID).encode(), max_hops=2**31) == 2**31 - 1
+    assert hops(str(MAX_HOPS_VALUE).encode(), max_hops=2**31) == 2**31 - 1
 
 
 def test_a_message_header_of_the_name_does_not_count_instead() -> None:

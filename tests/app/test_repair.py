@@ -119,9 +119,9 @@ def test_discarded(data: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("export", "5"), "queue id 5 has no messages in quarantine; those are: "),
+        (("export", "5"), "queue id 5 is not in quarantine; queue ids there: "),
         (("discard", "all"), "'all' is neither a queue id, nor 'definitions', nor a file"),
-        (("restore", "5", "--queue", "q"), "queue id 5 has no messages in quarantine; those are: "),
+        (("restore", "5", "--queue", "q"), "queue id 5 is not in quarantine; queue ids there: "),
     ],
     ids=str,
 )

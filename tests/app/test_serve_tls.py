@@ -67,7 +67,7 @@ def test_what_can_not_be_used(authority: Authority, tmp_path: Path) -> None:
              "warren: amqps_port is set, but tls_cert and tls_key are not\n"),
             ([*files, f"--amqps-port={port}"],
              f"warren: amqps: can't listen on 127.0.0.1 port {port}: Address already in use; "
-             "stop who has it, or take another one with --amqps-port\n"),
+             "stop the process that uses it, or choose another port with --amqps-port\n"),
         ]  # fmt: skip
         for flags, complaint in cases:
             assert refused(tmp_path / "data", *flags) == complaint

@@ -55,7 +55,7 @@ def test_networks() -> None:
 
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "localhost", "10.0.0.0/33", "10.0.0.0/8 ::1"])
 def test_no_networks(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no network like 10\.0\.0\.0/8"):
+    with pytest.raises(ValueError, match=r"is not a network like 10\.0\.0\.0/8"):
         networks(text)
 
 
@@ -65,7 +65,7 @@ def test_no_networks(text: str) -> None:
 )
 def test_ipv4_written_as_ipv6(text: str, plain: str) -> None:
     """It would never be found: who comes from there counts as 10.0.0.1."""
-    with pytest.raises(ValueError, match=rf"'{text}' has addresses of IPv4: write {plain}"):
+    with pytest.raises(ValueError, match=rf"'{text}' is an IPv4-mapped network: write {plain}"):
         networks(text)
 
 
@@ -81,7 +81,7 @@ def test_origins() -> None:
     "text", ["app.example.org", "https://a/path", "ftp://a", "https://", "null", "https://a b"]
 )
 def test_no_origins(text: str) -> None:
-    with pytest.raises(ValueError, match="is no origin like"):
+    with pytest.raises(ValueError, match="is neither an origin like"):
         origins(text)
 
 
@@ -100,12 +100,12 @@ def test_hosts() -> None:
     [
         ("a.example.org", "is not of the form HOST=CERT:KEY"),
         ("a.example.org=a.pem", "is not of the form HOST=CERT:KEY"),
-        ("a b=a.pem:a.key", "'a b' is no host name"),
-        ("a.*.org=a.pem:a.key", r"'a\.\*\.org' is no host name"),
+        ("a b=a.pem:a.key", "'a b' is not a host name"),
+        ("a.*.org=a.pem:a.key", r"'a\.\*\.org' is not a host name"),
         ("a=:a.key", "'a' needs a certificate and its key"),
         ({"a": HostFiles("a.pem", "")}, "'a' needs a certificate and its key"),
-        ("a=a.pem:a.key,b=b.pem:b.key,a=c.pem:c.key", "'a' is there twice"),
-        ({"a": HostFiles("a", "a"), "A": HostFiles("b", "b")}, "'a' is there twice"),
+        ("a=a.pem:a.key,b=b.pem:b.key,a=c.pem:c.key", "'a' is given twice"),
+        ({"a": HostFiles("a", "a"), "A": HostFiles("b", "b")}, "'a' is given twice"),
     ],
 )
 def test_no_hosts(value: str | dict[str, HostFiles], message: str) -> None:
@@ -118,7 +118,7 @@ def test_networks_of_callbacks() -> None:
         ip_network("10.0.0.0/8"), ip_network("fd00::/8"),
     ]  # fmt: skip
     for loopback in ("127.0.0.0/8", "10.0.0.0/8,127.0.0.1", "::1"):
-        with pytest.raises(ValueError, match="is loopback, which `dev` alone allows"):
+        with pytest.raises(ValueError, match="is loopback, which only `dev` allows"):
             callback_networks(loopback)
 
 
@@ -130,10 +130,10 @@ def test_ports() -> None:
 
 @pytest.mark.parametrize("text", ["0", "65536", "80,http", "-1", "100000", "\u0664", "any,80"])
 def test_no_ports(text: str) -> None:
-    with pytest.raises(ValueError, match="is no port from 1 to 65535"):
+    with pytest.raises(ValueError, match="is not a port from 1 to 65535"):
         ports(text)
 
 
 def test_no_port_at_all() -> None:
-    with pytest.raises(ValueError, match="names no port; `any` is all of them"):
+    with pytest.raises(ValueError, match="names no port; `any` allows all"):
         ports(" , ")

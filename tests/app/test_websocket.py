@@ -114,7 +114,10 @@ async def site(authority: Authority) -> AsyncIterator[Site]:
         max_body_bytes=1000,
         drain_s=1,
         upgrades=Upgrades(
-            listener, origins, LocalHosts("burrow"), is_taken=lambda path: path.startswith(b"/api/")
+            listener,
+            origins,
+            LocalHosts("burrow"),
+            is_http_path=lambda path: path.startswith(b"/api/"),
         ),
     )
     tls = Certificates(CertificateFiles(*authority.issue("localhost"))).context()
@@ -218,7 +221,7 @@ async def test_the_end_of_the_server_is_told(site: Site) -> None:
         stopping = asyncio.create_task(site.listener.stop())
         (close,) = read(await socket.receive_bytes(timeout=10))
         assert (close.name, close["reply_code"]) == ("Connection.Close", 320)
-        assert refusal(await site.asked({}), 503) == "the server stops"
+        assert refusal(await site.asked({}), 503) == "the server is stopping"
         ok = frames.method("Connection.CloseOk")
         await socket.send_bytes(frames.frame(frames.METHOD, 0, ok))
         assert (await socket.receive(timeout=10)).type is aiohttp.WSMsgType.CLOSE
@@ -229,14 +232,14 @@ async def test_the_end_of_the_server_is_told(site: Site) -> None:
 
 
 REFUSED: list[tuple[dict[str, str | None], int, str]] = [
-    ({"Sec-WebSocket-Version": "8"}, 426, "Sec-WebSocket-Version is '8', only 13 is spoken"),
+    ({"Sec-WebSocket-Version": "8"}, 426, "Sec-WebSocket-Version is '8'; only 13 is supported"),
     ({"Sec-WebSocket-Version": None}, 426, "Sec-WebSocket-Version is ''"),
-    ({"Sec-WebSocket-Key": None}, 400, "has to be 16 bytes in base64"),
-    ({"Sec-WebSocket-Key": "c2hvcnQ="}, 400, "has to be 16 bytes in base64"),
-    ({"Sec-WebSocket-Key": "?" * 24}, 400, "has to be 16 bytes in base64"),
-    ({"Sec-WebSocket-Key": "\xce" + KEY[1:]}, 400, "has to be 16 bytes in base64"),
-    ({"Sec-WebSocket-Protocol": "mqtt"}, 400, "is 'mqtt', only amqp is spoken"),
-    ({"Sec-WebSocket-Protocol": "AMQPWSB10"}, 400, "is 'AMQPWSB10', only amqp is spoken"),
+    ({"Sec-WebSocket-Key": None}, 400, "must be 16 bytes in base64"),
+    ({"Sec-WebSocket-Key": "c2hvcnQ="}, 400, "must be 16 bytes in base64"),
+    ({"Sec-WebSocket-Key": "?" * 24}, 400, "must be 16 bytes in base64"),
+    ({"Sec-WebSocket-Key": "\xce" + KEY[1:]}, 400, "must be 16 bytes in base64"),
+    ({"Sec-WebSocket-Protocol": "mqtt"}, 400, "is 'mqtt'; only amqp is supported"),
+    ({"Sec-WebSocket-Protocol": "AMQPWSB10"}, 400, "is 'AMQPWSB10'; only amqp is supported"),
     ({"Origin": "https://evil.example"}, 403, "a page of https://evil.example may not connect"),
     ({"Host": None}, 400, "exactly one Host field"),
     ({"Origin": "null"}, 403, "a page of null may not connect"),
@@ -253,12 +256,12 @@ async def test_refused(site: Site) -> None:
 async def test_not_at_paths_that_mean_something_over_http(site: Site) -> None:
     answer = await site.asked({}, "/api/overview?columns=node")
     assert "no WebSocket at '/api/overview'" in refusal(answer, 404)
-    assert "AMQP over WebSocket is spoken at '/'" in refusal(answer, 404)
+    assert "connect to '/' for AMQP over WebSocket" in refusal(answer, 404)
 
 
 async def test_fields_that_come_twice(site: Site) -> None:
     twice = request({"Sec-WebSocket-Key": f"{KEY}\r\nSec-WebSocket-Key: {KEY}"})
-    assert "comes 2 times" in refusal(await site.exchange(twice), 400)
+    assert "is given 2 times" in refusal(await site.exchange(twice), 400)
 
 
 async def test_what_is_no_offer_is_served_as_it_is(site: Site) -> None:

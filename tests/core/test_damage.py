@@ -17,7 +17,7 @@ import pytest
 
 from tests.core.life import Life
 from tests.support.amqp import Reply
-from warrenmq.app.unserved import troubles
+from warrenmq.app.unserved import unserved_data
 from warrenmq.core.errors import ConfigError
 from warrenmq.core.store import checkpoint, checkpointer
 from warrenmq.core.store.disk import RealDisk
@@ -336,7 +336,7 @@ def test_a_cut_segment_is_told(images: list[Path], tmp_path: Path, kept_share: i
         life = opened(directory)
         served(life)
         assert life.store.unreadable.keys() & names
-        assert troubles(life.broker)
+        assert unserved_data(life.broker)
         life.abandon()
 
 

@@ -1,5 +1,5 @@
 """RabbitMQ's management API below `/api`: its paths, forms and statuses.
 
-A part of it is one file with a table `ROUTES`, named in `table.py`: path, method, who may, and a
-function from `Call` to `Response`.
+Each part is a module with a table `ROUTES`, listed in `router.py`: path, method, required tag, and
+a function from `Call` to `Response`.
 """

@@ -1,6 +1,6 @@
-"""Attempts to deliver: when what was posted, and what came back.
+"""Delivery attempts with their times and responses.
 
-Administrators see all, others those of the subscriptions that they own.
+Administrators see all attempts, other users those of their own subscriptions.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from .route import Routes
 
 LIMIT, MAX_LIMIT = 100, 1000
 MAX_SUBSCRIPTIONS = 1000
-"""Of one owner, that are looked through at once."""
+"""Maximum subscriptions of one owner in a single query."""
 QUERY = ("subscription", "webhook_id", "outcome", "before", "limit")
 
 
 async def list_attempts(call: Call) -> Response:
-    """Lists attempts to deliver, the newest first."""
-    given = _given(call)
-    return await _listed(call, given, given.text("subscription"))
+    """Lists delivery attempts, newest first."""
+    filters = _filters(call)
+    return await _listed(call, filters, filters.text("subscription"))
 
 
 async def list_of_subscription(call: Call) -> Response:
-    """Lists attempts to deliver to a subscription, the newest first."""
-    return await _listed(call, _given(call), call.names[0])
+    """Lists delivery attempts of a subscription, newest first."""
+    return await _listed(call, _filters(call), call.names[0])
 
 
-def described(kept: StoredAttempt) -> dict[str, Any]:
-    attempt = kept.attempt
+def described(stored: StoredAttempt) -> dict[str, Any]:
+    attempt = stored.attempt
     return {
-        "id": kept.id,
+        "id": stored.id,
         "subscription": attempt.subscription_id,
         "webhook_id": attempt.webhook_id,
         "number": attempt.number,
@@ -54,40 +54,46 @@ def described(kept: StoredAttempt) -> dict[str, Any]:
     }
 
 
-def _given(call: Call) -> Filters:
+def _filters(call: Call) -> Filters:
     return Filters(parse_query(call.request.scope["query_string"]), QUERY)
 
 
-async def _listed(call: Call, given: Filters, subscription_id: str | None) -> Response:
-    """`next_before` is the `before` of the next page, null at the end."""
-    outcome = given.word("outcome", [*Outcome])
-    limit = given.number("limit", 1, MAX_LIMIT) or LIMIT
-    wanted = AttemptFilter(
+async def _listed(call: Call, filters: Filters, subscription_id: str | None) -> Response:
+    """Lists attempts; `next_before` is the `before` of the next page, null at the end."""
+    outcome = filters.word("outcome", [*Outcome])
+    limit = filters.number("limit", 1, MAX_LIMIT) or LIMIT
+    condition = AttemptFilter(
         subscription_ids=_subscriptions(call, subscription_id),
-        webhook_id=given.text("webhook_id"),
+        webhook_id=filters.text("webhook_id"),
         outcome=Outcome(outcome) if outcome else None,
-        before=given.number("before", 0, 2**63 - 1),
+        before=filters.number("before", 0, 2**63 - 1),
         limit=limit,
     )
-    found = await call.context.hub.attempts.find(wanted)
+    found = await call.context.hub.attempts.find(condition)
     before = found[-1].id if len(found) == limit else None
-    return answer({"attempts": [described(kept) for kept in found], "next_before": before})
+    return answer({"attempts": [described(stored) for stored in found], "next_before": before})
 
 
-def _subscriptions(call: Call, wanted: str | None) -> Collection[str] | None:
-    """Those whose attempts may be shown; None for all, also those that are over."""
+def _subscriptions(call: Call, subscription_id: str | None) -> Collection[str] | None:
+    """Returns the ids of the subscriptions whose attempts may be shown.
+
+    None stands for all, including subscriptions that have ended.
+    """
     if ADMINISTRATOR.has(call.user):
-        return None if wanted is None else [wanted]
+        return None if subscription_id is None else [subscription_id]
     active_subscriptions = (
         active.subscription for active in call.context.hub.subscriptions.active_subscriptions()
     )
     own = {one.id for one in active_subscriptions if one.owner == call.user.name}
-    if wanted is not None:
-        if wanted not in own:
-            raise not_found(f"no subscription '{wanted}'")
-        return [wanted]
+    if subscription_id is not None:
+        if subscription_id not in own:
+            raise not_found(f"no subscription '{subscription_id}'")
+        return [subscription_id]
     if len(own) > MAX_SUBSCRIPTIONS:
-        reason = f"you own {len(own)} subscriptions: name one, as ?subscription=ID"
+        reason = (
+            f"you own {len(own)} subscriptions, more than {MAX_SUBSCRIPTIONS}: name one, as in "
+            "?subscription=ID"
+        )
         raise Problem(400, reason)
     return own
 

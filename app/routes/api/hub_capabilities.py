@@ -1,4 +1,4 @@
-"""URLs that let their holder post to a resource: made, listed and revoked here."""
+"""Capabilities: creates, lists and revokes URLs whose holder may publish to one resource."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: dict[str, Kind] = {"x": "x", "q": "q"}
 
 
 def described(capability: Capability) -> dict[str, Any]:
-    """Without the secret, which nobody has but who got the URL."""
+    """Returns the document of a capability, without its secret, which is shown once only."""
     resource = capability.resource
     return {
         "id": capability.id,
@@ -39,21 +39,21 @@ def described(capability: Capability) -> dict[str, Any]:
 
 
 async def _list(call: Call) -> Response:
-    """URLs that let their holder post to a resource: the user's, or all to an administrator."""
+    """Lists the user's capability URLs; all for administrators."""
     found = (one for one in call.context.hub.capabilities.all() if _is_visible(call, one))
     return answer([described(one) for one in found])
 
 
 async def _get(call: Call) -> Response:
-    """What one permits, without its URL."""
+    """Returns a capability, without its URL."""
     return answer(described(_find(call)))
 
 
-async def _make(call: Call) -> Response:
-    """Makes a URL that lets its holder post to a resource; it is shown this once. The body needs
+async def _create(call: Call) -> Response:
+    """Creates a URL whose holder may publish to a resource; it is shown only once. The body needs
     `vhost`, `type` (x or q) and `name`; it may have `expires_in_s`, `routing_key` and `note`.
 
-    Who makes it needs write on the resource.
+    The user needs write permission on the resource.
     """
     body = await call.body()
     vhost = body.text("vhost")
@@ -71,18 +71,18 @@ async def _make(call: Call) -> Response:
     base_url = call.context.base_url(call.request)
     location = f"{base_url}/api/hub/capabilities/{made.id}"
     headers = {"Cache-Control": "no-store", "Location": location}
-    shown = {"id": made.id, "url": base_url + CAPABILITY_PATH + secret}
-    return JSONResponse(shown, 201, headers=headers)
+    created = {"id": made.id, "url": base_url + CAPABILITY_PATH + secret}
+    return JSONResponse(created, 201, headers=headers)
 
 
 async def _revoke(call: Call) -> Response:
-    """Makes the URL invalid for good."""
+    """Revokes the URL permanently."""
     await call.context.hub.capabilities.revoke(_find(call))
     return Response(status_code=204)
 
 
 def _find(call: Call) -> Capability:
-    """One of another user is as one that is not there."""
+    """Raises `ChannelError` 404, for another user's capability too."""
     found = call.context.hub.capabilities.get(*call.names)
     if found is None or not _is_visible(call, found):
         raise not_found(f"no capability '{call.names[0]}'")
@@ -97,11 +97,11 @@ def read_kind(body: Body, key: str) -> Kind:
     """Raises `Problem` 400 for anything but `x` and `q`."""
     kind = KINDS.get(body.text(key))
     if kind is None:
-        raise Problem(400, f"key '{key}' has to be x for an exchange or q for a queue")
+        raise Problem(400, f"key '{key}' must be x for an exchange or q for a queue")
     return kind
 
 
 ROUTES: Routes = {
-    "/hub/capabilities": {"GET": (_list, MANAGEMENT), "POST": (_make, MANAGEMENT)},
+    "/hub/capabilities": {"GET": (_list, MANAGEMENT), "POST": (_create, MANAGEMENT)},
     "/hub/capabilities/{id}": {"GET": (_get, MANAGEMENT), "DELETE": (_revoke, MANAGEMENT)},
 }

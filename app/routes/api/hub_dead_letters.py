@@ -1,6 +1,6 @@
-"""Dead letters: listed, looked at, replayed and deleted.
+"""Dead letters: lists, replays and deletes them.
 
-Administrators see all, others those of the subscriptions that they own.
+Administrators see all dead letters, other users those of their own subscriptions.
 """
 
 from __future__ import annotations
@@ -34,13 +34,15 @@ QUERY = (*_FILTERS, *PAGING)
 
 
 async def list_letters(call: Call) -> Response:
-    """Lists dead letters, the oldest first, as the query filters them."""
+    """Lists dead letters, oldest first, with filters."""
     query = parse_query(call.request.scope["query_string"])
     page = read_page(query) or Page(1, PAGE_SIZE)
-    given = Filters(query, QUERY)
+    filters = Filters(query, QUERY)
     first = (page.number - 1) * page.size
-    letters = call.context.hub.dead_letters
-    found = await letters.page(_vhosts(call, given), _wanted(call, given), first, page.size)
+    dead_letters = call.context.hub.dead_letters
+    found = await dead_letters.page(
+        _vhosts(call, filters), _condition(call, filters), first, page.size
+    )
     return answer(
         {
             "dead_letters": [described(letter) for letter in found.dead_letters],
@@ -55,14 +57,14 @@ async def list_letters(call: Call) -> Response:
 
 
 async def get(call: Call) -> Response:
-    """Tells one dead letter, its body included."""
+    """Returns one dead letter with its body."""
     vhost, letter_id = call.names
     letter = await call.context.hub.dead_letters.get(vhost, letter_id, _owner(call))
     return answer({**described(letter), **payload(letter.message.body)})
 
 
 async def replay(call: Call) -> Response:
-    """Gives one back to its subscription, to be delivered as if it had never failed."""
+    """Returns a dead letter to its subscription, to be delivered as if it had never failed."""
     vhost, letter_id = call.names
     await call.context.hub.dead_letters.replay_one(vhost, letter_id, _owner(call))
     return await call.done()
@@ -76,20 +78,25 @@ async def delete(call: Call) -> Response:
 
 
 async def replay_all(call: Call) -> Response:
-    """Gives all that the filters of the body let pass back to their subscriptions."""
-    given = Filters((await call.body()).everything(), (*_FILTERS, "ids"))
-    done = await call.context.hub.dead_letters.replay(_vhosts(call, given), _wanted(call, given))
+    """Returns all dead letters that match the filters of the body to their subscriptions."""
+    filters = Filters((await call.body()).everything(), (*_FILTERS, "ids"))
+    done = await call.context.hub.dead_letters.replay(
+        _vhosts(call, filters), _condition(call, filters)
+    )
     await call.kept()
     return answer(_counts(done, "replayed"))
 
 
 async def delete_all(call: Call) -> Response:
-    """Deletes all that the filters of the body let pass; without one, `"all": true` is needed."""
+    """Deletes all dead letters that match the filters of the body; without filters `"all": true`
+    is required."""
     body = (await call.body()).everything()
-    given = Filters({key: body[key] for key in body if key != "all"}, (*_FILTERS, "ids"))
-    if not given and body.get("all") is not True:
-        raise Problem(400, 'name a filter, or say "all": true to delete all dead letters')
-    done = await call.context.hub.dead_letters.drop(_vhosts(call, given), _wanted(call, given))
+    filters = Filters({key: body[key] for key in body if key != "all"}, (*_FILTERS, "ids"))
+    if not filters and body.get("all") is not True:
+        raise Problem(400, 'give a filter, or "all": true to delete all dead letters')
+    done = await call.context.hub.dead_letters.drop(
+        _vhosts(call, filters), _condition(call, filters)
+    )
     await call.kept()
     return answer(_counts(done, "deleted"))
 
@@ -118,7 +125,7 @@ def described(letter: DeadLetter) -> dict[str, Any]:
 
 
 def _properties(properties: Properties) -> Mapping[str, Any]:
-    """The type of the content, and what else is set."""
+    """Returns the content type, and the other properties that are set."""
     names = [one.name for one in fields(Properties) if one.name not in ("headers", "content_type")]
     values = {name: getattr(properties, name) for name in names}
     found = {name: value for name, value in values.items() if value is not None}
@@ -135,24 +142,24 @@ def _counts(done: BulkResult, verb: str) -> dict[str, Any]:
 
 
 def _owner(call: Call) -> str | None:
-    """Whose letters may be shown; None for all."""
+    """Returns the owner whose dead letters may be shown; None for all."""
     return None if ADMINISTRATOR.has(call.user) else call.user.name
 
 
-def _vhosts(call: Call, given: Filters) -> list[str]:
-    vhost = given.text("vhost")
+def _vhosts(call: Call, filters: Filters) -> list[str]:
+    vhost = filters.text("vhost")
     return sorted(call.broker.vhosts) if vhost is None else [call.vhost(vhost).name]
 
 
-def _wanted(call: Call, given: Filters) -> DeadLetterFilter:
+def _condition(call: Call, filters: Filters) -> DeadLetterFilter:
     now = time.time()
-    youngest, oldest = given.seconds("min_age_s"), given.seconds("max_age_s")
+    min_age_s, max_age_s = filters.seconds("min_age_s"), filters.seconds("max_age_s")
     return DeadLetterFilter(
         owner=_owner(call),
-        ids=given.names("ids"),
-        dead_before=None if youngest is None else now - youngest,
-        dead_after=None if oldest is None else now - oldest,
-        **{name: given.text(name) for name in _TEXTS},
+        ids=filters.names("ids"),
+        dead_before=None if min_age_s is None else now - min_age_s,
+        dead_after=None if max_age_s is None else now - max_age_s,
+        **{name: filters.text(name) for name in _TEXTS},
     )
 
 

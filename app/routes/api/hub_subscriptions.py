@@ -1,7 +1,7 @@
-"""Subscriptions for operators and their owners, and the paths of RabbitHub's management add-on.
+"""Subscriptions, for administrators and owners; the paths of RabbitHub's management add-on.
 
-Administrators see all of them, others those that they own. One is named by its id, or as the
-add-on does by `VHOST/TYPE/NAME/TOPIC/CALLBACK`.
+Administrators see all subscriptions, other users their own. A subscription is named by its id, or
+as in the add-on by `VHOST/TYPE/NAME/TOPIC/CALLBACK`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...subscription_batch import import_batch
 from ...subscription_entry import KINDS
 from ...subscription_import import Importer
 from ...subscription_json import described, running
-from ..subscriptions import listed, matching, troubled
+from ..subscriptions import list_failing, listed, matching
 from .call import Call, answer
 from .required_tags import ADMINISTRATOR, MANAGEMENT
 from .route import Routes
@@ -34,32 +34,32 @@ ADD_ON_KEYS = {
     "callback-uri": "callback",
     "lease-seconds": "lease_seconds",
 }
-"""What the add-on calls these when it makes a subscription."""
+"""The add-on's names of these keys when it creates a subscription."""
 
 
 async def list_subscriptions(call: Call) -> Response:
-    """Lists subscriptions, as the query filters them and cuts them into pages."""
+    """Lists subscriptions, with filters and pages."""
     return await listed(_visible(call), call.request)
 
 
 async def list_errors(call: Call) -> Response:
     """Lists subscriptions whose deliveries fail, with their last error."""
-    return await troubled(_visible(call), call.request)
+    return await list_failing(_visible(call), call.request)
 
 
 async def list_consumers(call: Call) -> Response:
-    """Lists the subscriptions whose messages are consumed now."""
+    """Lists the subscriptions whose queues are being consumed."""
     found = [active for active in _visible(call) if active.consumption is not None]
     return await listing.answer("consumers", found, None, running)
 
 
 async def environment(call: Call) -> Response:
-    """Tells the settings of the hub, without secrets."""
+    """Returns the settings of the hub, without secrets."""
     return answer({"environment": environment_of(call.context.hub.settings)})
 
 
 async def upload(call: Call) -> Response:
-    """Takes a list of subscriptions, as `POST /subscriptions` does."""
+    """Imports a list of subscriptions, as `POST /subscriptions` does."""
 
     async def permitted() -> User:
         call.still_permitted()
@@ -68,7 +68,7 @@ async def upload(call: Call) -> Response:
     return await import_batch(call.context, call.request, permitted)
 
 
-async def make(call: Call) -> Response:
+async def create(call: Call) -> Response:
     """Subscribes a callback once it has confirmed; keys as in a listing, or the add-on's."""
     body = (await call.body()).everything()
     entry = {ADD_ON_KEYS.get(key, key): value for key, value in body.items()}
@@ -76,48 +76,48 @@ async def make(call: Call) -> Response:
 
 
 async def get(call: Call) -> Response:
-    """Tells one subscription."""
+    """Returns one subscription."""
     return answer(described(_by_id(call)))
 
 
 async def end(call: Call) -> Response:
-    """Ends a subscription without asking its callback, which is told."""
+    """Ends a subscription without verification; its callback is notified."""
     await call.context.hub.subscriptions.end(_by_id(call))
     return Response(status_code=204)
 
 
 async def pause(call: Call) -> Response:
-    """Deactivates a subscription: its messages gather, nothing is delivered."""
+    """Pauses a subscription: its messages accumulate and are not delivered."""
     active = _by_id(call)
     await call.context.hub.subscriptions.pause(active, PAUSED)
     return answer(described(active))
 
 
 async def resume(call: Call) -> Response:
-    """Reactivates a subscription that was paused."""
+    """Resumes a paused subscription."""
     active = _by_id(call)
     await call.context.hub.subscriptions.resume(active)
     return answer(described(active))
 
 
 async def renew(call: Call) -> Response:
-    """Gives a subscription a new lease, from now on: `{"lease_seconds": 600}`."""
+    """Renews the lease of a subscription, from now on: `{"lease_seconds": 600}`."""
     body = await call.body()
     active = _by_id(call)
     await call.context.hub.subscriptions.renew(active, body.integer("lease_seconds"))
     return answer(described(active))
 
 
-# -- by what makes it this subscription and no other
+# -- by source, topic and callback
 
 
 async def get_named(call: Call) -> Response:
-    """Tells the subscription of a resource with this topic and callback."""
+    """Returns the subscription of a resource with this topic and callback."""
     return await listing.answer("subscriptions", _named(call), None)
 
 
 async def put_named(call: Call) -> Response:
-    """Subscribes once the callback has confirmed; with `"status": "inactive"` deactivates.
+    """Subscribes once the callback has confirmed; with `"status": "inactive"` pauses.
 
     The body may be empty, or an object with keys as in a listing.
     """
@@ -128,7 +128,7 @@ async def put_named(call: Call) -> Response:
 
 
 async def end_named(call: Call) -> Response:
-    """Ends the subscription of a resource with this topic and callback, which is told."""
+    """Ends the subscription of a resource with this topic and callback, which is notified."""
     for active in _named(call):
         await call.context.hub.subscriptions.end(active)
     return Response(status_code=204)
@@ -163,7 +163,7 @@ def _owns(call: Call, active: ActiveSubscription) -> bool:
 
 
 def _by_id(call: Call) -> ActiveSubscription:
-    """One of another user is as one that is not there."""
+    """Raises `ChannelError` 404, for another user's subscription too."""
     active = call.context.hub.subscriptions.by_id(*call.names)
     if active is None or not (ADMINISTRATOR.has(call.user) or _owns(call, active)):
         raise not_found(f"no subscription '{call.names[0]}'")
@@ -179,7 +179,7 @@ def _named(call: Call) -> list[ActiveSubscription]:
 
 _ONE = "/hub/subscriptions/{vhost}/{type}/{name}/{topic}/{callback}"
 ROUTES: Routes = {
-    "/hub/subscriptions": {"GET": (list_subscriptions, MANAGEMENT), "POST": (make, MANAGEMENT)},
+    "/hub/subscriptions": {"GET": (list_subscriptions, MANAGEMENT), "POST": (create, MANAGEMENT)},
     "/hub/subscriptions/batch": {"POST": (upload, ADMINISTRATOR)},
     "/hub/subscriptions/{id}": {"GET": (get, MANAGEMENT), "DELETE": (end, MANAGEMENT)},
     "/hub/subscriptions/{id}/pause": {"POST": (pause, MANAGEMENT)},

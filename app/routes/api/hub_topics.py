@@ -1,6 +1,6 @@
-"""Topics of others that somebody subscribes to: how they fare, and a ping by hand.
+"""External topics with subscribers: their state, and pings by an operator.
 
-For administrators: the URL of a topic may hold what only its subscribers know.
+For administrators only: the URL of a topic may contain a secret of its subscribers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ....core.errors import not_found
 from ....hub.subscriptions.websub import check_url
 from ....hub.topics.topic import Topic
 from ...properties import parse_query
-from ...subscription_filter import PAGING, facts_of, read_page
+from ...subscription_filter import PAGING, paging_of, read_page
 from ...times import rfc3339
 from .call import Call, answer
 from .filters import Filters
@@ -22,7 +22,7 @@ from .route import Routes
 
 
 def described(topic: Topic, subscribers: int) -> dict[str, Any]:
-    """Times are null for never."""
+    """Returns the document of a topic; times are null for never."""
     return {
         "url": topic.url,
         "key": topic.key,
@@ -38,7 +38,8 @@ def described(topic: Topic, subscribers: int) -> dict[str, Any]:
 
 
 async def _list(call: Call) -> Response:
-    """A list of all, or with `page` or `page_size` an object with RabbitMQ's keys of paging."""
+    """Lists external topics; with `page` or `page_size` as an object with RabbitMQ's paging
+    keys."""
     query = parse_query(call.request.scope["query_string"])
     Filters(query, PAGING)
     page, topics = read_page(query), call.context.hub.topics
@@ -46,16 +47,16 @@ async def _list(call: Call) -> Response:
         return answer([described(*found) for found in await topics.all()])
     found = await topics.all((page.number - 1) * page.size, page.size)
     total = await topics.total()
-    facts = {**facts_of(page, total), "item_count": len(found), "total_count": total}
-    return answer({"items": [described(*one) for one in found], **facts})
+    paging = {**paging_of(page, total), "item_count": len(found), "total_count": total}
+    return answer({"items": [described(*one) for one in found], **paging})
 
 
 async def _ping(call: Call) -> Response:
-    """204 when it outlives a crash that the topic is to be fetched."""
+    """Schedules a fetch of the topic; answers 204 once that is stored."""
     url = check_url("url", (await call.body()).text("url"))
     topics = call.context.hub.topics
     if not await topics.subscribers(url):
-        raise not_found(f"nobody subscribes to topic '{url}'")
+        raise not_found(f"topic '{url}' has no subscribers")
     await topics.ping([url])
     return Response(status_code=204)
 

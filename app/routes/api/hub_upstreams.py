@@ -1,4 +1,4 @@
-"""Subscriptions of this hub at other hubs, by virtual host and a name that their owner chooses."""
+"""Upstreams: subscriptions of this hub at other hubs, by virtual host and name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from .route import Routes
 
 
 def described(upstream: Upstream) -> dict[str, Any]:
-    """Without secrets, and without callbacks: who knows one can speak for the other hub."""
+    """Returns the document of an upstream, without secrets and without callbacks, which are secret
+    too: their holder could impersonate the other hub."""
     request, leases = upstream.request, upstream.leases
     lease = leases.current or leases.pending
     return {
@@ -47,19 +48,19 @@ def described(upstream: Upstream) -> dict[str, Any]:
 
 
 async def _list_all(call: Call) -> Response:
-    """Subscriptions of this hub at other hubs: those of the user, or all to an administrator."""
+    """Lists the subscriptions of this hub at other hubs: the user's own; all for administrators."""
     return answer([described(one) for one in _visible(call)])
 
 
 async def _list_in_vhost(call: Call) -> Response:
-    """Those of a virtual host."""
+    """Lists those of a virtual host."""
     (vhost,) = call.names
     call.visible_vhost(vhost)
     return answer([described(one) for one in _visible(call) if one.vhost == vhost])
 
 
 async def _get(call: Call) -> Response:
-    """One subscription at another hub, with its status and what is wrong with it."""
+    """Returns a subscription at another hub, with its status and last error."""
     return answer(described(_find(call)))
 
 
@@ -68,31 +69,31 @@ async def _put(call: Call) -> Response:
     (`type`, `name`); it may have `hub`, `routing_key`, `lease_seconds`, `secret`, `username`
     and `password`.
 
-    201 for a new one, else 204; its hub is asked after that.
+    Answers 201 for a new one, else 204, before the other hub is contacted.
     """
     vhost, name = call.names
     call.own_vhost(vhost)
     body = await call.body()
     call.own_vhost(vhost)
-    request, leases = _read_wish(call, body), _read_secrets(body)
+    request, leases = _read_request(call, body), _read_secrets(body)
     await _check_sink(call, vhost, request)
     upstreams = call.context.hub.upstreams
     existing = upstreams.get(vhost, name)
     if existing is not None and not _is_visible(call, existing):
-        raise access_refused(f"upstream '{name}' in vhost '{vhost}' is another user's")
+        raise access_refused(f"upstream '{name}' in vhost '{vhost}' belongs to another user")
     is_new = await upstreams.put(vhost, name, call.user.name, request, leases)
     return Response(status_code=201 if is_new else 204)
 
 
 async def _delete(call: Call) -> Response:
-    """Ends a subscription at another hub, which is told after that, until it has confirmed or
-    the lease is over."""
+    """Ends a subscription at another hub. The hub is asked to unsubscribe afterwards, until it has
+    confirmed or the lease has ended."""
     found = _find(call)
     await call.context.hub.upstreams.remove(found.vhost, found.name)
     return Response(status_code=204)
 
 
-def _read_wish(call: Call, body: Body) -> UpstreamRequest:
+def _read_request(call: Call, body: Body) -> UpstreamRequest:
     sink = body.inner("sink")
     return UpstreamRequest(
         url=body.text("url"),
@@ -115,7 +116,7 @@ def _read_secrets(body: Body) -> UpstreamLeases:
 
 
 def _read_credentials(body: Body) -> str | None:
-    """`username` and `password` at the topic and its hub, for those that want to know."""
+    """Returns the Authorization value for topic and hub, from `username` and `password`."""
     if not body.has("username"):
         return None
     name, password = body.text("username"), body.text("password")
@@ -125,7 +126,7 @@ def _read_credentials(body: Body) -> str | None:
 
 
 async def _check_sink(call: Call, vhost: str, request: UpstreamRequest) -> None:
-    """What is there, and the user may write; asked again whenever content comes."""
+    """Checks that the sink exists and the user may write to it; checked again for each delivery."""
     target = Target("endpoint", vhost, request.kind, request.sink)
     to_publish(call.user, vhost, target.kind, target.name)
     await find(call.context, target)
@@ -135,7 +136,7 @@ async def _check_sink(call: Call, vhost: str, request: UpstreamRequest) -> None:
 
 
 def _find(call: Call) -> Upstream:
-    """One of another user is as one that is not there."""
+    """Raises `ChannelError` 404, for another user's upstream too."""
     vhost, name = call.names
     call.visible_vhost(vhost)
     found = call.context.hub.upstreams.get(vhost, name)

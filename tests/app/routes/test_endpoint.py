@@ -424,4 +424,4 @@ async def test_what_is_no_operation(
     http: httpx.AsyncClient, method: str, path: str, told: str
 ) -> None:
     detail = problem(await http.request(method, path), 400)
-    assert detail == f"{told} is no operation here; a GET describes those that are"
+    assert detail == f"{told} is not an operation here; GET describes the operations"

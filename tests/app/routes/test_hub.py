@@ -575,9 +575,9 @@ class TestContent:
         answer = await front.post("publish", **asked, auth=("tony", "secret"))
         assert "write access to exchange 'hub.topics'" in reason(answer, 403)
         answer = await front.post("publish", **{**asked, "url": NEWS_URL}, auth=GUEST)
-        assert "comes with 0 URLs" in reason(answer, 400)
+        assert "is given with 0 URLs" in reason(answer, 400)
         answer = await front.post("publish", **{**asked, "url": [FEED, "http://c.d/"]}, auth=GUEST)
-        assert "comes with 2 URLs" in reason(answer, 400)
+        assert "is given with 2 URLs" in reason(answer, 400)
         for wrong in ("text/xml\r\nX-Evil: 1", "text/xml\0"):
             answer = await front.post("publish", **asked, content_type=wrong, auth=GUEST)
             assert "control characters" in reason(answer, 400)

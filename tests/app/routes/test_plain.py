@@ -11,8 +11,8 @@ from tests.app.conftest import World
 from tests.app.support import problem
 from warrenmq.app.openapi import document
 from warrenmq.app.openapi_answers import ANSWERS, QUERIES
-from warrenmq.app.paths import PLACES, SECRET_PLACES
-from warrenmq.app.routes.api.table import TABLES
+from warrenmq.app.paths import HUB_PATHS, SECRET_PREFIXES
+from warrenmq.app.routes.api.router import TABLES
 from warrenmq.hub.service import Hub
 from warrenmq.hub.subscriptions.options import PARAMETERS
 
@@ -92,8 +92,8 @@ async def test_openapi_tells_every_parameter_of_a_subscribe(http: httpx.AsyncCli
 
 async def test_places_of_the_table_are_in_openapi(http: httpx.AsyncClient) -> None:
     paths = (await http.get("/openapi.json")).json()["paths"]
-    assert {place.decode() for place in PLACES} <= paths.keys()
-    assert {place.decode() + "{secret}" for place in SECRET_PLACES} <= paths.keys()
+    assert {path.decode() for path in HUB_PATHS} <= paths.keys()
+    assert {prefix.decode() + "{secret}" for prefix in SECRET_PREFIXES} <= paths.keys()
     assert paths["/in/{secret}"]["post"]["security"] == []
 
 
@@ -119,7 +119,7 @@ async def test_not_found(http: httpx.AsyncClient, path: str) -> None:
     asked = response.url.raw_path.decode()  # of `//host/path` it is what follows the host
     told = problem(response, 404)
     assert told.startswith(f"there is nothing at {asked}")
-    assert told.endswith("; GET / says what there is")
+    assert told.endswith("; GET / lists the main paths")
     assert response.text.endswith("}\n")
 
 
@@ -135,7 +135,7 @@ async def test_not_found(http: httpx.AsyncClient, path: str) -> None:
 )
 async def test_what_may_have_been_meant(http: httpx.AsyncClient, path: str, hint: str) -> None:
     told = problem(await http.get(path), 404)
-    assert told == f"there is nothing at {path}{hint}; GET / says what there is"
+    assert told == f"there is nothing at {path}{hint}; GET / lists the main paths"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ async def test_what_may_have_been_meant_of_the_api(
 ) -> None:
     response = await http.get(f"/api/{path}")
     assert response.status_code == 404
-    assert f"there is no such path{hint}; /openapi.json" in response.text
+    assert f"there is no such path{hint}; see /openapi.json" in response.text
 
 
 async def test_method_not_allowed(http: httpx.AsyncClient) -> None:

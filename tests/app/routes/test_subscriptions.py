@@ -20,7 +20,7 @@ from tests.hub.support import until
 from tests.support.http import Answer, Callback
 from warrenmq.app import subscription_batch
 from warrenmq.app import subscription_filter as listing
-from warrenmq.app.subscription_entry import READ, TOLD
+from warrenmq.app.subscription_entry import IGNORED, READ
 from warrenmq.hub.service import Hub
 from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.topics.names import CONTENT, topic_key
@@ -345,7 +345,7 @@ class TestBatch:
         assert active.subscription.keys.basic_auth == PASSWORD
 
     def test_every_key_of_a_listing_is_known(self) -> None:
-        assert set(KEYS) == READ | TOLD
+        assert set(KEYS) == READ | IGNORED
 
     @pytest.mark.parametrize(
         "body", [b"", b"{", b"[]", b"{}", b'{"subscriptions": {}}', b'{"subscriptions": 5}']

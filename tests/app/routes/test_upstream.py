@@ -115,7 +115,7 @@ async def test_limits_are_those_of_endpoint(line: Line, other: OtherHub) -> None
 async def test_a_long_body_is_checked_off_the_loop(
     line: Line, other: OtherHub, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr("warrenmq.app.routes.upstream.HASHED_AT_ONCE_BYTES", 1)
+    monkeypatch.setattr("warrenmq.app.routes.upstream.MAX_INLINE_HASH_BYTES", 1)
     await line.open(other)
     for _ in range(2):
         assert (await line.post(b"x" * size, webhook_id="msg_1")).status_code == 202

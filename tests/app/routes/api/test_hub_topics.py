@@ -108,7 +108,7 @@ async def test_failures_are_listed(
     [
         ({}, 400, "needs the key 'url'"),
         ({"url": "ftp://a/"}, 400, "scheme 'ftp'"),
-        ({"url": "http://a.b/"}, 404, "nobody subscribes to topic 'http://a.b/'"),
+        ({"url": "http://a.b/"}, 404, "topic 'http://a.b/' has no subscribers"),
     ],
 )
 async def test_what_is_not_pinged(

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.app.conftest import World
-from warrenmq.app.routes.api.table import TABLES
+from warrenmq.app.routes.api.router import TABLES
 
 from .support import get, refused, tagged
 
@@ -196,7 +196,7 @@ async def test_what_is_not_there(http: httpx.AsyncClient, path: str) -> None:
 
 async def test_a_method_that_is_not_possible(http: httpx.AsyncClient) -> None:
     response = await http.post("/api/vhosts/x")
-    assert refused(response, 405) == "POST is not possible here"
+    assert refused(response, 405) == "POST is not allowed here"
     assert response.headers["allow"] == "DELETE, GET, HEAD, OPTIONS, PUT"
     response = await http.options("/api/users/bulk-delete")
     assert (response.status_code, response.headers["allow"]) == (204, "OPTIONS, POST")
