@@ -22,6 +22,7 @@ from .message.equivalence import check_equivalent, inequivalent_argument, resour
 from .message.model import FieldValue, Table
 from .policy.policies import Policies
 from .queue.arguments import KNOWN, Declared, check_properties
+from .queue.classic import ClassicQueue
 from .queue.consumer import Consumer
 from .queue.deduplication import SeenIds
 from .queue.queue import OWNER_GONE, Queue
@@ -403,7 +404,7 @@ class VirtualHost:
 
     def make_reply_queue(self, name: str) -> Queue:
         """Creates the private queue of a direct reply-to consumer."""
-        queue = Queue(name, self.name, self._broker, self._broker.store.reserve(1))
+        queue = ClassicQueue(name, self.name, self._broker, self._broker.store.reserve(1))
         self.replies[name] = queue
         return queue
 

@@ -16,7 +16,6 @@ from ..auth import AuthError
 from ..errors import ChannelError, ConfigError
 from ..policy.keys import PolicyError
 from ..queue.arguments import Declared
-from ..queue.queue import Queue
 from ..queue.registry import INNER_MARK, make_queue
 from ..resources.limits import USER_LIMITS, checked
 from ..route.binding import Destination
@@ -72,7 +71,7 @@ def restore(broker: Broker) -> None:
                 queue, ranks=queue.has_priorities, in_order=queue.in_order
             )
             queue.recover(held)
-        broker.slices.start(for_each(queues, Queue.scan_recovered))
+        broker.slices.start(for_each(queues, lambda queue: queue.scan_recovered()))
 
 
 def end_orphans(broker: Broker) -> None:

@@ -1,9 +1,9 @@
-"""Delayed messages: what an `x-delayed-message` exchange holds until each message is due.
+"""The inner queue of an `x-delayed-message` exchange: messages wait here until they are due.
 
-Nobody consumes here. When its time has come a message is moved to where the exchange's bindings
-lead then (`core/republish/delayed.py`), in the order of the times, and of publishing where these
-are equal. Times are monotonic while the process lives; after a restart what is left is reckoned by
-the time of day at which the message came, at least nothing and at most all of its delay.
+It has no consumers. When a message is due, it is routed by the bindings that the exchange has then
+(`core/republish/delayed.py`), in the order of due times, and of publishing where these are equal.
+Due times are monotonic while the process lives; after a restart the delay left is computed from the
+time of day at which the message arrived, and is at least 0 and at most the whole delay.
 """
 
 from __future__ import annotations
@@ -14,50 +14,32 @@ from typing import TYPE_CHECKING
 
 from ..message.batch import Batch, MessageRange, PagedOut, QueueEntry
 from ..wire.delay import kept_wait_ms
+from .classic import ClassicQueue
 from .due import Due
-from .queue import Queue
 from .registry import INNER_MARK, register_inner
 
 if TYPE_CHECKING:
-    from ..message.model import Table
     from ..timers import Timer
-    from .context import QueueContext
-    from .rules import Rules
 
 RELEASED = "released"
-"""The reason for which messages leave."""
+"""The reason given with messages that are due."""
 RELEASES_AT_ONCE = 500
 """About 2 ms."""
 _READS_AT_ONCE = 256
 
 
 @register_inner("delay")
-class DelayQueue(Queue):
-    """Each message is a range of its own, in the backlog by arrival and in `_due` by its time.
+class DelayQueue(ClassicQueue):
+    """Each message is a range of its own, in the backlog by arrival and in `_due` by due time.
 
     `_unread` are messages of an earlier process, batch by batch, whose bytes have to be read before
-    their time is known; until then nothing is released, so that the order is right.
+    their due time is known; until then nothing is released, so that the order is right.
     """
 
     __slots__ = ("_due", "_fetching", "_timer", "_unread")
 
-    def __init__(
-        self,
-        name: str,
-        vhost: str,
-        broker: QueueContext,
-        queue_id: int,
-        *,
-        durable: bool = False,
-        auto_delete: bool = False,
-        owner: object | None = None,
-        arguments: Table | None = None,
-        rules: Rules | None = None,
-    ) -> None:
-        super().__init__(
-            name, vhost, broker, queue_id, durable=durable, auto_delete=auto_delete, owner=owner,
-            arguments=arguments, rules=rules,
-        )  # fmt: skip
+    def _initialise(self) -> None:
+        super()._initialise()
         self._due = Due()
         self._unread: list[list[MessageRange]] = []
         self._fetching = 0
@@ -65,7 +47,7 @@ class DelayQueue(Queue):
 
     @property
     def exchange(self) -> str:
-        """The name of the exchange that it belongs to."""
+        """The name of the exchange it belongs to."""
         return self.name.split(INNER_MARK, 1)[1]
 
     @property
@@ -79,7 +61,7 @@ class DelayQueue(Queue):
         self._set_timer()
 
     def dispatch(self, budget: int) -> bool:
-        """Hands on what is due; True if there is more of it than `budget`."""
+        """Releases messages that are due; True if there are more than `budget`."""
         if self._fetching or self._backlog is None or self._backlog.paged_out_ranges:
             return False
         budget = min(budget, RELEASES_AT_ONCE)
@@ -105,7 +87,7 @@ class DelayQueue(Queue):
     def page_out(
         self, head_bytes: int, *, transient: bool, enough: Callable[[], bool] = lambda: False
     ) -> Iterator[None]:
-        """All but what is due soon may go; a few bytes of each message stay."""
+        """As in the base, except messages due soon; a few bytes of each message stay."""
         store = self._broker.store
 
         def evict(batch: Batch) -> bool:
@@ -115,12 +97,12 @@ class DelayQueue(Queue):
 
         return self._due.evict_far(self._broker.now_ms, evict)
 
-    # -- times
+    # -- due times
 
     def _schedule(self, messages: MessageRange, came_ms: int) -> None:
         now_ms = self._broker.now_ms
         delay_ms = kept_wait_ms(messages.entry.batch.properties(messages.entry.index(messages.low)))
-        # The clock may have been set since: what is left is at most all of the delay.
+        # The clock may have been set since: the delay left is at most the whole delay.
         self._due.add(min(came_ms, now_ms) + delay_ms, messages, now_ms)
 
     def _set_timer(self) -> None:
@@ -137,10 +119,10 @@ class DelayQueue(Queue):
         self._timer = None
         self._broker.wake(self)
 
-    # -- what an earlier process left
+    # -- recovery
 
-    def recover(self, held: Sequence[PagedOut | MessageRange]) -> None:
-        for part in held:
+    def recover(self, paged_out_ranges: Sequence[PagedOut | MessageRange]) -> None:
+        for part in paged_out_ranges:
             if isinstance(part, PagedOut):
                 self.backlog.append_range(part)
                 continue
@@ -151,16 +133,16 @@ class DelayQueue(Queue):
         self._read_on()
 
     def _read_on(self) -> None:
-        """Reads on: ranges in large pieces, then single batches, many at a time."""
+        """Reads the next messages: first paged-out ranges, then single batches, many at a time."""
         paged_out = self.backlog.first_paged_out()
         if paged_out is not None:
             self.page_in_requests.read(paged_out)
             return
-        wanted, self._unread = self._unread[:_READS_AT_ONCE], self._unread[_READS_AT_ONCE:]
-        self._fetching = len(wanted)
-        for singles in wanted:
+        batches, self._unread = self._unread[:_READS_AT_ONCE], self._unread[_READS_AT_ONCE:]
+        self._fetching = len(batches)
+        for singles in batches:
             self._broker.store.fetch(singles[0].entry.batch, partial(self._on_fetched, singles))
-        if not wanted:
+        if not batches:
             self._broker.wake(self)
             self._broker.on_work()
 
@@ -173,7 +155,8 @@ class DelayQueue(Queue):
         self._read_on()
 
     def _on_fetched(self, singles: Sequence[MessageRange]) -> None:
-        """A batch has been read, or can't be; the store has said so, and still has it."""
+        """Schedules the messages of a batch that was read, or drops them if it can't be read; the
+        store has logged that, and keeps them."""
         self._fetching -= 1
         if singles[0].entry.batch.resident:
             self._schedule_all([messages for messages in singles if messages.count])
@@ -196,4 +179,4 @@ def _singles(messages: MessageRange) -> Iterator[MessageRange]:
 
 
 def _ignore() -> None:
-    """It is in memory, and nobody waits for it."""
+    """Does nothing when a batch is in memory: nothing waits for it."""

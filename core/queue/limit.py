@@ -1,4 +1,4 @@
-"""x-max-length and x-max-length-bytes: whether a queue has room for an entry."""
+"""The length limits of a queue, x-max-length and x-max-length-bytes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ..message.batch import MessageRange, QueueEntry
 from .rules import Rules
 
 if TYPE_CHECKING:
-    from .queue import Queue
+    from .backlog_queue import BacklogQueue
 
 
-def over_limit(queue: Queue, rules: Rules, entry: QueueEntry) -> bool:
-    """True if the queue would hold more ready messages or bytes than it may.
+def over_limit(queue: BacklogQueue, rules: Rules, entry: QueueEntry) -> bool:
+    """Returns whether the queue would exceed its limit of ready messages or bytes with an entry.
 
-    What consumers have taken does not count, so a queue is dispatched before it is asked.
+    Unacked messages do not count, so a queue is dispatched before it is asked.
     """
     if rules.max_length is not None and queue.ready_count + entry.count > rules.max_length:
         return True
@@ -24,3 +24,14 @@ def over_limit(queue: Queue, rules: Rules, entry: QueueEntry) -> bool:
         queue.ready_bytes + MessageRange(entry, 0, entry.count).body_bytes()
         > rules.max_length_bytes
     )
+
+
+def excess_count(queue: BacklogQueue, rules: Rules) -> int:
+    """Returns how many messages to drop from the head of a queue that exceeds its limits.
+
+    It is 1 while the limit in bytes is exceeded, and the caller asks again. Messages not read since
+    the start have no bytes yet.
+    """
+    if rules.max_length is not None and queue.ready_count > rules.max_length:
+        return queue.ready_count - rules.max_length
+    return int(rules.max_length_bytes is not None and queue.ready_bytes > rules.max_length_bytes)

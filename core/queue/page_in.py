@@ -1,8 +1,4 @@
-"""What a queue has asked the store for: batches without their bytes, and paged-out ranges.
-
-`is_awaited` while the queue can't go on before something arrives; then it is woken, and those who
-wanted to get are served first.
-"""
+"""The reads that a queue has requested from the store: of evicted batches and paged-out ranges."""
 
 from __future__ import annotations
 
@@ -14,21 +10,25 @@ from ..message.batch import MessageRange, PagedOut, QueueEntry
 
 if TYPE_CHECKING:
     from .backlog import Backlog
+    from .backlog_queue import BacklogQueue
     from .context import QueueContext
-    from .queue import Queue
 
 READ_AHEAD_MESSAGES = 6_000
 FETCH_AHEAD_ENTRIES = 256
 FETCH_AHEAD_BYTES = 1_048_576
-"""How much of what is not resident is asked for together, at most."""
+"""Limits of what is requested from the store together."""
 
 
 class PageIn:
-    """Of one queue; made when it first has to wait."""
+    """The pending reads of one queue.
+
+    `is_awaited` while the queue can't dispatch before a read is done; then waiting gets are served
+    first and the queue is woken.
+    """
 
     __slots__ = ("_broker", "_queue", "_reading", "_scanning", "_waiting_gets", "is_awaited")
 
-    def __init__(self, queue: Queue, broker: QueueContext) -> None:
+    def __init__(self, queue: BacklogQueue, broker: QueueContext) -> None:
         self._queue = queue
         self._broker = broker
         self._waiting_gets: list[Callable[[], None]] = []
@@ -38,25 +38,25 @@ class PageIn:
 
     @property
     def reading(self) -> list[PagedOut]:
-        """The ranges that are being read."""
+        """The paged-out ranges that are being read."""
         return list(self._reading)
 
     def get(self, head: MessageRange | PagedOut, action: Callable[[], None]) -> None:
-        """Runs `action` when the head of the queue has arrived."""
+        """Runs `action` when the head of the queue is in memory."""
         self.await_head(head)
         self._waiting_gets.append(action)
 
     def get_after_requeue(self, action: Callable[[], None]) -> None:
-        """Runs `action` as `get` does, when all is back that is coming back (`returned`)."""
+        """Runs `action` as `get` does, once all requeues are finished (`requeues_finished`)."""
         self._waiting_gets.append(action)
 
     def requeues_finished(self) -> None:
-        """All is back."""
+        """Serves the gets that waited for requeues."""
         if self._waiting_gets and not self.is_awaited:
             self._resume()
 
     def await_head(self, head: MessageRange | PagedOut) -> None:
-        """The queue can't go on before this is read."""
+        """Reads the head of the queue, which can't dispatch before that is done."""
         if isinstance(head, PagedOut):
             if not self.is_awaited:
                 self.is_awaited = True
@@ -70,7 +70,7 @@ class PageIn:
             self._fetch_behind(head)
 
     def _fetch_behind(self, head: MessageRange) -> None:
-        """Has those behind the head read too: messages that came alone have a batch each."""
+        """Fetches the batches behind the head too: single messages have a batch each."""
         room = FETCH_AHEAD_BYTES - head.entry.batch.size_bytes
         for messages in self._queue.backlog.front(FETCH_AHEAD_ENTRIES):
             batch = messages.entry.batch
@@ -81,7 +81,7 @@ class PageIn:
                 room -= batch.size_bytes
 
     def read(self, paged_out: PagedOut, *, is_urgent: bool = True) -> None:
-        """Has the front of a range read, unless that is under way."""
+        """Reads the first messages of a paged-out range, unless they are being read."""
         if paged_out not in self._reading:
             self._reading[paged_out] = None
             self._broker.store.page_in(
@@ -89,30 +89,31 @@ class PageIn:
             )
 
     def scan(self, paged_out: PagedOut) -> None:
-        """Has it read when nobody waits for anything; one range at a time."""
+        """Reads a paged-out range in the background, one range at a time."""
         if self._scanning is None and paged_out not in self._reading:
             self._scanning = paged_out
             self.read(paged_out, is_urgent=False)
 
     def hurry(self, paged_out: PagedOut) -> None:
-        """Has the front of a range read before all that nobody waits for."""
+        """Reads the first messages of a paged-out range ahead of background reads."""
         if paged_out in self._reading:
             self._broker.store.hurry(paged_out)
         else:
             self.read(paged_out)
 
     def read_ahead(self, backlog: Backlog) -> None:
-        """Has the next ranges read while the messages before them go out."""
+        """Reads the next paged-out ranges while the messages before them are delivered."""
         if not self._reading:
             self._read_front(backlog)
 
     def _read_front(self, backlog: Backlog) -> None:
-        """All small ranges at the front: each would cost a turn of its own."""
+        """Reads all small ranges at the front together: each would take a turn of its own."""
         for paged_out in backlog.paged_out_within(READ_AHEAD_MESSAGES):
             self.read(paged_out)
 
     def _fetched(self, entry: QueueEntry) -> None:
-        """What could not be read is left out; the store has said so, and still has it."""
+        """Continues after a fetch; an entry that could not be read is dropped from the queue. The
+        store has logged that, and keeps it on disk."""
         if not entry.batch.resident:
             self._queue.drop_unreadable(entry)
         self._resume()
@@ -124,7 +125,7 @@ class PageIn:
         try:
             self._queue.paged_in(paged_out, ranges)
         finally:
-            # Whoever waits goes on with what there is, whatever has gone wrong with this.
+            # Waiting gets continue with what there is, even if this failed.
             if self.is_awaited:
                 self._resume()
 
@@ -138,4 +139,4 @@ class PageIn:
 
 
 def _ignore() -> None:
-    """It stays where it is until the queue comes to it."""
+    """Does nothing when a batch is in memory: the queue has not come to it yet."""

@@ -1,7 +1,7 @@
 """Queue types by name: those that clients declare, and inner ones that belong to exchanges.
 
-An inner queue keeps messages for an exchange type that must (delayed, persistent). No client can
-name it: a line end, which names must not have, is in its name.
+An inner queue stores messages for an exchange (delayed, persistent). Clients can't name it: its
+name has a line end, which names of clients must not have.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..errors import ConfigError
 from ..message.model import Table
 from .arguments import Declared, queue_type, read_rules
+from .classic import ClassicQueue
 from .queue import Queue
 from .rules import PLAIN, Rules
 
@@ -22,17 +23,17 @@ if TYPE_CHECKING:
 QueueType = TypeVar("QueueType", bound=type[Queue])
 
 INNER_MARK = "\n"
-_types: dict[str, type[Queue]] = {"classic": Queue, "quorum": Queue}
+_types: dict[str, type[Queue]] = {"classic": ClassicQueue, "quorum": ClassicQueue}
 _inner_types: dict[str, type[Queue]] = {}
 
 
 def register_queue(kind: str) -> Callable[[QueueType], QueueType]:
-    """Class decorator: what `x-queue-type` KIND makes."""
+    """Class decorator: registers the class of an `x-queue-type`."""
     return partial(_register, _types, kind)
 
 
 def register_inner(kind: str) -> Callable[[QueueType], QueueType]:
-    """Class decorator: what an exchange with that `inner_kind` keeps its messages in."""
+    """Class decorator: registers the inner queue class of exchanges with that `inner_kind`."""
     return partial(_register, _inner_types, kind)
 
 
@@ -64,10 +65,10 @@ def make_queue(
     arguments: Table,
     strict: bool = False,
 ) -> Queue:
-    """A queue as declared.
+    """Creates a queue as declared.
 
-    Raises `ChannelError` 406 for arguments that ask for what can't be, and `ConfigError` for the
-    name of an inner queue of a type that there is not.
+    Raises `ChannelError` 406 for invalid arguments, and `ConfigError` for the name of an inner
+    queue of an unknown type.
     """
     if INNER_MARK in declared.name:
         queue_class = _inner_type(declared.name.split(INNER_MARK)[0])
@@ -80,7 +81,7 @@ def make_queue(
         declared.vhost,
         broker,
         queue_id,
-        # An exclusive queue dies with its connection, so there is nothing to keep.
+        # An exclusive queue is deleted with its connection, so nothing is stored.
         durable=declared.durable and not declared.exclusive,
         auto_delete=declared.auto_delete,
         owner=owner if declared.exclusive else None,

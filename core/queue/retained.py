@@ -1,4 +1,4 @@
-"""What a persistent exchange keeps: a stream that bindings read before they get what is new."""
+"""The inner stream of a persistent exchange: new bindings get its messages before new ones."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 class HistoryLimits(Protocol):
-    """How much is kept: the last `messages`, those of the last `ms`; copies have `marks`."""
+    """How much is kept: the last `messages`, and those of the last `ms` milliseconds."""
 
     @property
     def messages(self) -> int | None: ...
     @property
     def ms(self) -> int | None: ...
     @property
-    def adds_offsets(self) -> bool: ...
+    def adds_offsets(self) -> bool:
+        """Whether copies carry a header with their offset."""
 
 
 class RunningReplay(Protocol):
-    """What a binding gets that was asked for (core/replay/replay.py); it `has_more` to do at
-    once."""
+    """A replay in progress (core/replay/replay.py); `has_more` while it can go on at once."""
 
     has_more: bool
 
@@ -38,12 +38,12 @@ class RunningReplay(Protocol):
 
 @register_inner("retained")
 class RetainedQueue(StreamQueue):
-    """Nobody consumes it; `replays` are under way."""
+    """A stream without consumers; `replays` are those in progress."""
 
     __slots__ = ("limits", "replays")
 
-    def _begin(self) -> None:
-        super()._begin()
+    def _initialise(self) -> None:
+        super()._initialise()
         self.limits: HistoryLimits | None = None
         self.replays: list[RunningReplay] = []
 
@@ -52,7 +52,7 @@ class RetainedQueue(StreamQueue):
             self.wake_up()
 
     def set_limits(self, limits: HistoryLimits) -> None:
-        """Says how much is kept; what is more goes."""
+        """Sets how much is kept, and drops what exceeds it."""
         self.limits = limits
         self.log.stop_dropping()
         self._retain()
@@ -63,14 +63,14 @@ class RetainedQueue(StreamQueue):
 
     @property
     def first(self) -> int:
-        """The oldest offset that a binding may ask for: retention drops whole pieces, later."""
+        """The oldest offset that a binding may ask for; retention drops whole chunks, later."""
         limits, log = self.limits, self.log
         if limits is None or limits.messages is None:
             return log.first
         return max(log.first, log.end - limits.messages)
 
     def oldest_ms(self) -> int | None:
-        """Messages that came before are not given any more."""
+        """The arrival time (monotonic) before which nothing is replayed; None for no limit."""
         limits = self.limits
         if limits is None or limits.ms is None:
             return None
@@ -97,4 +97,4 @@ class RetainedQueue(StreamQueue):
         return super().purge(done)
 
     def apply(self, rules: Rules | None) -> None:
-        """No policy is meant for it."""
+        """Does nothing: policies do not apply to inner queues."""

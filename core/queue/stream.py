@@ -1,13 +1,15 @@
-"""Stream queues: nothing is consumed, each consumer reads on from a place of its own.
+"""Stream queues: messages are not removed when they are consumed; each consumer reads at its own
+offset.
 
-All messages are kept on disk, also transient ones, and shown when they are there. An ack is
-credit and nothing else; reject and requeue too. What a consumer gets carries its offset as
+All messages are kept on disk, transient ones too, and delivered once they are there. An ack gives
+credit and nothing else, and so do reject and requeue. Deliveries carry the header
 `x-stream-offset`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..clock import wall_ms
@@ -33,7 +35,7 @@ OFFSET_HEADER = b"x-stream-offset"
 
 @register_queue("stream")
 class StreamQueue(Queue):
-    """See the module; `log` has the messages."""
+    """A queue whose messages are in a `StreamLog`, until retention drops them."""
 
     __slots__ = ("_offset_headers", "_retention", "log")
 
@@ -42,12 +44,7 @@ class StreamQueue(Queue):
     counts_as_backlog = False
     header = OFFSET_HEADER
 
-    def _activate(self, rules: Rules) -> None:
-        super()._activate(rules)
-        if not hasattr(self, "log"):
-            self._begin()
-
-    def _begin(self) -> None:
+    def _initialise(self) -> None:
         self.log = StreamLog(self, self._broker)
         self.log.on_commit = self._committed
         self._retention = Retention(self.log, self._broker, self._retain)
@@ -60,11 +57,11 @@ class StreamQueue(Queue):
             self.wake_up()
 
     def wake_up(self) -> None:
-        """There is something to read, or to hand out."""
+        """Has the queue dispatched: there is something to read or to deliver."""
         self._broker.wake(self)
         self._broker.on_work()
 
-    # -- what is in it
+    # -- contents
 
     @property
     def ready_count(self) -> int:
@@ -74,6 +71,10 @@ class StreamQueue(Queue):
     def next_offset(self) -> int:
         return self.log.end
 
+    @property
+    def highest_delivered(self) -> dict[tuple[int, int | None], int]:
+        return {(self.id, None): 0}
+
     def refuses(self, entry: QueueEntry) -> bool:
         return False
 
@@ -81,11 +82,18 @@ class StreamQueue(Queue):
         self.log.append(entry)
         self._retain()
 
-    def recover(self, held: Sequence[PagedOut | MessageRange]) -> None:
-        self.log.recover(held)
+    def recover(self, paged_out_ranges: Sequence[PagedOut | MessageRange]) -> None:
+        self.log.recover(paged_out_ranges)
         self._retain()
 
-    # -- who reads it
+    # -- dispatch to consumers
+
+    def dequeue(self, limit: int) -> MessageRange | None:
+        """Returns None: a stream does not support basic.get."""
+        return None
+
+    def get(self, action: Callable[[], None]) -> None:
+        action()
 
     def check_get(self) -> None:
         raise ConnectionFault(540, f"basic.get is not supported by stream {self._where}")
@@ -120,7 +128,7 @@ class StreamQueue(Queue):
         self._start_reader(reader)
 
     def _start_reader(self, reader: Reader) -> None:
-        """Puts it where it wants to begin; what was dropped by then is not there any more."""
+        """Starts reading at the offset that the consumer asks for, or at the oldest message."""
         log, start = self.log, read_start(reader.consumer.arguments)
 
         def ready() -> None:
@@ -161,11 +169,11 @@ class StreamQueue(Queue):
         return bool(ring.scheduled)
 
     def _serve(self, ring: ReaderRing, reader: Reader, limit: int) -> int:
-        """Looks at up to `limit` messages for one reader; gives how many that were."""
+        """Reads up to `limit` messages for one consumer; returns how many were read."""
         consumer, cursor = reader.consumer, reader.cursor
-        looked = 0
+        read_count = 0
         while cursor is not None:
-            if looked >= limit:
+            if read_count >= limit:
                 ring.schedule(reader)
                 break
             credit = consumer.credit()
@@ -177,42 +185,49 @@ class StreamQueue(Queue):
                 if not cursor.is_reading:
                     ring.at_end[reader] = None
                 break
-            passed, part = _matching(at_most(messages, limit - looked), reader.filter, credit)
+            passed, part = _matching(at_most(messages, limit - read_count), reader.filter, credit)
             offset = cursor.offset + part.low - messages.low
             cursor.offset += passed
-            looked += passed
+            read_count += passed
             if part.count:
                 self._deliver(consumer, part, offset)
-        return looked
+        return read_count
 
     def _deliver(self, consumer: Consumer, messages: MessageRange, offset: int) -> None:
         self.unacked_count += messages.count
-        shown = self._offset_headers.add(messages, offset, consumer.prefetch)
-        consumer.session.deliver(consumer, placeholder(messages), shown)
+        rewritten = self._offset_headers.add(messages, offset, consumer.prefetch)
+        consumer.session.deliver(consumer, placeholder(messages), rewritten)
 
-    # -- what becomes of it: nothing
+    # -- settling: gives credit, removes nothing
 
     def settle(self, messages: MessageRange) -> None:
         self.unacked_count -= messages.high - messages.low
 
     def note_settled(self, messages: MessageRange, many: ManySettled) -> None:
-        """Nothing of it goes."""
+        """Does nothing: no message is removed."""
 
     def count_settled(self, messages: MessageRange, many: ManySettled) -> None:
         self.settle(messages)
 
     def begin_requeue(self, messages: MessageRange, *, failed: bool = True) -> list[MessageRange]:
-        self.unacked_count -= messages.high - messages.low
+        self.settle(messages)
         return []
 
+    def finish_requeue(self, messages: MessageRange) -> None:
+        """Does nothing: no message is removed."""
+
+    @contextmanager
+    def requeuing(self) -> Iterator[None]:
+        yield
+
     def return_undelivered(self, messages: MessageRange) -> None:
-        self.unacked_count -= messages.high - messages.low
+        self.settle(messages)
 
     def reject(self, messages: MessageRange) -> None:
-        self.unacked_count -= messages.high - messages.low
+        self.settle(messages)
 
     def purge(self, done: Callable[[], None] = lambda: None) -> int:
-        """At its end; a client is refused (`check_purge`)."""
+        """Drops everything when the queue is deleted; clients are refused (`check_purge`)."""
         purged = self.ready_count
         self.log.clear()
         self._offset_headers.clear()
@@ -231,7 +246,7 @@ class StreamQueue(Queue):
         self._retain()
 
     def _retain(self) -> None:
-        """Drops the oldest pieces that are over the limits."""
+        """Drops the oldest chunks that are over the limits."""
         rules = self.rules
         if rules is None:
             return
@@ -240,7 +255,7 @@ class StreamQueue(Queue):
         if rules.max_age_ms is not None:
             self._retention.by_age(rules.max_age_ms)
 
-    # -- out of memory
+    # -- paging out
 
     @property
     def paged_out_count(self) -> int:
@@ -253,7 +268,7 @@ class StreamQueue(Queue):
     def page_out(
         self, head_bytes: int, *, transient: bool, enough: Callable[[], bool] = lambda: False
     ) -> Iterator[None]:
-        """What is read next by those who have read all is at the end: that stays."""
+        """As in the base; the newest messages stay, since consumers at the end read them next."""
         self._offset_headers.clear()
         if isinstance(self.ring, ReaderRing) and not enough():
             self.ring.release_read_ahead()
@@ -263,7 +278,7 @@ class StreamQueue(Queue):
 
 
 def at_most(messages: MessageRange, limit: int) -> MessageRange:
-    """The front of a range that may go out in one piece."""
+    """Returns the first messages of a range, at most `limit` and about `DISPATCH_BYTES`."""
     batch = messages.entry.batch
     if batch.size_bytes > DISPATCH_BYTES:
         limit = min(limit, max(1, DISPATCH_BYTES * batch.count // batch.size_bytes))
@@ -275,17 +290,17 @@ def at_most(messages: MessageRange, limit: int) -> MessageRange:
 
 
 def _matching(
-    messages: MessageRange, wanted: Filter | None, credit: int
+    messages: MessageRange, message_filter: Filter | None, credit: int
 ) -> tuple[int, MessageRange]:
-    """The first messages in a row that are wanted, at most `credit`, and how many of the range
-    that passes: with an empty one, all."""
-    if wanted is None:
+    """Returns how many messages of a range were read, and the first consecutive ones that match
+    the filter, at most `credit`; an empty range if none does."""
+    if message_filter is None:
         high = min(messages.high, messages.low + credit)
         return high - messages.low, MessageRange(messages.entry, messages.low, high)
-    answers = _answers(messages, wanted)
-    low = next((at for at, answer in answers if answer), messages.high)
+    matches = _matches(messages, message_filter)
+    low = next((at for at, is_match in matches if is_match), messages.high)
     high = (
-        next((at for at, answer in answers if not answer), messages.high)
+        next((at for at, is_match in matches if not is_match), messages.high)
         if low < messages.high
         else low
     )
@@ -293,7 +308,7 @@ def _matching(
     return high - messages.low, MessageRange(messages.entry, low, high)
 
 
-def _answers(messages: MessageRange, wanted: Filter) -> Iterator[tuple[int, bool]]:
+def _matches(messages: MessageRange, message_filter: Filter) -> Iterator[tuple[int, bool]]:
     entry = messages.entry
     for at in range(messages.low, messages.high):
-        yield at, wanted.wants(entry.batch.properties(entry.index(at)))
+        yield at, message_filter.wants(entry.batch.properties(entry.index(at)))

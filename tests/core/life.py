@@ -12,6 +12,7 @@ from typing import Any
 from tests.support.amqp import Client, Reply, make_broker, take_turns
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.message.batch import MessageRange, PagedOut
+from warrenmq.core.queue.classic import ClassicQueue
 from warrenmq.core.queue.queue import Queue
 from warrenmq.core.store.disk import RealDisk, RealFile
 from warrenmq.core.store.durable import DurableStore
@@ -130,6 +131,11 @@ class Life:
         assert isinstance(found, Queue)
         return found
 
+    def classic(self, name: str) -> ClassicQueue:
+        found = self.queue(name)
+        assert isinstance(found, ClassicQueue)
+        return found
+
     def declare(self, name: str, **fields: Any) -> None:
         self.client.declare(name, durable=True, **fields)
 
@@ -212,5 +218,5 @@ def numbered(count: int, first: int = 0, size: int = 6) -> list[bytes]:
     return [b"%0*d" % (size, number) for number in range(first, first + count)]
 
 
-def parts_of(queue: Queue) -> list[MessageRange | PagedOut]:
+def parts_of(queue: ClassicQueue) -> list[MessageRange | PagedOut]:
     return list(queue.backlog)

@@ -540,10 +540,10 @@ def test_a_length_limit_in_bytes_counts_what_is_there_after_a_restart(life: Life
     life.declare("short", **ttl(**{"x-max-length-bytes": 30}))
     publish_all(life, 5, "short")
     life.crash()
-    assert life.queue("short").ready_bytes == 30
+    assert life.classic("short").ready_bytes == 30
     publish_all(life, 2, "short", first=5)
     assert life.bodies("short") == numbered(5, 2)
-    assert life.queue("short").ready_bytes == 0
+    assert life.classic("short").ready_bytes == 0
 
 
 def test_a_full_queue_refuses_right_after_a_restart(life: Life) -> None:

@@ -14,6 +14,7 @@ import pytest
 from tests.support.amqp import bodies, method, publish
 from warrenmq.core.message.batch import Batch, MessageRange, PagedOut, QueueEntry
 from warrenmq.core.message.model import Table
+from warrenmq.core.queue.classic import ClassicQueue
 from warrenmq.core.queue.queue import Queue
 from warrenmq.core.store.page_in_scheduler import PageInScheduler
 from warrenmq.core.store.read_size import CHUNK_BYTES
@@ -45,13 +46,14 @@ def fill(
 def ask(life: Life, queue: str = "q") -> None:
     """Somebody wants the oldest message, which is on its way from now on."""
     life.broker.tick()
-    found = life.queue(queue)
+    found = life.classic(queue)
     found.get(lambda: None)
     assert found.is_paging_in
 
 
 def resident(queue: Queue) -> int:
     """Ready messages whose bytes are in memory."""
+    assert isinstance(queue, ClassicQueue)
     return sum(
         held.count
         for held in queue.backlog
@@ -74,7 +76,7 @@ def test_a_paged_out_queue_keeps_only_its_number(life: Life) -> None:
     assert life.queue("q").paged_out_count == 2_000
     assert life.client.messages("q") == 2_000
     assert alive(Batch) <= batches - 200
-    assert len(list(life.queue("q").backlog)) == 1
+    assert len(list(life.classic("q").backlog)) == 1
     assert life.broker.memory.resident_bytes == 0
     assert life.bodies() == numbered(2_000)
     assert life.queue("q").paged_out_count == 0
@@ -83,7 +85,7 @@ def test_a_paged_out_queue_keeps_only_its_number(life: Life) -> None:
 def test_the_front_stays_in_memory(life: Life) -> None:
     fill(life, 200)
     life.page_out(head_bytes=50 * 60)
-    queue = life.queue("q")
+    queue = life.classic("q")
     first, *rest = queue.backlog
     assert isinstance(first, MessageRange)
     assert 0 < queue.paged_out_count < 200
@@ -297,7 +299,7 @@ def test_messages_that_came_alone_are_counted_as_they_weigh(life: Life, held: st
 def test_a_queue_that_ends_while_what_it_had_is_discarded(life: Life) -> None:
     fill(life, 40, batch=1)
     life.page_out()
-    queue = life.queue("q")
+    queue = life.classic("q")
     cold = queue.backlog.first_paged_out()
     assert cold is not None
     steps = life.store.discard(queue, cold)
@@ -572,7 +574,7 @@ def stretched(tmp_path: Path) -> Iterator[Life]:
         fill(found, 1, first=first)
         found.store.roll()
     found.restart()
-    assert found.queue("q").backlog.paged_out_ranges == 6
+    assert found.classic("q").backlog.paged_out_ranges == 6
     yield found
     found.abandon()
 
@@ -593,9 +595,9 @@ def test_small_ranges_are_read_together(stretched: Life, monkeypatch: pytest.Mon
 
 def test_a_purge_while_several_ranges_are_read(stretched: Life) -> None:
     ask(stretched)
-    assert len(stretched.queue("q").page_in_requests.reading) == 6
+    assert len(stretched.classic("q").page_in_requests.reading) == 6
     assert stretched.purge() == 6
     stretched.publish(b"new", "q")
     stretched.write()
     assert stretched.bodies("q") == [b"new"]
-    assert not stretched.queue("q").page_in_requests.reading
+    assert not stretched.classic("q").page_in_requests.reading

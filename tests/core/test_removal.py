@@ -114,7 +114,8 @@ def test_what_comes_in_during_a_purge_stays(life: Life, *, is_paged_out: bool) -
     assert tag is not None
     if is_paged_out:
         life.page_out()
-        life.queue("q").page_in_requests.read(next(iter(life.queue("q").backlog)))  # type: ignore[arg-type]
+        queue = life.classic("q")
+        queue.page_in_requests.read(next(iter(queue.backlog)))  # type: ignore[arg-type]
     begin(life, "Queue.Purge")
     life.client.connection.receive(
         method(1, "Basic.Reject", delivery_tag=tag["delivery_tag"], requeue=True)

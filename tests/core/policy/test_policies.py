@@ -13,7 +13,7 @@ from warrenmq.core.broker import Broker
 from warrenmq.core.definitions.kinds import PolicyDefinition
 from warrenmq.core.errors import ChannelError
 from warrenmq.core.policy.keys import PolicyError
-from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.classic import ClassicQueue
 from warrenmq.core.queue.rules import Rules
 
 from .support import clear, in_force, policies, put
@@ -158,13 +158,13 @@ def test_only_those_are_touched_whose_rules_change(
     broker: Broker, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     touched: list[str] = []
-    apply = Queue.apply
+    apply = ClassicQueue.apply
 
-    def note(queue: Queue, found: Rules | None) -> None:
+    def note(queue: ClassicQueue, found: Rules | None) -> None:
         touched.append(queue.name)
         apply(queue, found)
 
-    monkeypatch.setattr(Queue, "apply", note)
+    monkeypatch.setattr(ClassicQueue, "apply", note)
     for queue in ("a", "b", "ab"):
         client.declare(queue)
     put(broker, "p", "a", max_length=5)

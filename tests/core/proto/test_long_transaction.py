@@ -13,7 +13,7 @@ from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import Client, bodies, make_broker, method, names, publish, take_turns
 from tests.support.steps import STEPS_A_TURN, count_steps
 from warrenmq.core.proto import transaction
-from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.classic import ClassicQueue
 from warrenmq.core.queue.unacked import Unacked
 from warrenmq.core.republish.republisher import RepublishGroup
 
@@ -53,9 +53,16 @@ def life(
 def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often something was done with one delivery."""
     counted: Counter[str] = Counter()
-    names = ("note_settled", "count_settled", "come_back", "put_back", "settle", "requeue")
+    names = (
+        "note_settled",
+        "count_settled",
+        "begin_requeue",
+        "finish_requeue",
+        "settle",
+        "requeue",
+    )
     counting_too = [(RepublishGroup, "add"), (transaction, "dead_letter_bytes")]
-    for owner, name in [*((Queue, name) for name in names), *counting_too]:
+    for owner, name in [*((ClassicQueue, name) for name in names), *counting_too]:
         before = getattr(owner, name)
 
         def counting(*given: Any, before: Any = before, **named: Any) -> Any:

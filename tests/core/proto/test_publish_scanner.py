@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conformance import frames
-from tests.core.queue.support import ranges
+from tests.core.queue.support import classic, ranges
 from tests.support.amqp import Client, bodies, make_broker, method, names, publish
 from warrenmq.core.broker import Limits
 from warrenmq.core.message.batch import Batch, ScatteredBatch, SingleMessage, StridedBatch
@@ -43,15 +43,14 @@ def row(count: int, exchange: str = "", routing_key: str = "q") -> bytes:
 
 
 def batches(client: Client, queue: str = "q") -> list[Batch]:
-    return [
-        messages.entry.batch for messages in ranges(client.broker.vhosts["/"].queues[queue].backlog)
-    ]
+    found = classic(client.broker.vhosts["/"].queues[queue])
+    return [messages.entry.batch for messages in ranges(found.backlog)]
 
 
 def texts(client: Client, queue: str = "q") -> list[bytes]:
     return [
         batch.body(messages.entry.index(position))
-        for messages in ranges(client.broker.vhosts["/"].queues[queue].backlog)
+        for messages in ranges(classic(client.broker.vhosts["/"].queues[queue]).backlog)
         for position in range(messages.low, messages.high)
         for batch in (messages.entry.batch,)
     ]
@@ -173,7 +172,7 @@ def test_more_messages_in_a_read_than_16_bits_count(client: Client) -> None:
     assert (client.messages("q"), client.messages("other")) == (33_001, 33_000)
     sequences = [
         messages.entry.sequence(position)
-        for messages in ranges(client.broker.vhosts["/"].queues["q"].backlog)
+        for messages in ranges(classic(client.broker.vhosts["/"].queues["q"]).backlog)
         for position in range(messages.low, messages.high)
     ]
     assert len(set(sequences)) == 33_001
@@ -244,7 +243,7 @@ def test_lists_that_differ_in_what_matters(client: Client, list_bytes: int) -> N
     # One batch may hold several neighbours.
     assert [
         (messages.entry.batch.attributes.persistent, messages.entry.batch.attributes.expiration)
-        for messages in ranges(client.broker.vhosts["/"].queues["q"].backlog)
+        for messages in ranges(classic(client.broker.vhosts["/"].queues["q"]).backlog)
         for _ in range(messages.low, messages.high)
     ] == [
         (False, None), (True, None), (False, None), (False, "1000"), (False, "9000"),

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.core.queue.support import classic
 from tests.support.amqp import Client, bodies, make_broker, method, names, publish, take_turns
 from tests.support.steps import STEPS_A_TURN, count_steps
 from warrenmq.core.message.batch import MessageRange
-from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.classic import ClassicQueue
 
 COUNT = 4 * STEPS_A_TURN
 NACK = {"delivery_tag": COUNT, "multiple": True}
@@ -27,19 +28,19 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Client:
 def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often messages were looked at and put back, and acknowledged."""
     counted: Counter[str] = Counter()
-    for name in ("come_back", "put_back", "settle", "reject"):
+    for name in ("begin_requeue", "finish_requeue", "settle", "reject"):
         _count(monkeypatch, name, counted)
     return counted
 
 
 def _count(monkeypatch: pytest.MonkeyPatch, name: str, counted: Counter[str]) -> None:
-    before = getattr(Queue, name)
+    before = getattr(ClassicQueue, name)
 
     def counting(*given: Any, **named: Any) -> Any:
         counted[name] += 1
         return before(*given, **named)
 
-    monkeypatch.setattr(Queue, name, counting)
+    monkeypatch.setattr(ClassicQueue, name, counting)
 
 
 def outstanding(client: Client, **arguments: Any) -> list[bytes]:
@@ -237,7 +238,7 @@ def test_work_that_fails_ends_alone(client: Client, caplog: pytest.LogCaptureFix
     assert not client.broker.turn()
 
 
-@pytest.mark.parametrize("name", ["come_back", "put_back"])
+@pytest.mark.parametrize("name", ["begin_requeue", "finish_requeue"])
 def test_an_error_with_one_message_holds_up_no_other(
     client: Client,
     monkeypatch: pytest.MonkeyPatch,
@@ -245,14 +246,14 @@ def test_an_error_with_one_message_holds_up_no_other(
     name: str,
 ) -> None:
     sent = outstanding(client)
-    before = getattr(Queue, name)
+    before = getattr(ClassicQueue, name)
 
-    def broken(queue: Queue, messages: MessageRange, **named: Any) -> Any:
+    def broken(queue: ClassicQueue, messages: MessageRange, **named: Any) -> Any:
         if messages.entry.batch.body(messages.low) == sent[1]:
             raise RuntimeError("broken")
         return before(queue, messages, **named)
 
-    monkeypatch.setattr(Queue, name, broken)
+    monkeypatch.setattr(ClassicQueue, name, broken)
     client.send("Basic.Nack", **NACK, requeue=True)
     assert "the next steps follow" in caplog.text
     assert bodies(client.consume("q", "d", no_ack=True)) == [sent[0], *sent[2:]]
@@ -273,7 +274,7 @@ def test_an_error_in_one_queue_releases_the_others(
     def fail() -> None:
         raise RuntimeError("broken")
 
-    queues["q"].page_in_requests.get_after_requeue(fail)
+    classic(queues["q"]).page_in_requests.get_after_requeue(fail)
     take_turns(client.broker)
     assert "internal error in sliced work" in caplog.text
     for name, expected in (("before", [b"x"]), ("q", sent), ("behind", [b"x"])):

@@ -15,6 +15,7 @@ from warrenmq.core.message.batch import MessageRange
 from warrenmq.core.message.model import Message, Properties, Table
 from warrenmq.core.publish.local import LocalDelivery, LocalPublish, LocalSession, ack_all
 from warrenmq.core.publish.local_batch import LocalBatch
+from warrenmq.core.queue.classic import ClassicQueue
 from warrenmq.core.queue.queue import Queue
 from warrenmq.core.store.memory import ManualStore
 
@@ -334,7 +335,7 @@ def test_many_acks_at_once_settle_neighbours_together(
         settled.append(messages.count)
         settle(messages)
 
-    monkeypatch.setattr(Queue, "settle", lambda _, messages: counted(messages))
+    monkeypatch.setattr(ClassicQueue, "settle", lambda _, messages: counted(messages))
     zero, one, two, three, four, five = application.deliveries
     one.ack()
     ack_all([five, two, four, one, three])

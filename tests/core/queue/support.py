@@ -12,6 +12,7 @@ from warrenmq.core.message.batch import Batch, MessageRange, QueueEntry
 from warrenmq.core.message.model import FieldValue, Table
 from warrenmq.core.queue.arguments import Declared, read_rules
 from warrenmq.core.queue.backlog import Backlog
+from warrenmq.core.queue.classic import ClassicQueue
 from warrenmq.core.queue.consumer import Consumer
 from warrenmq.core.queue.queue import Queue
 from warrenmq.core.slices import Slices
@@ -112,10 +113,10 @@ class House:
 
     def queue(
         self, *, durable: bool = False, auto_delete: bool = False, **arguments: FieldValue
-    ) -> Queue:
+    ) -> ClassicQueue:
         """Arguments are written with `_` for `-` and without their `x-`."""
         table: Table = {f"x-{name.replace('_', '-')}": value for name, value in arguments.items()}
-        return Queue(
+        return ClassicQueue(
             "q",
             "/",
             self,
@@ -236,9 +237,14 @@ def made(
     return batch(count, house.store.reserve(count), attributes, body_bytes)
 
 
+def classic(queue: Queue) -> ClassicQueue:
+    assert isinstance(queue, ClassicQueue)
+    return queue
+
+
 def ready(queue: Queue) -> list[int]:
-    """What waits in the queue, in order."""
-    return sequences(*queue.backlog)
+    """The sequence numbers of the ready messages, in order."""
+    return sequences(*classic(queue).backlog)
 
 
 def take(queue: Queue, limit: int) -> Iterable[MessageRange]:

@@ -378,7 +378,7 @@ def test_bytes_of_paged_out_ones_are_counted_when_they_are_read(life: Life) -> N
     some += fill(life, 20, first=300)
     total = sum(map(len, some))
     apply(life, Rules(max_length_bytes=total))
-    queue = life.queue("q")
+    queue = life.classic("q")
     assert (queue.ready_count, queue.ready_bytes, queue.paged_out_count) == (320, total, 0)
     apply(life, Rules(max_length_bytes=500), turns=5)
     left, size = list[bytes](), 0
@@ -398,7 +398,7 @@ def test_bytes_of_what_is_on_disk_one_by_one(life: Life, transient: bool) -> Non
     some = fill(life, 30, transient=transient)
     life.page_out(transient=True)
     life.turns()
-    queue = life.queue("q")
+    queue = life.classic("q")
     assert not any(
         isinstance(held, MessageRange) and held.entry.batch.resident for held in queue.backlog
     )
@@ -424,11 +424,11 @@ def test_bytes_of_what_left_memory_with_another_queue(
     life.turns()
     life.page_out("other")
     assert life.queue("other").paged_out_count == 30
-    (held,) = life.queue("q").backlog
+    (held,) = life.classic("q").backlog
     assert isinstance(held, MessageRange)
     assert not held.entry.batch.resident
     apply(life, Rules(max_length_bytes=10_000))
-    assert life.queue("q").ready_bytes == sum(map(len, some[1:]))
+    assert life.classic("q").ready_bytes == sum(map(len, some[1:]))
     assert life.bodies() == some[1:]
 
 
@@ -440,13 +440,13 @@ def test_bytes_of_what_was_paged_out_while_it_was_out(life: Life) -> None:
     apply(life, Rules(max_length_bytes=10_000))
     life.client.call("Basic.Cancel", consumer_tag="c")
     life.client.send("Basic.Nack", delivery_tag=0, multiple=True, requeue=True)
-    assert life.queue("q").ready_bytes == sum(map(len, some))
+    assert life.classic("q").ready_bytes == sum(map(len, some))
     assert life.bodies() == some
 
 
 def test_rules_that_come_while_a_range_is_read(life: Life) -> None:
     some = went_out(life)
-    queue = life.queue("q")
+    queue = life.classic("q")
     life.broker.tick()
     queue.get(lambda: None)
     assert queue.is_paging_in

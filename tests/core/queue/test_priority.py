@@ -369,7 +369,7 @@ MIXED = [0, 3, 0, 0, 9, 1, 3, 0, 0, 0, 9, 0]
 def test_only_what_has_no_priority_gets_cold(life: Life) -> None:
     expected = fill(life, MIXED)
     life.page_out()
-    queue = life.queue("q")
+    queue = life.classic("q")
     assert queue.paged_out_count == MIXED.count(0)
     assert all(not messages.entry.batch.resident for messages in ranges(queue.backlog))
     assert life.broker.memory.resident_bytes < 600 * len(MIXED)
@@ -380,7 +380,7 @@ def test_transient_ones_leave_memory_too(life: Life) -> None:
     expected = fill(life, MIXED, transient=True)
     life.page_out(transient=True)
     life.turns()
-    assert all(not messages.entry.batch.resident for messages in ranges(life.queue("q").backlog))
+    assert all(not messages.entry.batch.resident for messages in ranges(life.classic("q").backlog))
     assert life.bodies() == expected
 
 
@@ -398,7 +398,7 @@ def test_one_that_comes_while_others_are_read_back_is_next(life: Life) -> None:
     expected = fill(life, [0] * 20)
     life.page_out()
     life.broker.tick()
-    queue = life.queue("q")
+    queue = life.classic("q")
     queue.get(lambda: None)
     assert queue.is_paging_in
     life.client.publish(b"now", {**PERSISTENT, "priority": 5}, routing_key="q")

@@ -503,7 +503,7 @@ def test_nothing_is_kept_of_those_that_go_otherwise(life: Life, ends: str) -> No
     life.turns()
     assert facts(life) == []
     if ends != "delete":
-        returns = life.queue("other")._redeliveries
+        returns = life.classic("other")._redeliveries
         assert returns is not None
         assert returns._counts == {}
 

@@ -8,6 +8,7 @@ from warrenmq.core.errors import ChannelError, ConfigError
 from warrenmq.core.message.model import Table
 from warrenmq.core.queue import registry
 from warrenmq.core.queue.arguments import Declared
+from warrenmq.core.queue.classic import ClassicQueue
 from warrenmq.core.queue.queue import Queue
 from warrenmq.core.queue.registry import inner_name, make_queue, register_inner, register_queue
 from warrenmq.core.queue.rules import PLAIN, Rules
@@ -78,7 +79,7 @@ def test_strict_ones_refuse_what_is_unknown(house: House) -> None:
 # -- types that come later
 
 
-class Odd(Queue):
+class Odd(ClassicQueue):
     __slots__ = ()
 
 

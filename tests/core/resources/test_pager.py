@@ -61,7 +61,7 @@ def fill(life: Life, queue: str, count: int, first: int = 0, *, transient: bool 
 def in_memory(life: Life, queue: str) -> int:
     return sum(
         held.count
-        for held in life.queue(queue).backlog
+        for held in life.classic(queue).backlog
         if isinstance(held, MessageRange) and held.entry.batch.resident
     )
 
@@ -117,7 +117,7 @@ def test_what_nobody_consumes_goes_first(life: Life, monkeypatch: pytest.MonkeyP
 
 def test_the_newest_of_a_queue_go_first(life: Life) -> None:
     fill(life, "a", 100)
-    first = next(iter(life.queue("a").backlog))
+    first = next(iter(life.classic("a").backlog))
     assert isinstance(first, MessageRange)
     assert first.entry.batch.resident
     assert in_memory(life, "a") >= HEAD // (SIZE + 100) - 1

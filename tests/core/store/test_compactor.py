@@ -441,7 +441,7 @@ def test_paged_out_ranges_stay_whole(life: Life) -> None:
     life.page_out("kept")
     churn(life, 60)
     life.restart()
-    parts = list(life.queue("kept").backlog)
+    parts = list(life.classic("kept").backlog)
     assert all(isinstance(part, PagedOut) for part in parts)
     assert sum(part.count for part in parts) == 8
     assert life.bodies("kept") == numbered(8)
@@ -471,7 +471,7 @@ def test_the_end_of_a_range_settles_nothing_that_was_moved_into_it(life: Life, e
     assert taken is not None and taken.body == b"taken"
     churn(life, 60)
     life.page_out("ranked")
-    (paged_out,) = [held for held in life.queue("ranked").backlog if isinstance(held, PagedOut)]
+    (paged_out,) = [held for held in life.classic("ranked").backlog if isinstance(held, PagedOut)]
     compactor.begin = lambda before: None  # type: ignore[method-assign]
     for name in ("pad", "large"):
         life.bodies(name)

@@ -76,7 +76,7 @@ def test_messages_stay_in_memory_when_there_is_no_space(
         disk.setattr(RealFile, "write", full)
         life.page_out("t", transient=True)
         life.turns()
-    ranges = [held for held in life.queue("t").backlog if isinstance(held, MessageRange)]
+    ranges = [held for held in life.classic("t").backlog if isinstance(held, MessageRange)]
     assert all(messages.entry.batch.resident for messages in ranges)
     assert not life.store._failed
     life.page_out("t", transient=True)
@@ -95,7 +95,7 @@ def test_two_jobs_do_not_write_over_each_other(
         life.publish(body, "t", TRANSIENT)
     eviction = life.store._paging.batches
     batches = [
-        held.entry.batch for held in life.queue("t").backlog if isinstance(held, MessageRange)
+        held.entry.batch for held in life.classic("t").backlog if isinstance(held, MessageRange)
     ]
     places: list[tuple[Batch, Any]] = []
     write = RealFile.write

@@ -10,7 +10,7 @@ import pytest
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import bodies, method, publish
 from warrenmq.core.message.batch import MessageRange
-from warrenmq.core.queue.queue import Queue
+from warrenmq.core.queue.classic import ClassicQueue
 from warrenmq.core.queue.rules import Rules
 from warrenmq.core.store import (
     batch_eviction,
@@ -41,7 +41,7 @@ def fill(life: Life, count: int, queue: str = "q", first: int = 0, size: int = 6
 
 
 def in_memory(life: Life, queue: str = "q") -> int:
-    return sum(held.count for held in life.queue(queue).backlog if isinstance(held, MessageRange))
+    return sum(held.count for held in life.classic(queue).backlog if isinstance(held, MessageRange))
 
 
 def test_what_is_read_comes_in_chunks(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ def test_an_error_in_a_queue_that_is_given_something_back_is_not_waited_for(
     monkeypatch.setattr(read_size, "CHUNK_RECORDS", 3)
     fill(life, 9)
     life.restart()
-    fail_once(monkeypatch, Queue, "paged_in", 0)
+    fail_once(monkeypatch, ClassicQueue, "paged_in", 0)
     came: list[bool] = []
     life.queue("q").get(lambda: came.append(True))
     life.turns(6)
@@ -251,7 +251,7 @@ def test_an_error_of_one_who_waits_for_a_batch_is_not_others(
 
 
 def spans_of(life: Life, name: str) -> list[MessageRange]:
-    return [held for held in life.queue(name).backlog if isinstance(held, MessageRange)]
+    return [held for held in life.classic(name).backlog if isinstance(held, MessageRange)]
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, at: int) -> None:
@@ -347,7 +347,7 @@ def test_a_damaged_record_is_left_out_and_not_deleted(life: Life, number: int) -
 
 def test_a_damaged_record_of_an_evicted_batch(life: Life) -> None:
     fill(life, 3)
-    for held in life.queue("q").backlog:
+    for held in life.classic("q").backlog:
         assert isinstance(held, MessageRange)
         assert life.store.evict(held.entry.batch)
     damage(life, b"000001")
@@ -386,7 +386,7 @@ def test_a_fetch_that_is_under_way_is_not_begun_again(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(life, 1)
-    (held,) = life.queue("q").backlog
+    (held,) = life.classic("q").backlog
     assert isinstance(held, MessageRange)
     batch = held.entry.batch
     assert life.store.evict(batch)
@@ -403,7 +403,7 @@ def test_a_fetch_that_is_under_way_is_not_begun_again(
 
 def test_what_is_not_written_yet_stays(life: Life) -> None:
     life.client.feed(publish(1, b"one", PERSISTENT, routing_key="q"))
-    (held,) = life.queue("q").backlog
+    (held,) = life.classic("q").backlog
     assert isinstance(held, MessageRange)
     assert not life.store.evict(held.entry.batch)
     life.page_out()

@@ -53,7 +53,7 @@ def in_order(properties: Mapping[str, object], special_at: int, count: int) -> l
 
 def held(life: Life) -> list[tuple[type, int]]:
     """What memory has of the queue, in order."""
-    return [(type(part), part.count) for part in life.queue("kept").backlog]
+    return [(type(part), part.count) for part in life.classic("kept").backlog]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_paging_leaves_them_between_ranges(life: Life) -> None:
     fill(life, URGENT, 4, 10)
     life.page_out("kept")
     assert held(life) == [(MessageRange, 1), (PagedOut, 4), (PagedOut, 5)]
-    (messages,) = ranges(life.queue("kept").backlog)
+    (messages,) = ranges(life.classic("kept").backlog)
     assert not messages.entry.batch.resident
     assert life.bodies("kept") == in_order(URGENT, 4, 10)
 
@@ -112,7 +112,7 @@ def test_they_are_known_one_by_one_after_a_restart(
     assert found[-1][0] is PagedOut
     special = [
         messages
-        for messages in ranges(life.queue("kept").backlog)
+        for messages in ranges(life.classic("kept").backlog)
         if messages.entry.batch.attributes.special
     ]
     assert [messages.entry.batch.resident for messages in special] == [False]
@@ -185,7 +185,7 @@ def test_a_checkpoint_says_which_segments_have_them(
     again(life)
     again(life)
     assert held(life) == [(MessageRange, 1)]
-    (messages,) = ranges(life.queue("kept").backlog)
+    (messages,) = ranges(life.classic("kept").backlog)
     attributes = messages.entry.batch.attributes
     assert (attributes.priority, attributes.expiration) == (
         properties.get("priority", 0), properties.get("expiration"),
@@ -203,7 +203,7 @@ def test_moved_ones_are_still_known(life: Life, properties: Mapping[str, object]
     assert sum(kind is MessageRange for kind, _ in held(life)) >= 1
     special = [
         messages
-        for messages in ranges(life.queue("kept").backlog)
+        for messages in ranges(life.classic("kept").backlog)
         if messages.entry.batch.attributes.special
     ]
     assert [messages.count for messages in special] == [1]
