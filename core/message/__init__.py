@@ -1,1 +1,1 @@
-"""Messages: batches of them, their values, and the arguments that tables carry."""
+"""Messages: batches, properties, field values, and the arguments shared by queues and exchanges."""

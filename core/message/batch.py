@@ -1,15 +1,14 @@
-"""Messages in batches: the batch that was read, and a queue's share of it.
+"""Batches of messages, queue entries and message ranges.
 
-Nothing is made per message. A batch is one read's publishes as the bytes that came; message `i`
-of it has the sequence number `batch.sequence + i`. A queue holds runs: a batch and which of its
-messages are the queue's (`None` for all). A range is an interval of an entry's positions; it is
-what travels from queue to consumer and back. Ranges of one entry never overlap, so they order by
-their first sequence number.
+No object is created per message. A batch is the publishes of one read, as the bytes received;
+message `i` of it has the sequence number `batch.sequence + i`. A queue entry is a batch and the
+messages of it that are in one queue (`None` for all). A message range is an interval of the
+positions of an entry; ranges are delivered to consumers and come back when they are settled or
+requeued. Ranges of one entry never overlap, so they are ordered by their first sequence number.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
 from sys import byteorder
@@ -17,14 +16,14 @@ from sys import byteorder
 from ..wire.properties import MessageAttributes
 
 BATCH_BYTES = 430
-"""About what the batch, run and range of a message that came alone take beside it, with what the
-allocator adds. Several messages together have up to 300 more, for all of them."""
+"""About the memory that batch, entry and range of a single message take beside its bytes, with the
+allocator's overhead. A batch of several messages takes up to 300 bytes more."""
 STORED_BYTES = 340
-"""What the store holds of a batch in the log, about, and what an unacked delivery adds to it."""
+"""About the memory that the store takes for a batch in the log, and an unacked delivery of it."""
 
 
 class MemoryUsage:
-    """Bytes of messages in memory, each batch counted once however many queues hold it."""
+    """The bytes of messages in memory; each batch counts once, in however many queues it is."""
 
     __slots__ = ("resident_bytes",)
 
@@ -32,13 +31,13 @@ class MemoryUsage:
         self.resident_bytes = 0
 
 
-class Batch(ABC):
+class Batch:
     """Messages with the same attributes, in arrival order.
 
     `arrived_ms` is monotonic. A batch that is not `resident` has its data on disk only and must be
-    fetched before it is read (core/store/port.py); sizes can always be asked. The envelope of a
-    message is its exchange and routing key as two short strings, as both publish and deliver
-    carry them.
+    fetched before its bytes are read (core/store/port.py); its sizes are always known. The envelope
+    of a message is its exchange and routing key as two short strings, the form in which publish and
+    deliver methods carry them.
     """
 
     __slots__ = (
@@ -65,13 +64,14 @@ class Batch(ABC):
         self.arrived_ms = arrived_ms
         self.resident = True
         self.location: object | None = None
-        """Where its store can read it again, if it was written."""
+        """The position on disk from which the store reads the batch; None if it is not there."""
         self.is_shared = False
-        """Several queues were given messages of it."""
+        """Whether several queues have messages of it."""
         self._memory_usage: MemoryUsage | None = None
 
     def charge(self, memory_usage: MemoryUsage) -> None:
-        """Counts what the batch takes for as long as it is resident."""
+        """Counts the batch's bytes in `memory_usage` while it is resident; only the first call
+        counts."""
         if self._memory_usage is None:
             self._memory_usage = memory_usage
             self._overhead_bytes = BATCH_BYTES + (STORED_BYTES if self.location is not None else 0)
@@ -80,58 +80,59 @@ class Batch(ABC):
             )
 
     def evict(self, *, sizes: bool = True) -> None:
-        """Lets go of the bytes; `restore` brings them back. Without `sizes` nobody will ask
-        meanwhile how large a message is."""
+        """Frees the bytes; `restore` puts them back. `sizes` is False if no size of a message is
+        needed until then."""
         if self._memory_usage is not None:
             self._memory_usage.resident_bytes -= self.size_bytes
         self.resident = False
         self.data = b""
 
     def restore(self, read: Batch) -> None:
-        """Takes the bytes of a batch that was made from what `self` was written as."""
+        """Takes over the bytes of `read`, the batch decoded from this one's record."""
         self.data = read.data
         self.resident = True
         if self._memory_usage is not None:
             self._memory_usage.resident_bytes += self.size_bytes
 
     def __del__(self) -> None:
-        charged = self._memory_usage
-        if charged is not None:
+        memory_usage = self._memory_usage
+        if memory_usage is not None:
             size = self.size_bytes if self.resident else 0
-            charged.resident_bytes -= self._overhead_bytes + size
+            memory_usage.resident_bytes -= self._overhead_bytes + size
 
     @property
     def bcc_keys(self) -> tuple[str, ...]:
-        """Keys of a BCC header: nobody is told, but a dead letter is routed by them again."""
+        """The keys of the BCC header, which is not delivered; dead letters use them too."""
         return ()
 
-    @abstractmethod
-    def envelope(self, index: int) -> bytes: ...
+    def envelope(self, index: int) -> bytes:
+        raise NotImplementedError
 
-    @abstractmethod
     def properties(self, index: int) -> bytes:
-        """Flag word and property list."""
+        """Returns the flag word and property list of a message."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def body(self, index: int) -> bytes: ...
+    def body(self, index: int) -> bytes:
+        raise NotImplementedError
 
-    @abstractmethod
-    def body_bytes(self, index: int) -> int: ...
+    def body_bytes(self, index: int) -> int:
+        """Returns the size of a body, also while the batch is not resident."""
+        raise NotImplementedError
 
     @property
-    @abstractmethod
     def size_bytes(self) -> int:
-        """About what all messages together weigh on the wire."""
+        """About the bytes that all messages together take on the wire."""
+        raise NotImplementedError
 
 
 class FramedBatch(Batch):
-    """Messages kept as the frames that came: publish method, header, at most one body frame."""
+    """Messages in the frames received: publish method, content header, at most one body frame."""
 
     __slots__ = ()
 
-    @abstractmethod
     def bounds(self, index: int) -> tuple[int, int, int]:
-        """Offsets of the method frame, of the header frame and behind the last frame."""
+        """Returns the offsets of the method frame, the header frame and the end of the message."""
+        raise NotImplementedError
 
     def envelope(self, index: int) -> bytes:
         start, content, _ = self.bounds(index)
@@ -149,10 +150,10 @@ class FramedBatch(Batch):
 
 
 class StridedBatch(FramedBatch):
-    """Messages whose frames differ in nothing but the body's bytes: no offset is kept.
+    """Messages whose frames differ only in the bytes of the body: offsets are computed.
 
-    `first` is the offset of the first method frame; header frame and body payload stand
-    `content_at` and `body_at` bytes further in each message, which are `stride` bytes apart.
+    `first` is the offset of the first method frame. Messages are `stride` bytes apart; header frame
+    and body payload begin `content_at` and `body_at` bytes into each.
     """
 
     __slots__ = ("body_at", "content_at", "first", "stride")
@@ -179,7 +180,7 @@ class StridedBatch(FramedBatch):
         return start, start + self.content_at, start + self.stride
 
     def body_bytes(self, index: int) -> int:
-        # What stands behind `body_at` is the body and its end octet, or nothing.
+        # The message ends with the body and its end octet, or has no body frame.
         return max(0, self.stride - self.body_at - 1)
 
     @property
@@ -191,7 +192,7 @@ _NO_OFFSETS: array[int] = array("I")
 
 
 class ScatteredBatch(FramedBatch):
-    """Messages of any shape: three offsets each, in arrays of the message count's length."""
+    """Messages of any layout: three offsets each, in arrays with an item per message."""
 
     __slots__ = ("_size_bytes", "_sizes", "contents", "ends", "starts")
 
@@ -227,7 +228,7 @@ class ScatteredBatch(FramedBatch):
         return self.starts[index], self.contents[index], self.ends[index]
 
     def body_bytes(self, index: int) -> int:
-        # They outlive the data: a limit in bytes may come up while that is on disk.
+        # Sizes stay when the data is evicted: a limit in bytes may come into force meanwhile.
         if self._sizes is None:
             data = self.data
             octets = b"".join([data[at + 15 : at + 19] for at in self.contents])
@@ -250,8 +251,11 @@ def framed_batch(
     contents: array[int],
     ends: array[int],
 ) -> FramedBatch:
-    """Messages of any shape as a batch. A single one needs no arrays: three objects less that the
-    garbage collector looks at, and 200 bytes, in a backlog of messages that came alone."""
+    """Returns messages of any layout as a batch.
+
+    A single message needs no arrays, which saves 200 bytes and three objects that the garbage
+    collector visits.
+    """
     if len(starts) > 1:
         return ScatteredBatch(data, sequence, attributes, arrived_ms, starts, contents, ends)
     start, content, end = starts[0], contents[0], ends[0]
@@ -262,7 +266,7 @@ def framed_batch(
 
 
 class SingleMessage(Batch):
-    """One message that came in many frames or over HTTP: its parts, body unframed."""
+    """One message received in several body frames or over HTTP, with its body unframed."""
 
     __slots__ = ("_bcc_keys", "_body_bytes", "_envelope", "_properties", "_size_bytes")
 
@@ -314,10 +318,10 @@ class SingleMessage(Batch):
 
 
 class QueueEntry:
-    """One queue's messages of one batch.
+    """The messages of one batch that are in one queue.
 
-    `deadline_ms` (monotonic) is when they expire, None for never. `kept` belongs to the store: how
-    much of the entry is still to be kept, and where.
+    `deadline_ms` (monotonic) is when they expire, None for never. `settled_set` belongs to the
+    store: which messages of the entry are settled.
     """
 
     __slots__ = ("batch", "count", "deadline_ms", "selection", "settled_set")
@@ -330,7 +334,7 @@ class QueueEntry:
         self.settled_set: object | None = None
 
     def index(self, position: int) -> int:
-        """The place in the batch of the entry's message at `position`."""
+        """Returns the index in the batch of the entry's message at `position`."""
         return position if self.selection is None else self.selection[position]
 
     def sequence(self, position: int) -> int:
@@ -357,7 +361,7 @@ class MessageRange:
         return self.entry.sequence(self.low)
 
     def body_bytes(self) -> int:
-        """Sum of the bodies' sizes."""
+        """Returns the sum of the sizes of the bodies."""
         entry = self.entry
         batch = entry.batch
         if isinstance(batch, StridedBatch):
@@ -366,12 +370,12 @@ class MessageRange:
 
 
 class PagedOut:
-    """Messages of a queue of which memory holds nothing but their number.
+    """Consecutive messages of a queue of which only the number is in memory.
 
-    They follow each other in the queue; `place` is where the store finds them. `lost` is how many
-    could not be read since the queue looked last. `special` is why the queue must look at each,
-    whatever its rules are, as in `MessageAttributes`: among them may be some with an expiration of
-    their own, or, in a queue that orders by priority, some with a priority.
+    `location` is where the store finds them. `lost` counts those that could not be read since the
+    queue last paged in. `special` says why the queue must read each message whatever its rules are,
+    as in `MessageAttributes`: some may have an expiration or, in a queue with priorities, a
+    priority.
     """
 
     __slots__ = ("count", "location", "lost", "special")
@@ -384,7 +388,10 @@ class PagedOut:
 
 
 def envelope(exchange: str, routing_key: str) -> bytes:
-    """Raises `ValueError` if either is longer than 255 bytes."""
+    """Returns an exchange name and routing key as two short strings.
+
+    Raises `ValueError` if either is longer than 255 bytes.
+    """
     first, second = exchange.encode(), routing_key.encode()
     if len(first) > 255 or len(second) > 255:
         raise ValueError("an exchange name or routing key is at most 255 bytes long")
@@ -392,6 +399,6 @@ def envelope(exchange: str, routing_key: str) -> bytes:
 
 
 def split_envelope(raw: bytes) -> tuple[str, str]:
-    """Exchange name and routing key."""
+    """Returns the exchange name and routing key of an envelope."""
     size = raw[0]
     return raw[1 : 1 + size].decode(), raw[2 + size :].decode()

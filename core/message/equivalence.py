@@ -1,7 +1,7 @@
-"""When two values of a field table are equal, and what a redeclaration is told when they are not.
+"""Compares the arguments of a redeclaration with those in force, for exchanges and queues.
 
-Exchanges and queues share it: declaring an existing one again must ask for what it already is
-(AMQP 0-9-1 1.6.2.1.3, 1.7.2.1). The texts are RabbitMQ's, since clients match them.
+Redeclaring an existing exchange or queue requires equivalent arguments (AMQP 0-9-1 1.6.2.1.3,
+1.7.2.1). The error texts are RabbitMQ's, since clients match them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _WIDTHS = {
 
 
 def comparable(value: FieldValue) -> Hashable:
-    """A stand-in that is equal for equal values, and hashable.
+    """Returns a hashable form of a field value that is equal for equivalent values.
 
-    Numbers count by value whatever their width (5, 5.0), but a bool is no number; text counts
-    by its characters, whether it came as a string or as the same bytes in UTF-8.
+    Numbers compare by value whatever their width (5, 5.0), but a bool is no number; text compares
+    by its characters, whether it was sent as a string or as the same bytes in UTF-8.
     """
     match value:
         case str() | None:
@@ -52,7 +52,7 @@ def _text_or_bytes(value: bytes) -> str | bytes:
 
 
 def type_name(value: FieldValue) -> str:
-    """RabbitMQ's name for the field type; the width of an integer is the one that it needs."""
+    """Returns RabbitMQ's name of the field type; of a plain integer, the smallest that fits."""
     match value:
         case None:
             return "void"
@@ -79,7 +79,7 @@ def type_name(value: FieldValue) -> str:
 
 
 def shown(value: FieldValue) -> str:
-    """The value as an error text prints it, without its type."""
+    """Returns the value as error texts print it, without its type."""
     match value:
         case str():
             return value
@@ -94,14 +94,14 @@ def shown(value: FieldValue) -> str:
 
 
 def resource(kind: str, name: str, vhost: str) -> str:
-    """`queue 'n' in vhost 'v'`, as every error text names a thing."""
+    """Returns `queue 'n' in vhost 'v'`, the form in which error texts name a resource."""
     return f"{kind} '{name}' in vhost '{vhost}'"
 
 
 def inequivalent_argument(
     kind: str, name: str, vhost: str, argument: str, received: FieldValue, current: FieldValue
 ) -> ChannelError:
-    """The 406 of a redeclaration that differs in `argument`; None means that a side is unset."""
+    """Returns the 406 for a redeclaration that differs in `argument`; None stands for unset."""
     received_text, current_text = f"'{shown(received)}'", f"'{shown(current)}'"
     if received is None or current is None:
         received_text, current_text = _typed(received), _typed(current)
@@ -120,6 +120,6 @@ def _typed(value: FieldValue) -> str:
 def check_equivalent(
     kind: str, name: str, vhost: str, argument: str, received: FieldValue, current: FieldValue
 ) -> None:
-    """Raises `inequivalent_argument` unless both are equal as `comparable` sees them."""
+    """Raises `ChannelError` 406 (`inequivalent_argument`) unless both values are equivalent."""
     if comparable(received) != comparable(current):
         raise inequivalent_argument(kind, name, vhost, argument, received, current)

@@ -1,4 +1,4 @@
-"""Values that every room of the core speaks: properties, arguments, names."""
+"""Value types used in all of core: field values, message headers, properties, messages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ FieldValue = Union[
     None, bool, int, float, str, bytes, bytearray, Decimal, datetime,
     "list[FieldValue]", "dict[str, FieldValue]",
 ]  # fmt: skip
-"""What an AMQP field table can hold (AMQP 0-9-1 4.2.5.5)."""
+"""A value in an AMQP field table (AMQP 0-9-1 4.2.5.5)."""
 
 Table = dict[str, FieldValue]
 
 
 class SizedInt(int):
-    """A whole number that came in another width than the usual 32 bits with a sign; `kind` is its
-    type octet. Equal to the plain number; kept and told with its width."""
+    """An integer received in another width than the usual signed 32 bits; `kind` is its type octet.
+
+    It equals the plain number, and is stored and sent in its width.
+    """
 
     kind: bytes
 
@@ -28,14 +30,14 @@ def _sized(kind: str) -> type[SizedInt]:
 
 
 SIZED = {ord(kind): _sized(kind) for kind in "bBsuilL"}
-"""By type octet (AMQP 0-9-1 4.2.5.5, as RabbitMQ has it)."""
+"""Integer types by type octet (AMQP 0-9-1 4.2.5.5, with RabbitMQ's octets)."""
 
 
 class MessageHeaders(Table):
-    """The headers of a message that is to be routed, and beside them its whole property list.
+    """The headers of a message to be routed, with its whole property list.
 
-    `properties` is the list as it is on the wire, flag word first, for exchanges that look at
-    more than headers.
+    `properties` is the encoded list, flag word first, for exchanges that route by more than
+    headers.
     """
 
     __slots__ = ("properties",)
@@ -74,9 +76,9 @@ PROPERTY_NAMES: tuple[str, ...] = tuple(field.name for field in fields(Propertie
 
 @dataclass(slots=True)
 class Message:
-    """One message as an application sees it; the hot path never makes one.
+    """One message as an application sees it; the hot path never creates one.
 
-    Several messages may share their `properties`: whoever wants others makes a copy.
+    Several messages may share their `properties`: copy them before changing them.
     """
 
     exchange: str

@@ -1,10 +1,10 @@
-"""Messages that wait in a queue: new ones in order, returned ones in front of them.
+"""The ready messages of a queue: new ones in order of arrival, requeued ones before them.
 
-All that was ever delivered is older than what was not, so returned ranges, sorted by sequence
-number, are served before the ready ones and a requeued message is back at its original place
-(AMQP 0-9-1 4.7). Among the ready ones there may be paged-out ranges, which the store turns into
-ranges again when they have come to the front. Ranges taken out are cut from the front; those that
-expire in the middle are emptied and skipped, and removed when they are many.
+All messages that were delivered are older than those that were not, so requeued ranges, sorted by
+sequence number, are served first, and a requeued message is at its original position again (AMQP
+0-9-1 4.7). Among the others there may be paged-out ranges, which the store reads when they come to
+the front. Messages are removed from the front; ranges that expire in the middle are emptied and
+skipped, and removed when they are many.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ from ..message.batch import MessageRange, PagedOut, QueueEntry
 from ..slices import release
 
 EMPTIED_MAX = 64
-"""So many ranges without messages may stand among the others."""
+"""Empty ranges kept among the others before they are removed."""
 STEP_RANGES, STEP_MESSAGES = 32, 2_000
-"""What one step of paging out looks at."""
+"""Limits of one step of paging out."""
 NEWEST_AT_ONCE = 10_000
 AHEAD_RANGES = 64
-"""Ranges that are looked through for paged-out ranges behind them: this is asked at each
-dispatch."""
+"""Ranges at the front that each dispatch searches for paged-out ranges."""
 SMALL_RANGES, SMALL_MESSAGES = 8, 256
-"""So many ranges with so many messages in all are read together."""
+"""Limits of the paged-out ranges that are read together: ranges, and messages in all."""
 
 
 class Backlog:
-    """The ranges of one queue; `count` messages in all."""
+    """The ranges of one queue, with `count` messages in all."""
 
     __slots__ = ("_emptied", "_ready", "_returned", "count", "paged_out_ranges")
 
@@ -42,7 +41,7 @@ class Backlog:
         self.paged_out_ranges = 0
 
     def levels(self) -> Sequence[Backlog]:
-        """Backlogs that are in order by themselves: with priorities, one for each."""
+        """Returns the backlogs that are in order by themselves: with priorities, one for each."""
         return (self,)
 
     def append(self, entry: QueueEntry) -> MessageRange:
@@ -52,7 +51,7 @@ class Backlog:
         return messages
 
     def requeue(self, messages: MessageRange) -> MessageRange:
-        """Puts a delivered range back at its place; gives the range that now holds it."""
+        """Puts a delivered range back at its position; returns the range that it is part of now."""
         returned = self._returned
         self.count += messages.high - messages.low
         place, sequence = len(returned), messages.sequence
@@ -70,7 +69,7 @@ class Backlog:
         return messages
 
     def head(self) -> MessageRange | PagedOut | None:
-        """What holds the oldest message."""
+        """Returns the range with the oldest message, None if there are no messages."""
         returned = self._returned
         while returned:
             messages = returned[-1]
@@ -87,7 +86,7 @@ class Backlog:
         return None
 
     def take(self, messages: MessageRange, limit: int) -> MessageRange:
-        """Cuts up to `limit` messages from the front of `head()`'s answer."""
+        """Removes up to `limit` messages from the front of the range that `head` has returned."""
         available = messages.high - messages.low
         if available > limit:
             taken = MessageRange(
@@ -102,8 +101,8 @@ class Backlog:
         return taken
 
     def _remove_empty(self, messages: MessageRange) -> None:
-        """An emptied range at the front goes at once: it would hold a read's bytes. Those that
-        expired behind it go when they are many."""
+        """Removes an empty range: at the front at once, since it refers to the bytes of a batch;
+        elsewhere when there are many."""
         returned, ready = self._returned, self._ready
         if returned and returned[-1] is messages:
             returned.pop()
@@ -122,7 +121,7 @@ class Backlog:
         )
 
     def empty(self, messages: MessageRange) -> MessageRange:
-        """Takes all that is left of a range, wherever it stands."""
+        """Removes all messages of a range, wherever it is in the backlog."""
         return self.take(messages, messages.high - messages.low)
 
     def __iter__(self) -> Iterator[MessageRange | PagedOut]:
@@ -132,19 +131,20 @@ class Backlog:
         yield from (held for held in self._ready if held.count)
 
     def release(self) -> Iterator[None]:
-        """Frees what it holds, in steps; nobody uses it any more."""
+        """Frees all ranges, in steps; the backlog is not used any more."""
         for level in self.levels():
             yield from release(level._ready, level._ready.pop)
             yield from release(level._returned, level._returned.pop)
 
     def append_range(self, held: MessageRange | PagedOut) -> None:
-        """Takes in what is known to be in the queue, behind all that is there."""
+        """Appends a recovered or delayed range behind all others."""
         self._ready.append(held)
         self.count += held.count
         self.paged_out_ranges += isinstance(held, PagedOut)
 
     def paged_in(self, paged_out: PagedOut, ranges: Sequence[MessageRange]) -> None:
-        """The first messages of a range are in memory again."""
+        """Inserts the first messages of a paged-out range, just read, in front of what is left of
+        it."""
         ready = self._ready
         place = ready.index(paged_out)
         self.count -= paged_out.lost
@@ -157,8 +157,8 @@ class Backlog:
         ready.rotate(place)
 
     def insert(self, ranges: Sequence[MessageRange]) -> None:
-        """Takes in messages that follow each other, at their place by number: what came in since a
-        start may stand behind it."""
+        """Inserts consecutive ranges at their position by sequence number: messages that arrived
+        since the start may be behind them."""
         ready = self._ready
         place = bisect_left(ready, _number(ranges[0]), key=_number)
         ready.rotate(-place)
@@ -167,7 +167,7 @@ class Backlog:
         self.count += sum(messages.count for messages in ranges)
 
     def front(self, entries: int) -> Iterator[MessageRange]:
-        """The ranges among the first entries, up to a paged-out range."""
+        """Yields the ranges among the first `entries`, up to a paged-out range."""
         for held in islice(chain(reversed(self._returned), self._ready), entries):
             if isinstance(held, PagedOut):
                 return
@@ -175,7 +175,8 @@ class Backlog:
                 yield held
 
     def first_paged_out(self, *, special: bool = False) -> PagedOut | None:
-        """The first paged-out range, wherever it stands; or the first that is `special`."""
+        """Returns the first paged-out range, or the first that is `special`; None if there is
+        none."""
         if not self.paged_out_ranges:
             return None
         for level in self.levels():
@@ -185,8 +186,8 @@ class Backlog:
         return None
 
     def paged_out_within(self, messages: int) -> list[PagedOut]:
-        """The first paged-out range, if it begins among so many messages of the front, and those
-        behind it that are small."""
+        """Returns the first paged-out range if it begins within the first `messages`, and the small
+        ones that follow it."""
         found: list[PagedOut] = []
         small = SMALL_MESSAGES
         for held in islice(self._ready, AHEAD_RANGES):
@@ -202,7 +203,7 @@ class Backlog:
         return found
 
     def newest(self) -> MessageRange | None:
-        """A range of the last messages, None if they are paged out."""
+        """Returns the last range, None if it is paged out."""
         last = self._ready[-1] if self._ready else None
         return last if isinstance(last, MessageRange) else None
 
@@ -213,20 +214,21 @@ class Backlog:
         *,
         plain: bool = True,
     ) -> Iterator[None]:
-        """Lets `freeze` turn ranges into paged-out ranges, all but about `keep` messages at the
-        front; in steps, between which the queue may change.
+        """Calls `freeze` to page out all but about `keep` messages at the front; in steps, between
+        which the queue may change.
 
-        It is given the range that a range follows, if it follows one, and may make that longer.
-        In a queue that is not `plain` there are no ranges: the newest messages come first, and
-        it ends where a batch is not resident, since those before it were let go of earlier.
+        `freeze` gets a range and the paged-out range before it, if there is one, which it may
+        extend; it returns the paged-out range, or None if it made none. If not `plain`, messages
+        are only evicted, the newest first, until a batch is not resident: those before it were
+        evicted earlier.
         """
         return self._page_out_all(keep, freeze) if plain else self._evict_newest(keep, freeze)
 
     def _page_out_all(
         self, keep: int, freeze: Callable[[MessageRange, PagedOut | None], PagedOut | None]
     ) -> Iterator[None]:
-        """From the oldest on: what follows a range joins it. `at` entries are behind it; when
-        entries come or go at the front meanwhile, a few are passed over or looked at again."""
+        """Pages out from the oldest range on. `at` ranges are done; when ranges are added or
+        removed at the front meanwhile, a few are skipped or visited again."""
         ready = self._ready
         at = 0
         for held in ready:
@@ -241,7 +243,7 @@ class Backlog:
     def _page_out_some(
         self, at: int, freeze: Callable[[MessageRange, PagedOut | None], PagedOut | None]
     ) -> int:
-        """Looks at some of the entries from the one at `at` on; gives where to go on."""
+        """Pages out some ranges from position `at` on; returns the next position."""
         ready = self._ready
         ready.rotate(-at)
         last = ready[-1] if at else None
@@ -281,11 +283,11 @@ class Backlog:
             yield
 
     def _newest(self) -> Iterator[MessageRange | PagedOut]:
-        """Ranges and ranges from the end on, though others may come in meanwhile."""
+        """Yields all ranges from the end on, though others may be appended meanwhile."""
         seen = 0
         last: MessageRange | PagedOut | None = None
         while some := list(islice(reversed(self._ready), seen, seen + NEWEST_AT_ONCE)):
-            # Behind those that came in since stands what was seen last, unless it has gone.
+            # The last one visited is behind those appended since, unless it was removed.
             place = next((at for at, held in enumerate(some, 1) if held is last), 0)
             yield from some[place:]
             seen += len(some)
@@ -293,7 +295,7 @@ class Backlog:
 
 
 def _number(held: MessageRange | PagedOut) -> int:
-    assert isinstance(held, MessageRange)  # Only the lowest priority has ranges.
+    assert isinstance(held, MessageRange)  # Only the lowest priority has paged-out ranges.
     return held.entry.sequence(held.low if held.low < held.high else held.high - 1)
 
 

@@ -1,7 +1,7 @@
-"""Consumers of a queue, and whose turn it is.
+"""The consumers of a queue and the order in which they get messages.
 
-A consumer is open while it can take a message. The ring keeps the open ones of each priority in
-round-robin order, so finding the next and counting them costs the same for ten and ten thousand.
+A consumer is open while it has credit. The ring keeps the open consumers of each priority in
+round-robin order, so finding the next one costs the same for ten and ten thousand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Session(Protocol):
-    """Who consumers belong to: an AMQP channel, or an application in this process."""
+    """The owner of consumers: an AMQP channel, or an application in this process."""
 
     prefetch: int
     """Limit of unacked messages over all consumers of the session, 0 for none."""
@@ -27,19 +27,19 @@ class Session(Protocol):
 
     @property
     def writable(self) -> bool:
-        """False while the other side does not read."""
+        """False while the client does not read from its connection."""
 
     def deliver(
-        self, consumer: Consumer, messages: MessageRange, shown: MessageRange | None = None
+        self, consumer: Consumer, messages: MessageRange, rewritten: MessageRange | None = None
     ) -> None:
-        """Hands over messages; `shown` is what the other side gets to see, if not the same."""
+        """Delivers messages; `rewritten` are the same with headers added by the queue, if any."""
 
     def cancelled(self, consumer: Consumer) -> None:
-        """The queue of this consumer is gone."""
+        """Notifies the owner that the queue of a consumer was deleted."""
 
 
 class Consumer:
-    """One subscription to a queue (AMQP 0-9-1 1.8.3.3)."""
+    """A consumer of a queue, made by basic.consume (AMQP 0-9-1 1.8.3.3)."""
 
     __slots__ = (
         "arguments", "exclusive", "no_ack", "open", "prefetch", "priority", "queue", "session",
@@ -60,7 +60,7 @@ class Consumer:
         timeout_ms: int | None = None,
     ) -> None:
         self.timeout_ms = timeout_ms
-        """Its own x-consumer-timeout; 0: none; None: the queue's or the server's."""
+        """Its own x-consumer-timeout; 0 for none, None for the queue's or the server's."""
         self.tag = tag
         self.queue = queue
         self.session = session
@@ -73,7 +73,7 @@ class Consumer:
         self.open = False
 
     def credit(self) -> int:
-        """How many messages it can take now, at most a million."""
+        """Returns how many messages may be delivered to it now, at most a million."""
         session = self.session
         if not session.writable:
             return 0
@@ -82,20 +82,23 @@ class Consumer:
             credit = self.prefetch - self.unacked_count
         if session.prefetch:
             left = session.prefetch - session.unacked_count
-            # What needs no ack uses none of the session's credit, and still waits while it is out.
+            # Deliveries without ack use none of the session's credit, but wait while it has none.
             if not self.no_ack or left <= 0:
                 credit = min(credit, left)
         return credit
 
     def reopen(self) -> None:
-        """Puts it back in line if it has credit again, and has its queue served."""
+        """Adds it to the ready consumers if it has credit again, and has its queue dispatched."""
         if not self.open and self.credit() > 0:
             self.queue.open_consumer(self)
 
 
 class ConsumerRing:
-    """The consumers of one queue. Those that leave a line are not searched for: they stand in it,
-    not `open`, until they come to its front or are more than half of it."""
+    """The consumers of one queue, in round-robin order for each priority.
+
+    A consumer that is removed is not searched for: it stays in its line, not `open`, until it is at
+    the front or more than half of the line has gone.
+    """
 
     __slots__ = ("_gone", "_levels", "_open", "members")
 
@@ -106,7 +109,7 @@ class ConsumerRing:
         self._gone: dict[int, int] = {}
 
     def can_take_one(self) -> bool:
-        """Whether a message that came now would find a consumer with credit."""
+        """Returns whether a message that arrived now would find a consumer with credit."""
         return any(consumer.open and consumer.credit() > 0 for consumer in self.members)
 
     def add(self, consumer: Consumer) -> None:
@@ -122,7 +125,7 @@ class ConsumerRing:
             consumer.open = False
             self._count_gone(consumer.priority, line)
         if not line:
-            # Clients choose priorities; each level that was ever used must not stay for good.
+            # Clients choose priorities: a level that was used once must not stay for good.
             del self._open[consumer.priority]
             self._gone.pop(consumer.priority, None)
             self._levels.remove(consumer.priority)
@@ -145,7 +148,7 @@ class ConsumerRing:
         consumer.open = True
 
     def ready_consumers(self) -> deque[Consumer] | None:
-        """The open consumers of the highest priority that has any, next one first."""
+        """Returns the open consumers of the highest priority that has any, next one first."""
         for level in self._levels:
             line = self._open[level]
             while line and not line[0].open:

@@ -1,4 +1,4 @@
-"""What queues need of their broker, and nothing more: it makes them testable without one."""
+"""The part of the broker that queues use, so that they can be tested without one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class QueueContext(Protocol):
-    """What a queue needs of its broker."""
+    """The broker as seen by its queues."""
 
     store: Store
     facts: Facts
@@ -26,31 +26,32 @@ class QueueContext(Protocol):
     clock: Clock
     now_ms: int
     always_kept: int
-    """How many queues keep transient messages too."""
+    """The number of queues that keep transient messages on disk too."""
 
     @property
     def on_work(self) -> Callable[[], None]:
-        """Asks for a turn, by what comes from the store and not from a client."""
+        """Requests a turn of the broker after work that no client's bytes have caused."""
 
     def when_kept(self, commit: int, action: Callable[[], None]) -> None:
-        """Runs `action` when that commit is true, or never will be."""
+        """Runs `action` once the commit is on disk, or is known to have failed."""
 
     def on_commit(self, callback: Callable[[], None]) -> None:
-        """`callback` runs once, at the next commit, which this asks for."""
+        """Requests a commit and runs `callback` once, when it is done."""
 
     def wake(self, queue: Queue) -> None:
-        """Has the queue dispatched in the next turn."""
+        """Schedules the queue for dispatch in the next turn."""
 
     def note_timeout(self, timeout_ms: int | None) -> None:
-        """Deliveries are to be watched for this x-consumer-timeout."""
+        """Notes that deliveries must be checked for this x-consumer-timeout."""
 
     def dead_letter(self, queue: Queue, messages: MessageRange, reason: str) -> None:
-        """Takes over messages that left the queue without being consumed, and settles them."""
+        """Dead-letters or drops messages that left the queue without being consumed, and settles
+        them."""
 
     def dead_letter_as(
-        self, queue: Queue, messages: MessageRange, reason: str, shown: Batch
+        self, queue: Queue, messages: MessageRange, reason: str, content: Batch
     ) -> None:
-        """As `dead_letter` of a single message, which goes as it is shown."""
+        """As `dead_letter` for a single message, with `content` as the dead letter."""
 
     def drop_queue(self, queue: Queue) -> None:
-        """The queue's time is over: auto-delete, expiry."""
+        """Deletes a queue that was auto-deleted or has expired."""

@@ -1,4 +1,4 @@
-"""A reader's location in a stream, and finding one by time."""
+"""Reads the messages of a stream from an offset on, and finds an offset by time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 
 class Cursor:
-    """Gives the messages from `offset` on; `wake` is called when there are some again that had to
-    be read from disk, for which it `is_reading`. With `early` also those that are not there yet.
+    """Reads the messages of a stream from `offset` on.
+
+    `is_reading` while messages are read from disk; `wake` is called when that is done. With `early`
+    messages that are not committed yet are read too.
     """
 
     __slots__ = ("_ahead", "_early", "_log", "_store", "_wake", "is_reading", "offset")
@@ -36,14 +38,14 @@ class Cursor:
         self._wake = wake
         self._early = early
         self._ahead: deque[tuple[int, MessageRange]] = deque()
-        """What was read from disk, each range with the offset of its first message."""
+        """Ranges read from disk, each with the offset of its first message."""
         self.is_reading = False
         self.offset = offset
 
     def next(self) -> MessageRange | None:
-        """The messages at `offset`, and some behind them; whoever takes them moves `offset` on.
+        """Returns the range at `offset`; the caller advances `offset` by what it uses.
 
-        None at the end of what may be read, or until `wake`.
+        None at the end of the stream, or while messages are read from disk.
         """
         log = self._log
         if self.offset < log.first:
@@ -58,7 +60,7 @@ class Cursor:
         return MessageRange(messages.entry, messages.low, messages.low + room) if room > 0 else None
 
     def release_read_ahead(self) -> None:
-        """Memory is short: what was read ahead is read again when it is wanted."""
+        """Frees ranges read ahead; they are read again when they are needed."""
         self._ahead.clear()
 
     def _from_ahead(self) -> MessageRange | None:
@@ -69,11 +71,11 @@ class Cursor:
             return None
         at, messages = ahead[0]
         if not messages.entry.batch.resident:
-            # It has left memory again, and where it was then it need not be any more.
+            # It was evicted again, and compaction may have moved its record since.
             ahead.clear()
             return None
         if at > self.offset:
-            self.offset = at  # What lay between could not be read; the store has said so.
+            self.offset = at  # Messages between could not be read; the store has logged that.
         return MessageRange(messages.entry, messages.low + self.offset - at, messages.high)
 
     def _from_log(self) -> MessageRange | None:
@@ -90,7 +92,7 @@ class Cursor:
         return MessageRange(held.entry, held.low + self.offset - piece.offset, held.high)
 
     def _browsed(self, base: int, found: Browsed | None) -> None:
-        """Gets what was read of a range that begins at offset `base`."""
+        """Takes the messages read of a paged-out range that begins at offset `base`."""
         self.is_reading = False
         if found is not None:
             self._ahead.extend((base + at, messages) for at, messages in found.ranges)
@@ -112,8 +114,10 @@ class Cursor:
 
 
 class Search:
-    """Finds the first message that came at `at_ms` or later, by halving; `found` gets its offset,
-    now or after reads from disk."""
+    """Finds the first message that arrived at `at_ms` or later, by binary search.
+
+    `found` is called with its offset, at once or after reads from disk.
+    """
 
     def __init__(
         self, log: StreamLog, store: Store, at_ms: int, found: Callable[[int], None]
@@ -124,10 +128,10 @@ class Search:
         self._at_ms = at_ms
         self._found = found
         self._cursor: Cursor | None = None
-        """Where it is looking, while that is being read."""
+        """Reads the message at the middle."""
 
     def step(self) -> None:
-        """Goes on until something has to be read first."""
+        """Continues the search until a message has to be read from disk."""
         while self._low < self._high:
             middle = (self._low + self._high) // 2
             cursor = self._cursor or Cursor(self._log, self._store, middle, self.step)

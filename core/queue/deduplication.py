@@ -1,9 +1,9 @@
-"""Deduplication: a message is dropped if its id was seen among the last ones, a short while ago.
+"""Message deduplication: drops a message whose id is among the last ones seen.
 
-The id is the value of a header; messages without it are never dropped. How long an id is
-remembered is said by the message (header `x-cache-ttl`) or by the queue or exchange, else as long
-as it is among the last. A durable queue or exchange remembers the ids of persistent messages
-through crashes and restarts: they are kept together with the messages.
+The id is the value of a header; messages without it are never dropped. An id expires after the TTL
+of the message (header `x-cache-ttl`), or else of the queue or exchange, and in any case when newer
+ids displace it. A durable queue or exchange keeps the ids of persistent messages over crashes and
+restarts: they are committed together with the messages.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class _Context(Protocol):
 
 
 class SeenIds:
-    """The ids that one queue or exchange has seen, the oldest first.
+    """The message ids that one queue or exchange has seen, the oldest first.
 
-    `owner` is whose facts they are, None for one that is not durable.
+    `owner` is the key under which they are stored, None if it is not durable.
     """
 
     __slots__ = ("_facts", "_over_ms", "_rules", "_time")
@@ -46,8 +46,7 @@ class SeenIds:
         self._time = time
         self._facts = None if owner is None else DeduplicationIds(time.facts, owner)
         self._over_ms: OrderedDict[bytes, int | None] = OrderedDict()
-        """When an id may come again, in monotonic milliseconds; None: when newer ones push it
-        out."""
+        """When each id expires, in monotonic milliseconds; None for when newer ids displace it."""
         if self._facts is not None:
             self._load(self._facts)
 
@@ -56,7 +55,7 @@ class SeenIds:
         for found, seen in facts.load().items():
             over_ms = None
             if seen.expires_ms:
-                # The clock may have been set in between: from no time left to all of it.
+                # The clock may have been set since: the time left is from 0 to the whole TTL.
                 left_ms = seen.expires_ms - steady_ms
                 over_ms = now_ms + max(0, min(left_ms, seen.expires_ms - seen.came_ms))
             self._over_ms[found] = over_ms
@@ -65,7 +64,7 @@ class SeenIds:
         return len(self._over_ms)
 
     def check(self, properties: bytes) -> None:
-        """Raises `ChannelError` 406 if the message asks for a time that is none."""
+        """Raises `ChannelError` 406 if the message's `x-cache-ttl` is invalid."""
         value = header(properties, TTL)
         if value is not None and _as_ttl_ms(value) is None:
             raise precondition_failed(
@@ -74,7 +73,7 @@ class SeenIds:
             )
 
     def has_seen(self, batch: Batch) -> bool:
-        """Whether the message of this batch came before, and is to be dropped."""
+        """Returns whether the id of this single message was seen, so that it is dropped."""
         found = self._identity(batch)
         if found is None or found not in self._over_ms:
             return False
@@ -85,7 +84,8 @@ class SeenIds:
         return False
 
     def remember(self, batch: Batch) -> None:
-        """The message was taken in. Called inside of `store.together()`, it is one with this."""
+        """Adds the id of an accepted message; called inside `store.together()`, so that both are
+        committed as one."""
         found = self._identity(batch)
         ttl_ms = self._ttl_ms(batch.properties(0))
         if found is None or ttl_ms == 0:
@@ -101,12 +101,12 @@ class SeenIds:
         return None if value is None else identity(value)
 
     def _ttl_ms(self, properties: bytes) -> int | None:
-        """None for no limit. What a dead letter says wrongly is as if it said nothing."""
+        """Returns the TTL, None for no limit; an invalid one in a dead letter is ignored."""
         own_ms = _as_ttl_ms(header(properties, TTL))
         return self._rules.ttl_ms if own_ms is None else own_ms
 
     def _make_room(self) -> None:
-        """Lets go of the oldest ones: of those whose time is over, and of one if it is full."""
+        """Removes the oldest ids that have expired, and one more if the cache is full."""
         now_ms = self._time.now_ms
         while self._over_ms:
             oldest, over_ms = next(iter(self._over_ms.items()))
@@ -122,7 +122,7 @@ class SeenIds:
 
 
 def _as_ttl_ms(value: FieldValue) -> int | None:
-    """None for what is no time."""
+    """Returns a valid TTL, None for any other value."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if 0 <= value <= CACHE_TTL_MAX_MS else None

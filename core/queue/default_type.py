@@ -1,4 +1,4 @@
-"""What type a queue is that a client declares without `x-queue-type`: its virtual host may say."""
+"""The default queue type of a virtual host, for queues declared without `x-queue-type`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def with_default_type(
     exclusive: bool,
     auto_delete: bool,
 ) -> Table:
-    """The arguments, with the default type of the virtual host where they name none.
+    """Returns the arguments with the default type of the virtual host if they name none.
 
-    Only durable queues with a name can be of another type than classic, so no others get one; and
-    a queue that is there stays what it is.
+    Only named, durable queues can be of another type than classic, so no others get one; an
+    existing queue keeps its type.
     """
     default = vhost.properties.get(PROPERTY)
     if not default or ARGUMENT in arguments:

@@ -1,7 +1,7 @@
-"""Single messages by the time at which each is due.
+"""Single messages ordered by due time, for delayed messages.
 
-Those that are due soon stand apart, sorted, and stay in memory. The others are only told apart by
-the second in which they are due, and may leave memory until then.
+Messages due soon are in a heap and stay in memory. The others are in a bucket for each second, and
+may be evicted until then.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from heapq import heappop, heappush
 from ..message.batch import Batch, MessageRange
 
 AHEAD_MS = 1_000
+"""A message is due soon within this time; also the length of a bucket."""
 EVICTED_AT_ONCE = 100
-"""What is due within this time is soon; also the length of a bucket."""
+"""Messages evicted in one step."""
 _FRESH_MIN = 512
 
 _Entry = tuple[int, int, MessageRange]
-"""When it is due, its number, and a range of one message."""
+"""The due time, the sequence number, and a range of one message."""
 
 
 class Due:
-    """Ranges of one message each, earliest first, and in the order of their numbers where times are
-    equal. One that was emptied elsewhere is passed over."""
+    """Ranges of one message each, by due time and then by sequence number; ranges emptied elsewhere
+    are skipped."""
 
     __slots__ = ("_buckets", "_far", "_far_count", "_fresh", "_near")
 
@@ -33,7 +34,7 @@ class Due:
         """The keys of `_far`, as a heap: times divided by `AHEAD_MS`."""
         self._far_count = 0
         self._fresh: list[_Entry] = []
-        """Of the far ones, at least those that are in memory, as they came."""
+        """At least those of `_far` that are in memory, in the order of arrival."""
 
     def __len__(self) -> int:
         return len(self._near) + self._far_count
@@ -56,9 +57,9 @@ class Due:
             self._fresh = [item for item in self._fresh if item[2].count]
 
     def move_near(self, now_ms: int, limit: int) -> tuple[list[Batch], bool]:
-        """Looks at up to `limit` messages that are due soon now.
+        """Moves up to `limit` messages that are due soon into the heap.
 
-        Gives the batches of those that have to be read, and whether there are more.
+        Returns the batches that have to be read, and whether there are more messages to move.
         """
         missing: list[Batch] = []
         while self._buckets and self._far_from_ms <= now_ms + AHEAD_MS:
@@ -79,14 +80,14 @@ class Due:
 
     @property
     def _far_from_ms(self) -> int:
-        """No far one is due before this time."""
+        """The time before which no message in a bucket is due."""
         return self._buckets[0] * AHEAD_MS
 
     def take(self, now_ms: int) -> MessageRange | None:
-        """The next message that is due, None if there is none."""
+        """Removes and returns the next message that is due, None if there is none."""
         near = self._near
         if self._buckets:
-            # As long as some of these are not sorted, nobody knows which one is the first.
+            # Messages still in a bucket may be due before those in the heap.
             now_ms = min(now_ms, self._far_from_ms - 1)
         while near and near[0][0] <= now_ms:
             messages = heappop(near)[2]
@@ -96,13 +97,13 @@ class Due:
 
     @property
     def next_ms(self) -> int | None:
-        """When there is something to do next: a message is due, or will be soon."""
+        """The time at which a message is due next, or a bucket has to be moved into the heap."""
         times = [self._near[0][0]] if self._near else []
         times += [self._far_from_ms - AHEAD_MS] if self._buckets else []
         return min(times, default=None)
 
     def evict_far(self, now_ms: int, evict: Callable[[Batch], bool]) -> Iterator[None]:
-        """Has what is not due soon leave memory, the oldest first; `evict` says whether it did.
+        """Evicts messages that are not due soon, the oldest first; `evict` returns whether it did.
         In steps, between which messages may come and go."""
         left = len(self._fresh)
         while left > 0:

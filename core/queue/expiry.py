@@ -1,9 +1,9 @@
-"""Message expiry: the queue's TTL at its head, a message's own wherever it stands.
+"""Message expiry, by the queue's TTL and by the `expiration` of each message.
 
-Deadlines are monotonic milliseconds, fixed when the message entered the queue; requeueing keeps
-them. Under the queue's TTL alone older messages expire first, so looking at the head is enough.
-A message's own `expiration` can be shorter, so those runs go into a heap as well. There they
-stay when they are delivered; as the heap has doubled, what is gone from the queue is let go.
+Deadlines are monotonic milliseconds, set when the message enters the queue; requeueing keeps them.
+Under the queue's TTL alone older messages expire first, so only the head is checked. Messages with
+an `expiration` may expire earlier, so their ranges are in a heap too. They stay in it when they are
+delivered, and are removed when the heap has doubled.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from ..timers import Timer, Timers
 
 _CLEAR_MIN = 64
-"""Fewer are not worth looking through."""
+"""The heap is not cleaned below this size."""
 DUE_AT_ONCE = 1_000
-"""Ranges that are let go of in one turn, about 2 ms."""
+"""Ranges expired in one turn, about 2 ms."""
 
 
 class _Time(Protocol):
@@ -31,7 +31,7 @@ class _Time(Protocol):
 
 
 class Expiry:
-    """What in one queue expires, and when to look again; `wake` has the queue dispatched."""
+    """The deadlines of one queue's messages; `wake` has the queue dispatched when one passes."""
 
     __slots__ = (
         "_clear_at", "_heap", "_order", "_retimed", "_time", "_timer", "_ttl_ms", "_wake",
@@ -47,14 +47,14 @@ class Expiry:
         self._clear_at = _CLEAR_MIN
         self._timer: Timer | None = None
         self._retimed = False
-        """What is out may have been given its time by another TTL."""
+        """Whether unacked messages may have a deadline of an earlier TTL."""
         self.is_pressing = False
-        """Something with a TTL of 0 came back: it goes out in the next dispatch, or not at all."""
+        """A message with a TTL of 0 was requeued: the next dispatch delivers or expires it."""
 
     def set_deadline(self, messages: MessageRange, *, recovered: bool = False) -> None:
-        """Fixes the deadline of an entry that has just come in, or had before a restart.
+        """Sets the deadline of an entry that was just enqueued, or recovered after a restart.
 
-        The clock may have been set meanwhile, so a recovered one has at most all of its time left.
+        The clock may have been set meanwhile, so at most the whole TTL is left after a restart.
         """
         entry = messages.entry
         text = entry.batch.attributes.expiration
@@ -70,7 +70,7 @@ class Expiry:
         self._note(messages, entry.deadline_ms)
 
     def requeued(self, messages: MessageRange) -> None:
-        """A range has come back; its deadline is the one that it had."""
+        """Watches a requeued range again, with the deadline that it had."""
         if self._retimed:
             messages.entry.deadline_ms = None
             self.set_deadline(messages, recovered=True)
@@ -83,7 +83,7 @@ class Expiry:
         self._note(messages, deadline_ms)
 
     def _has_no_time(self, entry: QueueEntry) -> bool:
-        """Whether its TTL is 0."""
+        """Returns whether the TTL is 0."""
         text = entry.batch.attributes.expiration
         return self._ttl_ms == 0 or (text is not None and int(text) == 0)
 
@@ -95,14 +95,14 @@ class Expiry:
         self._set_timer(deadline_ms)
 
     def _clear(self) -> None:
-        """Keeps each range that still holds messages, once."""
+        """Rebuilds the heap with each range that still has messages, once."""
         held = {item[2]: item for item in self._heap if item[2].low < item[2].high}
         self._heap = list(held.values())
         heapify(self._heap)
         self._clear_at = max(_CLEAR_MIN, 2 * len(self._heap))
 
     def reset_deadlines(self, backlog: Backlog, ttl_ms: int | None) -> None:
-        """The queue's TTL is another one now, also for what is in it."""
+        """Applies another TTL of the queue, also to the messages in it."""
         self._ttl_ms = ttl_ms
         self._retimed = True
         self.forget()
@@ -112,26 +112,26 @@ class Expiry:
                 self.set_deadline(messages, recovered=True)
 
     def forget(self) -> None:
-        """The queue has been emptied: there is nothing to wait for."""
+        """Forgets all deadlines, of a queue that was emptied."""
         self._heap.clear()
         if self._timer is not None:
             self._timer.cancel()
 
     def is_expired(self, messages: MessageRange) -> bool:
-        """True if it must not be delivered any more.
+        """Returns whether a range must not be delivered any more.
 
-        At the very millisecond of its deadline it may: a TTL of 0 means "to a consumer that is
+        It may be in the very millisecond of its deadline: a TTL of 0 means "to a consumer that is
         ready now, or not at all".
         """
         deadline_ms = messages.entry.deadline_ms
         if deadline_ms is None or deadline_ms >= self._time.now_ms:
             return False
-        # With a TTL of 0 it goes when everybody who is ready was asked: at the end of a dispatch.
+        # With a TTL of 0 it expires at the end of a dispatch, when no ready consumer took it.
         return not self._has_no_time(messages.entry)
 
     def due(self, backlog: Backlog, now_ms: int) -> Iterator[MessageRange]:
-        """Takes out what has expired, or as much of it as is good for a turn; then makes the next
-        appointment."""
+        """Removes and yields expired ranges, at most `DUE_AT_ONCE`; then sets the timer for the
+        next deadline."""
         self.is_pressing = False
         left = DUE_AT_ONCE
         for messages in self._expired(backlog, now_ms):
@@ -144,8 +144,8 @@ class Expiry:
             self._set_timer(self._heap[0][0])
 
     def _expired(self, backlog: Backlog, now_ms: int) -> Iterator[MessageRange]:
-        """One range after another, by deadline and then as they came, for they are dead letters in
-        this order; each must be gone before the next is asked for."""
+        """Yields expired ranges by deadline and then by arrival, the order in which they are
+        dead-lettered; each must be removed before the next is requested."""
         levels = backlog.levels()
         while True:
             first = self._next_own_deadline(now_ms)
@@ -165,11 +165,11 @@ class Expiry:
                 self._set_timer(head.entry.deadline_ms)
 
     def _next_own_deadline(self, now_ms: int) -> MessageRange | None:
-        """What is over of those with a time of their own."""
+        """Returns the first expired range among those with an `expiration`."""
         heap = self._heap
         while heap and heap[0][0] <= now_ms:
             messages = heap[0][2]
-            # What came back has been given its time anew.
+            # Requeued messages may have got a new deadline.
             if messages.low < messages.high and _is_due(messages, now_ms):
                 return messages
             heappop(heap)

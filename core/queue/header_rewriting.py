@@ -1,8 +1,8 @@
-"""What a consumer is shown of a message when the queue has something to add to it.
+"""Adds a numeric header to messages, such as `x-delivery-count` or `x-stream-offset`.
 
-The messages of a range are written out once more as frames, each with a number among its headers;
-the framer treats them like any others. The queue goes on with the range that it holds. Alike
-messages in a row are copied column by column (0.1 us each), others one by one (1 us).
+The messages of a range are encoded again as frames with the header added; the result is delivered
+like any other range, while the queue keeps the original. Messages of a `StridedBatch` are copied
+column by column (0.1 us each), others one by one (1 us).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from ..wire.frames import END_OCTET
 from ..wire.splice import splice
 
 _METHOD_HEAD = bytes(13)
-"""Of a publish frame only exchange and key are read again."""
+"""In place of the start of a publish frame, of which only exchange and key are read again."""
 _FLAGS_END = b"\0" + END_OCTET
 _CLASS_AND_WEIGHT = b"\x00\x3c\x00\x00"
 _CHANNEL = b"\x00\x01"
-"""That of most consumers; for another the framer writes other heads."""
+"""The channel of most consumers; for another the framer rewrites the frame headers."""
 
 Heads = tuple[bytes, bytes, int]
-"""What stands before the number, behind it up to the body, and where the header frame begins."""
+"""The bytes before the number, those from it to the body, and the offset of the header frame."""
 
 
 def with_header(
     messages: MessageRange, header: bytes, numbers: Iterable[int | None]
 ) -> MessageRange:
-    """The same messages, each with its number as a long of the name `header`; None adds none."""
+    """Returns the same messages, each with its number in a header of type long; None adds none."""
     batch = messages.entry.batch
     count = messages.high - messages.low
     if isinstance(numbers, range) and isinstance(batch, StridedBatch) and numbers.step == 1:
@@ -50,8 +50,10 @@ def with_header(
 def _rewrite_uniform(
     batch: StridedBatch, messages: MessageRange, header: bytes, first: int
 ) -> tuple[bytes, int, int]:
-    """Messages that differ only in their bodies, numbered from `first`: the bytes, the size of
-    each, and where its header frame begins."""
+    """Encodes messages that differ only in their bodies, numbered from `first`.
+
+    Returns the bytes, the size of each message, and the offset of the header frame in it.
+    """
     count, index = messages.high - messages.low, messages.entry.index(messages.low)
     body_bytes = batch.body_bytes(index)
     before, behind, content = _heads(batch, index, header, body_bytes)

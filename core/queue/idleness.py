@@ -1,7 +1,7 @@
-"""x-expires: a queue ends when nobody has used it for so long.
+"""x-expires: deletes a queue that has not been used for so long.
 
-A use is a consumer, a get, a declaration. The check may come early and is then appointed anew, so
-a use costs one assignment and never a timer. After a restart the whole period begins again.
+A use is a consumer, a get, a declaration. The timer may fire early and is then set again, so a use
+costs one assignment. After a restart the whole period begins again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Idleness:
-    """Ends the queue in time; never early."""
+    """Deletes the queue once it has been unused for `expires_ms`, never earlier."""
 
     __slots__ = ("_broker", "_expires_ms", "_queue", "_timer")
 
@@ -26,7 +26,7 @@ class Idleness:
         self._timer: Timer = self._set_timer()
 
     def end(self) -> None:
-        """There is no such rule any more, or no queue."""
+        """Stops the timer: the rule was cleared, or the queue deleted."""
         self._timer.cancel()
 
     def _set_timer(self) -> Timer:

@@ -1,11 +1,11 @@
-"""x-max-priority: a backlog for each priority, the highest first.
+"""x-max-priority: a backlog for each priority, served from the highest to the lowest.
 
-Levels come with their messages, and empty ones go when there are many. A priority above the
-queue's highest counts as that one, and no priority as 0 (RabbitMQ).
+Levels are created with their first message, and empty ones are removed when there are many. A
+priority above the queue's highest counts as that one, and no priority as 0 (RabbitMQ).
 
-What an earlier process left is read when the server serves already. Until all of it is sorted that
-may have a priority, its ranges are the head, and nothing goes out: the next message may be among
-them.
+Recovered messages are read while the server is already serving. Until all that may have a priority
+are sorted, their paged-out ranges are the head and nothing is delivered, since the next message may
+be among them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .backlog import SMALL_RANGES, Backlog
 
 _END = object()
 LEVELS_MANY = 32
-"""So many empty ones may be asked for the next message."""
+"""Empty levels that are skipped before they are removed."""
 
 
 class PriorityBacklog(Backlog):
-    """As `Backlog`, by priorities 0 to `highest`. A requeued message goes back to its place among
+    """A backlog with priorities 0 to `highest`; a requeued message returns to its position among
     those of its priority."""
 
     __slots__ = ("_highest", "_levels", "_order", "_unsorted")
@@ -35,7 +35,7 @@ class PriorityBacklog(Backlog):
         self._levels: dict[int, Backlog] = {}
         self._order: list[int] = []
         self._unsorted: deque[PagedOut] = deque()
-        """Ranges of the lowest level among which there may be messages of others."""
+        """Paged-out ranges of the lowest level that may have messages of other priorities."""
 
     def _level(self, entry: QueueEntry) -> Backlog:
         return self._of(min(entry.batch.attributes.priority, self._highest))
@@ -86,7 +86,8 @@ class PriorityBacklog(Backlog):
             yield from level
 
     def append_range(self, held: MessageRange | PagedOut) -> None:
-        """A paged-out range has no message with a priority, unless a start says so of it."""
+        """Appends a range; a paged-out one has no message with a priority unless recovery marks it
+        as `RANKED`."""
         if isinstance(held, PagedOut) and held.special & RANKED:
             self._unsorted.append(held)
         self.count += held.count
@@ -102,20 +103,19 @@ class PriorityBacklog(Backlog):
         self.paged_out_ranges += level.paged_out_ranges - locations
 
     def _sorted(self, ranges: Sequence[MessageRange]) -> Sequence[MessageRange]:
-        """Puts ranges of the lowest level that have a priority where they belong; gives the
-        rest."""
+        """Moves ranges that have a priority from the lowest level to theirs; returns the rest."""
         lowest = self._of(0)
         found: dict[Backlog, list[MessageRange]] = {lowest: []}
         for messages in ranges:
             found.setdefault(self._level(messages.entry), []).append(messages)
-        left = found.pop(lowest)
-        for level, moved in found.items():
-            level.insert(moved)
-            lowest.count -= sum(messages.count for messages in moved)
-        return left
+        rest = found.pop(lowest)
+        for level, of_level in found.items():
+            level.insert(of_level)
+            lowest.count -= sum(messages.count for messages in of_level)
+        return rest
 
     def front(self, entries: int) -> Iterator[MessageRange]:
-        """As above, of each priority; no more ranges than that in all."""
+        """As in the base, for each priority; at most `entries` ranges in all."""
         return islice(chain.from_iterable(level.front(entries) for level in self.levels()), entries)
 
     def paged_out_within(self, messages: int) -> list[PagedOut]:
@@ -144,7 +144,7 @@ class PriorityBacklog(Backlog):
         *,
         plain: bool = True,
     ) -> Iterator[None]:
-        """The lowest priority first; the store makes no range of what has one."""
+        """As in the base, the lowest priority first; messages with a priority are only evicted."""
         above = self.count
         for priority in list(reversed(self._order)):
             level = self._levels.get(priority)
@@ -156,7 +156,7 @@ class PriorityBacklog(Backlog):
                 yield
 
     def _counted(self, level: Backlog, steps: Iterator[None]) -> bool:
-        """Takes a step, and notes the ranges that it has made; False if there is none."""
+        """Takes a step and counts the paged-out ranges that it creates; False at the end."""
         locations = level.paged_out_ranges
         more = next(steps, _END) is not _END
         self.paged_out_ranges += level.paged_out_ranges - locations

@@ -1,8 +1,8 @@
-"""The consumers of a stream: each reads for itself, from a place of its own.
+"""The consumers of a stream, each reading at an offset of its own.
 
-Those for whom there may be something stand in a line. Who has read everything waits for the next
-commit, who waits for the disk or has no credit comes back when that has changed: so a turn costs
-what those cost that get something, and no more.
+Consumers that may have messages to read are scheduled. One that has read everything is scheduled at
+the next commit, one that waits for the disk or has no credit when that changes: so a turn only
+visits consumers that get messages.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 class Reader:
-    """What a stream knows of a consumer; `cursor` is None until its place has been found."""
+    """A consumer of a stream; `cursor` is None until its first offset is known."""
 
     __slots__ = ("consumer", "cursor", "filter", "is_scheduled")
 
-    def __init__(self, consumer: Consumer, wanted: Filter | None) -> None:
+    def __init__(self, consumer: Consumer, message_filter: Filter | None) -> None:
         self.consumer = consumer
         self.cursor: Cursor | None = None
-        self.filter = wanted
+        self.filter = message_filter
         self.is_scheduled = False
 
 
 class ReaderRing(ConsumerRing):
-    """Readers by consumer; `waiting` are in line, `done` have read everything."""
+    """Readers by consumer; `scheduled` are dispatched next, `at_end` have read everything."""
 
     __slots__ = ("at_end", "readers", "scheduled")
 
@@ -41,7 +41,7 @@ class ReaderRing(ConsumerRing):
         self.at_end: dict[Reader, None] = {}
 
     def add_reader(self, reader: Reader) -> None:
-        """A new one."""
+        """Adds a reader and its consumer."""
         self.readers[reader.consumer] = reader
         self.add(reader.consumer)
 
@@ -61,28 +61,28 @@ class ReaderRing(ConsumerRing):
         return None
 
     def schedule(self, reader: Reader) -> None:
-        """There may be something for it; one that has gone meanwhile is none any more."""
+        """Schedules a reader that may have messages to read, unless it was removed meanwhile."""
         if not reader.is_scheduled and reader.consumer in self.readers:
             reader.is_scheduled = True
             self.scheduled.append(reader)
 
     def pop_next(self) -> Reader:
-        """The first in line, who leaves it."""
+        """Removes and returns the next scheduled reader."""
         reader = self.scheduled.popleft()
         reader.is_scheduled = False
         return reader
 
     def resume_readers(self) -> None:
-        """There is something for those who had read everything."""
-        done, self.at_end = self.at_end, {}
-        for reader in done:
+        """Schedules the readers that had read everything, after a commit."""
+        readers, self.at_end = self.at_end, {}
+        for reader in readers:
             self.schedule(reader)
 
     def can_take_one(self) -> bool:
         return any(reader.consumer.credit() > 0 for reader in self.at_end)
 
     def release_read_ahead(self) -> None:
-        """Memory is short."""
+        """Frees what was read ahead, when memory is short."""
         for reader in self.readers.values():
             if reader.cursor is not None:
                 reader.cursor.release_read_ahead()

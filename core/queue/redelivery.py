@@ -1,10 +1,10 @@
-"""Messages that came back: how often, when they may go out again, and when that is enough.
+"""Counts how often messages are returned to a queue, and delays their redelivery.
 
-For queues with a delivery limit. The count of a message is kept on disk when it comes back
-(never when it goes out), so it is still there after a restart; deliveries carry it as
-`x-delivery-count`. In a quorum queue only what failed counts (reject, the end of a channel), not
-what was given back (nack, recover; RabbitMQ 4.3), and `x-acquired-count` says how often a message
-was handed out before; in others each way back counts (LavinMQ).
+For queues with a delivery limit. The count of a message is written to disk when it is returned
+(never when it is delivered), so it survives a restart; deliveries carry it as `x-delivery-count`.
+In a quorum queue only failures count (reject, the close of a channel), not explicit returns (nack,
+recover; RabbitMQ 4.3), and `x-acquired-count` says how often a message was delivered before; in
+other queues every return counts (LavinMQ).
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 COUNT_HEADER = b"x-delivery-count"
 ACQUIRED_HEADER = b"x-acquired-count"
 _ACQUIRED_BITS = 32
-"""Both numbers are kept as one."""
+"""Both numbers are stored as one: the acquired count is above the low 32 bits."""
 
 
 class ReturnCounts(NamedTuple):
-    """How often a message came back as far as that counts, and in all."""
+    """How often a message was returned: as counted for the delivery limit, and in total."""
 
     counted: int
     total: int
 
 
 class RedeliveryCounter:
-    """Counts by sequence number, of messages that are still in the queue or unacked."""
+    """Counts of returns by sequence number, for messages that are ready or unacked."""
 
     __slots__ = ("_acquired", "_counts", "_facts")
 
@@ -54,7 +54,7 @@ class RedeliveryCounter:
     def count_returns(
         self, messages: MessageRange, *, failed: bool = True
     ) -> Iterator[tuple[MessageRange, ReturnCounts]]:
-        """Counts; gives the messages in ranges of those that came back as many times."""
+        """Counts a return of each message; yields ranges of messages with equal counts."""
         entry, low = messages.entry, messages.low
         times = [self._count(entry, at, failed) for at in range(messages.low, messages.high)]
         for each, alike in groupby(times):
@@ -65,13 +65,12 @@ class RedeliveryCounter:
     def split_by_limit(
         self, messages: MessageRange, limit: int, *, failed: bool
     ) -> Iterator[tuple[MessageRange, bool]]:
-        """The messages in ranges of those that would have come back more often than `limit`, and
-        of those that would not."""
-        more = failed or self._acquired is None
+        """Yields the messages in ranges, each with whether one more return exceeds `limit`."""
+        added = failed or self._acquired is None
         entry, low = messages.entry, messages.low
         counts = self._counts
         over = (
-            counts.get(entry.sequence(at), 0) + more > limit for at in range(low, messages.high)
+            counts.get(entry.sequence(at), 0) + added > limit for at in range(low, messages.high)
         )
         for is_over, alike in groupby(over):
             high = low + sum(1 for _ in alike)
@@ -91,7 +90,7 @@ class RedeliveryCounter:
         return ReturnCounts(counted, times)
 
     def forget(self, messages: MessageRange) -> None:
-        """These messages have left the queue."""
+        """Forgets messages that have left the queue."""
         if not self._counts:
             return
         for position in range(messages.low, messages.high):
@@ -102,7 +101,7 @@ class RedeliveryCounter:
                 self._acquired.pop(sequence, None)
 
     def with_headers(self, messages: MessageRange) -> MessageRange:
-        """With the counts, if there are any."""
+        """Returns the messages with their counts as headers, if they have any."""
         if not self._counts or not messages.redelivered:
             return messages
         entry = messages.entry
@@ -111,7 +110,7 @@ class RedeliveryCounter:
         return _with(messages, ACQUIRED_HEADER, self._acquired or {}, sequences)
 
     def end(self) -> None:
-        """Nothing is counted any more."""
+        """Forgets all counts: the queue does not count any more."""
         if self._facts is not None:
             for sequence in self._counts:
                 self._facts.drop(sequence)
@@ -123,12 +122,12 @@ class RedeliveryCounter:
 def _with(
     messages: MessageRange, header: bytes, numbers: dict[int, int], sequences: list[int]
 ) -> MessageRange:
-    wanted = [numbers.get(sequence) or None for sequence in sequences]
-    return with_header(messages, header, wanted) if any(wanted) else messages
+    values = [numbers.get(sequence) or None for sequence in sequences]
+    return with_header(messages, header, values) if any(values) else messages
 
 
 class DelayedRetries:
-    """Messages that came back and must wait before they go out again (x-delayed-retry-type)."""
+    """Returned messages that wait before they are redelivered (x-delayed-retry-type)."""
 
     __slots__ = ("_heap", "_order", "_put_back", "_timer", "_timers")
 
@@ -145,7 +144,7 @@ class DelayedRetries:
         self._set_timer()
 
     def end(self) -> None:
-        """The queue is gone."""
+        """Forgets the messages of a deleted queue."""
         self._heap.clear()
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""How long a stream keeps its messages: what is over its limits goes, the oldest first."""
+"""Retention of a stream: drops its oldest messages over the limits of size, count and age."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 LOOK_MIN_MS, LOOK_MAX_MS = 1_000, 60_000
 STEP_BYTES, STEP_MESSAGES = 262_144, 4_096
 WHOLE = 1 << 62
-"""More bytes than a chunk has: it goes as a whole."""
+"""More bytes than a chunk has: it is dropped as a whole."""
 STEP_SHARE = 64
-"""A limit that is passed is fallen short of by so much, or this part of it if that is less: each
-drop writes to the log, and not every message is to be followed by one."""
+"""An exceeded limit is undercut by `STEP_BYTES` or `STEP_MESSAGES`, or by this part of it if less:
+each drop writes to the log, and should not follow every message."""
 
 
 class Retention:
-    """Of one log; `again` is called when there may be something to drop that was not known."""
+    """Applies limits to one stream log; `again` is called when there may be more to drop."""
 
     def __init__(self, log: StreamLog, broker: QueueContext, again: Callable[[], None]) -> None:
         self._log = log
@@ -33,7 +33,7 @@ class Retention:
         self._learning: Cursor | None = None
 
     def by_size(self, limit: int) -> None:
-        """What is left takes no more than the limit, but for the last chunk."""
+        """Drops the oldest messages over `limit` bytes, except the last chunk."""
         log = self._log
         if not log.compute_sizes(self._again) or log.size_bytes <= limit:
             return
@@ -41,7 +41,7 @@ class Retention:
         log.drop(lambda: max(0, log.size_bytes - target), self._again)
 
     def by_count(self, messages: int) -> None:
-        """What is left are at least so many."""
+        """Drops the oldest chunks over `messages` messages; at least that many stay."""
         log = self._log
 
         def has_more_than(count: int) -> bool:
@@ -52,7 +52,7 @@ class Retention:
             log.drop(lambda: WHOLE * has_more_than(messages), self._again)
 
     def by_age(self, age_ms: int) -> None:
-        """Nothing is left that came longer ago, in whole chunks."""
+        """Drops whole chunks of messages that arrived more than `age_ms` ago."""
         log, born_ms = self._log, self._broker.now_ms - age_ms
 
         def over() -> int:
@@ -77,7 +77,7 @@ class Retention:
             self._timer = self._broker.timers.at(self._broker.now_ms + after_ms, self._again)
 
     def _learn(self, chunk: StreamChunk) -> None:
-        """Reads when the last message of a chunk came that was there before the start."""
+        """Reads when the last message of a recovered chunk arrived."""
         if self._learning is not None:
             return
         cursor = self._learning = Cursor(
@@ -90,7 +90,7 @@ class Retention:
         if messages is None and cursor.is_reading:
             return
         self._learning = None
-        # If it can't be read, it came before the next that can; without one it counts as new.
+        # If it can't be read, the next message that can is taken; without one it counts as new.
         now_ms = self._broker.now_ms
         chunk.newest_ms = now_ms if messages is None else messages.entry.batch.arrived_ms
         self._again()

@@ -1,7 +1,7 @@
-"""What makes a queue more than plain: asked for by its arguments and by policies.
+"""The rules of a queue: limits, expiry, dead-lettering and so on, from arguments and policies.
 
-A plain queue has no `Rules` at all, so it pays for none. `core/policy` merges what policies
-say into the rules of the arguments; `Queue.apply` puts the outcome into force.
+A plain queue has no `Rules` at all, so it pays for none. `core/policy` merges policies into the
+rules of the arguments; `Queue.apply` puts the result into force.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ __all__ = ["PLAIN", "Deduplication", "RetryDelay", "Rules"]
 
 @dataclass(frozen=True, slots=True)
 class RetryDelay:
-    """How long a message that came back waits before it goes out again: as many times `min_ms` as
-    it came back, at most `max_ms`."""
+    """The delay of a returned message: `min_ms` times the number of its returns, at most
+    `max_ms`."""
 
     kind: str
     min_ms: int
     max_ms: int
 
     def covers(self, *, failed: bool) -> bool:
-        """Whether it is meant for messages that were rejected or lost with their channel, or for
-        those that were given back."""
+        """Returns whether the delay applies to messages that failed (rejected, or unacked when the
+        channel closed), or to those that were returned."""
         return self.kind == "all" or self.kind == ("failed" if failed else "returned")
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Everything that makes a queue more than plain; None stands for "no such rule"."""
+    """The rules of one queue; None stands for "no such rule"."""
 
     message_ttl_ms: int | None = None
     expires_ms: int | None = None
@@ -40,11 +40,11 @@ class Rules:
     dead_letter_exchange: str | None = None
     dead_letter_routing_key: str | None = None
     at_least_once: bool = False
-    """Whether queues take its dead letters although they would refuse a publish."""
+    """Whether its dead letters are enqueued even where a publish would be refused."""
     max_priority: int | None = None
     single_active: bool = False
     delivery_limit: int | None = None
-    """Times that a message may come back; negative: counted, but never too often."""
+    """How often a message may be returned; negative: returns are counted, but not limited."""
     retry_delay: RetryDelay | None = None
     consumer_timeout_ms: int | None = None
     """0: no timeout; None: the server's."""
@@ -59,15 +59,15 @@ class Rules:
 
     @property
     def checks_each_message(self) -> bool:
-        """Whether what is in the queue must be known message by message, also after a restart.
+        """Whether each message in the queue must be read, also after a restart.
 
-        Priorities need not: messages that have one are never a part of paged-out ranges.
+        Priorities don't need that: messages with a priority are never in paged-out ranges.
         """
         return self.message_ttl_ms is not None or self.max_length_bytes is not None
 
     @property
     def checks_publishes(self) -> bool:
-        """Whether a publish may be refused or dropped, so that each has to be asked about."""
+        """Whether a publish may be refused or dropped, so that each has to be checked."""
         return self.deduplication is not None or (self.limited and self.overflow != "drop-head")
 
 

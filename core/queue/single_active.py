@@ -1,7 +1,7 @@
-"""x-single-active-consumer: one consumer gets everything, the others wait for its end.
+"""x-single-active-consumer: one consumer gets all messages, the others wait until it is removed.
 
-The first one that came is active; when it goes, the next one is, in the order in which they came.
-What the former one has not acknowledged stays with it.
+The first consumer is active; when it is removed, the next one is, in the order in which they were
+added. The unacked messages of the former one stay with it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .consumer import Consumer, ConsumerRing
 
 
 class SingleActiveRing(ConsumerRing):
-    """A ring in which only the active consumer has turns."""
+    """A ring in which only the active consumer gets messages."""
 
     __slots__ = ("_line",)
 

@@ -18,7 +18,7 @@ in the cache."""
 
 
 class DeliveredPlaceholder(Batch):
-    """Stands for the messages of a batch that were delivered: their numbers, and nothing else."""
+    """The sequence numbers of a delivered batch, without its bytes."""
 
     __slots__ = ()
 
@@ -34,13 +34,13 @@ class DeliveredPlaceholder(Batch):
         return 0
 
     def _bytes(self, index: int) -> bytes:
-        raise AssertionError("what was delivered by a stream is not looked at any more")
+        raise AssertionError("the bytes of a stream's deliveries are not kept")
 
     envelope = properties = body = _bytes
 
 
 def placeholder(messages: MessageRange) -> MessageRange:
-    """What the session gets to acknowledge."""
+    """Returns the range that the session keeps until it is acknowledged."""
     entry = messages.entry
     return MessageRange(
         QueueEntry(DeliveredPlaceholder(entry.batch), entry.selection), messages.low, messages.high
@@ -48,7 +48,7 @@ def placeholder(messages: MessageRange) -> MessageRange:
 
 
 class OffsetHeaders:
-    """Dresses messages with their offsets under the name `header`."""
+    """Adds to messages their offset in a header, and caches rewritten entries."""
 
     def __init__(self, header: bytes, memory: MemoryUsage) -> None:
         self._header = header
@@ -56,7 +56,7 @@ class OffsetHeaders:
         self._rewritten: dict[QueueEntry, QueueEntry] = {}
 
     def add(self, messages: MessageRange, offset: int, prefetch: int) -> MessageRange:
-        """The range, whose first message has that offset, for a consumer with that prefetch."""
+        """Returns the range, whose first message is at `offset`, with offset headers."""
         entry = messages.entry
         whole = self._rewritten.get(entry)
         if whole is None:

@@ -1,4 +1,4 @@
-"""Where a consumer of a stream begins, and which messages it wants: its `x-stream-` arguments."""
+"""The `x-stream-` arguments of a stream consumer: its first offset and its filter."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ OFFSET = "x-stream-offset"
 FILTER = "x-stream-filter"
 MATCH_UNFILTERED = "x-stream-match-unfiltered"
 FILTER_VALUE = "x-stream-filter-value"
-_PLACES = ("first", "last", "next")
-_REMEMBERED_MAX = 1024
+_NAMED_OFFSETS = ("first", "last", "next")
+_CACHE_MAX = 1024
 
 
 class Since(NamedTuple):
-    """Messages that came at this time of day or later, in milliseconds since 1970."""
+    """Messages that arrived at this time or later, in milliseconds since 1970."""
 
     wall_ms: int
 
 
 class Ago(NamedTuple):
-    """Messages that came so long ago or later."""
+    """Messages that arrived in the last `ms` milliseconds."""
 
     ms: int
 
 
 Start = int | str | Since | Ago
-"""An offset (negative: so many before the end), `first`, `last`, `next`, or a time."""
+"""An offset (negative: counted from the end), `first`, `last`, `next`, or a time."""
 
 
 def read_start(arguments: Table) -> Start:
-    """Raises `ChannelError` 406 for a value that is no place in a stream."""
+    """Returns where the consumer starts. Raises `ChannelError` 406 for an invalid value."""
     if OFFSET not in arguments:
         return "next"
     value: FieldValue = arguments[OFFSET]
@@ -49,7 +49,7 @@ def read_start(arguments: Table) -> Start:
             return value
         case datetime():
             return Since(int(value.timestamp() * 1000))
-        case str() if value in _PLACES:
+        case str() if value in _NAMED_OFFSETS:
             return value
         case str():
             age_ms = read_age_ms(value)
@@ -62,22 +62,22 @@ def read_start(arguments: Table) -> Start:
 
 
 class Filter:
-    """Which messages a consumer wants, by the value that their publishers gave them."""
+    """Selects messages by their header `x-stream-filter-value`."""
 
     def __init__(self, values: Container[str], *, unfiltered: bool) -> None:
         self._values = values
         self._unfiltered = unfiltered
-        self._answers: dict[bytes, bool] = {}
+        self._cache: dict[bytes, bool] = {}
 
     def wants(self, properties: bytes) -> bool:
-        """`properties` is the list of a message as it came."""
-        answer = self._answers.get(properties)
+        """Returns whether a message with this encoded property list matches."""
+        answer = self._cache.get(properties)
         if answer is None:
-            if len(self._answers) >= _REMEMBERED_MAX:
-                self._answers.clear()
+            if len(self._cache) >= _CACHE_MAX:
+                self._cache.clear()
             value = _filter_value(properties)
             answer = self._unfiltered if value is None else value in self._values
-            self._answers[properties] = answer
+            self._cache[properties] = answer
         return answer
 
 
@@ -90,18 +90,18 @@ def _filter_value(properties: bytes) -> str | None:
 
 
 def read_filter(arguments: Table) -> Filter | None:
-    """None for a consumer that wants everything. Raises `ChannelError` 406."""
+    """Returns the filter, None for none. Raises `ChannelError` 406 for an invalid value."""
     unfiltered = arguments.get(MATCH_UNFILTERED, False)
     if not isinstance(unfiltered, bool):
         raise _invalid(MATCH_UNFILTERED, unfiltered, "a boolean")
     if FILTER not in arguments:
         return None
-    wanted = arguments[FILTER]
-    values = wanted if isinstance(wanted, list) else [wanted]
-    texts = frozenset(value for value in values if isinstance(value, str))
-    if not values or len([value for value in values if isinstance(value, str)]) < len(values):
-        raise _invalid(FILTER, wanted, "a string or an array of strings")
-    return Filter(texts, unfiltered=unfiltered)
+    value = arguments[FILTER]
+    values = value if isinstance(value, list) else [value]
+    texts = [text for text in values if isinstance(text, str)]
+    if not texts or len(texts) < len(values):
+        raise _invalid(FILTER, value, "a string or an array of strings")
+    return Filter(frozenset(texts), unfiltered=unfiltered)
 
 
 def _invalid(argument: str, value: FieldValue, needed: str) -> ChannelError:
