@@ -44,7 +44,7 @@ class BufferedMessage:
         publish = self._publish
         broker = publish.target.publisher.broker
         queues = _existing(publish.target, publish.queues)
-        if any(queue.marks for queue in queues):
+        if any(queue.adds_offsets for queue in queues):
             queues = _routed_again(publish)
         batch = SingleMessage(
             publish.envelope,

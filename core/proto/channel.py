@@ -277,7 +277,7 @@ class Channel:
         if not messages.entry.batch.resident or not self.writable:
             return False
         again = MessageRange(messages.entry, messages.low, messages.high, True)
-        self.deliver(consumer, again, delivery.queue.shown(again))
+        self.deliver(consumer, again, delivery.queue.with_headers(again))
         return True
 
     def credit_back(self, deliveries: Collection[DeliveryRange]) -> None:
@@ -341,7 +341,9 @@ class Channel:
             transaction.end()
         if self.unacked.count:
             self.requeue_all()
-        leave = for_each(consumers.values(), lambda consumer: consumer.queue.left_by(consumer))
+        leave = for_each(
+            consumers.values(), lambda consumer: consumer.queue.consumer_removed(consumer)
+        )
         self.broker.slices.start(leave)
         if self.reply_queue is not None:
             self.vhost.drop_reply_queue(self.reply_queue)

@@ -99,7 +99,7 @@ class Commit:
             self._done.append(delivery)
             for other in self._make_dead_letters(settlement, delivery):
                 self._others.append((settlement, other))
-        elif not self.is_long or (queue.counts_returns and not settles):
+        elif not self.is_long or (queue.counts_redeliveries and not settles):
             self._done.append(delivery)
             self._others.append((settlement, delivery))
         elif settles:
@@ -117,7 +117,9 @@ class Commit:
         if settlement is reject:
             self._dead_letters.add(DeadLetter(queue, messages, "rejected"))
             return
-        for part, dies in queue.dying(messages, failed=settlement is requeue_failed):
+        for part, dies in queue.split_by_delivery_limit(
+            messages, failed=settlement is requeue_failed
+        ):
             if dies:
                 self._dead_letters.add(DeadLetter(queue, part, "delivery_limit"))
             else:

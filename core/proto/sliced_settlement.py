@@ -69,7 +69,9 @@ def requeue(
     def take_back(delivery: DeliveryRange) -> None:
         queue = delivery.queue
         try:
-            back.extend((queue, part) for part in queue.come_back(delivery.messages, failed=failed))
+            back.extend(
+                (queue, part) for part in queue.begin_requeue(delivery.messages, failed=failed)
+            )
         finally:
             channel.credit_back([delivery])
 
@@ -84,7 +86,7 @@ def send_again(channel: Channel, deliveries: Iterable[DeliveryRange]) -> Iterato
 
     def send_one(delivery: DeliveryRange) -> None:
         if not channel.redeliver(delivery):
-            ranges = delivery.queue.come_back(delivery.messages, failed=False)
+            ranges = delivery.queue.begin_requeue(delivery.messages, failed=False)
             back.extend((delivery.queue, part) for part in ranges)
 
     with _returning(channel):

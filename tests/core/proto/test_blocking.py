@@ -26,7 +26,7 @@ def broker() -> Broker:
 
 @pytest.fixture(params=[True, False], ids=["fast", "cold"])
 def client(request: pytest.FixtureRequest, broker: Broker) -> Client:
-    client = Client(broker, fast=request.param, wants_blocked_notify=True)
+    client = Client(broker, fast=request.param, tells_blocks=True)
     client.declare("q")
     return client
 
@@ -105,7 +105,7 @@ def test_who_does_not_publish_notices_nothing(broker: Broker, client: Client) ->
     client.publish(b"one", routing_key="q")
     client.publish(b"two", routing_key="q")
     raise_alarm(broker)
-    reader = Client(broker, wants_blocked_notify=True)
+    reader = Client(broker, tells_blocks=True)
     assert len(reader.consume("q")) == 2
     assert reader.send("Basic.Ack", delivery_tag=1) == []
     assert names(reader.send("Basic.Reject", delivery_tag=2, requeue=True)) == ["Basic.Deliver"]

@@ -229,7 +229,7 @@ def test_the_end_of_a_queue_is_told(client: Client) -> None:
 
 
 def test_the_end_of_a_queue_is_not_told_to_clients_that_do_not_know_it() -> None:
-    client = Client(make_broker(), wants_cancel_notify=False)
+    client = Client(make_broker(), tells_cancels=False)
     client.declare("q")
     client.consume("q")
     assert names(client.send("Queue.Delete", queue="q")) == ["Queue.DeleteOk"]

@@ -25,7 +25,7 @@ from tests.support.amqp import (
 )
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.message.batch import Batch, MessageRange, QueueEntry
-from warrenmq.core.proto import held, transaction
+from warrenmq.core.proto import buffered_publishes, transaction
 from warrenmq.core.store.memory import ManualStore
 from warrenmq.core.store.port import ManySettled, QueueIdentity
 
@@ -172,7 +172,7 @@ def test_kinds_of_messages_are_batches_of_their_own(client: Client, store: Store
 def test_batches_end_at_what_a_read_brings(
     client: Client, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held, "BATCH_BYTES", 200)
+    monkeypatch.setattr(buffered_publishes, "BATCH_BYTES", 200)
     client.feed(row(10))
     client.send("Tx.Commit")
     (group,) = store.groups

@@ -109,7 +109,7 @@ async def test_guesses_that_come_together_are_five(logins: Logins, checks: Check
     assert len(checks.passwords) == 5
     assert answers.count(None) == 5
     assert sum(isinstance(answer, TooManyFailures) for answer in answers) == 45
-    assert not logins._places
+    assert not logins._locks
 
 
 @pytest.mark.parametrize("address", ["2001:db8::{:x}", "::ffff:10.0.0.1", "10.0.0.1"])

@@ -10,7 +10,7 @@ from tests.support.amqp import make_broker, method, names, publish
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.resources.alarms import Bounds, Reading
 from warrenmq.core.server.listener import Listener
-from warrenmq.core.server.peer import Hold, Peer
+from warrenmq.core.server.peer import PauseReason, Peer
 from warrenmq.core.server.watchdog import look_after
 
 from .support import FakeTransport, Remote, listening_socket, log_in, meet, meet_open, until
@@ -133,7 +133,7 @@ async def test_publishing_in_the_breath_of_the_login(listener: Listener) -> None
     )
     await until(lambda: peer.is_blocked)
     assert not transport.is_reading()
-    assert Hold.LOGIN not in peer._held
+    assert PauseReason.LOGIN not in peer._pauses
     end_alarm(listener)
     await until(transport.is_reading)
     assert ready(listener) == 1

@@ -11,7 +11,7 @@ from warrenmq.core.clock import ManualClock
 from warrenmq.core.proto.frame_progress import FRAME_TIMEOUT_S, PROGRESS_BYTES
 from warrenmq.core.resources.alarms import Bounds, Reading
 from warrenmq.core.server.listener import Listener
-from warrenmq.core.server.peer import Hold
+from warrenmq.core.server.peer import PauseReason
 from warrenmq.core.server.watchdog import CLOSE_OK_S, DISCONNECTED_S, HANDSHAKE_S, look_after
 
 from .support import FakeTransport, Remote, listening_socket, meet, meet_open, until
@@ -263,7 +263,7 @@ async def test_who_does_not_read_keeps_others_waiting_for_a_bounded_time(
         peer.data_received(message[:20_000])
     reading_nothing, transport = peers[0]
     reading_nothing.pause_writing()
-    reading_nothing._hold(Hold.WRITE)
+    reading_nothing._pause(PauseReason.WRITE)
     wait(listener, clock, FRAME_TIMEOUT_S)
     wait(listener, clock, 1)
     assert transport.was_aborted() is not is_alone
