@@ -60,12 +60,12 @@ class Run:
         if suite not in self._usual_s:
             begun = time.monotonic()
             try:
-                is_failing = workshop.is_failing(suite, self._limit_s)
+                wrong = "fails" if workshop.is_failing(suite, self._limit_s) else ""
             except subprocess.TimeoutExpired:
-                is_failing = True
-            if is_failing:
-                print(f"left out: {suite} fails or takes long with nothing broken", flush=True)
-            self._usual_s[suite] = 0 if is_failing else time.monotonic() - begun
+                wrong = f"takes more than {self._limit_s:g} s"
+            if wrong:
+                print(f"left out: {suite} {wrong} with nothing broken", flush=True)
+            self._usual_s[suite] = 0 if wrong else time.monotonic() - begun
         usual_s = self._usual_s[suite]
         return usual_s and 20 + 4 * usual_s
 
