@@ -17,11 +17,11 @@ from tests.support.amqp import (
     publish,
     take_turns,
 )  # fmt: skip
+from tests.support.manual_store import ManualStore
 from warrenmq.core.broker import DISPATCH_MESSAGES, TURN_MESSAGES
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.errors import ConnectionFault
 from warrenmq.core.message.batch import MessageRange
-from warrenmq.core.store.memory import ManualStore
 from warrenmq.core.store.port import QueueIdentity
 
 PERSISTENT = {"delivery_mode": 2}

@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 
 from tests.conformance import frames
 from tests.support.amqp import Client, Reply, make_broker, method, publish, read, split, take_turns
+from tests.support.manual_store import ManualStore
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.proto.connection import State
 from warrenmq.core.proto.publish_scanner import TARGETS_MAX
 from warrenmq.core.route import at_random
-from warrenmq.core.store.memory import ManualStore
 
 READER_CHANNEL = 5
 OPENED_OR_CLOSED = frozenset(

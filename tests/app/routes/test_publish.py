@@ -13,10 +13,10 @@ from starlette.requests import ClientDisconnect
 from tests.app.conftest import LIMIT, World
 from tests.app.support import problem
 from tests.core.server.support import until
+from tests.support.manual_store import ManualStore
 from warrenmq.app.authentication import Authenticator
 from warrenmq.core.message.model import PROPERTY_NAMES, Properties
 from warrenmq.core.resources.alarms import Bounds, Reading
-from warrenmq.core.store.memory import ManualStore
 from warrenmq.core.vhosts import delete_vhost
 from warrenmq.hub.engine.embedded import EmbeddedEngine
 

@@ -15,8 +15,8 @@ from tests.support.amqp import (
     publish,
     take_turns,
 )
+from tests.support.manual_store import ManualStore
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.store.memory import ManualStore
 
 
 @pytest.fixture

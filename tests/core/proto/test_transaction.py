@@ -23,10 +23,10 @@ from tests.support.amqp import (
     publish,
     take_turns,
 )
+from tests.support.manual_store import ManualStore
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.message.batch import Batch, MessageRange, QueueEntry
 from warrenmq.core.proto import buffered_publishes, transaction
-from warrenmq.core.store.memory import ManualStore
 from warrenmq.core.store.port import ManySettled, QueueIdentity
 
 PERSISTENT = {"delivery_mode": 2}

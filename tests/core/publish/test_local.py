@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.amqp import Client, make_broker, take_turns
 from tests.support.amqp import publish as amqp_publish
+from tests.support.manual_store import ManualStore
 from warrenmq.core.auth import User
 from warrenmq.core.broker import Broker
 from warrenmq.core.errors import ChannelError
@@ -17,7 +18,6 @@ from warrenmq.core.publish.local import LocalDelivery, LocalPublish, LocalSessio
 from warrenmq.core.publish.local_batch import LocalBatch
 from warrenmq.core.queue.classic import ClassicQueue
 from warrenmq.core.queue.queue import Queue
-from warrenmq.core.store.memory import ManualStore
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ import pytest
 from tests.core.life import PERSISTENT, TRANSIENT, Life, numbered
 from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.support.amqp import Client, make_broker, publish, take_turns
+from tests.support.manual_store import ManualStore
 from warrenmq.core.message.batch import MessageRange, PagedOut
 from warrenmq.core.queue.cursor import Cursor
 from warrenmq.core.queue.retention import WHOLE
 from warrenmq.core.store import read_size, relocation
 from warrenmq.core.store.copier import Copy
 from warrenmq.core.store.durable import DurableStore
-from warrenmq.core.store.memory import ManualStore
 from warrenmq.core.store.segment import Segment
 
 

@@ -11,9 +11,9 @@ import pytest
 from tests.conformance import frames
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import Client, Reply, make_broker, publish, take_turns
+from tests.support.manual_store import ManualStore
 from warrenmq.core.queue.retained import RetainedQueue
 from warrenmq.core.resources.alarms import Bounds, Reading
-from warrenmq.core.store.memory import ManualStore
 
 TEN = numbered(10, 1)
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import Client, Reply, bodies, make_broker, method, publish, take_turns
+from tests.support.manual_store import ManualStore
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.message.batch import MessageRange
 from warrenmq.core.message.deduplication import HEADER
 from warrenmq.core.policy.merge import effective_rules
 from warrenmq.core.republish.republisher import AHEAD_BATCHES, REPUBLISHED_PER_TURN
-from warrenmq.core.store.memory import ManualStore
 from warrenmq.core.store.port import QueueIdentity
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.conformance import frames
 from tests.support.amqp import Client, make_broker, method, publish
+from tests.support.manual_store import ManualStore
 from warrenmq.core.resources.footprint import (
     BINDING_BYTES,
     CHANNEL_BYTES,
@@ -13,7 +14,6 @@ from warrenmq.core.resources.footprint import (
     connection_bytes,
     shared_bytes,
 )
-from warrenmq.core.store.memory import ManualStore
 
 
 def test_each_object_of_a_connection_weighs() -> None:

@@ -10,13 +10,13 @@ import pytest
 
 from tests.conformance import frames
 from tests.support.amqp import make_broker, method, publish
+from tests.support.manual_store import ManualStore
 from warrenmq.core.broker import Broker
 from warrenmq.core.clock import SystemClock
 from warrenmq.core.server import listener as listener_module
 from warrenmq.core.server import login_queue as waiting_room
 from warrenmq.core.server import watchdog as watch
 from warrenmq.core.server.listener import Listener
-from warrenmq.core.store.memory import ManualStore
 
 from .support import Remote, listening_socket, log_in, until
 

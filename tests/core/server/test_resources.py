@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.amqp import make_broker, method, names, publish
+from tests.support.manual_store import ManualStore
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.resources.amount import GIB, MIB, Amount, read_amount
 from warrenmq.core.server import resources as resources_module
 from warrenmq.core.server.listener import Listener
 from warrenmq.core.server.machine import Disk, Memory
 from warrenmq.core.server.resources import TRIM_PERIODS, Resources
-from warrenmq.core.store.memory import ManualStore
 
 from .support import meet_open, until
 

@@ -9,10 +9,10 @@ from itertools import count
 import pytest
 
 from tests.support.amqp import make_broker, method, names, publish
+from tests.support.manual_store import ManualStore
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.server.listener import Listener
 from warrenmq.core.server.watchdog import look_after
-from warrenmq.core.store.memory import ManualStore
 from warrenmq.core.store.port import BEHIND_BYTES
 
 from .support import meet_open, until

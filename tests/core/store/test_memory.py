@@ -9,9 +9,10 @@ import pytest
 from tests.core.messages import batch
 from tests.core.queue.support import House, Session, add, publish, ready, sequences, take
 from tests.support.amqp import Client, bodies, make_broker, take_turns
+from tests.support.manual_store import ManualStore
 from warrenmq.core.message.batch import Batch, QueueEntry
 from warrenmq.core.queue.queue import Queue
-from warrenmq.core.store.memory import ManualStore, MemoryStore
+from warrenmq.core.store.memory import MemoryStore
 from warrenmq.core.wire.properties import PERSISTENT
 
 # -- the stores themselves

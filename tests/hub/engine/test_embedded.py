@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.amqp import Client, make_broker
+from tests.support.manual_store import ManualStore
 from warrenmq.core.broker import Broker, Limits
 from warrenmq.core.errors import ChannelError
 from warrenmq.core.message.model import Table
 from warrenmq.core.server.listener import Listener
-from warrenmq.core.store.memory import ManualStore
 from warrenmq.hub.engine.embedded import EmbeddedEngine
 from warrenmq.hub.engine.port import (
     BindingSpec,

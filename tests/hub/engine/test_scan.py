@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import pytest
 
 from tests.support.amqp import Client, make_broker, publish
+from tests.support.manual_store import ManualStore
 from warrenmq.core.errors import ChannelError
 from warrenmq.core.message.model import Table
 from warrenmq.core.server.listener import Listener
-from warrenmq.core.store.memory import ManualStore, MemoryStore
+from warrenmq.core.store.memory import MemoryStore
 from warrenmq.hub.engine import scan as scan_module
 from warrenmq.hub.engine.embedded import EmbeddedEngine
 from warrenmq.hub.engine.port import Properties, QueueSpec, Taken

@@ -10,12 +10,12 @@ import httpx
 import pytest
 
 from tests.app.conftest import FakeHub, World
+from tests.support.manual_store import ManualStore
 from tests.support.users import guest_users
 from warrenmq.app.authentication import Authenticator
 from warrenmq.app.context import Context
 from warrenmq.core.broker import Broker
 from warrenmq.core.definitions.writer import UserWriter
-from warrenmq.core.store.memory import ManualStore
 from warrenmq.hub.engine.embedded import EmbeddedEngine
 
 from .support import refused
