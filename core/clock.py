@@ -1,7 +1,7 @@
-"""Time, passed in.
+"""Clocks: monotonic, steady and wall time.
 
-Intervals and ages are told by monotonic clocks, which nobody can set. The wall clock is for people,
-for what others compare with their own, and for the time between two processes.
+Intervals and ages are measured by monotonic clocks, which nobody can set. The wall clock is for
+people, for what others compare with theirs, and for the time between two processes.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now_ms(self) -> int:
-        """Monotonic milliseconds; jumps of the wall clock don't move it."""
+        """Monotonic milliseconds; steps of the wall clock don't change it."""
 
     def steady_ms(self) -> int:
-        """Milliseconds since 1970 for times that outlive the process: the wall time of the start,
-        counted on monotonically. A step of the wall clock doesn't move it."""
+        """Milliseconds since 1970 for stored times: the wall time of the start, continued
+        monotonically. A step of the wall clock doesn't change it."""
 
     def wall_s(self) -> float:
-        """Seconds since 1970 as the machine has it now; it may jump."""
+        """Seconds since 1970 by the machine's clock, which may step."""
 
     def resume(self, behind_ms: int) -> None:
-        """An earlier process ended with a steady time that was so much behind the wall clock, and
-        `steady_ms` goes on from there."""
+        """Continues the steady time of an earlier process, which was so much behind the wall
+        clock."""
 
 
 def wall_ms(clock: Clock) -> int:
@@ -37,6 +37,8 @@ def behind_ms(clock: Clock) -> int:
 
 
 class SystemClock:
+    """The clocks of the operating system."""
+
     def __init__(self) -> None:
         self._epoch_ms = wall_ms(self) - self.now_ms()
 
@@ -55,7 +57,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is told to move, for tests."""
+    """A clock for tests, which moves only when `advance` or `step` is called."""
 
     def __init__(self, now_ms: int = 1_000_000, wall_s: float = 1_700_000_000.0) -> None:
         self._now_ms = now_ms
@@ -81,9 +83,9 @@ class ManualClock:
         self._wall_s += by_ms / 1000
 
     def step(self, by_s: float) -> None:
-        """Somebody sets the wall clock."""
+        """Steps the wall clock alone."""
         self._wall_s += by_s
 
     def restart(self) -> None:
-        """As a new process finds it."""
+        """Sets steady time to wall time, as at the start of a process."""
         self._epoch_ms = wall_ms(self) - self._now_ms

@@ -1,10 +1,9 @@
-"""Long work in slices, so that nobody else waits for it.
+"""Runs long work in slices, so that other work of the broker does not wait for it.
 
-Such work is an iterator that takes a step of at most some 50 us at a time; whoever starts it says
-what is true between two steps. A slice is as many steps as fit into a millisecond, one at least
-(`run_slice`). A step that has to wait for a disk yields a `Pause`. What the work holds it releases
-in a `finally` or `with` of its own, and what goes wrong with one of many things must not keep the
-others from being done (`for_each`).
+Such work is an iterator whose steps take at most some 50 us each; state must be consistent between
+two steps. A slice is as many steps as fit into a millisecond, one at least (`run_slice`). A step
+that has to wait for the disk yields a `Pause`. Work releases its resources in a `finally` or `with`
+of its own, and an error with one item must not stop the others (`for_each`).
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ Item = TypeVar("Item")
 
 SLICE_S = 0.001
 SLICES_A_TURN = 3
-"""What `Slices` takes of a turn: clients wait for what it does."""
+"""Slices that `Slices` runs in a turn, so at most 3 ms."""
 SHORT_STEPS = 64
-"""Work that is so short is done when `start` returns, however slow the machine is just now."""
+"""Work of so few steps is done when `start` returns, however slow the machine is."""
 RELEASED_AT_ONCE = 8
 
 
 class Pause:
-    """What a step yields if the next one has to wait: the work goes on when it `is_over`.
+    """Yielded by a step if the next one has to wait: the work continues when it `is_over`.
 
-    Whoever can't wait may take the next step at once; what is awaited is then done in that step.
+    A caller that can't wait may take the next step at once; that step does the awaited work itself.
     """
 
     __slots__ = ("_resume", "is_over")
@@ -41,25 +40,25 @@ class Pause:
         self._resume: Callable[[], None] = _nothing
 
     def then(self, resume: Callable[[], None]) -> None:
-        """Calls `resume` when it is over, at once if it is."""
+        """Calls `resume` when the pause is over, at once if it is over already."""
         if self.is_over:
             resume()
         else:
             self._resume = resume
 
     def end(self) -> None:
-        """Has the work go on."""
+        """Ends the pause and resumes the work."""
         self.is_over = True
         self._resume()
 
 
 def _nothing() -> None:
-    """Nobody waits."""
+    """Does nothing."""
 
 
 def run_slice(steps: Iterator[object], slices: float = 1, at_least: int = 1) -> bool | Pause:
-    """Takes steps as long as so many slices last, and so many of them at least; True if there may
-    be more of them, a `Pause` if they have to wait."""
+    """Takes steps for the time of so many slices, and `at_least` so many steps; True if there may
+    be more, a `Pause` if they have to wait."""
     until_s = perf_counter() + slices * SLICE_S
     for taken, step in enumerate(steps, start=1):
         if isinstance(step, Pause):
@@ -80,16 +79,16 @@ def for_each(items: Iterable[Item], action: Callable[[Item], object]) -> Iterato
 
 
 def drain(items: deque[Item]) -> Iterator[Item]:
-    """All of them, the first one first, each let go of as it is given."""
+    """Yields the items in order, removing each from the queue."""
     while items:
         yield items.popleft()
 
 
-def release(held: Sized, take: Callable[[], object]) -> Iterator[None]:
-    """Empties a large collection that nobody needs any more with `take`, some items at a step:
-    freeing a million at once takes half a second."""
-    while held:
-        for _ in range(min(len(held), RELEASED_AT_ONCE)):
+def release(collection: Sized, take: Callable[[], object]) -> Iterator[None]:
+    """Empties a large unused collection by calls of `take`, some in a step: freeing a million items
+    at once takes half a second."""
+    while collection:
+        for _ in range(min(len(collection), RELEASED_AT_ONCE)):
             take()
         yield
 
@@ -107,44 +106,45 @@ class Slices:
         self._wake = wake
         self._waiting: deque[Steps] = deque()
         self._paused: dict[Pause, Steps] = {}
-        self._spent = 0.0
-        """How many slices of this turn are used."""
+        self._used_slices = 0.0
+        """Slices used in this turn."""
 
     @property
     def busy(self) -> bool:
-        """Whether `entry` is due."""
-        return bool(self._waiting or self._spent)
+        """Whether `run` has work to do."""
+        return bool(self._waiting or self._used_slices)
 
     def start(self, work: Steps) -> None:
-        """Takes the first step at once, and more of them as far as this turn has room."""
-        at_least = SHORT_STEPS if self._spent < SLICES_A_TURN else 1
-        if self._goes_on(work, 1, at_least):
+        """Starts work: takes the first step at once, and more as far as this turn has time."""
+        at_least = SHORT_STEPS if self._used_slices < SLICES_A_TURN else 1
+        if self._continue(work, 1, at_least):
             self._waiting.append(work)
 
     def run(self) -> bool:
-        """Takes the slices of a turn; True if there is more to do."""
-        self._spent = 0.0
+        """Runs the slices of a turn; True if there is more to do."""
+        self._used_slices = 0.0
         for others in range(len(self._waiting), 0, -1):
             work = self._waiting.popleft()
-            if self._goes_on(work, others):
+            if self._continue(work, others):
                 self._waiting.append(work)
-            if self._spent >= SLICES_A_TURN:
+            if self._used_slices >= SLICES_A_TURN:
                 break
-        self._spent = 0.0
+        self._used_slices = 0.0
         return bool(self._waiting)
 
     def finish(self) -> None:
-        """Does all of it now and waits for nothing: for a stop."""
+        """Completes all work now, without waiting for pauses, when the server stops."""
         while self._waiting or self._paused:
             self._waiting.extend(self._paused.values())
             self._paused.clear()
             self.run()
 
-    def _goes_on(self, work: Steps, others: int, at_least: int = 1) -> bool:
-        """Gives it its share of what is left of the turn; False if it has ended, or pauses."""
+    def _continue(self, work: Steps, others: int, at_least: int = 1) -> bool:
+        """Runs one piece of work for its share of the rest of the turn; False if it has ended or
+        pauses."""
         began_s = perf_counter()
         try:
-            more = run_slice(work, (SLICES_A_TURN - self._spent) / others, at_least)
+            more = run_slice(work, (SLICES_A_TURN - self._used_slices) / others, at_least)
             if isinstance(more, Pause):
                 self._paused[more] = work
                 more.then(partial(self._resume, more))
@@ -154,7 +154,7 @@ class Slices:
             logger.exception("internal error in sliced work, which has ended")
             return False
         finally:
-            self._spent += (perf_counter() - began_s) / SLICE_S
+            self._used_slices += (perf_counter() - began_s) / SLICE_S
 
     def _resume(self, pause: Pause) -> None:
         work = self._paused.pop(pause, None)

@@ -1,4 +1,4 @@
-"""Deadlines of queues and the like, run when their time has come."""
+"""Timers: actions that run at a time of the broker's monotonic clock."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 
 _CLEAR_MIN = 512
-"""Fewer are not worth looking through."""
+"""Cancelled timers are not removed from a smaller heap."""
 
 
 class Timer:
-    """One appointment; `cancel` makes it void."""
+    """One scheduled action; `cancel` prevents it."""
 
     __slots__ = ("action", "at_ms")
 
@@ -24,9 +24,9 @@ class Timer:
 
 
 class Timers:
-    """A heap of appointments in monotonic milliseconds.
+    """A heap of timers by monotonic milliseconds.
 
-    Void ones are cleared out each time the heap has doubled, so those for a far day don't pile up.
+    Cancelled ones are removed each time the heap has doubled.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Timers:
         self._clear_at = _CLEAR_MIN
 
     def at(self, at_ms: int, action: Callable[[], None]) -> Timer:
-        """Runs `action` at that time; actions for the same time run in the order they came."""
+        """Schedules `action`; actions for the same time run in the order they were scheduled."""
         timer = Timer(at_ms, action)
         if len(self._heap) >= self._clear_at:
             self._clear()
@@ -49,14 +49,14 @@ class Timers:
 
     @property
     def next_ms(self) -> int | None:
-        """When `run_due` has something to do next; None for never."""
+        """When the next timer is due; None if there is none."""
         heap = self._heap
         while heap and heap[0][2].action is None:
             heappop(heap)
         return heap[0][0] if heap else None
 
     def run_due(self, now_ms: int) -> None:
-        """Runs what is due, what is appointed meanwhile included."""
+        """Runs the actions that are due, including those scheduled meanwhile."""
         while self._heap and self._heap[0][0] <= now_ms:
             timer = heappop(self._heap)[2]
             action, timer.action = timer.action, None

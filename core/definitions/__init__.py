@@ -1,1 +1,1 @@
-"""What is declared and must outlive the process: how it is written, kept and brought back."""
+"""Durable definitions (virtual hosts, users, queues ...): encoding, writing, restoring."""

@@ -1,7 +1,7 @@
-"""Definitions read back from their bytes.
+"""Decodes definitions.
 
-A kind or version that is not known was written by a newer Warren: to ignore it could give away
-rights or lose messages, so it is an error.
+An unknown kind or version was written by a newer Warren: ignoring it could grant rights or lose
+messages, so it is an error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Found = TypeVar("Found", bound=Definition)
 
 
 class BadDefinition(ConfigError):
-    """What is kept under `key` can't be used, though the others can be."""
+    """The definition under `key` can't be used; others can."""
 
     def __init__(self, key: bytes, explanation: str) -> None:
         super().__init__(explanation)
@@ -43,12 +43,12 @@ class BadDefinition(ConfigError):
 
 
 class NewerDefinition(BadDefinition):
-    """It was written by a newer Warren; to go on without it could give away rights."""
+    """A definition written by a newer Warren; ignoring it could grant rights."""
 
 
 def decode(key: bytes, value: bytes) -> Definition:
-    """Raises `BadDefinition` naming the definition if it is damaged, `NewerDefinition` if it is
-    from a newer Warren."""
+    """Decodes a definition. Raises `BadDefinition` naming it if it is damaged, `NewerDefinition` if
+    a newer Warren wrote it."""
     read = _READERS.get(key[0]) if key else None
     if read is None:
         raise NewerDefinition(
@@ -72,7 +72,7 @@ def decode(key: bytes, value: bytes) -> Definition:
 
 
 def shown(key: bytes) -> str:
-    """Enough of a key to find the object that it names, whatever it is made of."""
+    """A key as readable text, for error messages: its kind and up to 100 of its bytes."""
     kind = Kind(key[0]).name.lower() if key and key[0] in _READERS else f"0x{key[:1].hex()}"
     readable = "".join(chr(octet) if 32 <= octet < 127 else "." for octet in key[1:101])
     return f"{kind} '{readable}'"

@@ -1,8 +1,8 @@
-"""Small facts about messages that outlive the process: delivery counts, ids that were seen.
+"""Durable facts about messages: delivery counts, deduplication ids, where streams begin.
 
-They stand among the definitions of the store, so that `store.together()` makes them one with
-messages and acks. A fact is a key and a value of its owner, a queue or an exchange; it goes with
-its owner. One that can't be read is left out: no start fails because of a fact.
+They are stored among the definitions, so that `store.together()` makes them atomic with messages
+and acks. A fact is a key and a value of its owner, a queue or an exchange, and is deleted with it.
+A fact that can't be read is ignored: no start fails because of it.
 
     counts = DeliveryCounts(broker.facts, queue.id)
     counts.keep(sequence, 3)            # inside or outside of store.together()
@@ -32,14 +32,14 @@ def queue_owner(queue_id: int) -> bytes:
 
 
 def exchange_owner(vhost: str, name: str) -> bytes:
-    """The owner of facts about an exchange; a later one of the same name must find none."""
+    """The owner of facts about an exchange, which go when it is deleted: names are reused."""
     return _OF_EXCHANGE + text(vhost) + text(name)
 
 
 class Facts:
-    """All facts of a broker, by owner; keeping and dropping one writes one record.
+    """All facts of a broker, by owner; keeping or dropping one writes one record.
 
-    Whoever owns them keeps them only while it is durable itself.
+    Only durable queues and exchanges store facts.
     """
 
     def __init__(self, store: Store) -> None:
@@ -47,7 +47,7 @@ class Facts:
         self._keys: dict[bytes, dict[bytes, None]] = {}
 
     def keep(self, kind: Kind, owner: bytes, name: bytes, value: bytes) -> int:
-        """New or in place of the one of that name; gives a commit number, nobody has to wait.
+        """Stores a fact, replacing one of that name; returns a commit number, nobody has to wait.
 
         Raises `ValueError` if `kind` is no kind of facts.
         """
@@ -58,7 +58,7 @@ class Facts:
         return self._store.define(key, VERSION + value)
 
     def drop(self, kind: Kind, owner: bytes, name: bytes) -> int:
-        """There need not be one; gives a commit number, 0 if there was none."""
+        """Deletes a fact if there is one; returns a commit number, 0 if there was none."""
         key = _head(kind, owner) + name
         keys = self._keys.get(owner)
         if keys is None or key not in keys:
@@ -69,7 +69,7 @@ class Facts:
         return self._store.define(key, None)
 
     def held(self, kind: Kind, owner: bytes) -> dict[bytes, bytes]:
-        """Those of one owner: name and value, in the order in which they were kept first."""
+        """The facts of one owner, by name, in the order in which they were stored first."""
         head, definitions = _head(kind, owner), self._store.definitions
         return {
             key[len(head) :]: definitions[key][len(VERSION) :]
@@ -78,12 +78,12 @@ class Facts:
         }
 
     def end(self, owner: bytes) -> None:
-        """The owner is gone, and with it all of its facts."""
+        """Deletes all facts of an owner."""
         for key in self._keys.pop(owner, ()):
             self._store.define(key, None)
 
     def collect(self) -> None:
-        """Looks once through what the store has kept; then `held` costs what it gives."""
+        """Indexes the facts in the store by owner."""
         self._keys.clear()
         for key in self._store.definitions:
             owner = _owner(key) if is_fact(key) else None
@@ -91,7 +91,7 @@ class Facts:
                 self._keys.setdefault(owner, {})[key] = None
 
     def end_orphans(self, owners: Container[bytes]) -> None:
-        """Ends all facts whose owner is not among these."""
+        """Deletes all facts whose owner is not among these."""
         for owner in [owner for owner in self._keys if owner not in owners]:
             self.end(owner)
 
@@ -101,13 +101,13 @@ def _head(kind: Kind, owner: bytes) -> bytes:
 
 
 def _owner(key: bytes) -> bytes | None:
-    """None for a key that no Warren has written."""
+    """The owner in a fact's key; None for a malformed key."""
     end = 3 + int.from_bytes(key[1:3], "big")
     return key[3:end] if len(key) >= end > 3 else None
 
 
 class DeliveryCounts:
-    """How often messages of a queue were delivered and came back, by sequence number."""
+    """How often messages of a queue were delivered and returned, by sequence number."""
 
     __slots__ = ("_facts", "_owner")
 
@@ -119,7 +119,7 @@ class DeliveryCounts:
         return self._facts.keep(Kind.DELIVERY_COUNT, self._owner, number(sequence), number(count))
 
     def drop(self, sequence: int) -> int:
-        """The message has left the queue."""
+        """Deletes the count of a message that has left the queue."""
         return self._facts.drop(Kind.DELIVERY_COUNT, self._owner, number(sequence))
 
     def load(self) -> dict[int, int]:
@@ -132,7 +132,7 @@ class DeliveryCounts:
 
 
 class StreamStart:
-    """At which offset a stream begins, after its oldest messages were dropped."""
+    """The offset of a stream's oldest message, after retention has dropped older ones."""
 
     __slots__ = ("_facts", "_owner")
 
@@ -144,7 +144,7 @@ class StreamStart:
         return self._facts.keep(Kind.STREAM_START, self._owner, b"", number(offset))
 
     def load(self) -> int:
-        """0 for one that is whole."""
+        """The offset; 0 if nothing was dropped."""
         value = self._facts.held(Kind.STREAM_START, self._owner).get(b"", b"")
         return Reader(value).number() if len(value) == 8 else 0
 
@@ -166,7 +166,7 @@ class DeduplicationIds:
         self._owner = owner
 
     def keep(self, identity: bytes, seen: Seen) -> int:
-        """One that is kept again keeps its place in the order; `drop` it first to renew that."""
+        """Stores an id; one stored again keeps its position in the order, unless dropped first."""
         value = number(seen.came_ms) + number(seen.expires_ms)
         return self._facts.keep(Kind.DEDUPLICATION, self._owner, identity, value)
 

@@ -1,4 +1,4 @@
-"""The fields that keys and values of definitions are made of.
+"""Encodes and decodes the fields of definitions' keys and values.
 
 Text has its length in two octets before it. Arguments are field tables as AMQP writes them, so
 that every type comes back as it came.
@@ -37,7 +37,7 @@ def signed(value: int) -> bytes:
 
 
 def arguments(table: Table) -> bytes:
-    """Nothing for an empty table. Raises `ValueError` for what a field table can't hold."""
+    """A field table, empty bytes for an empty one. Raises `ValueError` for what it can't hold."""
     if not table:
         return b""
     try:
@@ -47,8 +47,7 @@ def arguments(table: Table) -> bytes:
 
 
 def _exact_table(table: Table) -> bytes:
-    """With the two values that AMQP can carry and `encode_table` leaves to nobody: few clients
-    read them, but one has sent them."""
+    """A field table with the two values that `encode_table` refuses though AMQP has them."""
     encode_table(dict.fromkeys(table))  # for the keys alone
     return join_entries({key.encode(): _exact(value) for key, value in table.items()})
 
@@ -79,7 +78,7 @@ def _unscaled(value: Decimal) -> Decimal:
 
 
 class Reader:
-    """Takes fields off a key or a value; raises `ValueError` if it is not made of them."""
+    """Reads fields of a key or a value in order; raises `ValueError` if they are malformed."""
 
     __slots__ = ("_at", "_raw")
 
@@ -111,7 +110,7 @@ class Reader:
         return raw[start:end].decode()
 
     def arguments(self) -> Table:
-        """All that is left."""
+        """The field table that takes the rest."""
         if self._at == len(self._raw):
             return {}
         try:

@@ -1,4 +1,4 @@
-"""What definitions are kept under: a key begins with its kind and is unique for the object."""
+"""Keys of definitions: a key begins with its kind and is unique for the object."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class Kind(IntEnum):
 
 
 FACTS = frozenset({Kind.DELIVERY_COUNT, Kind.DEDUPLICATION, Kind.STREAM_START, Kind.CLOCK})
-"""What is kept about queues, exchanges and the clock: no definitions, though they stand there."""
+"""Facts about queues, exchanges and the clock: stored among the definitions, but none of them."""
 
 BYTES = {kind: bytes((kind,)) for kind in Kind}
 """How keys of each kind begin."""
 
 
 def of_user(name: str) -> tuple[bytes, ...]:
-    """How the keys begin of all that refers to a user."""
+    """The prefixes of the keys of definitions that refer to a user."""
     refers = (Kind.PERMISSION, Kind.TOPIC_PERMISSION, Kind.USER_LIMITS)
     return tuple(BYTES[kind] + text(name) for kind in refers)
 
 
 def is_fact(key: bytes) -> bool:
-    """Whether it is no definition but a fact about a queue, an exchange or the clock."""
+    """Whether it is the key of a fact about a queue, an exchange or the clock."""
     return bool(key) and key[0] in FACTS
 
 

@@ -26,9 +26,9 @@ from .keys import (
 )
 
 VERSION = b"\x01"
-"""Of every value; one that gets more fields gets a version of its own."""
+"""The first byte of a value; a kind that gets more fields gets a new version."""
 DESCRIBED = b"\x02"
-"""Of a virtual host with properties; one without is written as before there were any."""
+"""The version of a virtual host with properties; one without is written as version 1."""
 AUTO_DELETE = 1
 INTERNAL = 2
 
@@ -37,7 +37,7 @@ _NO_PROPERTIES: Table = {}
 
 
 class VhostDefinition(NamedTuple):
-    """A virtual host, and what describes it (`description`, `tags`, `default_queue_type` ...)."""
+    """A virtual host and its properties (`description`, `tags`, `default_queue_type` ...)."""
 
     name: str
     properties: Table = _NO_PROPERTIES
@@ -50,7 +50,7 @@ class VhostDefinition(NamedTuple):
 
 
 class UserDefinition(NamedTuple):
-    """A user; its password is only ever kept as a hash in PHC form."""
+    """A user; its password is stored as a hash in PHC form only."""
 
     name: str
     password_hash: str
@@ -65,7 +65,7 @@ class UserDefinition(NamedTuple):
 
 
 class PermissionDefinition(NamedTuple):
-    """What a user may do in a virtual host: three patterns of names."""
+    """The permissions of a user in a virtual host: three patterns of names."""
 
     user: str
     vhost: str
@@ -97,7 +97,7 @@ class TopicPermissionDefinition(NamedTuple):
 
 
 class PolicyDefinition(NamedTuple):
-    """What queues and exchanges with matching names are told to be like."""
+    """A policy: arguments for queues and exchanges with matching names."""
 
     vhost: str
     name: str
@@ -115,7 +115,7 @@ class PolicyDefinition(NamedTuple):
 
 
 class OperatorPolicyDefinition(NamedTuple):
-    """As a policy, but set by whoever runs the server, and merged on top."""
+    """An operator policy, which is merged over the policy of users."""
 
     vhost: str
     name: str
@@ -133,7 +133,7 @@ class OperatorPolicyDefinition(NamedTuple):
 
 
 class VhostLimitsDefinition(NamedTuple):
-    """How much there may be in a virtual host: numbers by name (`max-queues` ...)."""
+    """The limits of a virtual host: numbers by name (`max-queues` ...)."""
 
     vhost: str
     limits: Table
@@ -146,7 +146,7 @@ class VhostLimitsDefinition(NamedTuple):
 
 
 class UserLimitsDefinition(NamedTuple):
-    """How much a user may have: numbers by name (`max-connections` ...)."""
+    """The limits of a user: numbers by name (`max-connections` ...)."""
 
     user: str
     limits: Table
@@ -159,7 +159,7 @@ class UserLimitsDefinition(NamedTuple):
 
 
 class ExchangeDefinition(NamedTuple):
-    """A durable exchange that was declared."""
+    """A durable exchange."""
 
     vhost: str
     name: str
@@ -177,7 +177,7 @@ class ExchangeDefinition(NamedTuple):
 
 
 class QueueDefinition(NamedTuple):
-    """A durable queue; messages know it by its id."""
+    """A durable queue; message records refer to it by its id."""
 
     vhost: str
     name: str
@@ -198,7 +198,7 @@ class QueueDefinition(NamedTuple):
 
 
 class BindingDefinition(NamedTuple):
-    """A binding between durable ends. It is all key: nothing of it can change."""
+    """A binding between a durable exchange and a durable destination. All fields are in its key."""
 
     vhost: str
     source: str
@@ -236,7 +236,7 @@ Definition = (
 
 
 def described(definition: Definition) -> str:
-    """How errors name it."""
+    """The definition's name for error messages."""
     match definition:
         case VhostDefinition():
             return f"vhost '{definition.name}'"

@@ -1,8 +1,8 @@
 """Frees reserved names that an earlier version let clients take.
 
-Done before definitions become queues and exchanges: what holds a reserved name and is not what its
-application would have declared gets another name. It keeps its messages and its bindings, but for
-one from the exchange of the same name, which is its application's.
+Done before definitions become queues and exchanges: an object with a reserved name that the hub
+would not have declared is renamed. It keeps its messages and its bindings, but for one from the
+exchange of the same name, which is the hub's.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def reclaim(store: Store, is_own: Callable[[Named], bool]) -> None:
 
 
 def _reserved(definitions: Mapping[bytes, bytes]) -> dict[bytes, Definition]:
-    """Those that may name something reserved."""
+    """The definitions that may contain a reserved name."""
     found: dict[bytes, Definition] = {}
     for key, value in definitions.items():
         if key and key[0] in _KINDS and PREFIX.encode() in key:

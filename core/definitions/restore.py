@@ -1,8 +1,8 @@
-"""Makes virtual hosts, users, exchanges, queues and bindings of what the store has kept.
+"""Restores virtual hosts, users, exchanges, queues and bindings from their definitions.
 
-Nothing is written and nothing is sent. Kind after kind is made, so the order of the definitions
-decides only which one stands before another of its kind. One that can't be used, because it or
-what it refers to was damaged, is set aside: it stays in the store and is tried again at each start.
+Nothing is written and nothing is sent. Objects are made kind by kind, so the order of definitions
+matters only within a kind. A definition that can't be used, because it or what it refers to was
+damaged, is set aside: it stays in the store and is tried again at each start.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ logger = logging.getLogger(__name__)
 def restore(broker: Broker) -> None:
     """Replaces the virtual hosts of a broker that has no users, and adds users.
 
-    What can't be used is in `Broker.set_aside` then. Raises `BadDefinition` for one that a newer
-    Warren wrote, or that takes rights and can't be put into force; messages have not been asked
-    for then.
+    Definitions that can't be used are in `Broker.set_aside` then. Raises `BadDefinition` for one
+    that a newer Warren wrote, or that restricts rights and can't be applied; messages have not been
+    recovered then.
     """
     restored = _Restored(broker)
     with ExitStack() as paused:
@@ -75,8 +75,8 @@ def restore(broker: Broker) -> None:
 
 
 def end_orphans(broker: Broker) -> None:
-    """Ends facts whose queue or exchange is gone; not while something that they may belong to is
-    damaged, set aside or in quarantine."""
+    """Deletes facts whose queue or exchange does not exist; not while something that they may
+    belong to is damaged, set aside or in quarantine."""
     store = broker.store
     if not (store.is_damaged or broker.set_aside or store.quarantine):
         broker.facts.end_orphans(set(_owners(broker.vhosts)))
@@ -108,13 +108,13 @@ _UNKNOWN = len(_ORDER)
 _TAKING_RIGHTS = frozenset(
     (Kind.VHOST_LIMITS, Kind.USER_LIMITS, Kind.TOPIC_PERMISSION, Kind.OPERATOR_POLICY)
 )
-"""To go on without one of these would allow what somebody has forbidden."""
+"""Kinds that restrict rights: ignoring one would allow what it forbids."""
 _PLACES = {kind.value: _ORDER.index(kind) for kind in _ORDER}
 
 
 def _by_kind(definitions: Mapping[bytes, bytes]) -> list[bytes]:
-    """The keys, those first that others refer to. What is of no known kind comes last; facts
-    are no definitions."""
+    """The keys of definitions by kind, those first that others refer to; unknown kinds come last,
+    facts are skipped."""
     places: list[list[bytes]] = [[] for _ in range(_UNKNOWN + 1)]
     for key in definitions:
         if not is_fact(key):
@@ -123,7 +123,7 @@ def _by_kind(definitions: Mapping[bytes, bytes]) -> list[bytes]:
 
 
 class _Restored:
-    """What has been made so far."""
+    """The objects that have been restored so far."""
 
     def __init__(self, broker: Broker) -> None:
         self.vhosts: dict[str, VirtualHost] = {}
@@ -232,7 +232,7 @@ class _Restored:
 
 
 class _Missing(ConfigError):
-    """What a definition refers to is not there."""
+    """An object that a definition refers to does not exist."""
 
 
 def _missing(kind: str, name: str) -> _Missing:

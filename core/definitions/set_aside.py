@@ -1,7 +1,7 @@
-"""Definitions that are kept and not in force, because they or what they refer to were damaged.
+"""Definitions set aside: stored but not applied, since they or what they refer to were damaged.
 
-They are tried again at each start. One ends when what it refers to is deleted, as if it had been in
-force: else a later queue of that name would get the bindings of a former one.
+They are tried again at each start. One is deleted with what it refers to, as if it had been
+applied: else a later queue of that name would get the bindings of a former one.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class SetAside(Mapping[bytes, str]):
-    """What is wrong with each, by key. Whatever is defined goes through `define`, so that what is
-    declared anew is not set aside any more."""
+    """The reasons why definitions are set aside, by key. All definitions are stored by `define`, so
+    that one that is declared again is not set aside any more."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._reasons: dict[bytes, str] = {}
         self._referring: dict[bytes, dict[bytes, None]] = {}
-        """Keys by that of what they refer to, and by their own."""
+        """Keys of definitions, by the keys that they refer to and by their own."""
 
     def __getitem__(self, key: bytes) -> str:
         return self._reasons[key]
@@ -38,7 +38,7 @@ class SetAside(Mapping[bytes, str]):
 
     @property
     def defined(self) -> Mapping[bytes, bytes]:
-        """All definitions of the store, in force or not."""
+        """All definitions of the store, applied or not."""
         return self._store.definitions
 
     def add(self, key: bytes, reason: str) -> None:
@@ -52,15 +52,15 @@ class SetAside(Mapping[bytes, str]):
         return self._store.define(key, value)
 
     def end(self, key: bytes) -> None:
-        """What is kept under this key is deleted, whether it is in force or not: ends it, if it is
-        set aside, and all that refers to it and is."""
+        """Deletes what is set aside under this key, and what is set aside and refers to it; called
+        when the object of that key is deleted."""
         for referring in self._referring.pop(key, ()):
             if referring in self._reasons:
                 self.define(referring, None)
 
 
 def _referred(key: bytes, value: bytes) -> Iterator[bytes]:
-    """The keys of what a definition refers to, as far as it can be read."""
+    """The keys that a definition refers to, as far as it can be decoded."""
     try:
         definition = decode(key, value)
     except BadDefinition:

@@ -1,6 +1,6 @@
-"""Writes what is declared into the store; nothing here waits for the disk.
+"""Writes definitions to the store; nothing here waits for the disk.
 
-What ends is ended in an order that leaves no definition without what it refers to, wherever a
+Definitions are deleted in an order that never leaves one without what it refers to, wherever a
 crash cuts the log.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class DefinitionWriter:
-    """Keeps the durable part of one virtual host."""
+    """Writes the definitions of one virtual host."""
 
     __slots__ = ("_facts", "_paused", "_set_aside", "_vhost")
 
@@ -38,7 +38,7 @@ class DefinitionWriter:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """What is declared inside is known to the store already."""
+        """Writes nothing inside: what is declared there comes from the store."""
         self._paused = True
         try:
             yield
@@ -46,18 +46,18 @@ class DefinitionWriter:
             self._paused = False
 
     def keep_vhost(self, properties: Table | None = None) -> None:
-        """With what describes it, in place of what did before."""
+        """Stores the virtual host with these properties, replacing those before."""
         self._define(kinds.VhostDefinition(self._vhost, properties or {}))
 
     def keep_limits(self, limits: Table) -> None:
-        """All of them, in place of those before; none ends them."""
+        """Stores all limits, replacing those before; an empty table deletes them."""
         if limits:
             self._define(kinds.VhostLimitsDefinition(self._vhost, limits))
         else:
             self._end(keys.vhost_limits_key(self._vhost))
 
     def end_vhost(self) -> None:
-        """When its exchanges, queues and policies, and permissions in it, have been ended."""
+        """Deletes the virtual host, after all that is in it and permissions for it."""
         self.keep_limits({})
         self._end_with_rest(keys.vhost_key(self._vhost))
 
@@ -82,13 +82,13 @@ class DefinitionWriter:
             )  # fmt: skip
 
     def end_exchange(self, exchange: Exchange) -> None:
-        """When its bindings have been ended."""
+        """Deletes an exchange, after its bindings."""
         if exchange.durable:
             self._facts.end(exchange_owner(self._vhost, exchange.name))
             self._end_with_rest(keys.exchange_key(self._vhost, exchange.name))
 
     def end_lost_exchange(self, name: str) -> None:
-        """There is none; what is set aside of it ends."""
+        """Deletes what is set aside of an exchange that does not exist."""
         self._set_aside.end(keys.exchange_key(self._vhost, name))
 
     def keep_queue(self, queue: Queue) -> None:
@@ -101,21 +101,22 @@ class DefinitionWriter:
             )
 
     def end_queue(self, queue: Queue) -> None:
-        """When its bindings have been ended and its messages dropped."""
+        """Deletes a queue, after its bindings and messages."""
         if queue.durable:
             self._facts.end(queue_owner(queue.id))
             self._end_with_rest(keys.queue_key(self._vhost, queue.name))
 
     def end_lost_queue(self, name: str) -> None:
-        """There is none; what is set aside of it ends. Its messages stay in quarantine."""
+        """Deletes what is set aside of a queue that does not exist; its messages stay in
+        quarantine."""
         self._set_aside.end(keys.queue_key(self._vhost, name))
 
-    # -- what an exchange asks of it
+    # -- bindings; implements `BindingStorage`
 
     def binding_key(self, source: Exchange, binding: Binding) -> bytes | None:
-        """What a binding is kept as, None if it is not: an end of it goes with the process.
+        """The key of a binding; None if one of its ends is not durable.
 
-        Raises `ChannelError` 406 for arguments that can't be kept.
+        Raises `ChannelError` 406 for arguments that can't be stored.
         """
         destination = binding.destination
         assert isinstance(destination, Queue | Exchange)
@@ -139,7 +140,7 @@ class DefinitionWriter:
             self._set_aside.define(key, None)
 
     def end_lost_binding(self, source: Exchange, binding: Binding) -> None:
-        """There is none; if one is set aside, it ends."""
+        """Deletes a binding that is set aside, where none exists."""
         key = self.binding_key(source, binding)
         if key is not None:
             self._set_aside.end(key)
@@ -158,7 +159,7 @@ class DefinitionWriter:
             self._set_aside.define(key, None)
 
     def _end_with_rest(self, key: bytes) -> None:
-        """What is set aside and refers to it goes first."""
+        """Deletes a definition, after what is set aside and refers to it."""
         self._set_aside.end(key)
         self._end(key)
 
@@ -168,7 +169,7 @@ def _unkeepable(definition: kinds.Definition, error: ValueError) -> Exception:
 
 
 class UserWriter:
-    """Keeps users and permissions; each call gives the commit number to wait for."""
+    """Writes users and permissions; each call returns the commit number to wait for."""
 
     def __init__(self, set_aside: SetAside, vhosts: Collection[str]) -> None:
         self._set_aside = set_aside
@@ -208,7 +209,7 @@ class UserWriter:
         return self._set_aside.define(keys.topic_permission_key(user.name, vhost, exchange), None)
 
     def keep_user_limits(self, user: User, limits: Mapping[str, int]) -> int:
-        """All of them, in place of those before; none ends them."""
+        """Stores all limits, replacing those before; an empty table deletes them."""
         found = kinds.UserLimitsDefinition(user.name, dict(limits))
         return self._set_aside.define(found.key(), found.value() if limits else None)
 

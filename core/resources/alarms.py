@@ -1,8 +1,8 @@
 """Alarms: while memory or disk is short, connections that publish are not read.
 
-Measured numbers go in; what comes out is which alarms are on, and who is to be read again.
-Consuming, acks, requeues, dead letters and the hub's own moves never ask here: they are what
-ends an alarm. An alarm goes off later than it went on, so that it does not flicker.
+Measured numbers go in; the alarms that are on, and the connections to be read again, come out.
+Consuming, acks, requeues, dead letters and the hub's retries never ask here: they are what ends an
+alarm. An alarm ends at a lower level than it began, so that it does not flicker.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from .partial_content import KEPT_SHARE, OWNER_SHARE, PartialContents
 logger = logging.getLogger(__name__)
 
 CACHE_SHARE = 8
-"""Of the memory limit, what the cache may take."""
+"""The cache may take this part of the memory limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """In bytes, 0 for no bound. The alarm of memory ends at 5/6 of its bound (60 % and 50 % of
-    the memory), that of the disk at 6/5."""
+    """Limits in bytes, 0 for none. The memory alarm ends at 5/6 of its bound (60 % and 50 % of the
+    memory), the disk alarm at 6/5."""
 
     memory: int = 0
-    """Of what is accounted: messages, buffers, objects."""
+    """For accounted memory: messages, buffers, objects."""
     rss: int = 0
-    """Of the process as a whole; the second guard, for what accounting does not see."""
+    """For the process as a whole: the second guard, for memory that is not accounted."""
     disk_free: int = 0
 
 
 class Reading(NamedTuple):
-    """What was measured."""
+    """Measured values."""
 
     other_bytes: int = 0
     """Accounted memory beside the messages, whose bytes are known at any time."""
@@ -46,26 +46,26 @@ class Reading(NamedTuple):
 
 
 class Cache(Protocol):
-    """Memory that can be given up at any time, at the price of reading again."""
+    """A cache that can be emptied at any time, at the price of reading again."""
 
     size_bytes: int
     max_bytes: int
 
     def shrink(self) -> bool:
-        """Gives up a part; True if there is more."""
+        """Drops a part; True if there is more."""
 
 
 class Blocked(Protocol):
     """A connection that stopped at a publish."""
 
     def unblock(self) -> None:
-        """It goes on where it stopped."""
+        """Continues where it stopped."""
 
 
 class Alarms:
-    """`any` is what publishers are asked by; they stop and say so with `block`.
+    """The memory and disk alarms. Whoever publishes checks `any`, and is stopped with `block`.
 
-    `cache` is given up, and `unfinished` ended, before a memory alarm makes others wait.
+    Before a memory alarm blocks publishers, `cache` is emptied and `unfinished` content ended.
     """
 
     def __init__(self, ledger: MemoryUsage, bounds: Bounds | None = None, *, cache: Cache) -> None:
@@ -73,7 +73,7 @@ class Alarms:
         self.memory = False
         self.disk = False
         self.ceiling_bytes = sys.maxsize
-        """Of messages in memory, unfinished ones too."""
+        """For messages in memory, partial ones included."""
         self._blocked: dict[Blocked, None] = {}
         self._ledger = ledger
         self._cache = cache
@@ -97,7 +97,7 @@ class Alarms:
 
     @property
     def used_bytes(self) -> int:
-        """Accounted memory."""
+        """Accounted memory in bytes."""
         return self._needed_bytes + self._cache.size_bytes
 
     @property
@@ -112,22 +112,22 @@ class Alarms:
 
     @property
     def reason(self) -> str:
-        """As clients are told it; empty without an alarm."""
+        """The reason in `connection.blocked`; empty without an alarm."""
         words = [word for word in ("memory", "disk") if getattr(self, word)]
         return f"low on {' & '.join(words)}" if words else ""
 
     def block(self, connection: Blocked) -> None:
-        """It is unblocked when the last alarm is over."""
+        """Blocks a connection until the last alarm is over."""
         self._blocked[connection] = None
 
     def forget(self, connection: Blocked) -> None:
-        """It has ended."""
+        """Removes a connection that has ended."""
         self._blocked.pop(connection, None)
 
     # -- measuring
 
     def measure(self, reading: Reading) -> None:
-        """Takes what was measured just now."""
+        """Updates the alarms with new measurements."""
         self._last = reading
         bounds = self._bounds
         if bounds.memory:
@@ -147,8 +147,8 @@ class Alarms:
         self.look()
 
     def spend_disk(self, size: int) -> None:
-        """So much was given to the disk since it was measured: a fast publisher fills a small
-        one within the second."""
+        """Subtracts bytes written since the last measurement: a fast publisher fills a small disk
+        within a second."""
         self._disk_room -= size
         if self._disk_room < 0 and self._bounds.disk_free and not self._free:
             self._free = True
@@ -160,12 +160,12 @@ class Alarms:
 
     @store_is_short.setter
     def store_is_short(self, short: bool) -> None:
-        """The store has begun to use its reserve, or has it again."""
+        """Set when the store has begun to use its reserve, or has it again."""
         self._store_is_short = short
         self.look()
 
     def look(self) -> None:
-        """The messages in memory have become more, or fewer."""
+        """Updates the alarms after the bytes of messages have changed."""
         bound = self._bounds.memory
         limit = bound * 5 // 6 if self._accounted else bound
         if bound and self.used_bytes > limit:
@@ -182,8 +182,9 @@ class Alarms:
             self._unblock()
 
     def _rss_is_high(self, rss_bytes: int | None) -> bool:
-        """Only while messages are a good part of it: if they are not, consuming does not end
-        it, and an alarm would stay for ever. Memory once freed need not leave the process."""
+        """Whether the process takes too much memory. Only while messages are a good part of it: if
+        they are not, consuming would not end the alarm, for freed memory need not leave the
+        process."""
         bounds = self._bounds
         if not bounds.rss or not bounds.memory or rss_bytes is None:
             return False

@@ -1,4 +1,4 @@
-"""Amounts of memory and disk as people write them: a share of what there is, or a size."""
+"""Amounts of memory and disk in settings: a share of the whole, or a size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 SHARE_MAX = 100.0
-"""A larger number without a unit is a size whose unit was forgotten."""
+"""A larger number without a unit is taken for a size without its unit."""
 _UNITS = {"B": 1}
 for _power, _letter in enumerate("KMGTP", 1):
     _UNITS[f"{_letter}B"] = 1000**_power
@@ -16,7 +16,7 @@ _AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([A-Za-z]{0,3})")
 
 
 class Amount(NamedTuple):
-    """So many bytes, and that share of the whole; one of them is 0."""
+    """A number of bytes, or a share of the whole; the other one is 0."""
 
     size_bytes: int
     share: float
@@ -26,10 +26,10 @@ class Amount(NamedTuple):
 
 
 def read_amount(text: str) -> Amount:
-    """`0.4` and `1.5` are shares of the whole, `512MiB` and `2 GB` are sizes, `0` is nothing.
+    """Parses an amount: `0.4` and `1.5` are shares of the whole, `512MiB` and `2 GB` sizes.
 
     Raises:
-        ValueError: what is wrong with it, and what is right.
+        ValueError: the text is no amount; the message says what is.
     """
     found = _AMOUNT.fullmatch(text)
     if found is None:
@@ -49,7 +49,7 @@ def read_amount(text: str) -> Amount:
 
 
 def in_words(size_bytes: int) -> str:
-    """`512.0 MiB`."""
+    """A size for people, as `512.0 MiB`."""
     size = float(size_bytes)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if abs(size) < 1024:

@@ -1,7 +1,6 @@
-"""What a broker's objects and buffers weigh, beside the messages that its ledger counts.
+"""Estimates the memory of a broker's objects and buffers, beside its messages.
 
-Flat costs per object, measured as growth of the process by 20,000 of each; they are for telling
-whether memory is short, not for billing.
+Flat costs per object, measured as the growth of the process by 20,000 of each.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ BINDING_BYTES = 500
 
 
 def connection_bytes(connection: Connection) -> int:
-    """A connection with all it holds."""
+    """The memory of a connection with its channels, consumers and buffers."""
     channels = connection.channels
     consumers = sum(len(channel.consumers) for channel in channels.values())
     return (
@@ -35,7 +34,7 @@ def connection_bytes(connection: Connection) -> int:
 
 
 def shared_bytes(broker: Broker) -> int:
-    """What belongs to no connection: names and bindings, and what waits for the disk."""
+    """The memory of queues, exchanges and bindings, and of what waits for the disk."""
     size = broker.store.behind_bytes
     for vhost in broker.vhosts.values():
         exchanges = vhost.exchanges.values()

@@ -1,7 +1,7 @@
-"""Limits that are set while the server runs: of virtual hosts and of users.
+"""Limits of virtual hosts and users, which can be set while the server runs.
 
-A limit is 0 or more; -1, or none at all, is no limit. It concerns whoever comes next: nobody is
-disconnected and no queue deleted when it is set.
+A limit is 0 or more; -1, or none at all, is no limit. It applies to new connections, channels and
+queues: nobody is disconnected and no queue deleted when it is set.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HIGHEST = 2**63 - 1
 
 
 def checked(whose: str, known: tuple[str, ...], limits: Mapping[str, object]) -> dict[str, int]:
-    """The limits if they are some; raises `ChannelError` 406 naming the first that is not."""
+    """Returns valid limits; raises `ChannelError` 406 naming the first that is not."""
     found: dict[str, int] = {}
     for name, value in limits.items():
         if name not in known:
@@ -51,7 +51,7 @@ def checked(whose: str, known: tuple[str, ...], limits: Mapping[str, object]) ->
 def merged(
     whose: str, known: tuple[str, ...], limits: Mapping[str, int], name: str, value: int | None
 ) -> dict[str, int]:
-    """Those limits with one changed, or taken away by None. Raises as `checked`."""
+    """Returns the limits with one changed, or removed by None. Raises as `checked`."""
     found = dict(limits)
     if value is not None:
         return found | checked(whose, known, {name: value})
@@ -61,7 +61,7 @@ def merged(
 
 
 class LimitStorage(Protocol):
-    """Makes the limits of a virtual host outlive the process."""
+    """Stores the limits of a virtual host."""
 
     def keep_limits(self, limits: Table) -> None: ...
 
@@ -83,17 +83,17 @@ class VhostLimits:
         return dict(self._values)
 
     def set(self, limits: Mapping[str, object]) -> None:
-        """All of them, in place of those before. Raises `ChannelError` 406 for what is none."""
+        """Replaces all limits. Raises `ChannelError` 406 for an invalid one."""
         values = checked(self._whose, VHOST_LIMITS, limits)
         self._keeper.keep_limits(dict(values))
         self._values = values
 
     def set_one(self, name: str, value: int | None) -> None:
-        """None clears it. Raises `ChannelError` 406 for what is none."""
+        """Sets one limit, or clears it with None. Raises `ChannelError` 406 for an invalid one."""
         self.set(merged(self._whose, VHOST_LIMITS, self._values, name, value))
 
     def check_queues(self, name: str, count: int) -> None:
-        """Raises `ChannelError` 406 if there are as many queues as may be."""
+        """Raises `ChannelError` 406 if the virtual host has as many queues as it may."""
         limit = self[MAX_QUEUES]
         if 0 <= limit <= count:
             raise precondition_failed(
@@ -125,7 +125,7 @@ class Occupancy:
         inside[connection] = own[connection] = None
 
     def leave(self, connection: Connection) -> None:
-        """It need not have entered."""
+        """Removes a connection; does nothing if it was refused by `enter`."""
         vhost = self._vhosts.pop(connection, None)
         if vhost is not None:
             _leave(self._in_vhost, vhost, connection)

@@ -1,12 +1,12 @@
-"""Queues longer than memory: what nobody will want soon leaves it, before any alarm.
+"""Pages out messages that will not be delivered soon, before there is a memory alarm.
 
-One budget for all messages. What is on disk anyway (persistent in durable queues) is let go of
-from a small amount on, since getting it back is one large read; what would have to be written for
-it (transient) only when a good part of the memory limit is used. The victims, in this order:
-queues that nobody consumes, then the others, the largest first; in each the newest messages, so
-that those to be delivered next stay; last what was delivered and waits for its ack, the oldest
-first. It stops at half of the budget, so that it does not begin again with the next message. It
-works in slices, each in a turn, so what it looks at may have changed since the one before.
+There is one budget for all messages. Messages that are on disk already (persistent in durable
+queues) are paged out beyond a small budget, since reading them back is one large read; those that
+have to be written first (transient) only when a good part of the memory limit is used. The order:
+queues without consumers, then the others, the largest first; in each the newest messages, so that
+those to be delivered next stay; last the unacknowledged ones, the oldest first. It stops at half of
+the budget, so that it does not begin again with the next message. It works in slices, one in a
+turn, so queues may have changed since the one before.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 KEPT_BUDGET_BYTES = 16 * MIB
-"""For what is on disk anyway; no more than an eighth of the memory limit."""
+"""For messages that are on disk already; at most an eighth of the memory limit."""
 TRANSIENT_BUDGET_BYTES = 1024 * MIB
-"""For what is not; no more than a quarter of the limit."""
+"""For messages that are not on disk; at most a quarter of the memory limit."""
 _UNREAD_HEAD_BYTES = MIB // 4
 _READ_HEAD_BYTES = 2 * MIB
-"""What stays of a queue in memory, without and with consumers."""
+"""Bytes of a queue that stay in memory, without and with consumers."""
 _STEP_BYTES = 8 * MIB
-"""More than this has to come in before it looks again: a look costs something for each queue."""
+"""Bytes that have to come in before it begins again: each pass visits all queues."""
 QUEUES_AT_ONCE = 200
 _Victim = tuple[bool, int, int, Queue]
 """Whether it is read, its bytes (the most first), its id: in the order in which they go."""
 
 
 class Pager:
-    """Keeps the messages of a broker within the budget."""
+    """Keeps the messages of a broker within the memory budget."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -53,11 +53,11 @@ class Pager:
 
     @property
     def is_busy(self) -> bool:
-        """It is letting go, and goes on in the next turn."""
+        """Whether it is paging out, and continues in the next turn."""
         return self._steps is not None
 
     def relieve(self) -> None:
-        """Called after each turn; does a slice when there is more than the budget."""
+        """Called after each turn; pages out a slice when there is more than the budget."""
         if self._steps is None:
             self._steps = self._begin()
         if self._steps is not None and not run_slice(self._steps):
@@ -82,7 +82,7 @@ class Pager:
         return self._broker.memory.resident_bytes - self._broker.store.leaving_bytes
 
     def _page_out(self, target: int, *, transient: bool) -> Iterator[None]:
-        """Until no more than the target stays, or nothing is left that can go."""
+        """Pages out until no more than the target stays in memory, as far as messages can go."""
 
         def enough() -> bool:
             return self._staying() <= target
@@ -101,7 +101,7 @@ class Pager:
         yield from self._page_out_unacked(enough, transient=transient)
 
     def _victims(self) -> Iterator[list[_Victim]]:
-        """Queues with messages, some at a time; each list is in order."""
+        """Queues with messages, in chunks; each chunk is sorted."""
         queues = (
             queue
             for vhost in list(self._broker.vhosts.values())

@@ -1,8 +1,8 @@
-"""Messages and requests that have come in part, counted by who sends them.
+"""Partially received messages and requests, accounted by user.
 
 Their bytes are in memory before anybody can use them, and the sender decides for how long. So one
-user may have a quarter of the memory limit of them under way, they count towards the memory alarm
-at once, and when memory is short they are ended before anybody else has to wait.
+user may have a quarter of the memory limit of them at a time, they count towards the memory alarm
+at once, and when memory is short they are ended before others have to wait.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from collections.abc import Callable
 from itertools import islice
 
 OWNER_SHARE = 4
-"""A user may have a quarter of the memory limit in unfinished messages."""
+"""A user's partial messages may take this part of the memory limit."""
 KEPT_SHARE = 16
-"""When memory is short, a sixteenth of the limit stays: so little would not end an alarm."""
+"""When memory is short, partial content of this part of the limit is not ended: it is too little to
+end an alarm."""
 PART_BYTES = 1_024
-"""What each takes beside its bytes."""
+"""The overhead of each beside its bytes."""
 ENDED_AT_ONCE = 250
 """Ending one closes a channel, which takes some 20 us."""
 MEMORY_IS_SHORT = "memory is short and it was not complete; try again later"
 
 
 class PartialContent:
-    """One message or request under way; `end` is called with a reason when it must go."""
+    """One message or request that is being received; `end` is called with a reason to end it."""
 
     __slots__ = ("_end", "_owner", "bytes", "claimed_bytes")
 
@@ -34,9 +35,9 @@ class PartialContent:
         self.claimed_bytes = 0
 
     def claim(self, size_bytes: int, go_on: Callable[[], None] | None = None) -> bool:
-        """Whether the owner has room for so much more.
+        """Reserves memory; False if the owner has no room.
 
-        If not, `go_on` is called when it has: the room is claimed by then.
+        Then `go_on` is called when it has: the memory is reserved by then.
         """
         owner = self._owner
         assert owner is not None, "claimed for a part that has ended"
@@ -49,17 +50,17 @@ class PartialContent:
 
     @property
     def keeps_others_waiting(self) -> bool:
-        """Whether others of its owner wait until this one, or another, is over."""
+        """Whether other content of its owner waits for room."""
         return self._owner is not None and bool(self._owner.waiting)
 
     def grow(self, size_bytes: int) -> None:
-        """So much more of it is in memory."""
+        """Counts bytes that were received."""
         if self._owner is not None:
             self.bytes += size_bytes
             self._owner.grow(size_bytes)
 
     def close(self) -> None:
-        """It is complete, or given up; doing it again changes nothing."""
+        """Ends the accounting of content that is complete or abandoned; may be called again."""
         owner, self._owner = self._owner, None
         if owner is None:
             return
@@ -74,7 +75,7 @@ class PartialContent:
             go_on()
 
     def give_up(self, reason: str) -> None:
-        """Closes it and tells its holder."""
+        """Closes it and calls its `end` with the reason."""
         self.close()
         self._end(reason)
 
@@ -84,7 +85,7 @@ class PartialContent:
 
 
 class PartialContents:
-    """All that is under way; `bytes` is what has come of it."""
+    """All content that is being received; `bytes` counts what is in memory."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -94,8 +95,8 @@ class PartialContents:
     def begin(
         self, owner: str, end: Callable[[str], None], owner_max_bytes: int | None = None
     ) -> PartialContent:
-        """Something of the owner begins to come; see `PartialContent`. The owner's room is
-        `owner_max_bytes`, or else that of everybody."""
+        """Begins to account a message or request of an owner, see `PartialContent`. The owner may
+        have `owner_max_bytes`, by default as much as everybody."""
         found = self._owners.get(owner)
         if found is None:
             found = self._owners[owner] = _Owner(self, owner, owner_max_bytes)
@@ -105,8 +106,8 @@ class PartialContents:
         return part
 
     def shrink(self, to_bytes: int) -> None:
-        """Ends parts of whoever has most, the oldest first, until no more than `to_bytes` are
-        left. A call takes one owner and a bounded number of its parts."""
+        """Ends content of the owner with the most bytes, the oldest first, until no more than
+        `to_bytes` are left. A call ends a bounded number, of one owner."""
         if self.bytes <= to_bytes or not self._owners:
             return
         owner = max(self._owners.values(), key=lambda one: one.bytes)
@@ -120,7 +121,7 @@ class PartialContents:
 
 
 class _Owner:
-    """What one user has under way, or an address that names no user."""
+    """The content of one user, or of an address without a user."""
 
     __slots__ = ("_all", "_max_bytes", "_name", "bytes", "claimed_bytes", "parts", "waiting")
 
@@ -134,7 +135,8 @@ class _Owner:
         self.waiting: dict[PartialContent, tuple[int, Callable[[], None]]] = {}
 
     def has_room(self, size_bytes: int) -> bool:
-        """One that is alone always has: else the largest message might never pass."""
+        """Whether so much more fits. The only one always does: else the largest message might
+        never be accepted."""
         max_bytes = self._all.owner_max_bytes if self._max_bytes is None else self._max_bytes
         return not self.claimed_bytes or self.claimed_bytes + size_bytes <= max_bytes
 

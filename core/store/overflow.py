@@ -1,6 +1,6 @@
-"""Where transient messages go when memory is short: files without a name, never synced.
+"""Overflow files, for transient messages that are paged out: without a name, never synced.
 
-A file ends when nothing that was written to it is wanted any more: each place keeps it open.
+A file is freed when no batch refers to it any more: each location keeps it open.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _names = count(1)
 
 
 def remove_left(disk: Disk) -> None:
-    """Those whose process was killed before it had taken their name away. Raises `OSError`."""
+    """Removes files whose process was killed before it had unlinked them. Raises `OSError`."""
     for name in disk.names():
         if name.startswith(PREFIX):
             disk.remove(name)
 
 
 class OverflowFile:
-    """An open file that has no name any more."""
+    """An open, unlinked file."""
 
     def __init__(self, disk: Disk) -> None:
         name = f"{PREFIX}{next(_names)}"
@@ -32,7 +32,7 @@ class OverflowFile:
         disk.remove(name)
 
     def append(self, buffers: list[Buffer]) -> tuple[int, int]:
-        """Gives offset and size. Raises `OSError`, and then nothing was taken."""
+        """Appends buffers; returns offset and size. Raises `OSError`; then nothing is appended."""
         at, size = self.end, sum(map(len, buffers))
         self._file.write(at, buffers)
         self.end = at + size
@@ -47,14 +47,14 @@ class OverflowFile:
 
 
 class Overflow:
-    """Appends to one file after the other."""
+    """Appends to overflow files, a new one after each `FILE_BYTES`."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._file: OverflowFile | None = None
 
     def append(self, buffers: list[Buffer]) -> tuple[OverflowFile, int, int]:
-        """Raises `OSError`."""
+        """Appends buffers; returns file, offset and size. Raises `OSError`."""
         if self._file is None or self._file.end > FILE_BYTES:
             self._file = OverflowFile(self._disk)
         return self._file, *self._file.append(buffers)

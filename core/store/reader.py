@@ -1,7 +1,7 @@
-"""Reading segments: records by their place, indexes by their queue.
+"""Reads segments: records by their location, indexes by their queue.
 
-A record that can't be read is reported, kept apart and left out; nothing is ever deleted because
-of it. Files stay open, the ones used last, up to a number.
+A record that can't be read is logged and left out; nothing is deleted because of it. The files used
+last stay open, up to a limit.
 """
 
 from __future__ import annotations
@@ -27,19 +27,18 @@ logger = logging.getLogger(__name__)
 FILES_OPEN = 4
 INDEXES_KEPT = 8
 TABLES_KEPT, TABLES_BYTES = 8, 64 * 1024 * 1024
-"""A queue's messages may lie in as many segments, and the next queue's in the same. Whatever its
-size, the table that was made last is kept."""
+"""Limits for cached tables of indexes; the one read last stays whatever its size."""
 _SPARSE = 4
-"""Records are read each by itself if less than this part of the way between is wanted."""
+"""Records are read with one call if they are at least this part of the bytes between them."""
 SEALED_BYTES = HEAD_BYTES + 8
 
 
 class DamagedRecord(Exception):
-    """What stands at a record's place is not that record."""
+    """There is no valid record at a location."""
 
 
 class Reader:
-    """Thread safe."""
+    """Reads records and indexes of segments. Thread safe."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
@@ -52,12 +51,12 @@ class Reader:
         self._lock = Lock()
         self.read_bytes = 0
         self.unreadable: dict[int, str] = {}
-        """Segments of which something could not be read, and the first error of each."""
+        """Segments that could not be read in places, and the first error of each."""
         self.damaged: dict[int, str] = {}
-        """Segments with a record that is not sound, and the first of each."""
+        """Segments with a damaged record, and the first of each."""
 
     def read(self, segment: int, offset: int, size: int) -> memoryview:
-        """What can't be read is zeros. Raises `FileNotFoundError`."""
+        """Reads bytes; those that can't be read are zeros. Raises `FileNotFoundError`."""
         with self._lock:
             data = memoryview(self._salvaged(segment, offset, size))
             self.read_bytes += len(data)
@@ -66,9 +65,8 @@ class Reader:
     def records(
         self, segment: int, locations: Iterable[tuple[int, int]]
     ) -> dict[tuple[int, int], MessageRecord]:
-        """Message records by offset and size; those that are damaged are left out. Neighbours are
-        read with one call, and what was read lately is not read again. Raises
-        `FileNotFoundError`."""
+        """Reads message records by offset and size, from the cache or the file, neighbours with one
+        call; damaged ones are left out. Raises `FileNotFoundError`."""
         found: dict[tuple[int, int], MessageRecord] = {}
         missing = []
         for location in locations:
@@ -84,14 +82,14 @@ class Reader:
                 read = read_record(segment, region, offset - start, start)
                 if read is None or read.kind != Kind.MESSAGES:
                     continue
-                # One of many would hold on to all that was read with it.
+                # A view of one record would keep all in memory that was read with it.
                 body = read.body if len(group) == 1 else memoryview(bytes(read.body))
                 record = found[offset, size] = MessageRecord(body, read.sequence)
                 self.cache.add(segment, offset, record)
         return found
 
     def record(self, segment: int, offset: int, size: int) -> MessageRecord:
-        """Raises `DamagedRecord` or `FileNotFoundError`."""
+        """Reads a message record. Raises `DamagedRecord` or `FileNotFoundError`."""
         found = self.records(segment, ((offset, size),)).get((offset, size))
         if found is None:
             reason = self._note(segment, f"no sound record at offset {offset}")
@@ -99,7 +97,7 @@ class Reader:
         return found
 
     def note_damage(self, segment: int, index_entry: IndexEntry) -> str:
-        """What is wrong there, as people are told."""
+        """Notes that a record is damaged or lost; returns the reason for log lines."""
         if index_entry.is_lost:
             return self._note(segment, "a record is not there any more")
         return self._note(segment, f"no sound record at offset {index_entry.offset}")
@@ -111,8 +109,8 @@ class Reader:
     def index(
         self, segment: int, queue_id: int, summary: IndexSummary | None = None
     ) -> RecordIndex:
-        """A queue's index of a sealed segment, from its end, or made anew from its records: with a
-        shape there are places in it for those that are damaged."""
+        """A queue's index of a sealed segment, from its footer, or rebuilt from its records: with a
+        summary, damaged ones have entries in it."""
         key = segment, queue_id, summary
         index = self._indexes.get(key)
         if index is None:
@@ -124,7 +122,7 @@ class Reader:
     def _table_index(
         self, segment: int, queue_id: int, summary: IndexSummary | None
     ) -> RecordIndex:
-        """Two threads may make the same table, which costs the time of it."""
+        """Reads it from the segment's table; two threads may read the same table twice."""
         table = self._tables.get(segment)
         if table is None:
             footer = self.footer(segment)
@@ -141,7 +139,7 @@ class Reader:
         return table.index(queue_id, summary)
 
     def _keep(self, segment: int, table: _Table) -> None:
-        """Lets go of the oldest tables beyond what may be kept."""
+        """Caches a table, and drops the oldest beyond the limits."""
         with self._lock:
             tables = self._tables
             tables[segment] = table
@@ -151,7 +149,7 @@ class Reader:
                 size_bytes -= tables.popitem(last=False)[1].size_bytes
 
     def forget(self, segment: int) -> None:
-        """The file is about to go."""
+        """Closes the file of a segment that is about to be removed."""
         self._close(segment)
         self.cache.forget(segment)
         self.unreadable.pop(segment, None)
@@ -168,7 +166,7 @@ class Reader:
                 file.close()
 
     def _salvaged(self, segment: int, offset: int, size: int | None) -> bytes:
-        """To the end, if no size is given."""
+        """Reads with zeros for what can't be read; to the end, if no size is given."""
         try:
             file = self._file(segment)
             data, error = salvage(file, offset, file.size() if size is None else size)
@@ -204,7 +202,7 @@ class Reader:
         return file
 
     def footer(self, segment: int) -> Record | None:
-        """The record at a segment's end that holds its indexes; None if there is no sound one."""
+        """The record at a segment's end with its indexes; None if there is no valid one."""
         with self._lock:
             size = self._size(segment)
         if size < SEALED_BYTES:
@@ -217,7 +215,7 @@ class Reader:
         return read_record(segment, self.read(segment, start, at - start), 0, start)
 
     def rebuilt(self, segment: int) -> RebuiltTable:
-        """The indexes as the records say."""
+        """The indexes rebuilt from the segment's records."""
         table = self._tables.get(segment)
         if not isinstance(table, RebuiltTable):
             logger.warning("%s: its index is missing and made anew", segment_name(segment))
@@ -232,8 +230,7 @@ _Table = IndexTable | RebuiltTable
 
 
 def _neighbours(locations: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """Records by offset and size, in groups of which so much is wanted that what lies between may
-    be read too."""
+    """Groups records, by offset and size, that lie close enough to be read with one call."""
     group: list[tuple[int, int]] = []
     start = wanted = 0
     for offset, size in locations:
@@ -249,9 +246,10 @@ def _neighbours(locations: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int
 
 
 def lost_records(before: int, after: int, count: int) -> Iterator[tuple[int, int, int]]:
-    """Places for `count` messages that were lost between two records, as first number, last
-    number and count of each. Numbers begin anew with each process, far above the former ones: an
-    index entry holds no such interval, and need not, since nothing else lies in it."""
+    """Index entries for `count` messages that were lost between two records, as first number, last
+    number and count of each. Sequence numbers begin anew with each process, far above the former
+    ones: an index entry can't hold such an interval, and need not, since nothing else lies in
+    it."""
     first = before + 1
     while count > 0:
         held = min(count, INTERVAL_MAX)

@@ -1,4 +1,4 @@
-"""Disk space that is set aside for a full disk: acks and moves must go on, or it can't drain."""
+"""Disk space reserved for a full disk: acks and dead-lettering must go on, or it can't drain."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ NAME = "reserve"
 
 
 class Reserve:
-    """A file of zeros that can be given up. With 0 bytes none is made, but one that an earlier
-    process made is held."""
+    """A file of zeros that is removed when the disk is full. With 0 bytes none is made, but one
+    that an earlier process made is used."""
 
     def __init__(self, disk: Disk, size: int) -> None:
         self._disk = disk
@@ -27,12 +27,12 @@ class Reserve:
 
     @property
     def is_given(self) -> bool:
-        """It is used, and there is not enough space to take it again."""
+        """Whether it is used, and there is not enough space to allocate it again."""
         return self._given
 
     def take(self) -> None:
-        """Takes the space again, if there is twice as much. What an earlier process took stays
-        taken: a full disk would not give it again."""
+        """Allocates the space again, if twice as much is free. A file that an earlier process made
+        stays: on a full disk it could not be made again."""
         if self._held:
             return
         found = self._found_bytes()
@@ -67,7 +67,7 @@ class Reserve:
         return True
 
     def give(self) -> bool:
-        """Gives it up; False if there is nothing left to give."""
+        """Removes the file; False if there is none."""
         if not self._held:
             return False
         self._held, self._given = False, True

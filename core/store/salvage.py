@@ -1,7 +1,7 @@
-"""Reading past what can't be read: zeros stand in its place, which no checksum takes for a record.
+"""Reads files with read errors: zeros replace what can't be read, which no checksum accepts.
 
-An error of reading costs the blocks that it concerns. What was written there is still on the disk,
-so nothing is cut off or deleted because of it.
+A read error costs the disk blocks that it concerns. They may be readable later, so nothing is cut
+off or deleted because of it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from .disk import File
 
 BLOCK_BYTES = 4_096
 FAILURES_MAX = 64
-"""A disk may try for seconds before it gives up: after so many errors the rest is not asked for."""
+"""After so many errors the rest is not read: a disk may try for seconds before it reports one."""
 
 
 def salvage(file: File, at: int, size: int) -> tuple[bytes, OSError | None]:
-    """As `File.read`, and the first error if there were any."""
+    """Reads as `File.read`, with zeros for what can't be read; returns the first error too."""
     try:
         return file.read(at, size), None
     except OSError as error:
@@ -22,12 +22,12 @@ def salvage(file: File, at: int, size: int) -> tuple[bytes, OSError | None]:
 
 
 def reason_of(error: OSError) -> str:
-    """How people are told of it, who know the file already."""
+    """The reason of an error, without the file's name, for log lines that have it."""
     return error.strerror or str(error)
 
 
 class _Salvage:
-    """Halves what can't be read until it is a block."""
+    """Reads by halving what can't be read down to a disk block."""
 
     def __init__(self, file: File) -> None:
         self._file = file

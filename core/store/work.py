@@ -1,4 +1,4 @@
-"""Work beside the broker's thread: reads, checkpoints, moves; one after another."""
+"""Runs jobs of the store on worker threads: reads, checkpoints, compaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Worker:
         self._late: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
         self._delivering = False
         self.failed: Callable[[BaseException], None] = _raise
-        """Gets what a job raised; nobody will hear of its result."""
+        """Called with what a job raised, instead of its `done`."""
 
     def start(self, post: Callable[[Callable[[], None]], None]) -> None:
         self._post = post
@@ -31,7 +31,7 @@ class Worker:
             self.run(job, done)
 
     def stop(self) -> None:
-        """Returns when the jobs that have begun are done; others never begin."""
+        """Waits for the jobs that have begun; the others are cancelled."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
@@ -39,7 +39,7 @@ class Worker:
         self.deliver()
 
     def run(self, job: Callable[[], Result], done: Callable[[Result], None]) -> None:
-        """`done` gets the result on the broker's thread, never before this returns."""
+        """Runs a job; `done` gets its result on the broker's thread, never before this returns."""
         if self._pool is None:
             self._late.append((job, done))
         else:
@@ -56,8 +56,8 @@ class Worker:
             self._pool.submit(job).add_done_callback(ended)
 
     def awaited(self, job: Callable[[], Result]) -> Generator[Pause, None, Result]:
-        """As `entry`, for sliced work: gives the result. If the work does not wait for it, the job
-        is done again where it is."""
+        """As `run`, for sliced work: yields a `Pause`, then returns the result. If the caller does
+        not wait, the job is run again on its thread."""
         pause = Pause()
         results: list[Result] = []
 
@@ -78,14 +78,14 @@ class Worker:
             done(result)
 
     def post(self, action: Callable[[], None]) -> None:
-        """Has it run on the broker's thread."""
+        """Calls `action` on the broker's thread."""
         if self._post is None:
             action()
         else:
             self._post(action)
 
     def deliver(self) -> None:
-        """Without a thread: does what waits."""
+        """Runs the jobs that wait, if there is no thread."""
         if self._delivering:
             return
         self._delivering = True
