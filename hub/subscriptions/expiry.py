@@ -31,20 +31,15 @@ class Expiry:
 
     async def watch_leases(self) -> None:
         """Ends each subscription at the end of its lease; runs until cancelled."""
-        index = self._index
         while True:
-            index.lease_taken.clear()
-            try:
-                async with asyncio.timeout(index.leases.next_s()):
-                    await index.lease_taken.wait()
-            except TimeoutError:
-                await self.expire()
+            await self._index.leases.wait()
+            await self.expire()
 
     async def expire(self) -> None:
-        for subscription_id in self._index.leases.take_expired():
+        for subscription_id in self._index.leases.take_due():
             active = self._index.by_id(subscription_id)
             if active is not None and not await self._end(active, LEASE_OVER):
-                self._index.leases.hold_for(subscription_id, END_AGAIN_S)
+                self._index.leases.set(subscription_id, END_AGAIN_S)
 
     async def end_in(self, vhost: str) -> None:
         """Ends all subscriptions that have to do with a virtual host."""

@@ -3,13 +3,11 @@ with the rows. Nothing here waits."""
 
 from __future__ import annotations
 
-import asyncio
-
 from ...core.clock import Clock
+from ..deadlines import Deadlines
 from ..owner_rights import Rights
 from .active import ActiveSubscription
 from .anonymous import AnonymousSubscriptions
-from .leases import Leases
 from .owned import Owned
 from .paused import Paused
 from .subscription import Subscription
@@ -17,8 +15,9 @@ from .subscription import Subscription
 
 class SubscriptionIndex:
     def __init__(self, clock: Clock, rights: Rights, max_anonymous: int) -> None:
-        self.leases = Leases(clock)
-        self.lease_taken = asyncio.Event()
+        self._clock = clock
+        self.leases = Deadlines(clock)
+        """The end of each lease, by the id of the subscription."""
         self.owned = Owned(rights)
         self.anonymous = AnonymousSubscriptions(max_anonymous)
         self.paused = Paused()
@@ -40,7 +39,7 @@ class SubscriptionIndex:
         self.owned.add(active)
         self.anonymous.add(active.subscription)
         self.paused.add(active.subscription)
-        self._hold_lease(active.subscription)
+        self._set_lease(active.subscription)
 
     def change(self, active: ActiveSubscription, changed: Subscription) -> None:
         """Another lease, owner or status of the same identity and id."""
@@ -53,7 +52,7 @@ class SubscriptionIndex:
             self.owned.remove(active, before.owner)
             self.owned.add(active)
         if changed.expires_at != before.expires_at:
-            self._hold_lease(changed)
+            self._set_lease(changed)
 
     def remove(self, active: ActiveSubscription) -> None:
         del self._by_identity[active.subscription.identity]
@@ -61,8 +60,10 @@ class SubscriptionIndex:
         self.owned.remove(active, active.subscription.owner)
         self.anonymous.remove(active.subscription)
         self.paused.remove(active.subscription)
-        self.leases.drop(active.subscription.id)
+        self.leases.remove(active.subscription.id)
 
-    def _hold_lease(self, subscription: Subscription) -> None:
-        self.leases.hold(subscription)
-        self.lease_taken.set()
+    def _set_lease(self, subscription: Subscription) -> None:
+        """Sets the end of its lease, at most a whole lease from now: the wall clock may have been
+        set back since it was stored."""
+        left_s = subscription.expires_at - self._clock.wall_s()
+        self.leases.set(subscription.id, min(max(left_s, 0.0), subscription.lease_seconds))

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from ...core.clock import Clock
 from ...core.errors import WarrenError
+from ..deadlines import Deadlines
 from ..errors import StorageFailed
 from ..settings import HubSettings
 from ..tasks import Tasks
 from .distributor import Distributor, Recipient
-from .schedule import Schedule
 from .state import TopicState
 from .topic import Topic
 from .updating import Updating
@@ -56,7 +56,7 @@ class FetchScheduler:
         self._settings = settings
         self._clock = clock
         self._tasks = tasks
-        self._schedule = Schedule(clock)
+        self._deadlines = Deadlines(clock)
         self._state: dict[str, TopicState] = {}
         self._writing = asyncio.Lock()
         """Around what changes rows and lives together."""
@@ -76,15 +76,15 @@ class FetchScheduler:
 
     async def watch(self) -> None:
         """Begins each fetch when it is due; runs until cancelled."""
-        self._schedule.plan(_SWEEP, SWEEP_S)
+        self._deadlines.set(_SWEEP, SWEEP_S)
         while True:
-            await self._schedule.wait()
+            await self._deadlines.wait()
             self.begin_due()
 
     def begin_due(self) -> None:
-        for key in self._schedule.take():
+        for key in self._deadlines.take_due():
             if key == _SWEEP:
-                self._schedule.plan(_SWEEP, SWEEP_S)
+                self._deadlines.set(_SWEEP, SWEEP_S)
                 self._tasks.own(self._forget(self._state.values()))
             elif key in self._state:
                 self._tasks.own(self._run(self._state[key]))
@@ -157,9 +157,9 @@ class FetchScheduler:
 
     def _plan(self, state: TopicState, delay_s: float = 0.0) -> None:
         """Not too soon after the last fetch, nor before its server wants to see us again."""
-        gap_s = state.started_s + self._settings.fetch_gap_s - self._schedule.now_s()
+        gap_s = state.started_s + self._settings.fetch_gap_s - self._deadlines.now_s()
         left_s = state.not_before - self._clock.wall_s()
-        self._schedule.plan(state.key, max(0.0, delay_s, gap_s, left_s))
+        self._deadlines.set(state.key, max(0.0, delay_s, gap_s, left_s))
 
     async def _run(self, state: TopicState) -> None:
         async with state.turn:
@@ -169,15 +169,15 @@ class FetchScheduler:
             if postponement is not None:
                 wait_s, reason = postponement.wait_s, postponement.reason
                 log.info("topic '%s' is not fetched for %.0f s: %s", state.url, wait_s, reason)
-                self._schedule.plan(state.key, wait_s)
+                self._deadlines.set(state.key, wait_s)
                 return
             state.is_running, state.again = True, False
-            state.started_s = self._schedule.now_s()
+            state.started_s = self._deadlines.now_s()
             try:
                 await self._check(state)
             except StorageFailed as error:
                 log.error("topic '%s' has to wait: %s", state.url, error)
-                self._schedule.plan(state.key, STORAGE_AGAIN_S)
+                self._deadlines.set(state.key, STORAGE_AGAIN_S)
             finally:
                 state.is_running = False
 

@@ -92,8 +92,8 @@ async def test_nothing_is_fetched_while_disk_or_memory_is_low(
     broker.alarms.bounds = Bounds(disk_free=1_000)
     broker.alarms.measure(Reading(disk_free_bytes=1))
     await house.hub.subscriptions.subscribe(to(publisher, callback))
-    planned = house.hub.topics._scheduler._schedule
-    await until(lambda: planned._next_s() == SHORTAGE_AGAIN_S, "second look that is planned")
+    planned = house.hub.topics._scheduler._deadlines
+    await until(lambda: planned.next_s() == SHORTAGE_AGAIN_S, "second look that is planned")
     assert publisher.requests == []
     broker.alarms.measure(Reading(disk_free_bytes=2_000))
     house.clock.advance(int(SHORTAGE_AGAIN_S * 1_000))
@@ -123,7 +123,7 @@ async def test_nothing_is_fetched_while_all_are_paused(
     publisher.default = text("three")
     await topics.ping([publisher.url])
     await until(
-        lambda: topics._scheduler._schedule._next_s() == PAUSED_AGAIN_S, "pause of the topic"
+        lambda: topics._scheduler._deadlines.next_s() == PAUSED_AGAIN_S, "pause of the topic"
     )
     assert len(publisher.requests) == fetched
     await subscriptions.resume(second)

@@ -186,7 +186,7 @@ async def test_an_end_that_the_database_failed_is_tried_again(
             raise failures.pop()
         await mark(*given)
 
-    asked = request(NEWS, callback.url, lease_seconds="1" if ending == "lease" else None)
+    asked = request(NEWS, callback.url, lease_seconds="3" if ending == "lease" else None)
     await house.hub.subscriptions.subscribe(asked)
     monkeypatch.setattr(Repository, "mark", fail_at_first)
     if ending == "right":

@@ -224,7 +224,7 @@ class TestPings:
         await ping(house, callback.url)
         await house.hub.topics.ping([callback.url])
         advance(house, 4.9)
-        assert len(house.hub.topics._scheduler._schedule) == 2  # it, and the sweep
+        assert len(house.hub.topics._scheduler._deadlines) == 2  # it, and the sweep
         advance(house, 0.1)
         await settled(house, callback.url)
         assert len(callback.requests) == 2
