@@ -1,6 +1,6 @@
-"""The keys of a policy's definition: what each may be, and what has it.
+"""The keys of a policy's definition: their valid values, and where they apply.
 
-A key is an argument without its `x-`; its bounds are those of the argument.
+A key is an argument without its `x-`, with the bounds of the argument.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from ..message.model import FieldValue, Table
 from ..queue.arguments import MAX_TTL_MS, SEGMENT_BYTES_MAX, has_argument, read_age_ms
 
 Check = Callable[[FieldValue], str | None]
-"""Says what is wrong with a value, None if nothing is."""
+"""Returns what is wrong with a value, None if nothing is."""
 
 DELAYED_MESSAGE = "delayed-message"
 _ANY_NUMBER = 2**63 - 1
 _CLUSTER_KEYS = "ha-"
-"""Mirroring, which old clients still ask for: there is one node, so it has what they want."""
+"""Keys for mirroring, which old clients still set; without effect, since there is one node."""
 
 
 class PolicyError(WarrenError):
-    """A policy that can't be."""
+    """An invalid policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
     check: Check
     operator: bool = False
-    """Whether operator policies have it too."""
+    """Whether operator policies may have it too."""
 
 
 def _whole(low: int, high: int) -> Check:
@@ -114,7 +114,7 @@ _WITHOUT_EFFECT = frozenset(
 
 
 def check_definition(definition: Table, *, operator: bool) -> None:
-    """Raises `PolicyError` naming the key, its value and what it can be."""
+    """Raises `PolicyError` with the key, its value and the valid ones."""
     if not definition:
         raise PolicyError("its definition is empty: it needs at least one key")
     for key, value in definition.items():
@@ -138,15 +138,15 @@ def _wrong(key: str, value: FieldValue, *, operator: bool) -> str | None:
 
 
 def without_effect(definition: Table) -> list[str]:
-    """The keys that are kept and rule nothing here."""
+    """Returns the keys that are stored but have no effect here."""
     return [key for key in definition if key.startswith(_CLUSTER_KEYS) or key in _WITHOUT_EFFECT]
 
 
 def is_for(definition: Table, queue_type: str) -> bool:
-    """Whether queues of a type have all that is asked for.
+    """Returns whether queues of a type support all keys of a definition.
 
-    A policy that asks for more is passed over for them as a whole, as RabbitMQ does: half of it
-    could be the wrong half (a limit without its overflow).
+    Otherwise the whole policy does not apply to them, as in RabbitMQ: half of it could be the wrong
+    half (a limit without its overflow).
     """
     if queue_type == "quorum" and definition.get("overflow") == "reject-publish-dlx":
         return False

@@ -1,7 +1,7 @@
-"""What an operator policy makes of a policy, and both of a queue's arguments.
+"""Merges a policy with an operator policy, and both with a queue's arguments.
 
-Numbers are limits, so the smaller one holds. Of anything else the argument holds, which whoever
-declared the queue relies on; between the two policies the operator's.
+Numbers are limits, so the smaller one holds. For all other keys the argument holds, since the
+client that declared the queue relies on it; between the two policies the operator's.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from ..queue.arguments import AT_LEAST_ONCE, RETRY_MAX_MS, RETRY_MIN_MS, read_ag
 from ..queue.rules import PLAIN, RetryDelay, Rules
 
 Combine = Callable[[Any, Any], Any]
-"""What holds of an argument and a policy's value, or of a policy's and an operator's."""
+"""Combines an argument with a policy's value, or an operator policy's with a policy's."""
 
 
 def _first(one: FieldValue, other: FieldValue) -> FieldValue:
     return one
 
 
-def _fewer(one: int, other: int) -> int:
-    """Of two delivery limits; a negative one is none."""
+def _lower_limit(one: int, other: int) -> int:
+    """Returns the lower of two delivery limits; a negative one is no limit."""
     return max(one, other) if min(one, other) < 0 else min(one, other)
 
 
-def _sooner(one: int, other: int) -> int:
-    """Of two timeouts; 0 is none."""
+def _shorter_timeout(one: int, other: int) -> int:
+    """Returns the shorter of two timeouts; 0 is no timeout."""
     return max(one, other) if min(one, other) == 0 else min(one, other)
 
 
-def _younger(one: str, other: str) -> str:
+def _shorter_age(one: str, other: str) -> str:
     return min(one, other, key=lambda text: read_age_ms(text) or 0)
 
 
@@ -43,15 +43,15 @@ _COMBINED: dict[str, Combine] = {
     "max-length-bytes": min,
     "max-in-memory-length": min,
     "max-in-memory-bytes": min,
-    "delivery-limit": _fewer,
-    "consumer-timeout": _sooner,
+    "delivery-limit": _lower_limit,
+    "consumer-timeout": _shorter_timeout,
     "delayed-retry-min": min,
     "delayed-retry-max": min,
-    "max-age": _younger,
+    "max-age": _shorter_age,
     "stream-max-segment-size-bytes": min,
     "stream-filter-size-bytes": min,
 }
-"""All other keys are no numbers."""
+"""How the numeric keys are combined."""
 
 
 class _Field(NamedTuple):
@@ -75,12 +75,12 @@ _FIELDS = (
     _Field("stream-max-segment-size-bytes", "segment_bytes"),
     _Field("stream-filter-size-bytes", "filter_bytes"),
 )
-"""Keys that are one field of `Rules` each."""
+"""The keys that set one field of `Rules` each."""
 _RETRY_KEYS = ("delayed-retry-type", "delayed-retry-min", "delayed-retry-max")
 
 
 def merged(policy: Mapping[str, FieldValue], operator: Mapping[str, FieldValue]) -> Table:
-    """One definition of a policy and an operator policy; either may be empty."""
+    """Returns one definition for a policy and an operator policy; either may be empty."""
     table = {**policy, **operator}
     for key in policy.keys() & operator.keys():
         combine = _COMBINED.get(key, _first)
@@ -91,10 +91,10 @@ def merged(policy: Mapping[str, FieldValue], operator: Mapping[str, FieldValue])
 def effective_rules(
     rules: Rules | None, arguments: Table, definition: Mapping[str, FieldValue]
 ) -> Rules | None:
-    """The rules of a queue's arguments with a definition (of `merged`) put on top.
+    """Returns the rules of a queue's arguments with a definition (of `merged`) applied to them.
 
-    `arguments` tell what was asked for and what a default is: a default gives way to a policy.
-    Gives None for a plain queue.
+    A value that is set in `arguments` is combined with the definition's; a default is replaced.
+    Returns None for a plain queue.
     """
     base = rules or PLAIN
     changes = {

@@ -1,6 +1,6 @@
-"""The policies of a virtual host, in force: each queue and exchange has at most one of each sort.
+"""The policies of a virtual host: each queue and exchange has at most one of each kind in force.
 
-A change looks once at every name; only those are touched whose policy it changes.
+A change checks every name once, and updates only the queues and exchanges whose policy it changes.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ logger = logging.getLogger(__name__)
 
 
 class Applied(NamedTuple):
-    """What rules a queue or an exchange."""
+    """The policies in force for a queue or an exchange."""
 
     policy: Policy | None
     operator: Policy | None
 
     @property
     def definition(self) -> Table:
-        """Both as one."""
+        """The definitions of both, merged."""
         return merged(*({} if found is None else found.record.definition for found in self))
 
 
@@ -42,14 +42,14 @@ _NOTHING = Applied(None, None)
 
 
 class _Ranked:
-    """The policies of one sort, those first that win."""
+    """The policies of one kind, by rank."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Policy] = {}
         self._ranked: list[Policy] = []
 
     def put(self, name: str, policy: Policy | None) -> Policy | None:
-        """Gives the one before."""
+        """Sets or removes the policy of a name; returns the one before."""
         before = self.by_name.pop(name, None)
         if policy is not None:
             self.by_name[name] = policy
@@ -61,12 +61,13 @@ class _Ranked:
 
 
 class Policies:
-    """Owned by its virtual host, which tells it of queues and exchanges that come and go."""
+    """The policies of one virtual host, which reports queues and exchanges that are declared and
+    deleted."""
 
     def __init__(self, vhost: VirtualHost, broker: QueueContext) -> None:
         self._vhost = vhost
         self.rounds = PolicyUpdates(broker)
-        """Through all names after a change; with many it goes on in the turns that follow."""
+        """The updates after a change; with many names they continue in later turns."""
         self._policies = _Ranked()
         self._operator = _Ranked()
         self._applied: dict[Target, Applied] = {}
@@ -82,10 +83,10 @@ class Policies:
         return [record for record in found if isinstance(record, OperatorPolicyDefinition)]
 
     def set(self, record: Record) -> bool:
-        """Puts a policy into force, or in place of the one of its name; True if there was none.
+        """Sets or replaces a policy; True if there was none of its name.
 
-        Of few queues and exchanges it is in force when this returns, of many when `rounds` are
-        done. Raises `PolicyError`, and `ChannelError` 406 for a record that can't be kept.
+        With few queues and exchanges it is in force when this returns, with many once `rounds` are
+        done. Raises `PolicyError`, and `ChannelError` 406 for a record that can't be stored.
         """
         try:
             policy = Policy(record)
@@ -103,7 +104,7 @@ class Policies:
         return before is None
 
     def clear(self, name: str, *, operator: bool = False) -> bool:
-        """False if there was none."""
+        """Removes a policy; False if there is none of that name."""
         sort = self._operator if operator else self._policies
         before = sort.put(name, None)
         if before is None:
@@ -113,7 +114,7 @@ class Policies:
         return True
 
     def clear_all(self) -> None:
-        """The virtual host is going: nothing is put into force any more."""
+        """Removes all policies of a virtual host that is being deleted; nothing is updated."""
         for sort in (self._policies, self._operator):
             for policy in sort.by_name.values():
                 self._vhost.keeper.end_policy(policy.record)
@@ -124,32 +125,32 @@ class Policies:
     def _sort(self, record: Record) -> _Ranked:
         return self._operator if isinstance(record, OperatorPolicyDefinition) else self._policies
 
-    # -- whom they rule
+    # -- the policies in force
 
     def of(self, target: Target) -> Applied | None:
-        """None if no policy is for it."""
+        """Returns the policies in force, None if none applies."""
         return self._applied.get(target)
 
     def adopt(self, target: Target) -> None:
-        """A queue or exchange that was just made, before anything is in it."""
+        """Applies policies to a queue or exchange that was just declared and is still empty."""
         if self._policies.by_name or self._operator.by_name:
             self._update(target)
 
     def forget(self, target: Target) -> None:
-        """It is gone."""
+        """Forgets a deleted queue or exchange."""
         self._applied.pop(target, None)
 
     def _update_targets(self, before: Policy | None, after: Policy | None) -> None:
-        """A policy has become another."""
+        """Updates all queues and exchanges that a change from one policy to another concerns."""
 
-        def look(target: Target) -> bool:
+        def update(target: Target) -> bool:
             return self._is_concerned(target, before, after) and self._update(target)
 
         vhost = self._vhost
-        self.rounds.begin((*vhost.exchanges.values(), *vhost.queues.values()), look)
+        self.rounds.begin((*vhost.exchanges.values(), *vhost.queues.values()), update)
 
     def _is_concerned(self, target: Target, before: Policy | None, after: Policy | None) -> bool:
-        """Whether it has the one or may have the other."""
+        """Returns whether one policy is in force for it, or the other may be."""
         applied = self._applied.get(target)
         if before is not None and applied is not None and before in applied:
             return True
@@ -161,7 +162,7 @@ class Policies:
         return self._vhost.exchanges.get(target.name) is target
 
     def _update(self, target: Target) -> bool:
-        """True if other policies are in force there now."""
+        """Determines the policies in force for one queue or exchange; True if they changed."""
         now = Applied(self._policies.winner(target), self._operator.winner(target))
         if now == self._applied.get(target, _NOTHING) or not self._is_there(target):
             return False
@@ -179,9 +180,9 @@ class Policies:
             if rules != target.rules:
                 target.apply(rules)
             return
-        wanted = target.arguments.get(ALTERNATE_EXCHANGE, definition.get(ALTERNATE_EXCHANGE))
-        if wanted != target.alternate:
-            self._vhost.change_alternate(target, None if wanted is None else str(wanted))
+        alternate = target.arguments.get(ALTERNATE_EXCHANGE, definition.get(ALTERNATE_EXCHANGE))
+        if alternate != target.alternate:
+            self._vhost.change_alternate(target, None if alternate is None else str(alternate))
         if set_delayed(target, definition.get(DELAYED_MESSAGE) is True):
             self._vhost.give_inner(target)
 

@@ -1,4 +1,4 @@
-"""One policy: which names it is for, and whom it rules."""
+"""One policy: the names that it matches, and the queues and exchanges that it applies to."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Record = PolicyDefinition | OperatorPolicyDefinition
 Target = Queue | Exchange
 
 _REFUSED_FOR_HUB = frozenset({"expires", "delivery-limit", "consumer-timeout"})
-"""Keys that would end the hub's own queues with their messages, or drop a message that the hub
-gives back to be delivered later."""
+"""Keys that would delete the hub's own queues with their messages, or drop a message that the hub
+returns for a later delivery."""
 
 _APPLY_TO = {
     "all": {"exchange", "classic", "quorum", "stream"},
@@ -29,7 +29,7 @@ _APPLY_TO = {
 
 
 class Policy:
-    """A record that was checked. Raises `PolicyError` for one that can't be."""
+    """A checked policy. Raises `PolicyError` for an invalid record."""
 
     __slots__ = ("_kinds", "_matches", "record")
 
@@ -52,12 +52,12 @@ class Policy:
 
     @property
     def rank(self) -> tuple[int, str]:
-        """The lowest wins: the highest priority, and of equal ones the first name in the
-        alphabet, so that neither the order of their making nor a restart changes the winner."""
+        """The lowest rank wins: the highest priority, and of equal ones the first name in the
+        alphabet, so that neither the order of creation nor a restart changes the winner."""
         return -self.record.priority, self.record.name
 
     def applies_to(self, target: Target) -> bool:
-        """Whether it may be put into force there: by name, sort, and what it asks for."""
+        """Returns whether it may be in force there: by name, kind, and the keys it sets."""
         kind = target.kind if isinstance(target, Queue) else "exchange"
         if kind not in self._kinds or not self._matches(target.name):
             return False
@@ -68,15 +68,15 @@ class Policy:
         return not self.record.definition.get(DELAYED_MESSAGE) or can_be_delayed(target)
 
     def _is_safe_for_hub(self, target: Target) -> bool:
-        """Whether the hub can still do its work with its own exchange or queue: it may be bounded
-        and have a time to live, but what was declared with arguments keeps to these alone."""
+        """Returns whether the hub can still work with its own exchange or queue: a queue may have
+        limits and a TTL, unless it was declared with arguments."""
         if isinstance(target, Exchange) or target.arguments:
             return False
         return self.record.definition.keys().isdisjoint(_REFUSED_FOR_HUB)
 
 
 def _matcher(pattern: str) -> Matcher:
-    """Unanchored; an empty pattern is for every name, other than in permissions."""
+    """Returns an unanchored matcher; unlike in permissions, an empty pattern matches every name."""
     try:
         return matcher(pattern or ".*")
     except AuthError as error:

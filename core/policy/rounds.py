@@ -1,7 +1,7 @@
-"""PolicyUpdates through many queues, a slice at a time, so that nobody waits long for one.
+"""Updates many queues and exchanges after a policy change, in slices.
 
-The first slice is gone through at once, the rest in the turns that follow: a policy for a hundred
-thousand queues takes seconds, and those who publish and consume go on meanwhile.
+The first slice is done at once, the rest in later turns: a policy for a hundred thousand queues
+takes seconds, and publishers and consumers are served meanwhile.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from .policy import Target
 
 SLICE_CHECKS = 4_096
-"""About 5 ms."""
+"""Checks in one slice, about 5 ms."""
 CHECKS_PER_CHANGE = 16
-"""What it costs to give a queue other rules, measured in looks at one that keeps its own."""
+"""The cost of changing a queue's rules, in checks of a queue whose rules stay."""
 
 UpdateTarget = Callable[["Target"], bool]
-"""Looks at a queue or exchange; True if that changed it."""
+"""Updates a queue or exchange; returns whether that changed it."""
 
 
 class _Round(NamedTuple):
@@ -29,7 +29,7 @@ class _Round(NamedTuple):
 
 
 class PolicyUpdates:
-    """One after the other, in the order in which they began."""
+    """The updates in progress, one after the other in the order in which they began."""
 
     def __init__(self, broker: QueueContext) -> None:
         self._broker = broker
@@ -37,20 +37,20 @@ class PolicyUpdates:
         self._waiting: list[Callable[[], None]] = []
 
     def begin(self, targets: Iterable[Target], update: UpdateTarget) -> None:
-        """`update` has to cope with targets that are gone when their turn comes."""
+        """Starts an update of all targets; some may be deleted when `update` gets them."""
         self._rounds.append(_Round(iter(targets), update))
         if len(self._rounds) == 1:
             self._continue()
 
     def when_done(self, action: Callable[[], None]) -> None:
-        """Runs `action` when no round is left: at once if there is none."""
+        """Runs `action` when all updates are done: at once if there are none."""
         if self._rounds:
             self._waiting.append(action)
         else:
             action()
 
     def stop(self) -> None:
-        """Leaves all rounds as they are."""
+        """Stops all updates."""
         self._rounds.clear()
         self._notify()
 
@@ -65,7 +65,7 @@ class PolicyUpdates:
             self._notify()
 
     def _slice(self, current: _Round, left: int) -> int:
-        """What is left of the slice; if anything is, the round is over."""
+        """Continues one update; returns the checks left in the slice, 0 if it is not done."""
         for target in current.targets:
             left -= CHECKS_PER_CHANGE if current.update(target) else 1
             if left <= 0:

@@ -1,8 +1,8 @@
-"""What a queue's `x-` arguments ask for, checked when it is declared.
+"""Checks a queue's `x-` arguments when it is declared, and reads its rules from them.
 
-Arguments that another queue type has are refused, since ignoring one would break what its owner
-relies on; unknown ones are kept and not compared on redeclaration, for old clients send strays
-(`strict` refuses those too). Nothing is clamped.
+Arguments of other queue types are refused, since ignoring one would break what its owner relies on.
+Unknown ones are kept and not compared on redeclaration, since old clients send some (`strict`
+refuses those too). Values are never clamped.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PLACEMENT = frozenset(
         "x-quorum-initial-group-size", "x-quorum-target-group-size", "x-initial-cluster-size",
     }
 )  # fmt: skip
-"""Where replicas go: there is one."""
+"""Placement of replicas, of which there is one: checked, without effect."""
 _COMMON = _PLACEMENT | {
     "x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", "x-overflow",
     "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-dead-letter-strategy",
@@ -62,13 +62,13 @@ KNOWN = frozenset[str]().union(*OF_TYPE.values())
 
 _READ_BEFORE_MAX = 1_024
 _read_before: dict[tuple[str, tuple[tuple[str, type, FieldValue], ...]], Rules | None] = {}
-"""Rules by type and arguments that were in order: very many queues have the same ones, and share
-them. Values that are equal may differ in type (1 and True)."""
+"""Rules by queue type and valid arguments: very many queues have the same ones, and share them. The
+key has the types of the values, since equal ones may differ in it (1 and True)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a declaration asks for beside its arguments."""
+    """The properties of a queue declaration, without its arguments."""
 
     name: str
     vhost: str
@@ -82,7 +82,7 @@ class Declared:
 
 
 def queue_type(declared: Declared, arguments: Table) -> str:
-    """`classic`, `quorum` or `stream`. Raises `ChannelError` 406 for another."""
+    """Returns `classic`, `quorum` or `stream`. Raises `ChannelError` 406 for another type."""
     kind = arguments.get("x-queue-type", "classic")
     if not isinstance(kind, str) or kind not in OF_TYPE:
         raise precondition_failed(
@@ -93,12 +93,12 @@ def queue_type(declared: Declared, arguments: Table) -> str:
 
 
 def has_argument(kind: str, argument: str) -> bool:
-    """Whether queues of this type have it; what no type knows is kept by all."""
+    """Returns whether queues of this type accept the argument; unknown ones are accepted by all."""
     return argument in OF_TYPE[kind] or argument not in KNOWN
 
 
 def read_rules(declared: Declared, arguments: Table, *, strict: bool = False) -> Rules | None:
-    """Gives None for a plain classic queue.
+    """Returns the rules of a queue, None for a plain classic queue.
 
     Raises `ChannelError` 406 naming argument and queue; with `strict` for unknown ones too.
     """
@@ -110,7 +110,7 @@ def read_rules(declared: Declared, arguments: Table, *, strict: bool = False) ->
     try:
         return _read_before[key]
     except (KeyError, TypeError):
-        pass  # read for the first time, or of an array or a table, which can't be a key
+        pass  # read for the first time, or with an array or a table, which can't be in a key
     reader = _Arguments(declared, arguments)
     reader.refuse_others(kind)
     reader.see_unknown(strict=strict)
@@ -128,9 +128,9 @@ def _read(reader: _Arguments, kind: str) -> Rules | None:
 
 
 def check_properties(declared: Declared, arguments: Table) -> None:
-    """Quorum queues and streams are there for good, under a name that somebody gave them.
+    """Checks that quorum queues and streams are durable, shared, permanent and named.
 
-    Raises `ChannelError` 406 for others, and for a type that there is not.
+    Raises `ChannelError` 406 for others, and for an unknown type.
     """
     kind = queue_type(declared, arguments)
     if kind == "classic":
@@ -224,7 +224,7 @@ def _max_age_ms(reader: _Arguments) -> int | None:
 
 
 def read_age_ms(text: str) -> int | None:
-    """`7D`, `90m` ... in milliseconds; None for anything else."""
+    """Returns an age such as `7D` or `90m` in milliseconds, None for anything else."""
     found = _AGE.fullmatch(text)
     return None if found is None else int(found[1]) * _AGE_UNIT_S[found[2]] * 1000
 

@@ -1,8 +1,8 @@
-"""The messages of a stream: all that were published, by offset, until retention drops the oldest.
+"""The messages of a stream by offset, until retention drops the oldest.
 
-Nothing is consumed. What is in memory are ranges, what is only on disk paged-out ranges, as in any
-backlog, but they stay where they are and readers look into them. Offsets count from 0 and have no
-gaps; where a stream begins after retention is kept on disk, together with what was dropped.
+Messages are in ranges in memory and paged-out ranges on disk, as in any backlog, but they are never
+removed by reading. Offsets count from 0 without gaps. The first offset after retention is stored on
+disk, committed together with the messages dropped.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
 
 _UNKNOWN = -1
 STEP_CHUNKS = 32
-"""What one step of paging out looks at, and one of retention drops."""
+"""Chunks that one step of paging out visits, and one of retention drops."""
 STEPS_AT_ONCE = 8
-"""How many steps of the store's, that discard a range, are kept as one."""
+"""Steps of discarding a paged-out range that are committed as one."""
 _END = object()
 
 
 class StreamChunk:
-    """Some of the stream, from `offset` on; `newest_ms` is when its last message came (monotonic),
-    None if nobody has looked yet."""
+    """Consecutive messages of a stream, from `offset` on.
+
+    `newest_ms` is when the last one arrived (monotonic), None if it has not been read yet.
+    """
 
     __slots__ = ("content", "newest_ms", "offset", "size_bytes")
 
@@ -40,7 +42,7 @@ class StreamChunk:
         self.offset = offset
         self.content = content
         self.size_bytes = size_bytes
-        """About what it takes on disk, `_UNKNOWN` if nobody has asked yet."""
+        """About its bytes on disk, `_UNKNOWN` if not computed yet."""
         self.newest_ms = newest_ms
 
     @property
@@ -52,7 +54,7 @@ _DROPPED = StreamChunk(0, PagedOut(0, None), 0, None)
 
 
 class StreamLog:
-    """`first` to `end - 1` are there; what is before `committed` may be shown to readers."""
+    """The messages at offsets `first` to `end - 1`; readers get those before `committed`."""
 
     def __init__(self, queue: Queue, broker: QueueContext) -> None:
         self._queue = queue
@@ -62,27 +64,27 @@ class StreamLog:
         self._offsets: list[int] = []
         """The offsets of the chunks, to search in."""
         self._dropped = 0
-        """So many chunks in front are gone."""
+        """Chunks at the front that were dropped, but not removed from the list yet."""
         self._known_bytes = 0
         self._unsized: deque[StreamChunk] = deque()
         self._sizing = False
         self._dropping = False
         self._excess: Callable[[], int] = _no_excess
         self._again: Callable[[], None] | None = None
-        """Who asked for more to be dropped, or for sizes, meanwhile."""
+        """Called when dropping is done: more was to be dropped meanwhile."""
         self._uncommitted: deque[tuple[int, int]] = deque()
         self.first = self._start.load() if queue.durable else 0
         self.end = self.first
         self.committed = self.first
         self.resident_bytes = 0
-        """About what its messages in memory take."""
+        """About the memory that its messages take."""
         self.resident_count = 0
         self.on_commit: Callable[[], None] = lambda: None
 
-    # -- what comes in
+    # -- appending
 
     def append(self, entry: QueueEntry) -> None:
-        """Takes an entry in; readers see it when it is on disk."""
+        """Appends an entry; readers get it when it is on disk."""
         self._add_range(MessageRange(entry, 0, entry.count))
         store = self._broker.store
         commit = store.barrier() if self._queue.durable else 0
@@ -109,7 +111,8 @@ class StreamLog:
         self.end += content.count
 
     def _committed(self) -> None:
-        """A full disk refuses commits and tries again: what it refused is not there yet."""
+        """Advances `committed`. A refused commit (full disk) is tried again, so it is not counted
+        yet."""
         committed = self._broker.store.committed
         waiting = self._uncommitted
         while waiting and waiting[0][0] <= committed:
@@ -119,8 +122,8 @@ class StreamLog:
         self.on_commit()
 
     def recover(self, content: Sequence[PagedOut | MessageRange]) -> None:
-        """Takes in what an earlier process left, oldest first. What is missing was in front: of
-        all that was lost behind a message the store has kept the place."""
+        """Takes in the messages of an earlier process, oldest first. Missing messages were at the
+        front: of those lost elsewhere the store has kept the position."""
         known = sum(part.count for part in content)
         self.first = self.end = max(self.first, self._broker.store.next_offset(self._queue) - known)
         for part in content:
@@ -131,14 +134,14 @@ class StreamLog:
                 self._add_range(part)
         self.committed = self.end
 
-    # -- what is in it
+    # -- contents
 
     def chunk_at(self, offset: int) -> StreamChunk:
-        """The one with the message of this offset, which is from `first` to `end - 1`."""
+        """Returns the chunk with the message at `offset`, from `first` to `end - 1`."""
         return self._chunks[bisect_right(self._offsets, offset, self._dropped) - 1]
 
     def last_chunk_offset(self) -> int:
-        """Where the last messages that came in together begin, or the end of an empty stream."""
+        """Returns the offset of the last chunk published, or the end of an empty stream."""
         if self.first == self.end:
             return self.end
         last = self._chunks[-1]
@@ -146,18 +149,18 @@ class StreamLog:
 
     @property
     def size_bytes(self) -> int:
-        """About what all of it takes on disk, as far as it is known."""
+        """About the bytes of all messages on disk, as far as they are known."""
         return self._known_bytes
 
-    def compute_sizes(self, weighed: Callable[[], None]) -> bool:
-        """Whether all sizes are known. If not, indexes are read for them, and `weighed` is called
+    def compute_sizes(self, done: Callable[[], None]) -> bool:
+        """Returns whether all sizes are known. If not, reads them from the indexes and calls `done`
         when they are."""
         if self._unsized and not self._sizing:
             self._sizing = True
-            self._broker.slices.start(self._compute_sizes(weighed))
+            self._broker.slices.start(self._compute_sizes(done))
         return not self._sizing
 
-    def _compute_sizes(self, weighed: Callable[[], None]) -> Steps:
+    def _compute_sizes(self, done: Callable[[], None]) -> Steps:
         while self._unsized:
             chunk = self._unsized.popleft()
             if chunk.offset < self.first or not isinstance(chunk.content, PagedOut):
@@ -167,23 +170,24 @@ class StreamLog:
                 chunk.size_bytes = size_bytes
                 self._known_bytes += size_bytes
         self._sizing = False
-        weighed()
+        done()
 
     # -- retention
 
     def oldest(self) -> StreamChunk | None:
-        """What retention may drop next: never the last chunk, nor what is not on disk yet."""
+        """Returns the chunk that retention may drop next; never the last one, nor one that is not
+        on disk yet."""
         second = self._dropped + 1
         if second >= len(self._chunks) or self._offsets[second] > self.committed:
             return None
         return self._chunks[self._dropped]
 
     def drop(self, over: Callable[[], int], again: Callable[[], None]) -> None:
-        """Ends the oldest messages in slices, as long as `over` says how many bytes are too many;
-        a chunk that is larger is split. Each step is kept as one with where the stream begins then;
-        after a crash in between, what is left is looked at anew.
+        """Drops the oldest messages in slices, while `over` returns more than 0 bytes to drop; a
+        larger chunk is split. Each step is committed together with the new first offset, so after a
+        crash the rest is dropped anew.
 
-        While something is dropped already, `again` is called when that is done.
+        If messages are being dropped already, `again` is called when that is done.
         """
         if self._dropping:
             self._again = again
@@ -192,7 +196,7 @@ class StreamLog:
             self._broker.slices.start(self._drop())
 
     def stop_dropping(self) -> None:
-        """Other limits are in force. What readers were told is gone goes all the same."""
+        """Stops `drop`, since other limits are in force; a step in progress is finished."""
         self._excess = _no_excess
 
     def _drop(self) -> Steps:
@@ -222,7 +226,7 @@ class StreamLog:
         return 0 if self._queue.deleted else self._excess()
 
     def _split(self, chunk: StreamChunk, content: PagedOut, size_bytes: int) -> Steps:
-        """Makes two of the oldest chunk, unless it is a single record."""
+        """Splits the oldest chunk in two, unless it is a single record."""
         front = yield from self._broker.store.split(content, size_bytes)
         if front is None or self._queue.deleted:
             return
@@ -264,7 +268,7 @@ class StreamLog:
                 self._start.keep(self.first)
 
     def _remove_oldest(self, chunk: StreamChunk) -> None:
-        """The oldest chunk is there no more."""
+        """Removes the oldest chunk from the list."""
         self._chunks[self._dropped] = _DROPPED
         self._dropped += 1
         self.first = chunk.end
@@ -274,7 +278,7 @@ class StreamLog:
             self._dropped = 0
 
     def clear(self) -> None:
-        """The queue is gone."""
+        """Drops everything: the queue was deleted."""
         chunks, self._chunks = self._chunks, []
         offsets, self._offsets = self._offsets, []
         self._broker.slices.start(release(chunks, chunks.pop))
@@ -285,12 +289,12 @@ class StreamLog:
         self.first = self.committed = self.end
         self.resident_bytes = self.resident_count = self._known_bytes = 0
 
-    # -- out of memory
+    # -- paging out
 
     def page_out(
         self, keep_messages: int, *, transient: bool, enough: Callable[[], bool]
     ) -> Iterator[None]:
-        """Lets go of messages, but not of about so many at the end; in steps, between which the
+        """Pages out or evicts all but about `keep_messages` at the end; in steps, between which the
         stream may change."""
         kept_from = min(self.end - keep_messages, self.committed)
         offset = self.first
@@ -306,7 +310,7 @@ class StreamLog:
             yield
 
     def _page_out_chunks(self, at: int, some: list[StreamChunk], transient: bool) -> None:
-        """Of chunks that follow each other, the first of which is at this place."""
+        """Pages out consecutive chunks, the first of which is at index `at`."""
         chunks = self._chunks[at - 1 : at] if at > self._dropped else []
         known = len(chunks)
         for chunk in some:
@@ -319,7 +323,7 @@ class StreamLog:
     def _page_out_chunk(
         self, chunk: StreamChunk, before: StreamChunk | None, *, transient: bool
     ) -> bool:
-        """True if it has become a part of the chunk before it."""
+        """Pages out one chunk; True if it has become a part of the chunk before it."""
         content = chunk.content
         if isinstance(content, PagedOut):
             return False
@@ -341,7 +345,7 @@ class StreamLog:
         return True
 
     def _subtract_resident(self, messages: MessageRange) -> None:
-        """It was in memory and is not any more."""
+        """Subtracts messages that left memory from the counts."""
         self.resident_bytes -= _memory_bytes(messages)
         self.resident_count -= messages.count
 
@@ -351,7 +355,7 @@ def _no_excess() -> int:
 
 
 def _some(steps: Steps) -> object:
-    """Takes some steps; gives a `Pause` if that is one of them, `_END` if there are no more."""
+    """Takes some steps; returns a `Pause` if one of them is, `_END` if there are no more."""
     step: object = None
     for _ in range(STEPS_AT_ONCE):
         step = next(steps, _END)

@@ -1,10 +1,10 @@
-"""Deliveries that wait for their acknowledgement, as ranges of delivery tags.
+"""Unacknowledged deliveries of a channel, as ranges of delivery tags.
 
-A delivery of a range is one range. Acks in order move its front; from the first odd ack on the
-range keeps a flag per message, so that a second ack of the same tag is found out. Ranges are
-never split. A settled one lets go of its messages at once. It leaves the list when nothing is
-outstanding any more, or else when the list has doubled: a consumer may sit on one message while it
-settles a million behind it.
+Each delivered message range is one range of tags. Acks in order advance its front; from the first
+ack out of order on, it has a flag per message, so that a second ack of a tag is detected. Ranges
+are never split. A settled range frees its messages at once. It is removed from the list when
+nothing is outstanding, or when the list has doubled: a consumer may keep one message while it
+settles a million later ones.
 """
 
 from __future__ import annotations
@@ -21,19 +21,17 @@ from .consumer import Consumer
 from .queue import Queue
 
 _CLEAR_MIN = 512
-"""Fewer ranges are not worth looking through."""
-
-
+"""Settled ranges are not removed below this length of the list."""
 LONG_RANGES = 250
-"""About 3 ms."""
+"""Ranges that are settled in about 3 ms."""
 SORTED_AT_ONCE = 2_000
-"""What was taken in any order is put in order in pieces, which are merged."""
+"""Deliveries that are sorted together, before the sorted parts are merged."""
 
 
 class DeliveryRange(NamedTuple):
-    """Messages taken out of the unacked, together; `consumer` is None for those got by get.
+    """A range of deliveries removed from `Unacked`; `consumer` is None for those of basic.get.
 
-    `tag` is the delivery tag of the first; the others' count on from it.
+    `tag` is the delivery tag of the first; the tags of the others follow.
     """
 
     consumer: Consumer | None
@@ -69,7 +67,7 @@ class _Range:
         )
 
     def settle(self, start: int, stop: int, into: list[DeliveryRange]) -> None:
-        """Takes what is unsettled of positions `start` to `stop - 1`."""
+        """Settles the unsettled positions from `start` to `stop - 1` and appends them to `into`."""
         start = max(start, self.front)
         flags = self.flags
         if flags is None:
@@ -104,7 +102,7 @@ class _Range:
 
 
 class Unacked:
-    """The outstanding deliveries of one channel; `count` messages."""
+    """The outstanding deliveries of one channel, `count` messages in all."""
 
     __slots__ = ("_clear_at", "_first", "_ranges", "count")
 
@@ -117,7 +115,7 @@ class Unacked:
     def add(
         self, tag: int, consumer: Consumer | None, queue: Queue, messages: MessageRange
     ) -> None:
-        """The range was delivered with the tags `tag`, `tag + 1`, ..."""
+        """Adds a range that was delivered with the tags `tag`, `tag + 1`, ..."""
         if len(self._ranges) >= self._clear_at:
             self._clear()
         self._ranges.append(_Range(tag, consumer, queue, messages))
@@ -129,7 +127,7 @@ class Unacked:
         self._clear_at = max(_CLEAR_MIN, 2 * len(self._ranges))
 
     def take(self, first: int, last: int) -> list[DeliveryRange] | None:
-        """Takes the deliveries `first` to `last`; None, and nothing taken, if one is unknown."""
+        """Removes the deliveries `first` to `last`; None, and none removed, if one is unknown."""
         pieces: list[DeliveryRange] = []
         if first == last:
             held = self._find(first)
@@ -152,7 +150,7 @@ class Unacked:
         return pieces
 
     def take_up_to(self, last: int) -> list[DeliveryRange] | None:
-        """Takes every delivery up to `last`, which must be outstanding itself; else None."""
+        """Removes every delivery up to `last`; None if `last` itself is not outstanding."""
         if self._find(last) is None:
             return None
         pieces: list[DeliveryRange] = []
@@ -166,26 +164,26 @@ class Unacked:
         return pieces
 
     def ranges(self) -> Iterator[MessageRange]:
-        """What is outstanding in memory, the oldest first; settled messages in between included."""
+        """Yields the outstanding ranges, the oldest first, including settled messages in them."""
         for held in self._ranges[self._first :]:
             if held.messages is not None:
                 yield held.messages
 
     def outstanding(self) -> Iterator[tuple[int, Consumer | None, Queue]]:
-        """Of each range with something unsettled, the oldest first: the first such tag, who got it
-        and from where."""
+        """Yields the first unsettled tag, the consumer and the queue of each range that has one,
+        the oldest first."""
         for held in self._ranges[self._first :]:
             if held.left:
                 yield held.tag + held.front, held.consumer, held.queue
 
     @property
     def is_long(self) -> bool:
-        """Whether looking at all deliveries would take longer than a turn may."""
+        """Whether settling all deliveries would take longer than a turn may."""
         return len(self._ranges) - self._first > LONG_RANGES
 
     def detach_up_to(self, last: int) -> Detached | None:
-        """As `take_up_to`, in a time that hardly grows with the number of deliveries: their tags
-        are unknown at once, they count until they are looked at."""
+        """As `take_up_to`, in nearly constant time: the tags are unknown at once, the deliveries
+        count until they are iterated over."""
         if self._find(last) is None:
             return None
         ranges, first = self._ranges, self._first
@@ -199,7 +197,7 @@ class Unacked:
         return Detached(self, ranges[first:place], rest)
 
     def detach_all(self) -> Detached:
-        """As `detach_up_to`, without an end."""
+        """As `detach_up_to`, for all deliveries."""
         ranges, self._ranges = self._ranges[self._first :], []
         self._first = 0
         return Detached(self, ranges, [])
@@ -214,8 +212,8 @@ class Unacked:
         return pieces
 
     def put_back(self, pieces: Iterable[DeliveryRange]) -> Iterator[None]:
-        """What was taken is outstanding again, under its tags, when the last step is done. Until
-        then nothing may be settled; what is delivered meanwhile comes behind it."""
+        """Makes removed deliveries outstanding again, under their tags, once the last step is done.
+        Until then nothing may be settled; later deliveries come behind them."""
         taken: list[deque[DeliveryRange]] = []
         some: list[DeliveryRange] = []
         for piece in pieces:
@@ -256,14 +254,14 @@ class Unacked:
             first += 1
         self._first = first
         if first and first == len(ranges):
-            # A channel that has settled everything keeps nothing, however long it is idle then.
+            # A channel that has settled everything uses no memory while it is idle.
             self._ranges = []
             self._first = 0
             self._clear_at = _CLEAR_MIN
 
 
 class Detached:
-    """Deliveries whose tags are not outstanding any more."""
+    """Deliveries removed from `Unacked` that still count until they are iterated over."""
 
     __slots__ = ("_ranges", "_rest", "_unacked")
 
@@ -273,7 +271,7 @@ class Detached:
         self._rest = rest
 
     def __iter__(self) -> Iterator[DeliveryRange]:
-        """The oldest first; once."""
+        """Yields the deliveries, the oldest first; once."""
         for held in drain(self._ranges):
             pieces: list[DeliveryRange] = []
             held.settle(held.front, held.count, pieces)
@@ -281,7 +279,7 @@ class Detached:
         yield from map(self._counted, self._rest)
 
     def outstanding(self) -> Iterator[tuple[Queue, Batch, int]]:
-        """The queue, and how many messages of which batch, of all that has not been given yet."""
+        """Yields queue, batch and number of messages of all deliveries not iterated over yet."""
         for held in self._ranges:
             if held.messages is not None:
                 yield held.queue, held.messages.entry.batch, held.left
@@ -302,7 +300,7 @@ def _tag(held: _Range | DeliveryRange) -> int:
 
 
 def _joined(pieces: Iterable[DeliveryRange]) -> Iterator[DeliveryRange]:
-    """Neighbours become one again, or each time they come back there would be more of them."""
+    """Joins adjacent ranges, or there would be more of them with each rollback."""
     last: DeliveryRange | None = None
     for piece in pieces:
         if last is not None and _goes_on(last, piece):

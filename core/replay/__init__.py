@@ -1,1 +1,1 @@
-"""What a new binding of a persistent exchange gets of the messages that it has kept."""
+"""Replays the stored messages of a persistent exchange to a new binding."""

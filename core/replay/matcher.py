@@ -1,4 +1,4 @@
-"""Which messages of the past a binding would have got."""
+"""Selects the stored messages that a binding would have matched."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from ..route.binding import Binding
     from ..route.exchange import Exchange
 
-_REMEMBERED_MAX = 1_024
+_CACHE_MAX = 1_024
 
 
 class Matcher:
-    """Asks an exchange of the same type that has this binding and no other.
+    """Matches messages with an exchange of the same type that has only this binding.
 
-    So a type that shares messages out (consistent hash, random) gives the new binding all of them.
+    So types that distribute messages (consistent hash, random) match all of them.
     """
 
     def __init__(self, exchange: Exchange, binding: Binding) -> None:
@@ -30,10 +30,10 @@ class Matcher:
         )  # fmt: skip
         self._probe.bind(binding.destination, binding.routing_key, binding.arguments)
         self._takes_all = not (self._probe.uses_key or self._probe.uses_headers)
-        self._answers: dict[tuple[bytes, bytes, tuple[str, ...]], bool] = {}
+        self._cache: dict[tuple[bytes, bytes, tuple[str, ...]], bool] = {}
 
     def parts(self, messages: MessageRange, but: Sequence[Matcher] = ()) -> Iterator[MessageRange]:
-        """The ranges of a range that match, and do not match any of those."""
+        """Yields the parts of a range that match, and do not match any of `but`."""
         if self._takes_all and not but:
             yield messages
             return
@@ -41,8 +41,8 @@ class Matcher:
         low = None
         for at in range(messages.low, messages.high):
             index = entry.index(at)
-            wants = self._wants(entry.batch, index)
-            if wants and not any(other._wants(entry.batch, index) for other in but):
+            wants = self._matches(entry.batch, index)
+            if wants and not any(other._matches(entry.batch, index) for other in but):
                 low = at if low is None else low
             elif low is not None:
                 yield MessageRange(entry, low, at)
@@ -50,18 +50,18 @@ class Matcher:
         if low is not None:
             yield MessageRange(entry, low, messages.high)
 
-    def _wants(self, batch: Batch, index: int) -> bool:
+    def _matches(self, batch: Batch, index: int) -> bool:
         if self._takes_all:
             return True
         key = batch.envelope(index), batch.properties(index), batch.bcc_keys
-        answer = self._answers.get(key)
+        answer = self._cache.get(key)
         if answer is None:
-            if len(self._answers) >= _REMEMBERED_MAX:
-                self._answers.clear()
-            answer = self._answers[key] = self._ask(*key)
+            if len(self._cache) >= _CACHE_MAX:
+                self._cache.clear()
+            answer = self._cache[key] = self._match(*key)
         return answer
 
-    def _ask(self, envelope: bytes, properties: bytes, blind: tuple[str, ...]) -> bool:
+    def _match(self, envelope: bytes, properties: bytes, blind: tuple[str, ...]) -> bool:
         table = split(properties).get(HEADERS)
         headers = MessageHeaders(
             {} if table is None else decode_table(table, 0, len(table))[0], properties

@@ -1,4 +1,4 @@
-"""What a new binding of a persistent exchange gets of the past, as ways through the offsets."""
+"""The scans by which a replay finds the stored messages that a binding asks for."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 FOREVER = 2**63
 WINDOW = 1_000
-"""Messages that are looked at first when the last ones that match are wanted; then twice as many,
-further back: nobody reads a long past for its last ten."""
+"""Messages scanned first when the last matching ones are requested; then twice as many, further
+back, so that a long history is not read for its last ten."""
 
 
 @dataclass(slots=True)
@@ -35,29 +35,29 @@ class Pass:
 
     @property
     def is_last(self) -> bool:
-        """Whether it is the one through what has come since the binding was asked for."""
+        """Whether it is the scan of messages published since the binding was requested."""
         return self.stop == FOREVER
 
 
-def passes(wanted: ReplayRequest, first: int, end: int, oldest_ms: int | None) -> Iterator[Pass]:
-    """What is to be done for a binding made when offsets `first` to `end - 1` were kept."""
+def passes(request: ReplayRequest, first: int, end: int, oldest_ms: int | None) -> Iterator[Pass]:
+    """Yields the scans for a binding made when offsets `first` to `end - 1` were stored."""
     past = partial(Pass, stop=end, oldest_ms=oldest_ms)
-    if wanted.since is not None:
-        yield past(wanted.since if first <= wanted.since <= end else first)
-    elif wanted.head is not None and wanted.head >= 0:
-        yield past(first, left=wanted.head)
-    elif wanted.tail is not None and wanted.tail < 0:
-        yield past(first, skip=-wanted.tail)
+    if request.since is not None:
+        yield past(request.since if first <= request.since <= end else first)
+    elif request.head is not None and request.head >= 0:
+        yield past(first, left=request.head)
+    elif request.tail is not None and request.tail < 0:
+        yield past(first, skip=-request.tail)
     else:
-        yield from _from_the_end(wanted, first, end, past)
+        yield from _from_the_end(request, first, end, past)
     yield Pass(end, FOREVER)
 
 
 def _from_the_end(
-    wanted: ReplayRequest, first: int, end: int, past: Callable[..., Pass]
+    request: ReplayRequest, first: int, end: int, past: Callable[..., Pass]
 ) -> Iterator[Pass]:
-    """Which are the last so many that match is known only after looking at them."""
-    left = -wanted.head if wanted.head is not None else wanted.tail or 0
+    """Yields the scans, from the end backwards, that find the last messages that match."""
+    left = -request.head if request.head is not None else request.tail or 0
     oldest = stop = end
     width = max(left, WINDOW)
     while left and stop > first:
@@ -68,7 +68,7 @@ def _from_the_end(
             oldest = offsets[0]
         left -= len(offsets)
         stop, width = start, 2 * width
-    if wanted.head is None:
+    if request.head is None:
         yield past(oldest)
     elif not left:
         yield replace(past(first), stop=oldest)

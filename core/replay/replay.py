@@ -1,11 +1,12 @@
-"""A new binding of a persistent exchange gets what the exchange has kept, then what is new.
+"""Replays the stored messages of a persistent exchange to the queue of a new binding.
 
-The queue first gets what the binding asks for of the past, then all that was published meanwhile;
-with the last of it the binding comes into force and is told of. So order holds, nothing is missed
-and nothing comes twice, however long reading takes. What other bindings have brought to the queue
-meanwhile is left out; another replay to the same queue begins when this one has ended.
+The queue first gets the stored messages that the binding asks for, then those published meanwhile;
+with the last of them the binding comes into force and is confirmed. So the order is kept, and no
+message is missed or duplicated, however long reading takes. Messages that other bindings have
+routed to the queue meanwhile are skipped; another replay to the same queue starts when this one has
+ended.
 
-A replay publishes: it waits while there is an alarm, or too much waits for the disk.
+A replay publishes: it waits during an alarm, or while too many bytes wait for the disk.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 
 OFFSET_HEADER = b"x-offset"
 AT_ONCE = 200
-"""Messages that are replayed as soon as they are asked for: then the answer is, too."""
+"""Messages that are replayed before the binding is confirmed, if there are no more."""
 
 
 class Publishing(Protocol):
-    """What it needs of the broker."""
+    """The part of the broker that replays use."""
 
     store: Store
     alarms: Alarms
@@ -49,8 +50,8 @@ class Publishing(Protocol):
 
 
 class _OtherBinding:
-    """A binding of the same queue that is in force, and so brings it what is published at offsets
-    from `start` to `stop - 1`."""
+    """Another binding of the queue, which routes to it the messages published at offsets `start` to
+    `stop - 1`."""
 
     def __init__(self, binding: Binding, match: Matcher, start: int) -> None:
         self.binding = binding
@@ -60,7 +61,7 @@ class _OtherBinding:
 
 
 class Replay:
-    """One binding on its way; `attach` puts it into force, then those in `told` are told."""
+    """The replay for one binding; `attach` puts it into force, then `on_done` is called."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class Replay:
     # -- beginning and end
 
     def start(self) -> None:
-        """Begins, or stands behind another one of its queue."""
+        """Starts the replay, after another one of its queue if there is one."""
         replays = self._history.replays
         is_first = not any(other.queue is self.queue for other in replays)
         replays.append(self)
@@ -97,7 +98,7 @@ class Replay:
             self.step(AT_ONCE)
 
     def _begin(self) -> None:
-        """What is kept now is the past."""
+        """Takes the messages stored now as the history, and starts the first scan."""
         kept = self._history
         self._passes = passes(self._wanted, kept.first, kept.log.end, kept.oldest_ms())
         for binding in self._source.bindings_to(self.queue):
@@ -111,38 +112,37 @@ class Replay:
         self._cursor = Cursor(kept.log, self._broker.store, then.start, kept.wake_up, early=True)
 
     def end(self, *, in_force: bool = True) -> None:
-        """The binding is in force from now on, unless it was taken back meanwhile."""
+        """Ends the replay; the binding comes into force unless it was removed meanwhile."""
         self.has_more = False
         replays = self._history.replays
         replays.remove(self)
         self._broker.alarms.forget(self)
         if in_force:
             self._attach()
-        for told in self.on_done:
-            told()
+        for callback in self.on_done:
+            callback()
         following = next((other for other in replays if other.queue is self.queue), None)
         if isinstance(following, Replay) and not self.queue.deleted and not self._history.deleted:
             following._begin()
 
-    # -- what others bring
+    # -- other bindings of the queue
 
     def bound(self, binding: Binding) -> None:
-        """Another binding of the queue is in force from now on."""
+        """Notes that another binding of the queue is in force from now on."""
         if self._passes is not None:
             match = Matcher(self._source, binding)
             self._others.append(_OtherBinding(binding, match, self._history.log.end))
 
     def unbound(self, binding: Binding) -> None:
-        """It was taken back."""
+        """Notes that another binding of the queue was removed."""
         for other in self._others:
             if other.binding == binding and other.stop == FOREVER:
                 other.stop = self._history.log.end
 
-    # -- on its way
+    # -- scanning
 
     def step(self, limit: int) -> int:
-        """Looks at about so many messages; gives how many that were. It `has_more` then, or waits
-        for something."""
+        """Scans about `limit` messages; returns how many. Afterwards it `has_more`, or waits."""
         looked = 0
         while looked < limit and self._goes_on():
             messages = self._cursor.next()
@@ -154,7 +154,7 @@ class Replay:
         return looked
 
     def _goes_on(self) -> bool:
-        """Takes up the next pass when one is done; False at the end, and while it has to wait."""
+        """Starts the next scan when one is done; False at the end, and while it has to wait."""
         if self.queue.deleted or self._history.deleted:
             self.end(in_force=False)
             return False
@@ -181,17 +181,18 @@ class Replay:
         return False
 
     def unblock(self) -> None:
-        """The alarm is over."""
+        """Continues when the alarm is cleared."""
         self._history.wake_up()
 
     def _take(self, messages: MessageRange) -> int:
-        """Notes, or hands on, what matches of the front of a range; gives how many it looked at."""
+        """Notes or publishes the matching messages at the front of a range; returns how many
+        messages were scanned."""
         now, cursor = self._pass, self._cursor
         offset = cursor.offset
         others, stop = self._delivered_by_others(offset) if now.is_last else ([], now.stop)
         count = min(messages.count, stop - offset)
         if count <= 0:
-            return 1  # What could not be read reaches behind the end of the pass.
+            return 1  # Unreadable messages reach beyond the end of the scan.
         cursor.offset += count
         if now.oldest_ms is not None and messages.entry.batch.arrived_ms < now.oldest_ms:
             return count
@@ -202,7 +203,8 @@ class Replay:
         return count
 
     def _delivered_by_others(self, offset: int) -> tuple[list[Matcher], int]:
-        """What other bindings have brought at this offset, and up to which one that holds."""
+        """Returns the other bindings in force at this offset, and the offset up to which they
+        are."""
         others = [other for other in self._others if other.start <= offset < other.stop]
         edges = [edge for other in self._others for edge in (other.start, other.stop)]
         stop = min((edge for edge in edges if edge > offset), default=FOREVER)
@@ -235,7 +237,7 @@ class Replay:
             self._broker.offer(self._as_new_messages(batch, index), (self.queue,))
 
     def _as_new_messages(self, batch: Batch, index: int | None = None) -> Batch:
-        """As messages of their own, which they are from now on."""
+        """Returns the batch, or one message of it, as new messages."""
         assert isinstance(batch, ScatteredBatch)
         chosen = slice(None) if index is None else slice(index, index + 1)
         starts: array[int] = batch.starts[chosen]
@@ -247,7 +249,7 @@ class Replay:
 
 
 def replays_of(source: Exchange, queue: object) -> list[Replay]:
-    """Those under way from an exchange to a queue."""
+    """Returns the replays in progress from an exchange to a queue."""
     kept = source.inner
     found = kept.replays if isinstance(kept, RetainedQueue) else ()
     return [one for one in found if isinstance(one, Replay) and one.queue is queue]

@@ -1,4 +1,4 @@
-"""What an exchange's arguments may be, checked when it is declared."""
+"""Checks and reads an exchange's arguments when it is declared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ExchangeArguments:
         return precondition_failed(f"invalid arg '{argument}' for {self.where}: {why}")
 
     def text(self, argument: str) -> str | None:
-        """None if it is not given."""
+        """Returns the value, None if it is not set."""
         if argument not in self.table:
             return None
         value = self.table[argument]
@@ -34,7 +34,7 @@ class ExchangeArguments:
         return value
 
     def integer(self, argument: str, low: int, high: int) -> int | None:
-        """None if it is not given."""
+        """Returns the value, None if it is not set."""
         if argument not in self.table:
             return None
         value = self.table[argument]
@@ -45,7 +45,7 @@ class ExchangeArguments:
         return value
 
     def see_unknown(self, known: Set[str], *, strict: bool) -> None:
-        """Old clients send strays: they are kept, and refused only by `strict`."""
+        """Logs unknown arguments, which old clients send; raises for them only if `strict`."""
         for argument in sorted(self.table.keys() - known):
             if strict and argument.startswith("x-"):
                 raise self.invalid(argument, "there is no such argument (strict-arguments is on)")

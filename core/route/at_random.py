@@ -1,4 +1,4 @@
-"""x-random: each message goes to one destination, whichever; keys are ignored."""
+"""x-random: each message goes to one destination, chosen at random; keys are ignored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ chance = Random()
 
 @register
 class RandomExchange(Exchange):
-    """Each binding has the same chance: a destination with two of them gets twice as much."""
+    """An exchange whose bindings have equal chances: a destination with two gets twice as much."""
 
     __slots__ = ("_choices",)
 
@@ -42,15 +42,15 @@ class RandomExchange(Exchange):
         super().changed()
 
     def attach(self, binding: Binding) -> None:
-        """What it chooses from is looked up anew after a change."""
+        """Does nothing: `changed` clears the choices."""
 
     def detach(self, binding: Binding) -> None:
-        """As `attach`."""
+        """Does nothing, as `attach`."""
 
 
 @register
 class LocalRandomExchange(RandomExchange):
-    """Chooses among the queues of the node that the publisher is on: there is one node."""
+    """Chooses among the queues on the publisher's node, which are all: there is one node."""
 
     __slots__ = ()
 

@@ -1,9 +1,9 @@
-"""Topic patterns in a bit-parallel automaton: a word of the key moves them all at once.
+"""Matches topic patterns in a bit-parallel automaton: each word of the key advances all at once.
 
-The patterns of a group lie end to end in the bits of its integers: one bit for each word still
-to come and one for the end. A set bit in the state says that the key so far may stand there in
-the pattern, so the time is words times bits, whatever the `#` and `*` are: a thousand patterns
-of 120 words take a few milliseconds, where a tree of them has millions of nodes to visit.
+The patterns of a group are end to end in the bits of its integers: one bit for each word and one
+for the end. A set bit in the state means that the words so far match the pattern up to there, so
+the time is words times bits, whatever the `#` and `*` are: a thousand patterns of 120 words take a
+few milliseconds, where a trie of them has millions of nodes to visit.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from .trie import split_words
 
 GROUP_BITS = 4096
-"""A word that is in one pattern only costs an integer of this length, so groups are small."""
+"""A word that is in a single pattern takes an integer of this length, so groups are small."""
 
 
 class _PatternGroup:
-    """Patterns side by side; only grows, and is given up when half of it is gone."""
+    """Patterns side by side; a group only grows, and is replaced when half of it is erased."""
 
     __slots__ = ("_ends", "_masks", "_starts", "by_end", "kept_bits", "size")
 
@@ -30,7 +30,7 @@ class _PatternGroup:
         self.size = 0
 
     def write(self, pattern: str) -> int:
-        """Gives the place of the pattern's end, by which it is erased."""
+        """Appends a pattern; returns the bit of its end, by which it is erased."""
         words = split_words(pattern)
         bit = 1 << self.size
         self._starts |= bit
@@ -51,10 +51,10 @@ class _PatternGroup:
     def match(self, words: Sequence[str]) -> Iterator[str]:
         masks = self._masks
         stars, hashes = masks.get("*", 0), masks.get("#", 0)
-        # Two `#` never stand side by side, so one shift passes all that stand for no word.
+        # Two `#` are never adjacent, so one shift passes all that match no word.
         state = self._starts | (self._starts & hashes) << 1
         for word in words:
-            # A key's own `*` or `#` finds the mask of that wildcard, which it matches anyway.
+            # A `*` or `#` in the key finds the mask of that wildcard, which it matches anyway.
             state = (state & (stars | masks.get(word, 0))) << 1 | (state & hashes)
             state |= (state & hashes) << 1
             if not state:
@@ -67,7 +67,7 @@ class _PatternGroup:
 
 
 class PatternAutomaton:
-    """A set of patterns without `#.#`; `*` is one word, `#` any number, even none."""
+    """A set of patterns without `#.#`; `*` is one word, `#` zero or more."""
 
     __slots__ = ("_groups", "_positions")
 
@@ -85,7 +85,7 @@ class PatternAutomaton:
         self._positions[pattern] = (newest, newest.write(pattern))
 
     def discard(self, pattern: str) -> None:
-        """Takes a pattern out; what is left of a group that is half empty moves together."""
+        """Removes a pattern; the rest of a group that is half empty moves to the newest one."""
         if pattern not in self._positions:
             return
         group, end = self._positions.pop(pattern)
@@ -97,6 +97,6 @@ class PatternAutomaton:
                 self.add(kept)
 
     def match(self, key: str) -> list[str]:
-        """The patterns that match, each once, in no promised order."""
+        """Returns the patterns that match, each once, in any order."""
         words = split_words(key) if self._groups else ()
         return [pattern for group in self._groups for pattern in group.match(words)]

@@ -1,4 +1,4 @@
-"""Bindings, and the one container that every index of them is made of."""
+"""Bindings, and the container that indexes them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Key = TypeVar("Key")
 
 
 class Destination(Protocol):
-    """What a binding points at: a queue or an exchange, hashed by identity."""
+    """The destination of a binding: a queue or an exchange, hashed by identity."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def deleted(self) -> bool:
-        """Nothing is routed to it any more, whatever bindings it still has."""
+        """Whether it was deleted: nothing is routed to it, whatever bindings it still has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binding:
-    """One wish of a destination; equal to another with the same ends, key and arguments."""
+    """A binding to a destination; equal to one with the same destination, key and arguments."""
 
     destination: Destination
     routing_key: str
@@ -48,10 +48,10 @@ class Binding:
 
 
 class GroupedBindings(Generic[Key]):
-    """Bindings grouped by a key, each group in the order of binding; all calls O(1).
+    """Bindings grouped by a key, each group in the order of binding; all calls are O(1).
 
-    A group of one is stored bare: most keys and most queues have one binding, and a
-    dictionary for each would cost 232 bytes more.
+    A group of one is stored without a dictionary, which saves 232 bytes: most keys and most queues
+    have one binding.
     """
 
     __slots__ = ("_groups",)
@@ -74,7 +74,7 @@ class GroupedBindings(Generic[Key]):
         return (group,) if isinstance(group, Binding) else group
 
     def destinations(self, key: Key) -> Iterable[Destination]:
-        """The destinations of a group, one for each binding."""
+        """Returns the destinations of a group, one for each binding."""
         group = self._groups.get(key)
         if group is None:
             return ()
@@ -83,12 +83,12 @@ class GroupedBindings(Generic[Key]):
         return [binding.destination for binding in group]
 
     def has(self, key: Key, binding: Binding) -> bool:
-        """Whether the group has an equal binding."""
+        """Returns whether the group has an equal binding."""
         group = self._groups.get(key)
         return group == binding if isinstance(group, Binding) else binding in (group or ())
 
     def add(self, key: Key, binding: Binding) -> bool:
-        """False if the group has an equal binding already; that one stays."""
+        """Adds a binding; False if the group has an equal one already, which stays."""
         group = self._groups.setdefault(key, binding)
         if group is binding:
             return True
@@ -101,7 +101,7 @@ class GroupedBindings(Generic[Key]):
         return len(group) > count
 
     def discard(self, key: Key, binding: Binding) -> Binding | None:
-        """Takes out the binding that is equal to this one, and gives it if there was one."""
+        """Removes and returns the binding that equals this one; None if there is none."""
         group = self._groups.get(key)
         if isinstance(group, dict):
             found = group.pop(binding, None)

@@ -24,7 +24,7 @@ from struct import Struct
 from .binding import Destination
 from .hashing import HASH_BYTES, HASH_VALUES, hash_of_destination, identity_of
 
-_LANE = HASH_BYTES * 2
+_SLOT_BYTES = HASH_BYTES * 2
 
 
 class Buckets:
@@ -35,11 +35,11 @@ class Buckets:
     def __init__(self, weights: Iterable[tuple[Destination, int]]) -> None:
         ordered = sorted(weights, key=lambda pair: (pair[1], identity_of(pair[0])))
         self._destinations = [destination for destination, _ in ordered]
-        # One product of integers mixes a key with all destinations: each has a lane that takes
-        # the product of its own factor, and what counts is the lane's lower half.
-        lanes = (_factor(destination) for destination in self._destinations)
-        self._factors = int.from_bytes(b"".join(lanes), "little")
-        self._size = _LANE * len(ordered)
+        # One integer multiplication mixes a key with all destinations: the product with each
+        # factor is in a slot of its own, and its lower half is the bid.
+        slots = (_factor(destination) for destination in self._destinations)
+        self._factors = int.from_bytes(b"".join(slots), "little")
+        self._size = _SLOT_BYTES * len(ordered)
         self._bids = Struct(f"<{'Q8x' * len(ordered)}").unpack
         self._groups: list[tuple[int, int, float]] = []
         start = 0
@@ -52,7 +52,7 @@ class Buckets:
         return len(self._destinations)
 
     def pick(self, key_hash: int) -> Destination:
-        """The one destination of a key. There must be a destination."""
+        """Returns the destination of a key. There must be a destination."""
         bids = self._bids((self._factors * key_hash).to_bytes(self._size, "little"))
         if len(self._groups) == 1:
             return self._destinations[bids.index(max(bids))]
@@ -67,6 +67,6 @@ class Buckets:
 
 
 def _factor(destination: Destination) -> bytes:
-    """Odd, so that different keys give different bids."""
+    """Returns an odd factor, so that different keys give different bids."""
     raw = hash_of_destination(destination)
-    return bytes((raw[0] | 1,)) + raw[1:] + bytes(_LANE - HASH_BYTES)
+    return bytes((raw[0] | 1,)) + raw[1:] + bytes(_SLOT_BYTES - HASH_BYTES)

@@ -1,8 +1,8 @@
-"""x-consistent-hash: each key goes to one destination, and stays there while others come and go.
+"""x-consistent-hash: each key goes to one destination, and stays there as others come and go.
 
 The binding key is the destination's weight. What is hashed is the routing key, or with
 `hash-header` (LavinMQ: `x-hash-on`) a header, or with `hash-property` message_id, correlation_id
-or timestamp; a message without it goes where the empty text goes.
+or timestamp; a message without it is routed as if it were empty.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _PROPERTIES = {
     "timestamp": wire.TIMESTAMP,
 }
 _ALGORITHMS = ("ring", "jump")
-"""LavinMQ's two. What either promises holds here for both: shares by weight, few keys that move."""
+"""LavinMQ's two. Both are accepted and mean the same here: shares by weight, few keys move."""
 
 
 @register
 class ConsistentHashExchange(Exchange):
-    """A destination counts once, with its oldest binding; another one waits until that is gone."""
+    """An exchange in which a destination counts once, with the weight of its oldest binding."""
 
     __slots__ = ("_buckets", "_header", "_property")
 
@@ -86,10 +86,10 @@ class ConsistentHashExchange(Exchange):
         super().changed()
 
     def attach(self, binding: Binding) -> None:
-        """The buckets are made anew after a change."""
+        """Does nothing: `changed` clears the buckets."""
 
     def detach(self, binding: Binding) -> None:
-        """As `attach`."""
+        """Does nothing, as `attach`."""
 
     def _weights(self) -> Iterable[tuple[Destination, int]]:
         for destination in self.destinations:
@@ -109,11 +109,11 @@ class ConsistentHashExchange(Exchange):
 
 
 def _hash_source(arguments: ExchangeArguments) -> tuple[str | None, int | None]:
-    """The header, or the property's bit, that is hashed in place of the routing key."""
-    given = [name for name in (_HEADER, _PROPERTY, _ON) if arguments.text(name) is not None]
-    if len(given) > 1:
+    """Returns the header or the property's flag that is hashed in place of the routing key."""
+    names = [name for name in (_HEADER, _PROPERTY, _ON) if arguments.text(name) is not None]
+    if len(names) > 1:
         raise precondition_failed(
-            f"{given[0]} and {given[1]} are mutually exclusive: {arguments.where}"
+            f"{names[0]} and {names[1]} are mutually exclusive: {arguments.where}"
         )
     found = arguments.text(_PROPERTY)
     if found is not None and found not in _PROPERTIES:

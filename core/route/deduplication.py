@@ -1,4 +1,4 @@
-"""Exchanges that drop what they have seen (LavinMQ): their arguments, which go with any type."""
+"""Reads the deduplication arguments, which an exchange of any type may have (LavinMQ)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .arguments import ExchangeArguments
 
 
 def read_deduplication(arguments: ExchangeArguments) -> Deduplication | None:
-    """None for an exchange that drops nothing. Raises `ChannelError` 406."""
-    wanted = arguments.table.get(DEDUPLICATES, False)
-    if not isinstance(wanted, bool):
-        raise arguments.invalid(DEDUPLICATES, f"{type_name(wanted)} given, a boolean is needed")
+    """Returns the settings, None for no deduplication. Raises `ChannelError` 406."""
+    enabled = arguments.table.get(DEDUPLICATES, False)
+    if not isinstance(enabled, bool):
+        raise arguments.invalid(DEDUPLICATES, f"{type_name(enabled)} given, a boolean is needed")
     size = arguments.integer(SIZE, 1, CACHE_SIZE_MAX)
     ttl_ms = arguments.integer(TTL, 0, CACHE_TTL_MAX_MS)
     header = arguments.text(HEADER)
     if header == "":
         raise arguments.invalid(HEADER, "the name of a header is needed")
-    if not wanted:
+    if not enabled:
         return None
     return Deduplication(CACHE_SIZE if size is None else size, ttl_ms, header or HEADER)

@@ -1,9 +1,9 @@
-"""A policy's key `delayed-message` (LavinMQ): an exchange of any type delays, for as long as the
+"""The policy key `delayed-message` (LavinMQ): an exchange of any type delays messages while the
 policy is in force.
 
-The exchange stays what it is, with its name, bindings and routes, and becomes one of a class that
-is both its own and the delaying one. Undone, it sends messages on at once; what waits is released
-when it is due.
+The exchange keeps its name, bindings and routes, and its class becomes one that inherits from both
+its own and the delaying one. When the policy is cleared it routes messages at once; those in the
+delay queue are released when they are due.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .exchange import Exchange
 
 
 class DelayedByPolicy(DelayedExchange):
-    """Its name of the type is the one that it was declared with."""
+    """An exchange delayed by a policy; `type_name` is the type it was declared with."""
 
     __slots__ = ()
 
@@ -24,21 +24,22 @@ class DelayedByPolicy(DelayedExchange):
 
 
 def can_be_delayed(exchange: Exchange) -> bool:
-    """False for one that keeps messages for another reason."""
+    """Returns False for an exchange that stores messages for another reason."""
     if isinstance(exchange, DelayedExchange):
         return True
     return exchange.inner_kind is None and exchange.persistence is None
 
 
-def set_delayed(exchange: Exchange, wanted: bool) -> bool:
-    """True if that changed it: then it needs its inner queue (`VirtualHost.give_inner`).
+def set_delayed(exchange: Exchange, enabled: bool) -> bool:
+    """Starts or stops delaying by policy; True if that changed the exchange, which then needs its
+    inner queue (`VirtualHost.give_inner`).
 
-    One that was declared as a delayed exchange stays one.
+    An exchange declared as a delayed one stays one.
     """
     is_delayed = isinstance(exchange, DelayedExchange)
-    if wanted and not is_delayed:
+    if enabled and not is_delayed:
         _become(exchange, _delaying(type(exchange)))
-    elif not wanted and isinstance(exchange, DelayedByPolicy):
+    elif not enabled and isinstance(exchange, DelayedByPolicy):
         _become(exchange, exchange.undelayed)
     else:
         return False

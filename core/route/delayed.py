@@ -1,8 +1,8 @@
-"""The delayed message exchange: a message waits as long as its header `x-delay` says.
+"""The delayed message exchange: a message is routed after the delay in its header `x-delay`.
 
-It is of the type that its argument `x-delayed-type` names, for bindings and routing; a message
-that is to wait goes to the exchange's delay queue instead (core/queue/delay.py). So confirms,
-mandatory, transactions and crashes are those of any other publish.
+Bindings and routing are those of the type in its argument `x-delayed-type`; a delayed message goes
+to the exchange's delay queue instead (core/queue/delay.py). So confirms, mandatory, transactions
+and crashes work as for any other publish.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ DELAYED_TYPE = "x-delayed-type"
 
 @register
 class DelayedExchange(Exchange):
-    """Made as a class that is both this and the type that it delays.
+    """An exchange that delays messages; its class inherits from this and the type it delays.
 
-    Raises `ChannelError` 406 if `x-delayed-type` is no type that can be delayed, and in `match` for
-    an `x-delay` that is no number of milliseconds.
+    Raises `ChannelError` 406 if `x-delayed-type` is not a type that can be delayed, and in `match`
+    if `x-delay` is not a number of milliseconds.
     """
 
     __slots__ = ()

@@ -13,7 +13,7 @@ from .registry import register
 
 @register
 class DirectExchange(Exchange):
-    """One dictionary hit a message."""
+    """An exchange with a dictionary of bindings by key."""
 
     __slots__ = ("_by_key",)
 

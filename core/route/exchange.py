@@ -1,7 +1,7 @@
-"""What all exchanges share: identity, bindings, and the routes that a change ends.
+"""The base of all exchange types: identity, bindings, and the routes that a change invalidates.
 
-A type adds how a message is matched, by `match`, `attach`, `detach` and, if its bindings have
-rules, `check`. Nothing here scans all bindings except what must list them.
+A type implements `match`, `attach` and `detach` and, if it restricts its bindings, `check`. Nothing
+here visits all bindings except to list them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_NAME_BYTES = 255
 
 
 class ExchangeProperties(TypedDict):
-    """What an exchange is declared with, besides its name and type."""
+    """The properties of an exchange declaration, besides name and type."""
 
     durable: bool
     auto_delete: bool
@@ -49,20 +49,21 @@ class ExchangeProperties(TypedDict):
 
 
 class BindingStorage(Protocol):
-    """Whoever makes bindings outlive the process."""
+    """Stores the bindings of durable exchanges."""
 
     def binding_key(self, source: Exchange, binding: Binding) -> bytes | None:
-        """What it is kept under, None if it is not. Raises `ChannelError` 406 if it can't be."""
+        """Returns the key under which a binding is stored, None if it is not stored. Raises
+        `ChannelError` 406 if it can't be."""
 
     def bound(self, key: bytes) -> None: ...
     def unbound(self, source: Exchange, binding: Binding) -> None: ...
 
 
 class Exchange(Watched, ABC):
-    """A place to publish to (AMQP 0-9-1 1.6.2); raises `ChannelError` 406 on bad arguments.
+    """An exchange (AMQP 0-9-1 1.6.2); raises `ChannelError` 406 for invalid arguments.
 
-    Whoever makes an exchange appear or vanish calls `changed` on those whose `alternate` is its
-    name; `alternate` may be set anew, followed by `changed`.
+    When an exchange is declared or deleted, `changed` must be called on those whose `alternate` is
+    its name, and also after `alternate` was set.
     """
 
     __slots__ = (
@@ -90,13 +91,13 @@ class Exchange(Watched, ABC):
     own_arguments: ClassVar[frozenset[str]] = (
         frozenset({ALTERNATE_EXCHANGE}) | PERSISTENCE | DEDUPLICATION
     )
-    """Arguments that this class knows, besides those that its bases know."""
+    """The arguments of this class, besides those of its bases."""
     each_message: ClassVar[bool] = False
-    """True: no answer may be remembered, not even for the same key and headers."""
+    """True: no route may be cached, not even for the same key and headers."""
     one_key: ClassVar[bool] = False
-    """True: of a message's keys only its own counts, not those of CC and BCC."""
+    """True: only the routing key counts, not the keys in CC and BCC."""
     inner_kind: str | None = None
-    """What kind of inner queue an exchange needs that keeps messages (core/queue/registry.py)."""
+    """The kind of inner queue that the exchange stores messages in (core/queue/registry.py)."""
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class Exchange(Watched, ABC):
     ) -> None:
         super().__init__()
         self.inner: Destination | None = None
-        """That queue, from the virtual host."""
+        """The inner queue, set by the virtual host."""
         self.name = name
         self.vhost = vhost
         self.durable = durable
@@ -120,9 +121,9 @@ class Exchange(Watched, ABC):
         self.alternate = self._alternate()
         self._missed_alternate: str | None = None
         self.keeper: BindingStorage | None = None
-        """Hears of bindings that come and go; only durable exchanges have one."""
+        """Stores bindings; only durable exchanges have one."""
         self.deleted = False
-        """Nothing is routed by it any more, whatever bindings it still has."""
+        """Whether it was deleted: it routes nothing, whatever bindings it still has."""
         self.binding_count = 0
         self._by_destination: GroupedBindings[Destination] = GroupedBindings()
         self._incoming: dict[Exchange, None] | None = None
@@ -130,7 +131,7 @@ class Exchange(Watched, ABC):
         declared = ExchangeArguments(name, vhost, arguments)
         self.deduplication = read_deduplication(declared)
         self.seen: object | None = None
-        """What it has seen, if it drops that; from the virtual host."""
+        """The message ids seen, if it deduplicates; set by the virtual host."""
         self.persistence = read_persistence(declared)
         if self.persistence is not None and self.inner_kind is not None:
             raise declared.invalid("x-persist-messages", f"{self.type_name} can't keep messages")
@@ -138,37 +139,37 @@ class Exchange(Watched, ABC):
     @property
     @abstractmethod
     def uses_key(self) -> bool:
-        """False: any key gives the same answer."""
+        """False: the routing key does not change the result."""
 
     @property
     def uses_headers(self) -> bool:
-        """True for one that looks at headers or any other property: then `match` gets
-        `MessageHeaders` for each message, and None only where a first answer is tried out."""
+        """Whether it routes by headers or other properties: then `match` gets `MessageHeaders` for
+        each message, and None only for a first try."""
         return False
 
     @abstractmethod
     def match(
         self, routing_key: str, headers: Mapping[str, FieldValue] | None
     ) -> Iterable[Destination]:
-        """The destinations of a message; one may come more than once, and those that are deleted
-        may be among them if it does not choose.
+        """Returns the destinations of a message; one may be there more than once, and deleted ones
+        may be among them unless the type chooses one.
 
-        It leaves no trace: it may be asked without a message following.
+        It changes no state: it may be called without a message being published.
         """
 
     @abstractmethod
     def attach(self, binding: Binding) -> None:
-        """Adds a new binding to what `match` looks at."""
+        """Adds a new binding to the indexes that `match` uses."""
 
     @abstractmethod
     def detach(self, binding: Binding) -> None:
         """Undoes `attach` of the same binding."""
 
     def check(self, routing_key: str, arguments: Table) -> None:
-        """Raises `ChannelError` 406 if this type has no such binding; nothing is refused here."""
+        """Raises `ChannelError` 406 if the type does not allow such a binding."""
 
     def bind(self, destination: Destination, routing_key: str, arguments: Table) -> bool:
-        """True if new, False for a repeat; raises `ChannelError` 406 as `check` does."""
+        """Adds a binding; False if there is an equal one. Raises `ChannelError` 406 as `check`."""
         self.check(routing_key, arguments)
         binding = Binding(destination, routing_key, arguments)
         kept = None if self.keeper is None else self.keeper.binding_key(self, binding)
@@ -185,17 +186,17 @@ class Exchange(Watched, ABC):
         return True
 
     def bindings_to(self, destination: Destination) -> Iterator[Binding]:
-        """All bindings from this exchange to one destination."""
+        """Returns all bindings from this exchange to one destination."""
         return iter(self._by_destination.group(destination))
 
     def has_binding(self, destination: Destination, routing_key: str, arguments: Table) -> bool:
-        wanted = Binding(destination, routing_key, arguments)
-        return self._by_destination.has(destination, wanted)
+        binding = Binding(destination, routing_key, arguments)
+        return self._by_destination.has(destination, binding)
 
     def unbind(self, destination: Destination, routing_key: str, arguments: Table) -> bool:
-        """True if there was such a binding; there need not be one (AMQP 0-9-1 1.7.2.5)."""
-        wanted = Binding(destination, routing_key, arguments)
-        binding = self._by_destination.discard(destination, wanted)
+        """Removes a binding; False if there is none, which is no error (AMQP 0-9-1 1.7.2.5)."""
+        equal = Binding(destination, routing_key, arguments)
+        binding = self._by_destination.discard(destination, equal)
         if binding is None:
             return False
         self.detach(binding)
@@ -208,18 +209,18 @@ class Exchange(Watched, ABC):
         return True
 
     def end(self) -> None:
-        """Ends its routes for good; its bindings are for the caller to take away."""
+        """Marks it as deleted and invalidates its routes; the caller removes its bindings."""
         self.deleted = True
         self.changed()
         for source in self.incoming:
             source.changed()
 
     def bindings(self) -> Iterator[Binding]:
-        """All bindings from this exchange, those to one destination together."""
+        """Returns all bindings from this exchange, grouped by destination."""
         return iter(self._by_destination)
 
     def history_queue(self, headers: Mapping[str, FieldValue] | None) -> Destination | None:
-        """Where a message is kept for bindings to come."""
+        """Returns the inner queue in which a message is stored for later bindings, if any."""
         return None if self.persistence is None else self.inner
 
     @property
@@ -234,15 +235,15 @@ class Exchange(Watched, ABC):
 
     @property
     def destinations(self) -> Iterable[Destination]:
-        """Everything bound, each once, in the order of first binding."""
+        """All destinations, each once, in the order of their first binding."""
         return self._by_destination.keys()
 
     def warn_missing_alternate(self) -> None:
-        """Warns that its alternate does not exist: once, until its name is another one."""
+        """Logs that the alternate exchange does not exist; once for each name of it."""
         if self._missed_alternate != self.alternate:
             self._missed_alternate = self.alternate
             logger.warning(
-                "alternate exchange '%s' of %s does not exist: what finds no queue is dropped",
+                "alternate exchange '%s' of %s does not exist: unroutable messages are dropped",
                 self.alternate,
                 resource("exchange", self.name, self.vhost),
             )

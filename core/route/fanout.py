@@ -12,7 +12,7 @@ from .registry import register
 
 @register
 class FanoutExchange(Exchange):
-    """Needs nothing but the index of destinations that every exchange has."""
+    """An exchange that needs only the index of destinations that every exchange has."""
 
     __slots__ = ()
 
@@ -26,7 +26,7 @@ class FanoutExchange(Exchange):
         return self.destinations
 
     def attach(self, binding: Binding) -> None:
-        """Nothing: `destinations` knows it."""
+        """Does nothing: `destinations` is all that is needed."""
 
     def detach(self, binding: Binding) -> None:
-        """Nothing: `destinations` knows it."""
+        """Does nothing: `destinations` is all that is needed."""

@@ -1,4 +1,4 @@
-"""Hashes that are the same in each process, at each start, whatever the order of binding."""
+"""Hashes that are the same in every process, whatever the order of binding."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ HASH_VALUES = 1 << 8 * HASH_BYTES
 
 
 def hash_of(value: bytes) -> int:
-    """64 bits, as good as random for values that are alike (`key-1`, `key-2`)."""
+    """Returns a 64-bit hash, well distributed for similar values (`key-1`, `key-2`)."""
     return int.from_bytes(blake2b(value, digest_size=HASH_BYTES).digest(), "little")
 
 
 def identity_of(destination: Destination) -> tuple[str, str]:
-    """What stays of a destination over restarts: its kind and name."""
+    """Returns what identifies a destination over restarts: its kind and name."""
     return ("exchange" if isinstance(destination, Exchange) else "queue", destination.name)
 
 
 def hash_of_destination(destination: Destination) -> bytes:
-    """`HASH_BYTES` that have nothing to do with the hash of a key of the same text."""
+    """Returns a hash of `HASH_BYTES`, independent of the hash of a key with the same text."""
     kind, name = identity_of(destination)
     return blake2b(name.encode(), digest_size=HASH_BYTES, person=kind.encode()).digest()
 
 
 def hashed_form(value: FieldValue) -> bytes:
-    """A header's value as bytes: equal for equal values, so numbers count by value (10, 10.0)."""
+    """Returns a header value as bytes, equal for equal values: numbers by value (10, 10.0)."""
     match value:
         case str():
             return value.encode()
@@ -51,7 +51,7 @@ def hashed_form(value: FieldValue) -> bytes:
 
 
 def _number(value: float | Decimal) -> str:
-    """Whole numbers without a point; any other as the shortest text of its nearest double."""
+    """Formats whole numbers without a point, others as the shortest text of the nearest double."""
     try:
         if value == int(value):
             return str(int(value))
@@ -61,7 +61,7 @@ def _number(value: float | Decimal) -> str:
 
 
 def _parts(value: list[FieldValue] | dict[str, FieldValue]) -> Iterator[bytes]:
-    """Each with its length, so that no two different lists look alike."""
+    """Yields each part with its length, so that different lists have different forms."""
     if isinstance(value, dict):
         pairs = sorted((name.encode(), hashed_form(item)) for name, item in value.items())
         forms = [form for pair in pairs for form in pair]

@@ -1,9 +1,9 @@
-"""The headers exchange: bindings ask for headers by value or presence (AMQP 0-9-1 3.1.3.4).
+"""The headers exchange: bindings match headers by value or presence (AMQP 0-9-1 3.1.3.4).
 
-A message states facts: (name, value) and (name, PRESENT) for each header. A pattern is a set of
-facts that it wants all of, or any of. Each pattern is filed under facts without which it can't
-match (all: the one of them with the fewest patterns so far; any: each), so a message looks only
-at a few patterns that share a fact with it, not at all bindings.
+A message has facts: (name, value) and (name, PRESENT) for each header. A pattern is a set of facts
+of which all or any must be there. Each pattern is indexed by facts without which it can't match
+(all: the one with the fewest patterns so far; any: each), so a message is compared with the few
+patterns that share a fact with it, not with all bindings.
 """
 
 from __future__ import annotations
@@ -26,29 +26,31 @@ Fact = tuple[str, Hashable]
 
 
 class Pattern(NamedTuple):
-    """What a binding wants; the void value in its arguments asks for presence alone."""
+    """The condition of a binding; a void value in its arguments stands for presence."""
 
-    wants_any: bool
+    match_any: bool
     facts: frozenset[Fact]
 
     @classmethod
     def of(cls, arguments: Table) -> Pattern:
         mode = str(arguments.get("x-match", "all"))
-        wanted = {
+        facts = {
             (name, PRESENT if value is None else comparable(value))
             for name, value in arguments.items()
             if name != "x-match" and (mode.endswith("-with-x") or not name.startswith("x-"))
         }
-        return cls(mode.startswith("any"), frozenset(wanted))
+        return cls(mode.startswith("any"), frozenset(facts))
 
 
 @register
 class HeadersExchange(Exchange):
-    """`x-match` is all (without it too), any, all-with-x or any-with-x; keys that start with
-    `x-` count only in the latter two. No wishes at all: `all` takes everything, `any` nothing.
+    """An exchange that matches headers.
+
+    `x-match` is all (the default), any, all-with-x or any-with-x; keys that start with `x-` count
+    only in the latter two. Without conditions `all` matches everything, `any` nothing.
     """
 
-    __slots__ = ("_by_pattern", "_filed")
+    __slots__ = ("_by_fact", "_by_pattern")
 
     type_name = "headers"
     uses_key = False
@@ -57,7 +59,7 @@ class HeadersExchange(Exchange):
     def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
         super().__init__(name, **properties)
         self._by_pattern: GroupedBindings[Pattern] = GroupedBindings()
-        self._filed: dict[Fact, dict[Pattern, None]] = {}
+        self._by_fact: dict[Fact, dict[Pattern, None]] = {}
 
     def check(self, routing_key: str, arguments: Table) -> None:
         mode = arguments.get("x-match", "all")
@@ -82,34 +84,34 @@ class HeadersExchange(Exchange):
     def _matching(self, facts: set[Fact]) -> Iterable[Pattern]:
         candidates: dict[Pattern, None] = {}
         for fact in facts:
-            candidates.update(self._filed.get(fact, {}))
-        return [wish for wish in candidates if wish.wants_any or wish.facts <= facts]
+            candidates.update(self._by_fact.get(fact, {}))
+        return [pattern for pattern in candidates if pattern.match_any or pattern.facts <= facts]
 
     def attach(self, binding: Binding) -> None:
         pattern = Pattern.of(binding.arguments)
         if pattern not in self._by_pattern:
-            self._file(pattern)
+            self._index(pattern)
         self._by_pattern.add(pattern, binding)
 
     def detach(self, binding: Binding) -> None:
         pattern = Pattern.of(binding.arguments)
         self._by_pattern.discard(pattern, binding)
         if pattern not in self._by_pattern:
-            self._take_out(pattern)
+            self._unindex(pattern)
 
-    def _file(self, pattern: Pattern) -> None:
-        places: Iterable[Fact] = pattern.facts
-        if pattern.facts and not pattern.wants_any:
-            places = (min(pattern.facts, key=lambda fact: len(self._filed.get(fact, ()))),)
-        for fact in places:
-            self._filed.setdefault(fact, {})[pattern] = None
+    def _index(self, pattern: Pattern) -> None:
+        indexed: Iterable[Fact] = pattern.facts
+        if pattern.facts and not pattern.match_any:
+            indexed = (min(pattern.facts, key=lambda fact: len(self._by_fact.get(fact, ()))),)
+        for fact in indexed:
+            self._by_fact.setdefault(fact, {})[pattern] = None
 
-    def _take_out(self, pattern: Pattern) -> None:
+    def _unindex(self, pattern: Pattern) -> None:
         for fact in pattern.facts:
-            patterns = self._filed.get(fact, {})
+            patterns = self._by_fact.get(fact, {})
             patterns.pop(pattern, None)
             if not patterns:
-                self._filed.pop(fact, None)
+                self._by_fact.pop(fact, None)
 
 
 _EVERYTHING = Pattern(False, frozenset())

@@ -1,7 +1,7 @@
-"""x-modulus-hash: the routing key's hash, modulo the number of bindings, says which one it is.
+"""x-modulus-hash: the hash of the routing key, modulo the number of bindings, chooses the binding.
 
-RabbitMQ's sharding uses it. The bindings stand in the order of their destinations' names, so the
-answer is the same after a restart; one binding more moves nearly all keys.
+RabbitMQ's sharding uses it. Bindings are ordered by the names of their destinations, so the result
+is the same after a restart; adding a binding moves nearly all keys.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .registry import register
 
 @register
 class ModulusHashExchange(Exchange):
-    """A destination with two bindings gets two parts of the keys."""
+    """An exchange in which a destination with two bindings gets two shares of the keys."""
 
     __slots__ = ("_parts",)
 
@@ -45,7 +45,7 @@ class ModulusHashExchange(Exchange):
         super().changed()
 
     def attach(self, binding: Binding) -> None:
-        """The parts are looked up anew after a change."""
+        """Does nothing: `changed` clears the list of destinations."""
 
     def detach(self, binding: Binding) -> None:
-        """As `attach`."""
+        """Does nothing, as `attach`."""

@@ -1,8 +1,8 @@
-"""Exchanges that keep what was published, and bindings that ask for it (AvalancheMQ).
+"""Arguments of persistent exchanges, and of bindings that replay their messages (AvalancheMQ).
 
-`x-persist-messages` and `x-persist-ms` go with any type. The messages are in an inner queue, a
-stream (core/queue/retained.py), which reads the one log; a binding says which of them its queue
-gets first (core/replay/replay.py).
+An exchange of any type may have `x-persist-messages` and `x-persist-ms`. Its messages are in an
+inner queue, a stream (core/queue/retained.py); a binding says which of them its queue gets first
+(core/replay/replay.py).
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ MESSAGES = "x-persist-messages"
 AGE = "x-persist-ms"
 ARGUMENTS = frozenset({MESSAGES, AGE})
 _MAX = 2**63 - 1
-_PLACES = ("x-head", "x-tail", "x-from")
+_REPLAY_ARGUMENTS = ("x-head", "x-tail", "x-from")
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangePersistence:
-    """The last `messages`, or those of the last `ms`; both: what satisfies both.
+    """How much an exchange stores: the last `messages`, and those of the last `ms` milliseconds.
 
-    `marks` if copies carry their `x-offset`; `always` if each new binding gets them.
+    `adds_offsets` if copies carry their `x-offset`; `replays_by_default` if each new binding gets
+    the stored messages.
     """
 
     messages: int | None
@@ -36,7 +37,7 @@ class ExchangePersistence:
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """What a binding wants of what is kept.
+    """The stored messages that a new binding gets.
 
     `head` n: the oldest n, or all but the last -n; `tail` n: the newest n, or all but the first
     -n; `since`: from this offset on.
@@ -48,20 +49,20 @@ class ReplayRequest:
 
 
 def read_persistence(arguments: ExchangeArguments) -> ExchangePersistence | None:
-    """None for an exchange that keeps nothing. Raises `ChannelError` 406."""
+    """Returns the settings, None for an exchange that stores nothing. Raises `ChannelError` 406."""
     messages = arguments.integer(MESSAGES, 1, _MAX)
     ms = arguments.integer(AGE, 1, _MAX)
     return None if messages is None and ms is None else ExchangePersistence(messages, ms)
 
 
 def read_replay_request(arguments: Table) -> ReplayRequest | None:
-    """None for a binding that wants only what comes. Raises `ChannelError` 406."""
-    given = [name for name in _PLACES if name in arguments]
-    if not given:
+    """Returns the request, None for a binding without one. Raises `ChannelError` 406."""
+    names = [name for name in _REPLAY_ARGUMENTS if name in arguments]
+    if not names:
         return None
-    if len(given) > 1:
-        raise precondition_failed(f"{' and '.join(given)} of one binding exclude each other")
-    name = given[0]
+    if len(names) > 1:
+        raise precondition_failed(f"{' and '.join(names)} of one binding exclude each other")
+    name = names[0]
     value = arguments[name]
     if isinstance(value, bool) or not isinstance(value, int):
         raise precondition_failed(f"invalid {name} '{shown(value)}': a whole number is needed")

@@ -1,7 +1,7 @@
-"""The recent history exchange: a fanout that gives a new binding the last messages first.
+"""The recent history exchange: a fanout that replays the last messages to a new binding.
 
-`x-recent-history-length` says how many, 20 unless told. A message with the header
-`x-recent-history-no-store` is not kept.
+`x-recent-history-length` is their number, 20 by default. A message with the header
+`x-recent-history-no-store` is not stored.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ LENGTH_DEFAULT = 20
 
 @register
 class RecentHistoryExchange(FanoutExchange):
-    """Raises `ChannelError` 406 for a length that is no positive number, and for the arguments of
-    persistent exchanges: how much is kept is said once."""
+    """A fanout exchange with a history.
+
+    Raises `ChannelError` 406 for a length that is not a positive number, and for the arguments of
+    persistent exchanges, which would contradict it.
+    """
 
     __slots__ = ()
 

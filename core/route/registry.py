@@ -1,4 +1,4 @@
-"""The exchange types by name, and declaring one: make it, or compare it with what exists."""
+"""The exchange types by name; creates exchanges, and compares redeclarations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ exchange_types: dict[str, type[Exchange]] = {}
 
 
 def register(exchange_type: ExchangeType) -> ExchangeType:
-    """Class decorator: the type can be declared by its `type_name`; a name is taken once."""
+    """Class decorator: registers an exchange type under its `type_name`, once."""
     if exchange_type.type_name in exchange_types:
         raise ValueError(f"exchange type '{exchange_type.type_name}' is registered already")
     exchange_types[exchange_type.type_name] = exchange_type
@@ -36,9 +36,9 @@ def make(
     vhost: str = "/",
     strict: bool = False,
 ) -> Exchange:
-    """A new exchange; raises `ChannelError` 406 for an unknown type or bad arguments.
+    """Creates an exchange; raises `ChannelError` 406 for an unknown type or invalid arguments.
 
-    With `strict` unknown `x-` arguments are bad ones.
+    With `strict` unknown `x-` arguments are invalid.
     """
     exchange_type = check_type(type_name)
     made = exchange_type(
@@ -54,7 +54,7 @@ def make(
 
 
 def check_type(type_name: str) -> type[Exchange]:
-    """Raises `ChannelError` 406 for an unknown type."""
+    """Returns the class of an exchange type; raises `ChannelError` 406 for an unknown one."""
     exchange_type = exchange_types.get(type_name)
     if exchange_type is None:
         raise precondition_failed(f"unknown exchange type '{type_name}'")
@@ -74,10 +74,10 @@ def equivalent(
     internal: bool,
     arguments: Table,
 ) -> None:
-    """Raises `ChannelError` 406 on the first difference from what is declared again.
+    """Raises `ChannelError` 406 for the first difference between a redeclaration and the exchange.
 
-    Of the arguments those count that the type knows, numbers by value: an unknown one changes
-    nothing (AMQP 0-9-1 1.6.2.1.3).
+    Only arguments known to the type are compared, numbers by value: unknown ones change nothing
+    (AMQP 0-9-1 1.6.2.1.3).
     """
     compared: list[tuple[str, FieldValue, FieldValue]] = [
         ("type", type_name, exchange.type_name),

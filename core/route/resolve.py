@@ -1,7 +1,7 @@
-"""From an exchange to the queues: bindings between exchanges and alternates are followed.
+"""Resolves the queues of a message, over bindings between exchanges and alternate exchanges.
 
-Each exchange is visited once, so loops end, and each queue gets one copy however many bindings
-or keys lead to it.
+Each exchange is visited once, so cycles end, and each queue gets one copy however many bindings or
+keys lead to it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def resolve(
     exchange_by_name: ExchangeByName,
     watched: bool = True,
 ) -> Route:
-    """The route of a message with these keys (several with CC and BCC) and headers.
+    """Returns the route of a message with these keys (several with CC and BCC) and headers.
 
-    An exchange whose own bindings give nothing for all the keys hands over to its alternate;
-    one that doesn't exist counts as none. The route dies when an exchange that it passed
-    changes; a cache calls `release` on a route that it drops, and `watched=False` gives one
-    for a single use, that never dies and needs no release.
+    An exchange whose bindings match none of the keys passes the message to its alternate exchange,
+    if that exists. The route is invalidated when an exchange on the way changes; a cache calls
+    `release` on a route that it evicts. `watched=False` returns a route for a single use, which is
+    never invalidated and needs no release.
     """
     alone = not exchange.reaches_exchanges and exchange.persistence is None
     found = _match(exchange, routing_keys, headers) if alone else None
@@ -79,7 +79,7 @@ def _visit(
     exchange_by_name: ExchangeByName,
     queues: dict[Destination, None],
 ) -> Iterable[Exchange]:
-    """Adds the queues of one exchange to `queues`; gives the exchanges to go on with."""
+    """Adds the queues of one exchange to `queues`; returns the exchanges to visit next."""
     kept = exchange.history_queue(headers)
     if kept is not None:
         queues[kept] = None

@@ -1,7 +1,7 @@
-"""Routes: resolved answers that stay true until something they were made from changes.
+"""Routes: resolved queues of a message, valid until an exchange or queue on the way changes.
 
-A publisher keeps a route and tests one attribute, `dead`, per batch. No global epoch: each
-watched thing knows the routes that used it, so a change ends those and no others.
+A publisher caches a route and tests one attribute, `dead`, per batch. There is no global version:
+each exchange and queue knows the routes that depend on it, so a change invalidates only those.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .binding import Destination
 
 
 class Watched:
-    """Something that routes are made from."""
+    """An exchange or queue that routes depend on."""
 
     __slots__ = ("routes",)
 
@@ -20,18 +20,18 @@ class Watched:
         self.routes: set[Route] | None = None
 
     def changed(self) -> None:
-        """Ends every route that was made from this."""
+        """Invalidates every route that depends on this."""
         routes, self.routes = self.routes, None
         if routes:
             _end(routes)
 
 
 class Route:
-    """The queues that messages go to, each once, in a stable order.
+    """The queues that messages are routed to, each once, in a stable order.
 
-    `uses_key` and `uses_headers` tell whether the answer depends on them; if not, it holds for
-    every key or all headers. With `each_message` it holds for one message only. `on_dead`
-    callbacks run once, when the route dies, and must not raise.
+    `uses_key` and `uses_headers` say whether the route depends on them; if not, it is valid for
+    every key or all headers. With `each_message` it is valid for one message only. `on_dead`
+    callbacks run once, when the route is invalidated, and must not raise.
     """
 
     __slots__ = (
@@ -54,7 +54,7 @@ class Route:
         self._sources: Collection[Watched] = ()
 
     def watch(self, sources: Collection[Watched]) -> None:
-        """Dies with the next change of any of these; they hold the route until it dies."""
+        """Makes the route depend on these: the next change of any of them invalidates it."""
         self._sources = sources
         for source in sources:
             if source.routes is None:
@@ -62,8 +62,8 @@ class Route:
             source.routes.add(self)
 
     def release(self) -> None:
-        """For a cache that evicts it: nobody holds the route any more, and it counts as dead,
-        since from now on no change would reach it."""
+        """Drops a route evicted from a cache: it counts as dead, since no change reaches it from
+        now on."""
         _end((self,))
 
     def _detach(self) -> None:
@@ -74,7 +74,7 @@ class Route:
 
 
 def _end(routes: Iterable[Route]) -> None:
-    # Every route is dead before the first callback runs, so no callback sees a stale one alive.
+    # Every route is dead before the first callback runs, so none sees a stale one as valid.
     callbacks: list[Callable[[], None]] = []
     for route in routes:
         route.dead = True

@@ -1,4 +1,4 @@
-"""The topic exchange: keys matched against patterns of words (AMQP 0-9-1 3.1.3.3)."""
+"""The topic exchange: matches routing keys against patterns of words (AMQP 0-9-1 3.1.3.3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .trie import TopicTrie, split_words, suits_trie
 
 @register
 class TopicExchange(Exchange):
-    """Trie and automaton find the patterns, a dictionary the bindings that share each."""
+    """An exchange that finds patterns by trie and automaton, and their bindings by dictionary."""
 
     __slots__ = ("_automaton", "_by_pattern", "_trie")
 
@@ -40,21 +40,21 @@ class TopicExchange(Exchange):
     def attach(self, binding: Binding) -> None:
         pattern = normal_form(binding.routing_key)
         if pattern not in self._by_pattern:
-            self._holder(pattern).add(pattern)
+            self._index_for(pattern).add(pattern)
         self._by_pattern.add(pattern, binding)
 
     def detach(self, binding: Binding) -> None:
         pattern = normal_form(binding.routing_key)
         self._by_pattern.discard(pattern, binding)
         if pattern not in self._by_pattern:
-            self._holder(pattern).discard(pattern)
+            self._index_for(pattern).discard(pattern)
 
-    def _holder(self, pattern: str) -> TopicTrie | PatternAutomaton:
+    def _index_for(self, pattern: str) -> TopicTrie | PatternAutomaton:
         return self._trie if suits_trie(pattern) else self._automaton
 
 
 def normal_form(pattern: str) -> str:
-    """Each entry of wildcards with its `*` first and one `#`: it matches the same keys."""
+    """Returns an equivalent pattern: each group of wildcards is `*` first, then one `#` at most."""
     words: list[str] = []
     after_hash = False
     for word in split_words(pattern):

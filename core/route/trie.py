@@ -1,8 +1,8 @@
-"""Topic patterns in a tree of words: which patterns does a key match?
+"""Matches topic patterns in a trie of words.
 
-The tree is walked word by word with all nodes that the words so far can lead to. Only `*` makes
-them more, and `#` stands at the end alone, so what `suits_trie` lets in is walked in few steps
-however many patterns there are; the other patterns are for the automaton.
+The trie is walked word by word, with all nodes that the words so far lead to. Only `*` adds nodes,
+and `#` is only at the end, so patterns accepted by `suits_trie` are matched in few steps however
+many there are; the other patterns are for the automaton.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MAX_STARRED_WORDS = 10
 
 
 class _Node:
-    """A word of a pattern; `ending` is the pattern that ends here, `open_ended` with a `#`."""
+    """A word of a pattern; `ending` is the pattern that ends here, `open_ended` that with a `#`."""
 
     __slots__ = ("ending", "open_ended", "star", "words")
 
@@ -60,12 +60,12 @@ class _Node:
 
 
 def split_words(key: str) -> list[str]:
-    """Words between dots, empty ones too; the empty key has none."""
+    """Returns the words between dots, empty ones too; the empty key has none."""
     return key.split(".") if key else []
 
 
 def suits_trie(pattern: str) -> bool:
-    """Whether `#` is nowhere but at the end, and no `*` in a long pattern."""
+    """Returns whether `#` is only at the end, and `*` only in a short pattern."""
     words = split_words(pattern)
     if "#" in words[:-1]:
         return False
@@ -73,7 +73,7 @@ def suits_trie(pattern: str) -> bool:
 
 
 class TopicTrie:
-    """A set of patterns that `suits_trie`; `*` is one word, `#` any number, even none."""
+    """A set of patterns that `suits_trie`; `*` is one word, `#` zero or more."""
 
     __slots__ = ("_root",)
 
@@ -88,7 +88,7 @@ class TopicTrie:
         node.set_pattern(pattern, open_ended=open_ended)
 
     def discard(self, pattern: str) -> None:
-        """Takes a pattern out, and the nodes that only it needed."""
+        """Removes a pattern, and the nodes that only it needed."""
         words, open_ended = _split_hash(pattern)
         path: list[tuple[_Node, str]] = []
         node = self._root
@@ -104,7 +104,7 @@ class TopicTrie:
             node.drop_child(word)
 
     def match(self, key: str) -> list[str]:
-        """The patterns that match, each once, in no promised order."""
+        """Returns the patterns that match, each once, in any order."""
         reached = [self._root]
         found = _open_ended(reached)
         for word in split_words(key):

@@ -123,4 +123,4 @@ def test_what_is_unbound_leaves_no_trace() -> None:
         headers_exchange.bind(queue, "", {"x-match": mode, "a": 1, "b": None})
     unbind_each(headers_exchange, queue)
     assert isinstance(headers_exchange, HeadersExchange)
-    assert headers_exchange._filed == {}
+    assert headers_exchange._by_fact == {}
