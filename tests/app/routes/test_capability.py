@@ -118,7 +118,7 @@ class TestRights:
         desk.clock.advance(1_000)
         await desk.capabilities.revoke(desk.capabilities.all()[-1])
         for url in (expired, revoked, "/in/unknown", "/in/", "/in/%00"):
-            assert "not valid" in problem(await stranger.post(url, content=b"x"), 410)
+            assert "this URL is invalid" in problem(await stranger.post(url, content=b"x"), 410)
             problem(await stranger.get(url + "?hub.mode=subscribe&hub.challenge=c"), 410)
         assert await world.messages("tony.in") == []
 
@@ -133,7 +133,7 @@ class TestRights:
         world.users.set_permissions("tony", "/", "", ".*", "")
         assert (await stranger.post(url, content=b"x")).status_code == 202
         world.users.remove("tony")
-        assert "no user any more" in problem(await stranger.post(url, content=b"x"), 403)
+        assert "no longer exists" in problem(await stranger.post(url, content=b"x"), 403)
         problem(await stranger.get(question), 403)
         assert len(await world.messages("tony.in")) == 1
 

@@ -339,7 +339,7 @@ class TestWho:
     async def test_a_setting_that_names_nobody(self, world: World, tmp_path: Path) -> None:
         async with open_front(world, tmp_path, hub_user="nobody") as front:
             answer = await front.post("subscribe", topic=NEWS_URL, callback="http://a.b/")
-            assert "hub_user names no user" in reason(answer, 401)
+            assert "hub_user does not exist" in reason(answer, 401)
 
     async def test_wrong_credentials_are_wrong_everywhere(self, front: Front) -> None:
         for topic in (NEWS_URL, FEED):

@@ -150,7 +150,7 @@ async def test_rights_are_asked_when_content_comes(line: Line, other: OtherHub) 
     assert "topic 'us'" in line.upstream.reason
     assert (await line.post(X_AMQP_Routing_Key="eu.fr")).status_code == 202
     users.remove("tony")
-    assert "no user any more" in problem(await line.post(), 403)
+    assert "no longer exists" in problem(await line.post(), 403)
     assert line.upstream.status is Status.FAILED
     assert len(await line.world.messages("in")) == 2
 

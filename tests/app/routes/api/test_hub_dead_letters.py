@@ -196,7 +196,7 @@ async def test_deleting(world: World, http: httpx.AsyncClient) -> None:
     assert gone == {"deleted": 2, "left": 3, "is_complete": True}
     for body in ({}, {"all": False}, {"all": "true"}, {"subscription": None}):
         response = await http.post(f"/api{PATH}/delete", json=body)
-        assert 'or say "all": true' in refused(response, 400)
+        assert 'or "all": true' in refused(response, 400)
     assert await bodies(http) == ["3", "4", "5"]
     gone = await post(http, "delete", all=True)
     assert gone == {"deleted": 3, "left": 0, "is_complete": True}
