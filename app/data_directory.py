@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def held(path: str) -> Iterator[Path]:
+def locked(path: str) -> Iterator[Path]:
     """Creates and locks the data directory.
 
     Raises `ConfigError` if it can't be used or another process has locked it. The lock belongs to

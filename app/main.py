@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .config import Settings
-from .data_directory import held
+from .data_directory import locked
 from .exposure import Exposure
 from .file_limit import make_room, raise_file_limit
 from .listen import listen_on_all
@@ -53,7 +53,7 @@ def serve(settings: Settings) -> None:
     _configure_logging(settings.log_level)
     log_unraisable_errors()
     make_room(raise_file_limit())
-    with held(settings.data) as directory:
+    with locked(settings.data) as directory:
         certificates = _certificates(settings)
         exposure = Exposure(settings)
         exposure.check_ports()

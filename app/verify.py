@@ -10,7 +10,7 @@ import click
 from ..core.errors import ConfigError
 from ..core.store.disk import RealDisk
 from ..core.store.offline import LOG, OfflineLog, verify
-from .data_directory import held
+from .data_directory import locked
 from .repair import lines, unreadable
 
 
@@ -24,7 +24,7 @@ def run(data: str) -> bool:
         raise ConfigError(f"{data}: no log in it; give the data directory of a server")
     files = records = size = faults = 0
     reported = set()
-    with held(data):
+    with locked(data):
         disk = RealDisk(folder)
         for finding in verify(disk):
             files += 1

@@ -1,4 +1,4 @@
-"""A subscriber's callback: confirms and receives by script, and keeps what came."""
+"""A subscriber's callback: answers requests by script and records them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GONE = 410
 
 
 async def echo(request: Request) -> Answer:
-    """Confirms what is asked (WebSub 5.3.1)."""
+    """Confirms a verification (WebSub 5.3.1)."""
     return Answer(body=request.challenge)
 
 
@@ -23,7 +23,7 @@ async def take(_: Request) -> Answer:
 
 
 async def gone(_: Request) -> Answer:
-    """Ends a subscription in hubs that know this answer."""
+    """Answers 410, with which some hubs end a subscription."""
     return Answer(GONE)
 
 
@@ -35,7 +35,7 @@ def always(answer: Answer) -> Script:
 
 
 class Callback:
-    """`url` is used as `hub.callback`; `target` is what requests to it have to begin with."""
+    """A callback. `url` is its `hub.callback`; requests to it must begin with `target`."""
 
     def __init__(self, url: str, target: str, trace: Transcript) -> None:
         self.url = url
@@ -46,12 +46,11 @@ class Callback:
         self.denials: list[Request] = []
         self.deliveries: list[Request] = []
         self.strays: list[Request] = []
-        """What is none of these; a hub that looks whether anybody is there does no harm, nor one
-        that sends what is there when it is subscribed to."""
+        """Other requests, such as a probe of the callback, or initial content of a topic."""
         self.known: set[bytes] = set()
-        """What topics held when it was subscribed to them."""
-        self.held: set[str] = set()
-        """Topics that it is subscribed to, for all it has answered."""
+        """The contents of topics at the time of the subscription."""
+        self.subscribed: set[str] = set()
+        """Topics that it is subscribed to, according to its own answers."""
         self._came = asyncio.Event()
         self._trace = trace
 
@@ -78,14 +77,14 @@ class Callback:
     def _note(self, request: Request, answer: Answer) -> None:
         topic, is_confirmed = request.last("hub.topic"), answer.body == request.challenge
         if request.method == "POST" and answer.status == GONE:
-            self.held.clear()
+            self.subscribed.clear()
         elif topic is not None and is_confirmed and 200 <= answer.status < 300:
-            is_held = request.last("hub.mode") == "subscribe"
-            (self.held.add if is_held else self.held.discard)(topic)
+            is_subscribing = request.last("hub.mode") == "subscribe"
+            (self.subscribed.add if is_subscribing else self.subscribed.discard)(topic)
         self._came.set()
 
     async def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Whether it came true, looked at whenever something comes."""
+        """Returns whether the condition became true; it is checked at each request."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not condition():
@@ -96,12 +95,12 @@ class Callback:
         return True
 
     async def delivered(self, count: int, timeout_s: float) -> bool:
-        """Whether so many deliveries have come by then."""
+        """Returns whether at least `count` deliveries came within the time."""
         return await self.wait(lambda: len(self.deliveries) >= count, timeout_s)
 
     async def released(self, timeout_s: float) -> bool:
-        """Whether its subscriptions have ended by then."""
-        return await self.wait(lambda: not self.held, timeout_s)
+        """Returns whether all its subscriptions ended within the time."""
+        return await self.wait(lambda: not self.subscribed, timeout_s)
 
 
 def _shown(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""What a check has to work with: the hub, and topics and callbacks that nobody else uses."""
+"""The context of a check: the hub, and topics and callbacks of its own."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ HTML = "text/html; charset=utf-8"
 
 
 class CheckContext:
-    """The helpers assert what holds for every subscription, verification and delivery."""
+    """Helpers of a check; they assert the rules for every subscription, verification and
+    delivery."""
 
     def __init__(self, servers: Servers, hub: HubClient, options: Options) -> None:
         self.options = options
         self.trace = Transcript()
-        self._site = servers
+        self._servers = servers
         self._hub = hub
         self._callbacks: list[Callback] = []
         self._topics: list[Topic] = []
@@ -33,12 +34,12 @@ class CheckContext:
     def topic(
         self, content_type: str = HTML, body: bytes | None = None, suffix: str = "/document"
     ) -> Topic:
-        topic = self._site.topic(self.trace, content_type, body or fresh(), suffix)
+        topic = self._servers.topic(self.trace, content_type, body or fresh(), suffix)
         self._topics.append(topic)
         return topic
 
     def callback(self, suffix: str = "") -> Callback:
-        callback = self._site.callback(self.trace, suffix)
+        callback = self._servers.callback(self.trace, suffix)
         self._callbacks.append(callback)
         return callback
 
@@ -54,7 +55,7 @@ class CheckContext:
         return await self.post(*fields, *extra)
 
     async def subscribe(self, callback: Callback, topic: Topic, *extra: tuple[str, str]) -> Request:
-        """Accepted and confirmed when it returns; gives the verification."""
+        """Subscribes; returns the verification once the subscription is confirmed."""
         return await self._change("subscribe", callback, topic, extra)
 
     async def unsubscribe(
@@ -73,7 +74,7 @@ class CheckContext:
         return verification
 
     async def settle(self) -> None:
-        """The hub has the callback's answer and writes it down."""
+        """Waits until the hub has stored the callback's answer."""
         await asyncio.sleep(self.options.settle_s)
 
     def require_accepted(self, reply: Reply, mode: str) -> None:
@@ -81,7 +82,7 @@ class CheckContext:
             raise NoService(f"the hub answered a correct {mode} request with {reply}")
 
     async def verification(self, callback: Callback, mode: str, count: int) -> Request:
-        """The verification of that number, counted from 1."""
+        """Waits for the verification of that number, counted from 1."""
         came = await callback.wait(
             lambda: len(callback.verifications) >= count or bool(callback.denials),
             self.options.patience_s,
@@ -97,7 +98,7 @@ class CheckContext:
         )
 
     async def publish(self, topic: Topic, body: bytes | None = None) -> None:
-        """Changes the topic and tells the hub."""
+        """Changes the topic and pings the hub."""
         topic.body = body or fresh()
         reply = await self.ping(("hub.url", topic.url), ("hub.topic", topic.url))
         if not reply.is_accepted:
@@ -107,7 +108,7 @@ class CheckContext:
         return await self.post(("hub.mode", "publish"), *fields)
 
     async def request_to(self, callback: Callback, count: int) -> Request:
-        """The delivery of that number, counted from 1, whatever it is like."""
+        """Waits for the delivery of that number, counted from 1, without checking it."""
         if await callback.delivered(count, self.options.patience_s):
             return callback.deliveries[count - 1]
         raise NoService(
@@ -118,36 +119,39 @@ class CheckContext:
     async def delivery(
         self, callback: Callback, topic: Topic, count: int = 1, secret: str | None = None
     ) -> Request:
-        """The delivery of that number, which has to be the topic as it is now."""
+        """Waits for the delivery of that number, which must be the current content of the topic."""
         request = await self.request_to(callback, count)
         check_delivery(request, callback, topic, self.options.hub, secret)
         return request
 
     async def nothing_more(self, callback: Callback, count: int, why: str) -> None:
-        """Fails if more than `count` deliveries have come when the grace is over."""
+        """Raises `Failed` if more than `count` deliveries come within the grace period."""
         if await callback.delivered(count + 1, self.options.grace_s):
             raise Failed(why)
 
     async def witness(self, topic: Topic) -> Callback:
-        """A subscriber that shows when the hub has distributed."""
+        """Subscribes another callback, whose delivery shows that the hub has distributed."""
         callback = self.callback()
         await self.subscribe(callback, topic)
         return callback
 
     async def leave(self) -> None:
-        """Ends what is left of its subscriptions; what the hub does not end within the grace is
-        answered with 410 while the run lasts, and over with its lease."""
+        """Ends the remaining subscriptions.
+
+        Deliveries of one that the hub does not end within the grace period are answered with 410;
+        it ends with its lease.
+        """
         for callback in self._callbacks:
             callback.confirm, callback.receive = echo, gone
-            for topic_url in tuple(callback.held):
-                with suppress(Failed):  # no answer, and the transcript has it: nothing to end there
+            for topic_url in tuple(callback.subscribed):
+                with suppress(Failed):  # no response; it is in the transcript
                     await self.ask("unsubscribe", callback, topic_url)
         grace_s = self.options.grace_s
         await asyncio.gather(*(callback.released(grace_s) for callback in self._callbacks))
 
 
 def fresh() -> bytes:
-    """A document that was not there before."""
+    """Returns a new document."""
     return f"<!doctype html><title>{secrets.token_hex(8)}</title><p>Gr\u00fc\u00dfe</p>".encode()
 
 

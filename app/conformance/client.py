@@ -1,4 +1,4 @@
-"""Speaks to the hub under test."""
+"""The HTTP client for the hub under test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOVED = (307, 308)
 
 
 class HubClient:
-    """One for all checks; follows 307 and 308 to where the hub sends subscribers (WebSub 5.1.2)."""
+    """Posts to the hub, shared by all checks; follows 307 and 308 (WebSub 5.1.2)."""
 
     def __init__(self, options: Options) -> None:
         self.url = options.hub
@@ -26,13 +26,13 @@ class HubClient:
         self._client = httpx.AsyncClient(
             auth=auth,
             timeout=options.patience_s,
-            # A proxy that the environment names does not lead to this machine.
+            # The proxy of the environment is not used for a hub on this machine.
             trust_env=not is_loopback(urlsplit(options.hub).hostname or ""),
             headers={"User-Agent": "warren-conformance"},
         )
 
     async def probe(self) -> int:
-        """The status of an empty request; raises `httpx.HTTPError` if nobody answers."""
+        """Returns the status of an empty request; raises `httpx.HTTPError` without a response."""
         answer = await self._client.post(self.url, content=b"", headers={"Content-Type": FORM})
         return answer.status_code
 
@@ -50,10 +50,10 @@ class HubClient:
     async def _follow(self, url: str, body: str) -> Reply:
         for _ in range(MAX_REDIRECTS):
             answer = await self._client.post(url, content=body, headers={"Content-Type": FORM})
-            place = answer.headers.get("Location")
-            if answer.status_code not in _MOVED or place is None:
+            location = answer.headers.get("Location")
+            if answer.status_code not in _MOVED or location is None:
                 break
-            url = urljoin(url, place)
+            url = urljoin(url, location)
         return Reply(answer.status_code, answer.headers.get("Content-Type", ""), answer.text)
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""`warren conformance`: runs the checks and prints what they came to."""
+"""`warren conformance`: runs the checks and prints their results."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .runner import choose, run
 
 
 def check_hub(options: Options, json_file: str | None, *, verbose: bool) -> bool:
-    """Prints a table; True if no MUST was broken.
+    """Runs the checks and prints a table; returns whether no MUST was violated.
 
-    Raises `ConfigError` if there is no hub to ask, or the file can't be written.
+    Raises `ConfigError` if there is no hub to check, or the file can't be written.
     """
     try:
         results = asyncio.run(run(options, _progress(options)))
@@ -32,7 +32,7 @@ def check_hub(options: Options, json_file: str | None, *, verbose: bool) -> bool
 
 
 def read_numbers(text: str) -> frozenset[int]:
-    """Raises `ConfigError` for what is no list of numbers."""
+    """Parses a list of numbers. Raises `ConfigError`."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not all(word.isascii() and word.isdigit() for word in words):
         raise ConfigError(f"--only {text}: give numbers with commas between them, like 101,104")
@@ -40,7 +40,7 @@ def read_numbers(text: str) -> frozenset[int]:
 
 
 def _progress(options: Options) -> Callable[[Result], None]:
-    """Something to see for a person who waits; nothing in a file or a pipe."""
+    """Returns a function that shows the progress, if stderr is a terminal."""
     if not sys.stderr.isatty():
         return lambda _: None
     done: list[int] = []

@@ -1,4 +1,4 @@
-"""Requests of the hub, and how they are answered."""
+"""Requests of the hub with their answers, and the hub's replies."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from multidict import CIMultiDict, MultiDict
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as it came."""
+    """A request of the hub, as received."""
 
     method: str
     target: str
-    """Path and query as sent, from the part on that belongs to the topic or callback."""
+    """Path and query as sent, from the path of the topic or callback on."""
     query: MultiDict[str]
     """Decoded."""
     headers: CIMultiDict[str]
@@ -27,7 +27,7 @@ class Request:
         return (self.last("hub.challenge") or "").encode()
 
     def last(self, name: str) -> str | None:
-        """What the hub appended stands behind what the callback's own query says."""
+        """Returns the last value of a parameter: the hub's come after the callback's own."""
         values = self.query.getall(name, [])
         return values[-1] if values else None
 
@@ -46,7 +46,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the hub answered."""
+    """A response of the hub."""
 
     status: int
     content_type: str

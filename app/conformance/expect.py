@@ -1,4 +1,4 @@
-"""What holds for every verification and every delivery, in words for the hub's operator."""
+"""Checks that apply to every verification and every delivery."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def check_verification(request: Request, mode: str, topic_url: str, callback: Ca
 
 
 def lease_of(request: Request) -> int:
-    """Seconds; a subscription without an end is none that a hub may grant (WebSub 5.1.1)."""
+    """Returns the lease in seconds. Raises `Failed` without one: no lease may be endless
+    (WebSub 5.1.1)."""
     text = request.last("hub.lease_seconds")
     if text is None or not (text.isascii() and text.isdigit()) or int(text[:18]) == 0:
         raise Failed(f"hub.lease_seconds in the verification is {text!r}, not a positive number")
@@ -43,7 +44,8 @@ def lease_of(request: Request) -> int:
 
 
 def check_target(request: Request, callback: Callback, what: str) -> None:
-    """The callback exactly as given; a question has more behind `?` or `&` (WebSub 5.1.1)."""
+    """Checks that the callback is used exactly as given; a verification adds parameters behind
+    `?` or `&` (WebSub 5.1.1)."""
     used, given = request.target, callback.target
     if what == "delivery":
         is_same = used == given
@@ -57,7 +59,7 @@ def check_target(request: Request, callback: Callback, what: str) -> None:
 def check_delivery(
     request: Request, callback: Callback, topic: Topic, hub: str, secret: str | None
 ) -> None:
-    """The topic as it is now, byte by byte, from a hub that says who it is (WebSub 7)."""
+    """Checks form and body of a delivery; the body must be the current content (WebSub 7)."""
     check_form(request, callback, topic, hub, secret)
     if request.body != topic.body:
         expected, came = transcript.body(topic.body), transcript.body(request.body)
@@ -67,7 +69,7 @@ def check_delivery(
 def check_form(
     request: Request, callback: Callback, topic: Topic, hub: str, secret: str | None
 ) -> None:
-    """Everything about a delivery but whether its body is the right one."""
+    """Checks a delivery without the contents of its body."""
     check_target(request, callback, "delivery")
     if not request.body.strip():
         raise Failed("the delivery has no body")
@@ -93,7 +95,7 @@ def check_links(request: Request, topic: Topic, hub: str) -> None:
 
 
 def check_signature(request: Request, secret: str) -> str:
-    """Gives the method; raises `Failed` if it is none of WebSub's, or the digest is wrong."""
+    """Returns the method; raises `Failed` if it is not one of WebSub's, or the digest is wrong."""
     field = request.headers.get(SIGNATURE)
     if field is None:
         raise Failed(f"{SIGNATURE} is missing, though a secret was given")
@@ -107,7 +109,7 @@ def check_signature(request: Request, secret: str) -> str:
 
 
 def normal(url: str) -> str:
-    """With percent-encoded unreserved characters decoded (RFC 3986 6.2.2.2)."""
+    """Decodes percent-encoded unreserved characters (RFC 3986 6.2.2.2)."""
     return _ENCODED.sub(_decoded, url)
 
 

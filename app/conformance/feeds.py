@@ -1,4 +1,4 @@
-"""Atom and RSS feeds as topics: made here, and read in what the hub sends of them."""
+"""Generates Atom and RSS feeds for topics, and parses those that the hub delivers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Read:
-    """What a feed holds: text of the feed's own elements by name, and its entries."""
+    """A parsed feed: text of the feed's own elements by name, and its entries."""
 
     own: dict[str, str] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
@@ -53,7 +53,7 @@ def rss(url: str, entries: Iterable[Entry]) -> bytes:
 
 
 def read(body: bytes) -> Read:
-    """Raises `Failed` for what is no XML."""
+    """Parses a feed. Raises `Failed` if it is not XML."""
     reader, problem = parse(body, _Reader)
     if problem:
         raise Failed(f"the delivered feed can't be read: {problem}")
@@ -61,7 +61,7 @@ def read(body: bytes) -> Read:
 
 
 class _Reader:
-    """Told of elements by `safe_xml`; names are taken without their namespaces."""
+    """The handler of `safe_xml`'s events; names are used without their namespaces."""
 
     def __init__(self) -> None:
         self.found = Read()

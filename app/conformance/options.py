@@ -1,4 +1,4 @@
-"""What the person at the command line chooses."""
+"""The options of the command line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Options:
     """Checks at a time."""
 
     def check(self) -> None:
-        """Raises `Unusable` for what can't work."""
+        """Raises `Unusable` for options that can't work."""
         split = _split("--hub", self.hub)
         host, _, port = self.listen.rpartition(":")
         if not host or not port.isdigit() or int(port) > 65_535:
@@ -51,7 +51,7 @@ class Options:
 
 
 def is_loopback(host: str) -> bool:
-    """By its look; no name but `localhost` is asked for."""
+    """Returns whether the text is a loopback address or `localhost`; names are not resolved."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

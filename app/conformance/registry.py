@@ -1,4 +1,4 @@
-"""The checks by number."""
+"""The registry of the checks, by number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .check_context import CheckContext
 from .results import Level
 
 Play = Callable[[CheckContext], Awaitable[str | None]]
-"""Raises `Failed` or `Undecided`; what it gives is worth telling beside a pass."""
+"""Runs a check; raises `Failed` or `Undecided`. Its result is a note for a passed check."""
 
 
 @dataclass(frozen=True, slots=True)

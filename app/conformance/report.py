@@ -1,4 +1,4 @@
-"""Results for people and for programs."""
+"""Formats results as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from .results import Level, Result, Verdict
+from .results import Level, Outcome, Result
 
-_SHOWN = {Verdict.PASS: "pass", Verdict.FAIL: "FAIL", Verdict.SKIP: "skip"}
+_SHOWN = {Outcome.PASS: "pass", Outcome.FAIL: "FAIL", Outcome.SKIP: "skip"}
 _INDENT = " " * 18
 
 
 def table(results: Sequence[Result], *, verbose: bool) -> str:
-    """A line for each check, its reason below it, and what it all comes to."""
+    """Returns a line for each check, its reason below it, and a summary."""
     lines = [line for result in results for line in _lines(result, verbose)]
     return "\n".join([*lines, "", summary(results)])
 
@@ -22,19 +22,19 @@ def table(results: Sequence[Result], *, verbose: bool) -> str:
 def summary(results: Sequence[Result]) -> str:
     breaches = sum(result.is_breach for result in results)
     parts = [
-        f"{_count(results, Verdict.PASS)} passed",
-        f"{_count(results, Verdict.FAIL)} failed",
-        f"{_count(results, Verdict.SKIP)} not decided",
+        f"{_count(results, Outcome.PASS)} passed",
+        f"{_count(results, Outcome.FAIL)} failed",
+        f"{_count(results, Outcome.SKIP)} not decided",
     ]
     if breaches:
-        verdict = f"This hub breaks {breaches} of the rules that a WebSub hub must keep."
+        conclusion = f"This hub breaks {breaches} of the rules that a WebSub hub must keep."
     else:
-        verdict = "No rule that a WebSub hub must keep was seen broken."
-    return f"{', '.join(parts)}. {verdict}"
+        conclusion = "No rule that a WebSub hub must keep was seen broken."
+    return f"{', '.join(parts)}. {conclusion}"
 
 
 def document(hub: str, results: Sequence[Result]) -> str:
-    """As JSON; `seen` holds what was sent and what came."""
+    """Returns the results as JSON; `seen` contains the requests and responses."""
     levels = {level: _counts([one for one in results if one.level is level]) for level in Level}
     whole: dict[str, Any] = {
         "hub": hub,
@@ -47,21 +47,21 @@ def document(hub: str, results: Sequence[Result]) -> str:
 
 
 def _lines(result: Result, verbose: bool) -> Iterable[str]:
-    yield f"{result.number}  {result.level:<6}  {_SHOWN[result.verdict]}  {result.title}"
+    yield f"{result.number}  {result.level:<6}  {_SHOWN[result.outcome]}  {result.title}"
     if result.reason:
         yield f"{_INDENT} {result.reason}"
-    if result.verdict is Verdict.FAIL:
+    if result.outcome is Outcome.FAIL:
         yield f"{_INDENT} {result.rule}"
     if verbose:
         yield from (f"{_INDENT} {line}" for line in result.seen)
 
 
 def _counts(results: Sequence[Result]) -> dict[str, Any]:
-    return {verdict.value: _count(results, verdict) for verdict in Verdict}
+    return {outcome.value: _count(results, outcome) for outcome in Outcome}
 
 
-def _count(results: Iterable[Result], verdict: Verdict) -> int:
-    return sum(result.verdict is verdict for result in results)
+def _count(results: Iterable[Result], outcome: Outcome) -> int:
+    return sum(result.outcome is outcome for result in results)
 
 
 def _entry(result: Result) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def _entry(result: Result) -> dict[str, Any]:
         "title": result.title,
         "level": result.level,
         "rule": result.rule,
-        "verdict": result.verdict,
+        "verdict": result.outcome,
         "reason": result.reason,
         "seen": list(result.seen),
     }

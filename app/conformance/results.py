@@ -1,4 +1,4 @@
-"""What a check can come to."""
+"""The results of checks."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How binding the specification calls a rule."""
+    """The requirement level of a rule (RFC 2119)."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
     MAY = "MAY"
 
 
-class Verdict(StrEnum):
+class Outcome(StrEnum):
     PASS = "pass"
     FAIL = "fail"
     SKIP = "skip"
-    """Not decided: the hub may do as it did, or what is asked about did not come up."""
+    """Not decided: the behaviour is optional, or the case did not occur."""
 
 
 class Failed(Exception):
-    """The hub broke the rule; the text tells its operator what was expected and what came."""
+    """The hub violated the rule; the text says what was expected and what was received."""
 
 
 class NoService(Failed):
@@ -34,7 +34,7 @@ class Undecided(Exception):
 
 
 class Unusable(Exception):
-    """There is no hub to check, or the command line does not fit it: one line, exit 2."""
+    """There is no hub to check, or the options are invalid: one line on stderr, exit code 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ class Result:
     level: Level
     rule: str
     """The section of the specification that says so, and the rule's number in docs/websub.md."""
-    verdict: Verdict
+    outcome: Outcome
     reason: str
-    """Why it failed or was skipped; with a pass, what was noticed beside ("" for nothing)."""
+    """Why it failed or was skipped; for a passed check a note, or ""."""
     seen: tuple[str, ...]
-    """What was sent and what came, in this order."""
+    """Requests and responses, in their order."""
     is_final: bool = False
     """Whether the hub did not even accept, verify and deliver (`NoService`)."""
 
     @property
     def is_breach(self) -> bool:
-        return self.verdict is Verdict.FAIL and self.level is Level.MUST
+        return self.outcome is Outcome.FAIL and self.level is Level.MUST

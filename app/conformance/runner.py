@@ -1,4 +1,4 @@
-"""Plays the checks: the simplest one first, the others side by side."""
+"""Runs the checks: the simplest one first, then the others concurrently."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .check_context import CheckContext
 from .client import HubClient
 from .options import Options
 from .registry import Check, all_checks
-from .results import Failed, NoService, Result, Undecided, Unusable, Verdict
+from .results import Failed, NoService, Outcome, Result, Undecided, Unusable
 from .servers import Servers
 
 FIRST = 100
-"""If the hub does not do this much, nothing else can be decided."""
+"""If this check fails, no other can be decided."""
 _NO_HUB = {
     401: "wants a user and a password (--user, --password)",
     403: "does not let this user in",
@@ -27,9 +27,9 @@ Tell = Callable[[Result], None]
 
 
 async def run(options: Options, tell: Tell = lambda _: None) -> list[Result]:
-    """Results by number; `tell` gets each as soon as it is there.
+    """Runs the checks and returns the results by number; calls `tell` with each as it completes.
 
-    Raises `Unusable` where there is no hub to ask.
+    Raises `Unusable` if there is no hub to check.
     """
     options.check()
     chosen = choose(options.only)
@@ -46,7 +46,7 @@ async def run(options: Options, tell: Tell = lambda _: None) -> list[Result]:
 
 
 def choose(only: frozenset[int]) -> list[Check]:
-    """By number; all without a choice. Raises `Unusable` for numbers that are none."""
+    """Returns the chosen checks by number, or all. Raises `Unusable` for unknown numbers."""
     known = {check.number: check for check in all_checks()}
     unknown = sorted(only - known.keys())
     if unknown:
@@ -81,7 +81,7 @@ async def _play_all(
         await one(rest.pop(0))
         if results[0].is_final:
             why = f"needs what failed in check {FIRST}"
-            return results + [_result(check, Verdict.SKIP, why) for check in rest]
+            return results + [_result(check, Outcome.SKIP, why) for check in rest]
     async with asyncio.TaskGroup() as group:
         for check in rest:
             group.create_task(one(check))
@@ -98,26 +98,26 @@ async def play(check: Check, context: CheckContext, options: Options) -> Result:
 async def _played(check: Check, context: CheckContext, options: Options) -> Result:
     seen = context.trace.lines
     if check.is_slow and not options.slow:
-        return _result(check, Verdict.SKIP, "waits for a lease to end; run with --slow")
+        return _result(check, Outcome.SKIP, "waits for a lease to end; run with --slow")
     try:
         note = await check.play(context)
     except Failed as error:
         is_final = isinstance(error, NoService)
-        return _result(check, Verdict.FAIL, str(error), seen, is_final)
+        return _result(check, Outcome.FAIL, str(error), seen, is_final)
     except Undecided as error:
-        return _result(check, Verdict.SKIP, str(error), seen)
-    return _result(check, Verdict.PASS, note or "", seen)
+        return _result(check, Outcome.SKIP, str(error), seen)
+    return _result(check, Outcome.PASS, note or "", seen)
 
 
 def _result(
-    check: Check, verdict: Verdict, reason: str, seen: Sequence[str] = (), is_final: bool = False
+    check: Check, outcome: Outcome, reason: str, seen: Sequence[str] = (), is_final: bool = False
 ) -> Result:
     return Result(
         check.number,
         check.title,
         check.level,
         check.rule,
-        verdict,
+        outcome,
         reason,
         tuple(seen),
         is_final,

@@ -1,5 +1,5 @@
-"""The server that plays publisher and subscribers, each check with topics and callbacks of its
-own below one address."""
+"""The HTTP server that acts as publisher and subscribers; each check has its own topics and
+callbacks."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _PLACE = re.compile(r"/(?:topic|callback)/[0-9a-f]{16}")
 
 
 class Servers:
-    """Serves between entry and exit.
+    """Serves topics and callbacks while its context is entered.
 
-    `url` is where the hub reaches it, without a slash at the end, `port` where it listens.
+    `url` is where the hub reaches it, without a trailing slash, `port` where it listens.
     """
 
     def __init__(self, options: Options) -> None:
@@ -44,21 +44,21 @@ class Servers:
     def topic(
         self, trace: Transcript, content_type: str, body: bytes, suffix: str = "/document"
     ) -> Topic:
-        """`suffix` is what its path and query end with."""
+        """Creates a topic; its path and query end with `suffix`."""
         place = f"/topic/{secrets.token_hex(8)}"
         topic = Topic(f"{self.url}{place}{suffix}", self._options.hub, trace, content_type, body)
         self._served[place] = topic.answer
         return topic
 
     def callback(self, trace: Transcript, suffix: str = "") -> Callback:
-        """Unguessable, as subscribers should make them (WebSub 5.1)."""
+        """Creates a callback with an unguessable URL, as WebSub 5.1 recommends."""
         place = f"/callback/{secrets.token_hex(8)}"
         callback = Callback(f"{self.url}{place}{suffix}", f"{place}{suffix}", trace)
         self._served[place] = callback.answer
         return callback
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        # A proxy in front may put a path before ours or take one away.
+        # A proxy in front may add or remove a path prefix.
         place = _PLACE.search(request.raw_path)
         serve = None if place is None else self._served.get(place[0])
         if place is None or serve is None:

@@ -1,4 +1,4 @@
-"""A topic: a document of this program that names the hub and itself (WebSub 4)."""
+"""A topic: a document with links to the hub and itself (WebSub 4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .transcript import Transcript
 
 
 class Topic:
-    """`url` is what it calls itself; every path below it shows the same document."""
+    """A document at `url`; every spelling of the path returns the same document."""
 
     def __init__(self, url: str, hub: str, trace: Transcript, content_type: str, body: bytes):
         self.url = url

@@ -1,4 +1,4 @@
-"""What was sent and what came, for those who want to see why (`--verbose`, `--json`)."""
+"""The transcript of requests and responses (`--verbose`, `--json`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_SHOWN = 300
 
 
 class Transcript:
-    """Arrows show the direction as this program sees it: `->` is asked, `<-` is being asked."""
+    """Requests and responses; `->` marks requests to the hub, `<-` requests of the hub."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -25,7 +25,7 @@ class Transcript:
 
 
 def form(fields: Iterable[tuple[str, str]]) -> str:
-    """Parameters for the eye; secrets are of no use to it."""
+    """Formats parameters; of secrets only the length is shown."""
     return " ".join(f"{name}={_shown(name, value)}" for name, value in fields)
 
 

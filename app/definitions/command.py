@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.errors import ConfigError
-from ..data_directory import held
+from ..data_directory import locked
 
 if TYPE_CHECKING:
     from ...core.store.offline import OfflineLog
@@ -89,7 +89,7 @@ def opened(data: str) -> Iterator[OfflineLog]:
 
     if not Path(data).is_dir():
         raise ConfigError(f"data directory {Path(data).resolve()}: there is none")
-    with held(data) as directory:
+    with locked(data) as directory:
         log = open_offline(directory)
         try:
             yield log

@@ -10,8 +10,8 @@ from ..expect import check_signature
 from ..registry import check
 from ..results import Failed, Level, Undecided
 
-HELD_S = 5.0
-"""How long a verification is held at most while the hub should answer."""
+MAX_DELAY_S = 5.0
+"""Maximum delay of a verification while the hub should respond."""
 
 
 @check(110, "The request is answered before the callback is asked", Level.MUST,
@@ -21,11 +21,11 @@ async def answered_first(context: CheckContext) -> None:
     topic, callback = context.topic(), context.callback()
     answered = asyncio.Event()
     late: list[Request] = []
-    held_s = min(HELD_S, context.options.patience_s / 2)
+    delay_s = min(MAX_DELAY_S, context.options.patience_s / 2)
 
     async def confirm(request: Request) -> Answer:
         try:
-            await asyncio.wait_for(answered.wait(), held_s)
+            await asyncio.wait_for(answered.wait(), delay_s)
         except TimeoutError:
             late.append(request)
         return Answer(body=request.challenge)
@@ -38,7 +38,7 @@ async def answered_first(context: CheckContext) -> None:
     await context.settle()
     if late:
         raise Failed(
-            f"the request was answered only when its callback had: {reply} came after {held_s:g} s"
+            f"the request was answered only when its callback had: {reply} came after {delay_s:g} s"
         )
 
 
@@ -149,7 +149,7 @@ async def senseless_leases(context: CheckContext) -> None:
        "rule 3; WebSub 5.1.1")  # fmt: skip
 async def old_parameters(context: CheckContext) -> str:
     """`hub.verify` and its token; a token that comes back serves old subscribers."""
-    internal_headers = []
+    echoed = []
     for how in ("async", "sync"):
         topic, callback = context.topic(), context.callback()
         extra = ("hub.verify", how), ("hub.verify_token", "t&k")
@@ -159,7 +159,5 @@ async def old_parameters(context: CheckContext) -> str:
             raise Failed(f"hub.verify_token 't&k' came back as {token!r}")
         await context.publish(topic)
         await context.delivery(callback, topic)
-        internal_headers.append(token is not None)
-    return (
-        "hub.verify_token is echoed" if all(internal_headers) else "hub.verify_token is not echoed"
-    )
+        echoed.append(token is not None)
+    return "hub.verify_token is echoed" if all(echoed) else "hub.verify_token is not echoed"

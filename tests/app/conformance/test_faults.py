@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warrenmq.app.conformance.registry import all_checks
-from warrenmq.app.conformance.results import Level, Verdict
+from warrenmq.app.conformance.results import Level, Outcome
 
 from .support import check
 
@@ -94,7 +94,7 @@ UNDECIDED = [
 @pytest.mark.parametrize(("number", "fault", "reason"), BREACHES)
 async def test_fault_is_found(number: int, fault: str, reason: str) -> None:
     (result,) = await check(fault, only=number, patience_s=8.0 if number == 162 else 3.0)
-    assert result.verdict is Verdict.FAIL, result
+    assert result.outcome is Outcome.FAIL, result
     assert reason in result.reason
     assert result.seen
 
@@ -103,13 +103,13 @@ async def test_fault_is_found(number: int, fault: str, reason: str) -> None:
 async def test_what_a_hub_may_do_is_no_fault(number: int, fault: str, reason: str) -> None:
     (result,) = await check(fault, only=number)
     assert result.level is Level.MAY
-    assert result.verdict is (Verdict.SKIP if reason else Verdict.FAIL), result
+    assert result.outcome is (Outcome.SKIP if reason else Outcome.FAIL), result
     assert reason in result.reason
 
 
 async def test_right_hub_passes_every_check() -> None:
     results = await check(patience_s=20.0, grace_s=3.0)
-    assert [result for result in results if result.verdict is not Verdict.PASS] == []
+    assert [result for result in results if result.outcome is not Outcome.PASS] == []
     assert [result.number for result in results] == [one.number for one in all_checks()]
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.hub.support import until
 from tests.support.server import WarrenServer
 from warrenmq.app.conformance.options import Options
-from warrenmq.app.conformance.results import Verdict
+from warrenmq.app.conformance.results import Outcome
 from warrenmq.app.conformance.runner import run
 
 from .support import QUICK
@@ -27,7 +27,7 @@ async def test_nothing_is_left_at_the_hub(number: int) -> None:
 async def test_a_hub_that_ends_nothing_holds_nobody_up() -> None:
     async with WrongHub("never ends") as hub:
         (found,) = await run(Options(hub=hub.url, only=frozenset((REPLACES,)), **QUICK))
-        assert found.verdict is Verdict.PASS
+        assert found.outcome is Outcome.PASS
 
 
 async def test_nothing_is_left_at_warren(warren: WarrenServer) -> None:
