@@ -52,6 +52,7 @@ RUNS = {
     "core.server": "core.auth core.broker core.errors core.proto core.resources core.slices "
     "core.wire",
     "hub.errors": "core.errors",
+    "hub.deadlines": "core.clock",
     "hub.lazy": "",
     "hub.limited_log": "core.clock",
     "hub.requests": "",
@@ -99,15 +100,15 @@ RUNS = {
     "hub.verification": "core.clock core.errors hub.errors hub.guard hub.keys.seal hub.lazy "
     "hub.request_limiter hub.requests hub.sender hub.settings hub.storage "
     "hub.subscriptions.intent hub.subscriptions.subscription hub.tasks",
-    "hub.topics": "core.clock core.errors hub.delivery.retry hub.engine.own hub.engine.port "
-    "hub.errors hub.fetch hub.guard hub.lazy hub.links hub.settings hub.storage "
+    "hub.topics": "core.clock core.errors hub.deadlines hub.delivery.retry hub.engine.own "
+    "hub.engine.port hub.errors hub.fetch hub.guard hub.lazy hub.links hub.settings hub.storage "
     "hub.subscriptions.content_budget hub.subscriptions.websub hub.tasks hub.workers.pool",
     "hub.delivery": "core.clock core.errors core.message.model hub.attempts hub.engine.own "
     "hub.engine.port hub.errors hub.guard.own hub.keys.key_file hub.lazy hub.limited_log "
     "hub.owner_rights hub.requests hub.sender.port hub.settings hub.storage "
     "hub.subscriptions.active hub.subscriptions.content_budget hub.subscriptions.intent "
     "hub.subscriptions.subscription hub.tasks",
-    "hub.subscriptions": "core.clock core.errors hub.engine.port hub.errors "
+    "hub.subscriptions": "core.clock core.errors hub.deadlines hub.engine.port hub.errors "
     "hub.guard hub.keys hub.owner_rights hub.request_limiter hub.requests hub.settings "
     "hub.storage hub.tasks hub.topics hub.verification",
     "hub.deadletter": "core.errors core.message.model hub.delivery hub.engine.own "
