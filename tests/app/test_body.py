@@ -96,7 +96,7 @@ async def test_one_owner_has_a_bounded_amount_under_way() -> None:
     unfinished.owner_max_bytes = 3 * PIECE_BYTES
     reading = asyncio.ensure_future(read(client, 4 * PIECE_BYTES, unfinished))
     await client.waits.wait()
-    with pytest.raises(Problem, match="unfinished requests") as caught:
+    with pytest.raises(Problem, match="incomplete requests") as caught:
         await read(Client(4, 4), 4 * PIECE_BYTES, unfinished)
     assert caught.value.status == 503
     client.go_on.set()

@@ -81,7 +81,7 @@ def test_weak_first_passwords(password: str) -> None:
 
 
 def test_guest_that_is_there() -> None:
-    with pytest.raises(ConfigError, match="delete it"):
+    with pytest.raises(ConfigError, match="delete the user"):
         beyond().check_guest(guest_users())
     beyond(allow_guest=True).check_guest(guest_users())
     beyond().check_guest(Users())

@@ -24,7 +24,7 @@ def test_the_limit_ends_a_loop() -> None:
         with pytest.raises(Problem) as caught:
             hops(value, max_hops=limit)
         assert (caught.value.status, caught.value.title) == (508, "Loop Detected")
-        assert f"over {value.decode()} hops and max_hops is {limit}" in caught.value.detail
+        assert f"passed {value.decode()} hubs and max_hops is {limit}" in caught.value.detail
         assert caught.value.members == {
             "field": "X-Hub-Hops", "value": value.decode(), "limit": str(limit),
         }  # fmt: skip

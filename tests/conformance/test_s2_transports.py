@@ -366,7 +366,7 @@ def test_websocket_is_for_paths_that_mean_nothing_over_http(
     with httpx.stream("GET", warren.http_url + path, headers=offer) as answer:
         assert answer.status_code == status
         if status == 404:
-            assert "AMQP over WebSocket is spoken at '/'" in json.loads(answer.read())["detail"]
+            assert "connect to '/' for AMQP over WebSocket" in json.loads(answer.read())["detail"]
 
 
 def test_one_frame_a_message(warren: WarrenServer, name: str) -> None:

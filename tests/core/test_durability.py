@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.amqp import bodies, method, names, publish
-from warrenmq.core.queue import queue
+from warrenmq.core.queue import classic
 from warrenmq.core.store import durable as log
 from warrenmq.core.store.reader import Reader
 from warrenmq.core.store.work import Worker
@@ -348,7 +348,7 @@ def test_what_came_in_beside_a_consumer_is_flagged_after_a_crash(life: Life) -> 
 def test_the_mark_of_a_get_is_kept_for_so_many_gets(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "LOGGED_AHEAD", 30)
+    monkeypatch.setattr(classic, "LOGGED_AHEAD", 30)
     publish_all(life, 50)
     assert life.get(ack=False) is not None
     life.write()

@@ -165,7 +165,8 @@ def test_the_data_directory_must_be_one(tmp_path: Path) -> None:
         complaint = refused(definitions(*arguments, "--data", str(tmp_path / "none")))
         assert "none: there is none" in complaint
         assert not (tmp_path / "none").exists()
-        assert "no log in it" in refused(definitions(*arguments, "--data", str(tmp_path)))
+        complaint = refused(definitions(*arguments, "--data", str(tmp_path)))
+        assert "give the directory that it ran with" in complaint
 
 
 def test_files_that_can_not_be_used(stopped: WarrenServer, tmp_path: Path) -> None:

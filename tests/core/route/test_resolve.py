@@ -97,8 +97,8 @@ def test_an_alternate_that_is_not_there_is_warned_of_once(
     world.resolve("a")
     world.resolve("b", "other")
     assert [record.getMessage() for record in caplog.records] == [
-        "alternate exchange 'missing' of exchange 'b' in vhost '/' does not exist: what finds no "
-        "queue is dropped"
+        "alternate exchange 'missing' of exchange 'b' in vhost '/' does not exist: unroutable "
+        "messages are dropped"
     ]
     world.exchanges["b"].bind(queue, "k", {})
     world.resolve("a")

@@ -113,7 +113,7 @@ def test_no_step_grows_with_the_messages(life: Life, monkeypatch: pytest.MonkeyP
     ack(life, (tag for tag in range(1, 2_001) if tag % 5))
     life.write()
     looks = Counted(monkeypatch, SegmentPart, "settled_of")
-    taken = Counted(monkeypatch, SegmentPart, "hand_on")
+    taken = Counted(monkeypatch, SegmentPart, "transfer_to")
     old = life.store.open_number
     life.store.roll()
     while old in [number for number, held in life.store.segments.items() if held.unsettled]:

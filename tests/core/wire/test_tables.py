@@ -306,5 +306,5 @@ def test_keys() -> None:
 @pytest.mark.parametrize("seconds", [2**63, 2**64 - 1])
 def test_timestamps_behind_all_calendars(seconds: int) -> None:
     value = b"T" + seconds.to_bytes(8, "big")
-    assert "calendars" in refusal(table(entry(b"k", value)))
-    assert "calendars" in refusal(table(entry(b"k", b"A" + sized(value))))
+    assert "more than 63 bits" in refusal(table(entry(b"k", value)))
+    assert "more than 63 bits" in refusal(table(entry(b"k", b"A" + sized(value))))
