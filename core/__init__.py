@@ -1,3 +1,3 @@
-"""The broker core: AMQP 0-9-1 on one side, one door for applications on the other."""
+"""The broker core: an AMQP 0-9-1 server, and its interface for applications in the same process."""
 
 VERSION = "0.1.0"

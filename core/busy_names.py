@@ -45,7 +45,7 @@ class BusyNames:
 
     @contextmanager
     def busy(self, kind: str, name: str) -> Iterator[None]:
-        """Makes the name busy inside of the context; contexts of one name may overlap, such as a
+        """Makes the name busy inside the context. Contexts of one name may overlap, such as a
         deletion that begins during a declaration."""
         work = self._work.setdefault((kind, name), _Work())
         work.count += 1
@@ -67,6 +67,8 @@ class BusyNames:
             raise NameBusy(kind, name, self.wait_for(kind, name))
 
     def wait_for(self, kind: str, name: str) -> Wait:
+        """Returns a function that calls back when the name is free."""
+
         def wait(callback: Callback) -> None:
             work = self._work.get((kind, name))
             if work is None:

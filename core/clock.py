@@ -1,7 +1,7 @@
 """Clocks: monotonic, steady and wall time.
 
-Intervals and ages are measured by monotonic clocks, which nobody can set. The wall clock is for
-people, for what others compare with theirs, and for the time between two processes.
+Intervals and ages are measured by the monotonic clock. The wall clock is for times that people or
+other programs read, and for the time between two processes.
 """
 
 from __future__ import annotations
@@ -11,28 +11,30 @@ from typing import Protocol
 
 
 class Clock(Protocol):
+    """The clocks of a broker."""
+
     def now_ms(self) -> int:
-        """Monotonic milliseconds; steps of the wall clock don't change it."""
+        """Returns monotonic milliseconds; steps of the wall clock don't change it."""
 
     def steady_ms(self) -> int:
-        """Milliseconds since 1970 for stored times: the wall time of the start, continued
+        """Returns milliseconds since 1970 for stored times: the wall time of the start, continued
         monotonically. A step of the wall clock doesn't change it."""
 
     def wall_s(self) -> float:
-        """Seconds since 1970 by the machine's clock, which may step."""
+        """Returns seconds since 1970 by the machine's clock, which may step."""
 
     def resume(self, behind_ms: int) -> None:
-        """Continues the steady time of an earlier process, which was so much behind the wall
+        """Continues the steady time of an earlier process, which was `behind_ms` behind its wall
         clock."""
 
 
 def wall_ms(clock: Clock) -> int:
-    """Milliseconds since 1970, rounded: as a float 0.4 s is often a little less than 400 ms."""
+    """Returns milliseconds since 1970, rounded: as a float 0.4 s is often less than 400 ms."""
     return round(clock.wall_s() * 1000)
 
 
-def behind_ms(clock: Clock) -> int:
-    """By how much the wall clock was stepped forward while steady time went on as it was."""
+def wall_ahead_ms(clock: Clock) -> int:
+    """Returns how far the wall clock is ahead of steady time, by steps since the start."""
     return wall_ms(clock) - clock.steady_ms()
 
 

@@ -7,7 +7,9 @@ checked and worded once.
 
 from __future__ import annotations
 
-REPLY_NAMES = {
+from typing import Final
+
+REPLY_NAMES: Final = {
     311: "CONTENT_TOO_LARGE",
     312: "NO_ROUTE",
     313: "NO_CONSUMERS",
@@ -50,6 +52,22 @@ class ProtocolError(WarrenError):
 
 class ChannelError(ProtocolError):
     """Closes the channel that caused it (403, 404, 405, 406)."""
+
+
+class QueueFull(ChannelError):
+    """A queue that rejects publishes when it is full has no capacity for a transaction."""
+
+
+class Shortage(WarrenError):
+    """Publishers have to wait until there is room again."""
+
+
+class LowOnMemory(Shortage):
+    """Messages take all the memory that they may."""
+
+
+class LowOnDisk(Shortage):
+    """The file system of the data directory has too little space left."""
 
 
 class ConnectionFault(ProtocolError):

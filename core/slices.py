@@ -1,7 +1,7 @@
 """Runs long work in slices, so that other work of the broker does not wait for it.
 
-Such work is an iterator whose steps take at most some 50 us each; state must be consistent between
-two steps. A slice is as many steps as fit into a millisecond, one at least (`run_slice`). A step
+Such work is an iterator whose steps take at most about 50 us each; state must be consistent between
+two steps. A slice is as many steps as fit into a millisecond, at least one (`run_slice`). A step
 that has to wait for the disk yields a `Pause`. Work releases its resources in a `finally` or `with`
 of its own, and an error with one item must not stop the others (`for_each`).
 """
@@ -13,22 +13,22 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from functools import partial
 from time import perf_counter
-from typing import TypeVar
+from typing import Final, TypeVar
 
 logger = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 
-SLICE_S = 0.001
-SLICES_A_TURN = 3
+SLICE_S: Final = 0.001
+SLICES_A_TURN: Final = 3
 """Slices that `Slices` runs in a turn, so at most 3 ms."""
-SHORT_STEPS = 64
-"""Work of so few steps is done when `start` returns, however slow the machine is."""
-RELEASED_AT_ONCE = 8
+SHORT_STEPS: Final = 64
+"""Work with at most this many steps is done when `start` returns, even on a slow machine."""
+RELEASED_AT_ONCE: Final = 8
 
 
 class Pause:
-    """Yielded by a step if the next one has to wait: the work continues when it `is_over`.
+    """A wait between two steps, yielded by the first one: work continues when the pause `is_over`.
 
     A caller that can't wait may take the next step at once; that step does the awaited work itself.
     """
@@ -40,7 +40,7 @@ class Pause:
         self._resume: Callable[[], None] = _nothing
 
     def then(self, resume: Callable[[], None]) -> None:
-        """Calls `resume` when the pause is over, at once if it is over already."""
+        """Calls `resume` when the pause is over, or at once if it is over already."""
         if self.is_over:
             resume()
         else:
@@ -57,8 +57,8 @@ def _nothing() -> None:
 
 
 def run_slice(steps: Iterator[object], slices: float = 1, at_least: int = 1) -> bool | Pause:
-    """Takes steps for the time of so many slices, and `at_least` so many steps; True if there may
-    be more, a `Pause` if they have to wait."""
+    """Takes steps for the time of that many slices, but at least `at_least` steps; returns True if
+    there may be more, or a `Pause` if the next one has to wait."""
     until_s = perf_counter() + slices * SLICE_S
     for taken, step in enumerate(steps, start=1):
         if isinstance(step, Pause):
@@ -69,12 +69,12 @@ def run_slice(steps: Iterator[object], slices: float = 1, at_least: int = 1) -> 
 
 
 def for_each(items: Iterable[Item], action: Callable[[Item], object]) -> Iterator[None]:
-    """Calls `action` with each item, one a step. An error is logged and ends that step alone."""
+    """Calls `action` with one item in each step. An error is logged and ends only that step."""
     for item in items:
         try:
             action(item)
         except Exception:
-            logger.exception("internal error in a step of sliced work; the next steps follow")
+            logger.exception("internal error in a background step; continuing with the next step")
         yield
 
 
@@ -85,8 +85,8 @@ def drain(items: deque[Item]) -> Iterator[Item]:
 
 
 def release(collection: Sized, take: Callable[[], object]) -> Iterator[None]:
-    """Empties a large unused collection by calls of `take`, some in a step: freeing a million items
-    at once takes half a second."""
+    """Empties a large unused collection with calls of `take`, some in each step: freeing a million
+    items at once takes half a second."""
     while collection:
         for _ in range(min(len(collection), RELEASED_AT_ONCE)):
             take()
@@ -97,9 +97,9 @@ Steps = Iterator[Pause | None]
 
 
 class Slices:
-    """The broker's sliced work, oldest first. A turn has `SLICES_A_TURN` for all of it.
+    """The broker's sliced work, oldest first. All of it gets `SLICES_A_TURN` slices in a turn.
 
-    `wake` is called when work goes on after a pause.
+    `wake` is called when work can continue after a pause.
     """
 
     def __init__(self, wake: Callable[[], None] = _nothing) -> None:
@@ -115,10 +115,15 @@ class Slices:
         return bool(self._waiting or self._used_slices)
 
     def start(self, work: Steps) -> None:
-        """Starts work: takes the first step at once, and more as far as this turn has time."""
+        """Starts work: takes the first step at once, and more if this turn has time for them."""
         at_least = SHORT_STEPS if self._used_slices < SLICES_A_TURN else 1
         if self._continue(work, 1, at_least):
             self._waiting.append(work)
+
+    def start_soon(self, work: Steps) -> None:
+        """Starts work in a later slice, so that thousands who start at once stay within turns."""
+        self._waiting.append(work)
+        self._wake()
 
     def run(self) -> bool:
         """Runs the slices of a turn; True if there is more to do."""
@@ -133,7 +138,7 @@ class Slices:
         return bool(self._waiting)
 
     def finish(self) -> None:
-        """Completes all work now, without waiting for pauses, when the server stops."""
+        """Completes all work without waiting for pauses; for a server that stops."""
         while self._waiting or self._paused:
             self._waiting.extend(self._paused.values())
             self._paused.clear()
@@ -151,7 +156,7 @@ class Slices:
                 return False
             return more
         except Exception:
-            logger.exception("internal error in sliced work, which has ended")
+            logger.exception("internal error in background work; it was abandoned")
             return False
         finally:
             self._used_slices += (perf_counter() - began_s) / SLICE_S

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import Final
 
-_CLEAR_MIN = 512
+_CLEAR_MIN: Final = 512
 """Cancelled timers are not removed from a smaller heap."""
 
 
@@ -49,7 +50,7 @@ class Timers:
 
     @property
     def next_ms(self) -> int | None:
-        """When the next timer is due; None if there is none."""
+        """The time at which the next timer is due; None if there is none."""
         heap = self._heap
         while heap and heap[0][2].action is None:
             heappop(heap)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .errors import not_found, precondition_failed, resource_locked
 from .message.equivalence import type_name
@@ -14,7 +14,7 @@ from .vhost import VirtualHost
 if TYPE_CHECKING:
     from .broker import Broker
 
-MAX_NAME_BYTES = 255
+MAX_NAME_BYTES: Final = 255
 """A name travels as a short string (AMQP 0-9-1 1.4.2.7)."""
 
 
@@ -25,17 +25,17 @@ def put_vhost(broker: Broker, name: str, properties: Mapping[str, FieldValue]) -
     strings. Raises `ChannelError` 406 for an invalid name or property, 405 while an earlier one
     of that name is being deleted.
     """
-    kept = _checked(name, properties)
+    checked = _checked(name, properties)
     if name in broker.ending:
         raise resource_locked(
-            f"vhost '{name}' is being deleted; create it again when the deletion has been answered"
+            f"vhost '{name}' is being deleted; retry when the deletion is complete"
         )
     vhost = broker.vhosts.get(name)
     is_new = vhost is None
     if vhost is None:
         vhost = VirtualHost(name, broker)
-    vhost.keeper.keep_vhost(kept)  # refuses what can't be kept, and then there is no vhost
-    vhost.properties = kept
+    vhost.storage.save_vhost(checked)  # Raises before the virtual host exists.
+    vhost.properties = checked
     broker.vhosts[name] = vhost
     return is_new
 
@@ -52,7 +52,7 @@ def delete_vhost(broker: Broker, name: str, done: Callable[[], None] = lambda: N
         raise not_found(f"no vhost '{name}'")
     broker.tick()
     broker.ending[name] = broker.vhosts.pop(name)
-    vhost.policies.rounds.stop()
+    vhost.policies.updates.stop()
     broker.on_vhost_deleted(name)
     broker.slices.start(_end(broker, vhost, done))
     broker.on_work()
@@ -63,11 +63,12 @@ def _end(broker: Broker, vhost: VirtualHost, done: Callable[[], None]) -> Iterat
     try:
         inside = broker.occupancy.inside(vhost)
         yield from for_each(inside, lambda connection: connection.force(reason))
-        yield from vhost.clear()
+        yield from vhost.deletion.delete_all()
         with broker.store.together():
             broker.users.forget_vhost(vhost.name)
-            vhost.keeper.end_vhost()
+            vhost.storage.delete_vhost()
     finally:
+        broker.statistics.forget_vhost(vhost.name)
         del broker.ending[vhost.name]
         done()
 
@@ -77,7 +78,7 @@ def _checked(name: str, properties: Mapping[str, FieldValue]) -> Table:
     if not 1 <= size <= MAX_NAME_BYTES:
         raise precondition_failed(f"the name of a vhost has {size} bytes, 1 to {MAX_NAME_BYTES}")
     if not name.isprintable():
-        raise precondition_failed(f"the name of vhost {name!r} has characters that don't print")
+        raise precondition_failed(f"the name of vhost {name!r} contains non-printable characters")
     description, tags = properties.get("description", ""), properties.get("tags", [])
     if not isinstance(description, str):
         raise _bad_property(name, "description", description, "a string")

@@ -5,12 +5,12 @@ because users write them; topic permissions add routing keys. Answers are cached
 path pays one dictionary hit.
 """
 
-from .accounts import GUEST, VERIFIED_FOR_S
 from .errors import AuthError, LastAdministrator, Unknown
 from .hashes import exported, hashed, imported
+from .passwords import GUEST, VERIFIED_FOR_S
 from .permissions import Access, Permissions, TopicAccess, TopicPermissions, TopicRights
 from .storage import UserStorage
-from .throttle import Throttle, behind, network
+from .throttle import Throttle, address_behind, network
 from .user import ADMINISTRATOR, DEFAULT_EXCHANGE, Kind, User
 from .users import Users
 
@@ -32,7 +32,7 @@ __all__ = [
     "User",
     "UserStorage",
     "Users",
-    "behind",
+    "address_behind",
     "exported",
     "hashed",
     "imported",

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import base64
 import re
+from typing import Final
 
 from .errors import AuthError
 
-MAX_MEMORY_KIB = 256 * 1024
-MAX_TIME_COST = 16
-MAX_LANES = 16
+MAX_MEMORY_KIB: Final = 256 * 1024
+MAX_TIME_COST: Final = 16
+MAX_LANES: Final = 16
 """Each lane is a thread while a password is checked."""
 _MIN_SALT_BYTES, _MIN_DIGEST_BYTES = 8, 4
-_MIN_KIB_PER_LANE = 8
+_MIN_KIB_PER_LANE: Final = 8
 """Of RFC 9106 3.1."""
-_NUMBER = "([1-9][0-9]{0,9})"
-_BASE64 = "([A-Za-z0-9+/]{1,344})"
-_FORM = re.compile(
+_NUMBER: Final = "([1-9][0-9]{0,9})"
+_BASE64: Final = "([A-Za-z0-9+/]{1,344})"
+_FORM: Final = re.compile(
     rf"\$argon2(?:id|i|d)(?:\$v=(?:16|19))?\$m={_NUMBER},t={_NUMBER},p={_NUMBER}"
     rf"\${_BASE64}\${_BASE64}"
 )

@@ -18,7 +18,7 @@ read to bind or unbind.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..message.model import Table
 from . import Kind, TopicRights, User
@@ -27,9 +27,9 @@ from .reserved import refuse_foreign_content, refuse_reserved
 if TYPE_CHECKING:
     from ..vhost import VirtualHost
 
-_ONWARD = {"exchange": "alternate-exchange", "queue": "x-dead-letter-exchange"}
-_TOPIC = "topic"
-_DELAYED_TYPE = "x-delayed-type"
+_ONWARD: Final = {"exchange": "alternate-exchange", "queue": "x-dead-letter-exchange"}
+_TOPIC: Final = "topic"
+_DELAYED_TYPE: Final = "x-delayed-type"
 
 
 def to_declare(
@@ -50,13 +50,19 @@ def to_declare(
 
 
 def to_delete(user: User, vhost: str, kind: Kind, name: str) -> None:
-    """Raises `ChannelError` 403."""
+    """Checks deleting an exchange or queue. Raises `ChannelError` 403."""
     user.require(vhost, "configure", kind, name)
     refuse_reserved(vhost, kind, name)
 
 
+def to_pause(user: User, vhost: str, name: str) -> None:
+    """Checks pausing and resuming a queue. Raises `ChannelError` 403."""
+    user.require(vhost, "configure", "queue", name)
+    refuse_reserved(vhost, "queue", name)
+
+
 def to_publish(user: User, vhost: str, kind: Kind, name: str) -> None:
-    """Raises `ChannelError` 403."""
+    """Checks publishing to an exchange or queue. Raises `ChannelError` 403."""
     user.require(vhost, "write", kind, name)
     if kind == "exchange":
         refuse_foreign_content(vhost, name)

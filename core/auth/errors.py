@@ -10,7 +10,7 @@ class AuthError(WarrenError):
 
 
 class Unknown(AuthError):
-    """There is no such user or virtual host."""
+    """Raised for an unknown user or virtual host."""
 
 
 class LastAdministrator(AuthError):

@@ -14,7 +14,8 @@ import base64
 import binascii
 import hashlib
 import hmac
-from typing import TYPE_CHECKING
+import secrets
+from typing import TYPE_CHECKING, Final
 
 from .argon2_form import check_argon2
 from .errors import AuthError
@@ -22,20 +23,20 @@ from .errors import AuthError
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
-ARGON2_MEMORY_KIB = 19 * 1024
-ARGON2_TIME_COST = 2
-ARGON2_PARALLELISM = 1
+ARGON2_MEMORY_KIB: Final = 19 * 1024
+ARGON2_TIME_COST: Final = 2
+ARGON2_PARALLELISM: Final = 1
 
-ARGON2 = "argon2"
+ARGON2: Final = "argon2"
 """`hashing_algorithm` of a hash in PHC form."""
-SHA256 = "rabbit_password_hashing_sha256"
-SHA512 = "rabbit_password_hashing_sha512"
-MD5 = "rabbit_password_hashing_md5"
-_DIGESTS = {SHA256: "sha256", SHA512: "sha512", MD5: "md5"}
-_SALT_BYTES = 4
-_ARGON2_PREFIX = "$argon2"
+SHA256: Final = "rabbit_password_hashing_sha256"
+SHA512: Final = "rabbit_password_hashing_sha512"
+MD5: Final = "rabbit_password_hashing_md5"
+_DIGESTS: Final = {SHA256: "sha256", SHA512: "sha512", MD5: "md5"}
+_SALT_BYTES: Final = 4
+_ARGON2_PREFIX: Final = "$argon2"
 
-NOBODY_HASH = (
+NOBODY_HASH: Final = (
     "$argon2id$v=19$m=19456,t=2,p=1"
     "$vLzKCkjs+Wrwe3mfclzWpw$dB6qo+3JFJlsDWNohqOhHbqgbquIreQ3s/1iGSR96Wo"
 )
@@ -43,7 +44,7 @@ NOBODY_HASH = (
 
 
 def hashed(password: str) -> str:
-    """A new argon2id hash in PHC form; takes as long as a login.
+    """Returns a new argon2id hash in PHC form; takes as long as a login.
 
     Raises `AuthError` for an empty password, with which nobody could log in.
     """
@@ -53,6 +54,15 @@ def hashed(password: str) -> str:
             "empty password_hash"
         )
     return _hasher().hash(_octets(password))
+
+
+def rabbitmq_hash(password: str) -> str:
+    """Returns a new hash of algorithm `SHA256`, as RabbitMQ makes it. Raises `AuthError` for an
+    empty password."""
+    if not password:
+        raise AuthError("an empty password can't be used to log in")
+    salt = secrets.token_bytes(_SALT_BYTES)
+    return base64.b64encode(salt + hashlib.sha256(salt + _octets(password)).digest()).decode()
 
 
 def imported(password_hash: str, algorithm: str | None = None) -> str:
@@ -65,62 +75,62 @@ def imported(password_hash: str, algorithm: str | None = None) -> str:
         return ""
     if algorithm is None:
         algorithm = ARGON2 if password_hash.startswith(_ARGON2_PREFIX) else SHA256
-    if algorithm not in (ARGON2, *_DIGESTS):
+    if algorithm != ARGON2 and algorithm not in _DIGESTS:
         known = ", ".join((ARGON2, *_DIGESTS))
         raise AuthError(f"hashing algorithm '{algorithm}' can't be checked; known are {known}")
-    kept = password_hash if algorithm == ARGON2 else f"${algorithm}${password_hash}"
-    check(kept)
-    return kept
+    stored = password_hash if algorithm == ARGON2 else f"${algorithm}${password_hash}"
+    check(stored)
+    return stored
 
 
-def exported(kept: str) -> tuple[str, str]:
+def exported(stored: str) -> tuple[str, str]:
     """Converts a hash to the form of exported definitions; returns it and its
     `hashing_algorithm`."""
-    algorithm, password_hash = _of_rabbitmq(kept)
+    algorithm, password_hash = _of_rabbitmq(stored)
     if algorithm:
         return password_hash, algorithm
-    return (kept, ARGON2) if kept else ("", SHA256)
+    return (stored, ARGON2) if stored else ("", SHA256)
 
 
-def is_foreign(kept: str) -> bool:
+def is_foreign(stored: str) -> bool:
     """Whether it is a hash of RabbitMQ, which is too cheap to guess to be stored for long."""
-    return bool(_of_rabbitmq(kept)[0])
+    return bool(_of_rabbitmq(stored)[0])
 
 
-def check(kept: str) -> None:
-    """Raises `AuthError` for a text that is no hash, or one that costs too much to check."""
-    algorithm, password_hash = _of_rabbitmq(kept)
+def check(stored: str) -> None:
+    """Raises `AuthError` for a text that is not a hash, or for one that costs too much to check."""
+    algorithm, password_hash = _of_rabbitmq(stored)
     if algorithm:
         _digest_of(algorithm, password_hash)
-    elif kept:
-        check_argon2(kept)
+    elif stored:
+        check_argon2(stored)
 
 
-def matches(kept: str | None, password: str) -> bool:
+def matches(stored: str | None, password: str) -> bool:
     """Whether the password matches; with None and the empty hash none does.
 
     Costs one argon2 computation, except for a right password with a hash of RabbitMQ, which the
     caller hashes again.
     """
-    algorithm, password_hash = _of_rabbitmq(kept or "")
+    algorithm, password_hash = _of_rabbitmq(stored or "")
     if algorithm and _is_digested(algorithm, password_hash, password):
         return bool(password)
-    if algorithm or not kept:
+    if algorithm or not stored:
         _verify(NOBODY_HASH, password)
         return False
-    return _verify(kept, password) and bool(password)
+    return _verify(stored, password) and bool(password)
 
 
-def _of_rabbitmq(kept: str) -> tuple[str, str]:
-    """Algorithm and hash; empty for any other form."""
-    parts = kept.split("$", 2)
+def _of_rabbitmq(stored: str) -> tuple[str, str]:
+    """Returns algorithm and hash; empty for any other form."""
+    parts = stored.split("$", 2)
     if len(parts) == 3 and not parts[0] and parts[1] in _DIGESTS:
         return parts[1], parts[2]
     return "", ""
 
 
 def _digest_of(algorithm: str, password_hash: str) -> tuple[bytes, bytes]:
-    """Salt and digest. Raises `AuthError` if it is not both in base64."""
+    """Returns salt and digest. Raises `AuthError` unless both are valid base64."""
     size = _SALT_BYTES + hashlib.new(_DIGESTS[algorithm], usedforsecurity=False).digest_size
     try:
         raw = base64.b64decode(password_hash, validate=True)

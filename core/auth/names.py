@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from .errors import AuthError
 
-MAX_NAME_BYTES = 1024
-MAX_EXCHANGE_BYTES = 255
-"""What fits a short string (AMQP 0-9-1 4.2.5.3)."""
+MAX_NAME_BYTES: Final = 1024
+MAX_EXCHANGE_BYTES: Final = 255
+"""The size limit of a short string (AMQP 0-9-1 4.2.5.3)."""
 
 
 def check_name(text: str) -> None:
     """Raises `AuthError` for an invalid user name or tag."""
     size = _size(text)
     if not 1 <= size <= MAX_NAME_BYTES:
-        raise AuthError(f"a user's name or tag has {size} bytes, 1 to {MAX_NAME_BYTES}")
+        raise AuthError(f"a user name or tag has {size} bytes (limit 1 to {MAX_NAME_BYTES})")
 
 
 def check_exchange(name: str) -> None:
@@ -24,8 +26,8 @@ def check_exchange(name: str) -> None:
 
 
 def _size(text: str) -> int:
-    """In bytes of UTF-8."""
+    """Returns the size in bytes of UTF-8."""
     try:
         return len(text.encode())
     except UnicodeEncodeError as error:
-        raise AuthError(f"{text!r} is no Unicode text") from error
+        raise AuthError(f"{text!r} is not valid Unicode") from error

@@ -1,16 +1,16 @@
-"""Compiles the regular expressions of permissions, for a linear-time engine: users write them."""
+"""Compiles the regular expressions of permissions, which users write, in a linear-time engine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from .errors import AuthError
 
 Matcher = Callable[[str], bool]
 
-MAX_PATTERN_LENGTH = 256
-_NOTHING = "[^\\x00-\\x{10FFFF}]"
+MAX_PATTERN_LENGTH: Final = 256
+_NOTHING: Final = "[^\\x00-\\x{10FFFF}]"
 """A pattern that never matches."""
 
 
@@ -80,6 +80,6 @@ def _check_text(pattern: str) -> None:
     try:
         pattern.encode()
     except UnicodeEncodeError as error:
-        raise AuthError(f"pattern {pattern!r} is no Unicode text") from error
+        raise AuthError(f"pattern {pattern!r} is not valid Unicode") from error
     if len(pattern) > MAX_PATTERN_LENGTH:
         raise AuthError(f"a pattern has {len(pattern)} characters, at most {MAX_PATTERN_LENGTH}")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 
 from ..errors import access_refused
 from .patterns import Matcher, matcher, topic_matcher
@@ -11,12 +10,11 @@ from .patterns import Matcher, matcher, topic_matcher
 Access = Literal["configure", "write", "read"]
 TopicAccess = Literal["write", "read"]
 
-MAX_CACHED_ANSWERS = 10_000
+MAX_CACHED_ANSWERS: Final = 10_000
 """Per user, and per topic exchange of a user; a client that invents names can't fill the memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Permissions:
+class Permissions(NamedTuple):
     """Unanchored patterns of the names a user may configure, write and read; empty denies."""
 
     configure: str
@@ -24,8 +22,7 @@ class Permissions:
     read: str
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPermissions:
+class TopicPermissions(NamedTuple):
     """Unanchored patterns of the routing keys a user may publish and bind with."""
 
     write: str
@@ -68,14 +65,14 @@ class TopicRights:
 
     def allow(self, access: TopicAccess, routing_key: str) -> bool:
         answer = self._answers.get((access, routing_key))
-        return self._ask(access, routing_key) if answer is None else answer
+        return self._evaluate(access, routing_key) if answer is None else answer
 
     def require(self, access: TopicAccess, routing_key: str) -> None:
         """Raises `ChannelError` 403 if the key is not permitted."""
         if not self.allow(access, routing_key):
             raise access_refused(f"{access} access to topic '{routing_key}' {self._text}")
 
-    def _ask(self, access: TopicAccess, routing_key: str) -> bool:
+    def _evaluate(self, access: TopicAccess, routing_key: str) -> bool:
         if len(self._answers) >= MAX_CACHED_ANSWERS:
             self._answers.clear()
         answer = self._answers[access, routing_key] = self._matchers[access](routing_key)

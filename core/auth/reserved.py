@@ -1,4 +1,4 @@
-"""Reserved names of exchanges and queues: `hub.*` belongs to the hub.
+"""Reserved names: `hub.*`, `warren.attempts` and the exchange `feeds` belong to the hub.
 
 A client that declared the hub's retry queue first, with other arguments, would control the failed
 deliveries of everybody; one that published to an exchange of the hub could forge the content of
@@ -8,28 +8,46 @@ usual permissions; an equivalent declaration of an existing one is accepted.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..errors import access_refused
 
-PREFIX = "hub."
+PREFIX: Final = "hub."
+ATTEMPTS_EXCHANGE: Final = "warren.attempts"
+FEEDS_EXCHANGE: Final = "feeds"
 
 
-def is_reserved(name: str) -> bool:
-    return name.startswith(PREFIX)
+def is_reserved(name: str, kind: str) -> bool:
+    """Whether an exchange or queue of this name is the hub's; a queue may be called `feeds`."""
+    if name.startswith(PREFIX) or name == ATTEMPTS_EXCHANGE:
+        return True
+    return kind == "exchange" and name == FEEDS_EXCHANGE
 
 
 def refuse_reserved(vhost: str, kind: str, name: str) -> None:
-    """Raises `ChannelError` 403."""
-    if is_reserved(name):
+    """Raises `ChannelError` 403 if only the hub may declare, delete and bind this name."""
+    if is_reserved(name, kind):
+        why = f"contains reserved prefix '{PREFIX}*'" if name.startswith(PREFIX) else "is reserved"
         raise access_refused(
-            f"{kind} name '{name}' in vhost '{vhost}' contains reserved prefix '{PREFIX}*': only "
+            f"{kind} name '{name}' in vhost '{vhost}' {why}: only "
             f"the hub declares, deletes and binds to such names, choose another one"
         )
 
 
 def refuse_foreign_content(vhost: str, exchange: str) -> None:
-    """Raises `ChannelError` 403."""
-    if is_reserved(exchange):
+    """Raises `ChannelError` 403 if only the hub may publish to this exchange."""
+    if exchange == ATTEMPTS_EXCHANGE:
         raise access_refused(
-            f"exchange '{exchange}' in vhost '{vhost}' has reserved prefix '{PREFIX}*': only the "
-            f"hub publishes there, ping it with POST /hub, hub.mode=publish and hub.url"
+            f"exchange '{exchange}' in vhost '{vhost}' is reserved: it contains the hub's "
+            "delivery attempts; clients can't publish to it"
+        )
+    if exchange == FEEDS_EXCHANGE:
+        raise access_refused(
+            f"exchange '{exchange}' in vhost '{vhost}' is reserved: it contains the entries of "
+            "feeds (POST /api/hub/feeds); clients can't publish to it"
+        )
+    if is_reserved(exchange, "exchange"):
+        raise access_refused(
+            f"exchange '{exchange}' in vhost '{vhost}' has reserved prefix '{PREFIX}*': clients "
+            "can't publish to it; notify the hub with POST /hub, hub.mode=publish and hub.url"
         )

@@ -16,18 +16,18 @@ from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b
 from ipaddress import IPv6Address, ip_address
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-FAILURES = 5
-WINDOW_S = 60.0
-MAX_PAIRS = 25_000
+FAILURES: Final = 5
+WINDOW_S: Final = 60.0
+MAX_PAIRS: Final = 25_000
 """Four checks at once, of 10 ms each on a fast machine, don't make more of them a minute; some 350
 bytes each, and as many again for those that are trusted."""
-TRUSTED_FOR_S = 86_400.0
-NOT_RECALLED = 50
+TRUSTED_FOR_S: Final = 86_400.0
+UNCACHED_MAX: Final = 50
 """Passwords a minute that may be compared with recently verified ones, after five failures: above
 that, logins from the address are not answered from the cache."""
-WRONG_REMEMBERED = 4
+WRONG_REMEMBERED: Final = 4
 """Programs with an old password repeat it; few of them share an address."""
 
 
@@ -48,7 +48,7 @@ class Throttle:
         self._clock = clock
         self._failures: dict[bytes, tuple[float, ...]] = {}
         self._trusted: dict[bytes, _Trust] = {}
-        self._not_recalled: dict[bytes, tuple[float, set[bytes]]] = {}
+        self._missed_cache: dict[bytes, tuple[float, set[bytes]]] = {}
         """By pair: expiry, and digests of passwords not among the recently verified ones."""
         self._until = 0.0
         self._key = secrets.token_bytes(16)
@@ -99,24 +99,24 @@ class Throttle:
         self._until = now + WINDOW_S
         self._forget(now)
 
-    def not_recalled(self, user: str, address: str, digest: bytes) -> None:
+    def missed_cache(self, user: str, address: str, digest: bytes) -> None:
         """Counts a password that is not in the cache, while failures limit the pair."""
         pair = self._pair(user, address)
-        until, digests = self._not_recalled.pop(pair, (0.0, set()))
+        until, digests = self._missed_cache.pop(pair, (0.0, set()))
         now = self._clock()
         if until <= now:
             until, digests = now + WINDOW_S, set()
-        if len(digests) <= NOT_RECALLED:
+        if len(digests) <= UNCACHED_MAX:
             digests.add(digest)
-        self._not_recalled[pair] = (until, digests)
-        if len(self._not_recalled) > MAX_PAIRS // 10:
-            del self._not_recalled[next(iter(self._not_recalled))]
+        self._missed_cache[pair] = (until, digests)
+        if len(self._missed_cache) > MAX_PAIRS // 10:
+            del self._missed_cache[next(iter(self._missed_cache))]
         self._until = max(self._until, until)
 
-    def may_recall(self, user: str, address: str) -> bool:
+    def may_use_cache(self, user: str, address: str) -> bool:
         """Whether a login may be answered from memory."""
-        until, digests = self._not_recalled.get(self._pair(user, address), (0.0, ()))
-        return len(digests) <= NOT_RECALLED or until <= self._clock()
+        until, digests = self._missed_cache.get(self._pair(user, address), (0.0, ()))
+        return len(digests) <= UNCACHED_MAX or until <= self._clock()
 
     def _spares(self, address: str) -> bool:
         return not self.enabled or (self.spares_loopback and _is_loopback(address))
@@ -142,10 +142,10 @@ class Throttle:
         return blake2b(text, key=self._key, digest_size=16).digest()
 
 
-def behind(address: str) -> str:
+def address_behind(proxy: str) -> str:
     """Returns the address under which clients are counted that a proxy relays without naming them:
     all as one, but apart from programs on the proxy's own machine."""
-    return f"behind {network(address)}"
+    return f"behind {network(proxy)}"
 
 
 @lru_cache(1024)
@@ -163,7 +163,7 @@ def network(address: str) -> str:
 
 
 def _is_loopback(address: str) -> bool:
-    """Whether it is a loopback address; addresses from `behind` are not."""
+    """Whether it is a loopback address; addresses from `address_behind` are not."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

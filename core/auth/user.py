@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 
 from ..errors import access_refused
 from .permissions import (
@@ -17,10 +17,9 @@ from .permissions import (
 
 Kind = Literal["queue", "exchange"]
 
-DEFAULT_EXCHANGE = "amq.default"
+DEFAULT_EXCHANGE: Final = "amq.default"
 """The name of the default exchange in permissions and error texts."""
-ADMINISTRATOR = "administrator"
-IMPERSONATOR = "impersonator"
+ADMINISTRATOR: Final = "administrator"
 
 
 class User:
@@ -34,6 +33,8 @@ class User:
         self.removed = False
         self.version = 0
         """Grows with every change; a result cached with an older version is invalid."""
+        self.credentials_version = 0
+        """Grows whenever password and tags are set; sessions from before are over."""
         self._rights: dict[str, Rights] = {}
         self._topics: dict[tuple[str, str], TopicRights] = {}
         self._answers: dict[tuple[str, str, str], bool] = {}
@@ -44,12 +45,12 @@ class User:
 
     @property
     def permissions(self) -> dict[str, Permissions]:
-        """By virtual host, a copy."""
+        """The permissions by virtual host, as a copy."""
         return {vhost: rights.permissions for vhost, rights in self._rights.items()}
 
     @property
     def topic_permissions(self) -> dict[tuple[str, str], TopicPermissions]:
-        """By virtual host and exchange, a copy."""
+        """The topic permissions by virtual host and exchange, as a copy."""
         return {place: rights.permissions for place, rights in self._topics.items()}
 
     def may_enter(self, vhost: str) -> bool:
@@ -58,7 +59,7 @@ class User:
 
     def permitted(self, vhost: str, access: Access, resource: str) -> bool:
         answer = self._answers.get((vhost, access, resource))
-        return self._ask(vhost, access, resource) if answer is None else answer
+        return self._evaluate(vhost, access, resource) if answer is None else answer
 
     def require(self, vhost: str, access: Access, kind: Kind, resource: str) -> None:
         """Raises `ChannelError` 403 if the access is not permitted."""
@@ -97,7 +98,7 @@ class User:
         name = resource or DEFAULT_EXCHANGE
         return f"{kind} '{name}' in vhost '{vhost}' refused for user '{self.name}'"
 
-    def _ask(self, vhost: str, access: Access, resource: str) -> bool:
+    def _evaluate(self, vhost: str, access: Access, resource: str) -> bool:
         rights = self._rights.get(vhost)
         answer = rights is not None and rights.allow(access, resource or DEFAULT_EXCHANGE)
         if len(self._answers) >= MAX_CACHED_ANSWERS:
@@ -122,10 +123,17 @@ class User:
         self.changed()
 
     def end(self) -> None:
-        """Takes all rights from a removed user."""
+        """Revokes all rights of a removed user."""
         self.removed = True
         self.tags = frozenset()
         self.limits = {}
         self._rights.clear()
         self._topics.clear()
         self.changed()
+
+
+class Account(NamedTuple):
+    """A user with its password hash."""
+
+    user: User
+    password_hash: str

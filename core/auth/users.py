@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..resources.limits import USER_LIMITS, checked, merged
 from . import hashes
-from .accounts import Account, Accounts
-from .errors import LastAdministrator
+from .errors import LastAdministrator, no_user
 from .names import check_exchange, check_name
+from .passwords import Passwords
 from .permissions import Permissions, Rights, TopicPermissions, TopicRights
-from .user import ADMINISTRATOR, User
+from .storage import UserStorage
+from .throttle import Throttle
+from .user import ADMINISTRATOR, Account, User
 
 
-class Users(Accounts):
-    """The users; each change returns the commit number to wait for, 0 for none."""
+class Users:
+    """The users by name; each change returns the commit number to wait for, 0 for none."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.storage: UserStorage | None = None
+        self.on_removed: Callable[[User], None] = lambda _: None
+        """Called with each user that is removed: the broker ends its connections."""
+        self.version = 0
+        """Grows with every change of any user."""
+        self.throttle = Throttle(clock)
+        """Limits failed logins."""
+        self.passwords = Passwords(self, clock)
+        self._accounts: dict[str, Account] = {}
+
+    def __iter__(self) -> Iterator[User]:
+        return (account.user for account in self._accounts.values())
+
+    def get(self, name: str) -> User | None:
+        account = self._accounts.get(name)
+        return account.user if account is not None else None
+
+    def existing(self, name: str) -> User:
+        """Returns the user. Raises `Unknown`."""
+        user = self.get(name)
+        if user is None:
+            raise no_user(name)
+        return user
+
+    def account(self, name: str) -> Account | None:
+        return self._accounts.get(name)
+
+    def password_hash(self, name: str) -> str:
+        """Returns the stored hash (see `hashes.py`). Raises `Unknown`."""
+        return self._accounts[self.existing(name).name].password_hash
 
     # -- changes of users
 
@@ -36,12 +71,26 @@ class Users(Accounts):
         self._check_remaining(user, tags)
         before, user.tags = user.tags, tags
         try:
-            commit = 0 if self.keeper is None else self.keeper.keep_user(user, password_hash)
+            commit = 0 if self.storage is None else self.storage.save_user(user, password_hash)
         except BaseException:
             user.tags = before
             raise
-        self.store(Account(user, password_hash))
+        self._accounts[name] = Account(user, password_hash)
+        self.passwords.forget(name)
+        self.version += 1
+        user.credentials_version += 1
+        user.changed()
         return commit
+
+    def replace_hash(self, account: Account, password_hash: str) -> Account | None:
+        """Stores another hash of the same password, unless the account has changed or users are
+        not stored; returns the new account."""
+        user = account.user
+        if self._accounts.get(user.name) is not account or self.storage is None:
+            return None
+        self.storage.save_user(user, password_hash)
+        better = self._accounts[user.name] = Account(user, password_hash)
+        return better
 
     def set_password(self, name: str, password_hash: str) -> int:
         """Replaces the password; connections stay. Raises `Unknown`, `AuthError` for no hash."""
@@ -60,23 +109,23 @@ class Users(Accounts):
         if user is None:
             return 0
         self._check_remaining(user, frozenset())
-        commit = 0 if self.keeper is None else self.keeper.end_user(user)
+        commit = 0 if self.storage is None else self.storage.delete_user(user)
         del self._accounts[name]
-        self._verified.pop(name, None)
+        self.passwords.forget(name)
         self.version += 1
         user.end()
         self.on_removed(user)
         return commit
 
-    # -- what they may do
+    # -- permissions and limits
 
     def set_permissions(self, name: str, vhost: str, configure: str, write: str, read: str) -> int:
         """Replaces the permissions. Raises `Unknown`, `AuthError` for an invalid pattern."""
         user = self.existing(name)
         rights = Rights(Permissions(configure, write, read))
         commit = 0
-        if self.keeper is not None:
-            commit = self.keeper.keep_permissions(user, vhost, rights.permissions)
+        if self.storage is not None:
+            commit = self.storage.save_permissions(user, vhost, rights.permissions)
         user.set_rights(vhost, rights)
         self.version += 1
         return commit
@@ -87,7 +136,7 @@ class Users(Accounts):
         Raises `Unknown` for the user.
         """
         user = self.existing(name)
-        commit = 0 if self.keeper is None else self.keeper.end_permissions(user, vhost)
+        commit = 0 if self.storage is None else self.storage.delete_permissions(user, vhost)
         user.set_rights(vhost, None)
         self.version += 1
         return commit
@@ -103,8 +152,8 @@ class Users(Accounts):
         check_exchange(exchange)
         rights = TopicRights(TopicPermissions(write, read), name, vhost, exchange)
         commit = 0
-        if self.keeper is not None:
-            commit = self.keeper.keep_topic_permission(user, vhost, exchange, write, read)
+        if self.storage is not None:
+            commit = self.storage.save_topic_permission(user, vhost, exchange, write, read)
         user.set_topic_rights(vhost, exchange, rights)
         self.version += 1
         return commit
@@ -118,8 +167,8 @@ class Users(Accounts):
         commit = 0
         for place in user.topic_permissions:
             if place[0] == vhost and exchange in (None, place[1]):
-                if self.keeper is not None:
-                    commit = self.keeper.end_topic_permission(user, *place)
+                if self.storage is not None:
+                    commit = self.storage.delete_topic_permission(user, *place)
                 user.set_topic_rights(*place, None)
         self.version += 1
         return commit
@@ -131,7 +180,7 @@ class Users(Accounts):
         """
         user = self.existing(name)
         limits = checked(f"user '{name}'", USER_LIMITS, limits)
-        commit = 0 if self.keeper is None else self.keeper.keep_user_limits(user, limits)
+        commit = 0 if self.storage is None else self.storage.save_user_limits(user, limits)
         user.limits = limits
         return commit
 
@@ -147,8 +196,6 @@ class Users(Accounts):
                 self.clear_permissions(user.name, vhost)
             if any(place[0] == vhost for place in user.topic_permissions):
                 self.clear_topic_permissions(user.name, vhost)
-
-    # -- inside
 
     def _check_remaining(self, user: User, tags: frozenset[str]) -> None:
         if ADMINISTRATOR not in user.tags or ADMINISTRATOR in tags:

@@ -7,25 +7,29 @@ would be older or younger by that. So the difference is stored, and the next pro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final
 
-from ..clock import behind_ms
-from .fields import Reader, signed
-from .keys import BYTES, Kind
-from .kinds import VERSION
+from ..clock import wall_ahead_ms
+from .fields import VERSION, FieldReader, signed
+from .keys import BYTES, DefinitionKind
 
 if TYPE_CHECKING:
-    from ..broker import Broker
+    from ..context import BrokerContext
 
-STEP_MS = 1_000
+STEP_MS: Final = 1_000
 """A smaller difference is no step; slewing moves the monotonic clock too."""
-_KEY = BYTES[Kind.CLOCK]
+LOGGED_MS: Final = 10_000
+"""Machines without a well kept clock are set by a few seconds now and then."""
+_KEY: Final = BYTES[DefinitionKind.CLOCK]
+
+logger = logging.getLogger(__name__)
 
 
 class ClockSteps:
-    """Compares the clocks of a broker when the server calls `look`."""
+    """Compares the clocks of a broker when the server calls `check`."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
         self._known_ms = 0
 
@@ -33,13 +37,20 @@ class ClockSteps:
         """Continues the time of an earlier process; called before any of its messages is read."""
         value = self._broker.store.definitions.get(_KEY, b"")
         if value.startswith(VERSION) and len(value) == len(VERSION) + 8:
-            self._known_ms = Reader(value[len(VERSION) :]).signed()
+            self._known_ms = FieldReader(value[len(VERSION) :]).signed()
             self._broker.clock.resume(self._known_ms)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Stores the difference if it has changed; called each second, and before the store is
         stopped."""
-        now_ms = behind_ms(self._broker.clock)
-        if abs(now_ms - self._known_ms) >= STEP_MS:
+        now_ms = wall_ahead_ms(self._broker.clock)
+        step_ms = now_ms - self._known_ms
+        if abs(step_ms) >= STEP_MS:
             self._known_ms = now_ms
             self._broker.store.define(_KEY, VERSION + signed(now_ms))
+        if abs(step_ms) >= LOGGED_MS:
+            logger.warning(
+                "the clock of this machine was set %s by %d s, or the machine slept: tokens and "
+                "leases end by this clock; the ages of messages do not change",
+                "forward" if step_ms > 0 else "back", abs(step_ms) // 1_000,
+            )  # fmt: skip

@@ -7,16 +7,19 @@ that every type comes back as it came.
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Final
 
 from ..errors import ConnectionFault
 from ..message.model import FieldValue, Table
 from ..wire.tables import decode_table, encode_table, encode_value, join_entries, join_items
 
-MAX_TEXT_BYTES = 65_535
+MAX_TEXT_BYTES: Final = 65_535
+VERSION: Final = b"\x01"
+"""The first byte of a value; a kind that gets more fields gets a new version."""
 
 
 def text(value: str) -> bytes:
-    """Raises `ValueError` for more than 65,535 bytes, or what is no Unicode text."""
+    """Encodes text. Raises `ValueError` for more than 65,535 bytes, or invalid Unicode."""
     raw = value.encode()
     if len(raw) > MAX_TEXT_BYTES:
         raise ValueError(f"a text of {len(raw)} bytes: limit {MAX_TEXT_BYTES}")
@@ -24,12 +27,12 @@ def text(value: str) -> bytes:
 
 
 def number(value: int) -> bytes:
-    """A sequence number."""
+    """Encodes a sequence number or count."""
     return value.to_bytes(8, "big")
 
 
 def signed(value: int) -> bytes:
-    """A whole number that may be negative. Raises `ValueError` beyond 64 bits."""
+    """Encodes a whole number that may be negative. Raises `ValueError` beyond 64 bits."""
     try:
         return value.to_bytes(8, "big", signed=True)
     except OverflowError as error:
@@ -37,7 +40,7 @@ def signed(value: int) -> bytes:
 
 
 def arguments(table: Table) -> bytes:
-    """A field table, empty bytes for an empty one. Raises `ValueError` for what it can't hold."""
+    """Encodes a field table; no bytes for an empty one. Raises `ValueError` for invalid values."""
     if not table:
         return b""
     try:
@@ -47,7 +50,7 @@ def arguments(table: Table) -> bytes:
 
 
 def _exact_table(table: Table) -> bytes:
-    """A field table with the two values that `encode_table` refuses though AMQP has them."""
+    """Encodes the two values too that `encode_table` refuses though AMQP has them."""
     encode_table(dict.fromkeys(table))  # for the keys alone
     return join_entries({key.encode(): _exact(value) for key, value in table.items()})
 
@@ -77,7 +80,7 @@ def _unscaled(value: Decimal) -> Decimal:
     return value.scaleb(_scale(value))
 
 
-class Reader:
+class FieldReader:
     """Reads fields of a key or a value in order; raises `ValueError` if they are malformed."""
 
     __slots__ = ("_at", "_raw")
@@ -86,15 +89,28 @@ class Reader:
         self._raw = raw
         self._at = at
 
+    @property
+    def version(self) -> bytes:
+        """The first byte, in a value that begins with its version."""
+        return self._raw[:1]
+
     def _take(self, size: int) -> bytes:
+
         at = self._at
         self._at = after = at + size
         if after > len(self._raw):
-            raise ValueError("it is cut off")
+            raise ValueError("it is truncated")
         return self._raw[at:after]
 
     def octet(self) -> int:
         return self._take(1)[0]
+
+    def flags(self, known: int) -> int:
+        """Raises `ValueError` for flags that are not among these."""
+        flags = self.octet()
+        if flags & ~known:
+            raise ValueError(f"unknown flags {flags & ~known}")
+        return flags
 
     def number(self) -> int:
         return int.from_bytes(self._take(8), "big")
@@ -106,11 +122,11 @@ class Reader:
         raw, start = self._raw, self._at + 2
         self._at = end = start + int.from_bytes(raw[start - 2 : start], "big")
         if end > len(raw):
-            raise ValueError("it is cut off")
+            raise ValueError("it is truncated")
         return raw[start:end].decode()
 
     def arguments(self) -> Table:
-        """The field table that takes the rest."""
+        """Reads the field table that takes the rest."""
         if self._at == len(self._raw):
             return {}
         try:
@@ -120,5 +136,6 @@ class Reader:
         return table
 
     def end(self) -> None:
+        """Raises `ValueError` if anything is left."""
         if self._at != len(self._raw):
             raise ValueError(f"{len(self._raw) - self._at} bytes too many")

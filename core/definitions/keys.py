@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 from .fields import text
 
 
-class Kind(IntEnum):
+class DefinitionKind(IntEnum):
     """The first octet of a key."""
 
     VHOST = 1
@@ -25,61 +26,46 @@ class Kind(IntEnum):
     DEDUPLICATION = 13
     STREAM_START = 14
     CLOCK = 15
+    TRANSACTION = 16
+    ARCHIVE = 17
+    PARAMETER = 18
+    GLOBAL_PARAMETER = 19
+    PAUSED = 20
 
 
-FACTS = frozenset({Kind.DELIVERY_COUNT, Kind.DEDUPLICATION, Kind.STREAM_START, Kind.CLOCK})
-"""Facts about queues, exchanges and the clock: stored among the definitions, but none of them."""
+FACTS: Final = frozenset(
+    {
+        DefinitionKind.DELIVERY_COUNT,
+        DefinitionKind.DEDUPLICATION,
+        DefinitionKind.STREAM_START,
+        DefinitionKind.CLOCK,
+        DefinitionKind.TRANSACTION,
+        DefinitionKind.ARCHIVE,
+        DefinitionKind.PAUSED,
+    }
+)
+"""Facts about queues, exchanges, virtual hosts and the clock: stored among the definitions, but
+none of them."""
 
-BYTES = {kind: bytes((kind,)) for kind in Kind}
+BYTES: Final = {kind: bytes((kind,)) for kind in DefinitionKind}
 """How keys of each kind begin."""
 
 
 def of_user(name: str) -> tuple[bytes, ...]:
-    """The prefixes of the keys of definitions that refer to a user."""
-    refers = (Kind.PERMISSION, Kind.TOPIC_PERMISSION, Kind.USER_LIMITS)
+    """Returns how the keys of definitions that refer to a user begin."""
+    refers = (
+        DefinitionKind.PERMISSION,
+        DefinitionKind.TOPIC_PERMISSION,
+        DefinitionKind.USER_LIMITS,
+    )
     return tuple(BYTES[kind] + text(name) for kind in refers)
 
 
 def is_fact(key: bytes) -> bool:
-    """Whether it is the key of a fact about a queue, an exchange or the clock."""
+    """Returns whether it is the key of a fact, not of a definition."""
     return bool(key) and key[0] in FACTS
 
 
-def vhost_key(name: str) -> bytes:
-    return BYTES[Kind.VHOST] + text(name)
-
-
-def topic_permission_key(user: str, vhost: str, exchange: str) -> bytes:
-    return BYTES[Kind.TOPIC_PERMISSION] + text(user) + text(vhost) + text(exchange)
-
-
-def policy_key(vhost: str, name: str) -> bytes:
-    return BYTES[Kind.POLICY] + text(vhost) + text(name)
-
-
-def operator_policy_key(vhost: str, name: str) -> bytes:
-    return BYTES[Kind.OPERATOR_POLICY] + text(vhost) + text(name)
-
-
-def vhost_limits_key(vhost: str) -> bytes:
-    return BYTES[Kind.VHOST_LIMITS] + text(vhost)
-
-
-def user_limits_key(user: str) -> bytes:
-    return BYTES[Kind.USER_LIMITS] + text(user)
-
-
-def permission_key(user: str, vhost: str) -> bytes:
-    return BYTES[Kind.PERMISSION] + text(user) + text(vhost)
-
-
-def user_key(name: str) -> bytes:
-    return BYTES[Kind.USER] + text(name)
-
-
-def exchange_key(vhost: str, name: str) -> bytes:
-    return BYTES[Kind.EXCHANGE] + text(vhost) + text(name)
-
-
-def queue_key(vhost: str, name: str) -> bytes:
-    return BYTES[Kind.QUEUE] + text(vhost) + text(name)
+def key_of(kind: DefinitionKind, *names: str) -> bytes:
+    """Returns the key of an object of this kind, by the names that identify it."""
+    return BYTES[kind] + b"".join(map(text, names))

@@ -10,27 +10,30 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..auth import AuthError
 from ..errors import ChannelError, ConfigError
 from ..policy.keys import PolicyError
-from ..queue.arguments import Declared
-from ..queue.registry import INNER_MARK, make_queue
+from ..queue.arguments import DeclaredArguments
+from ..queue.names import INNER_MARK
+from ..queue.registry import make_queue
 from ..resources.limits import USER_LIMITS, checked
-from ..route.binding import Destination
-from ..route.delayed import DelayedExchange
+from ..route.exchange import DELAY_QUEUE
 from ..route.registry import make
+from ..route.route import Destination
 from ..slices import for_each
 from ..vhost import VirtualHost
 from .decode import BadDefinition, NewerDefinition, decode
-from .facts import exchange_owner, queue_owner
-from .keys import Kind, is_fact
+from .facts import exchange_owner, queue_owner, vhost_owner
+from .keys import DefinitionKind, is_fact
 from .kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,
+    GlobalParameterDefinition,
     OperatorPolicyDefinition,
+    ParameterDefinition,
     PermissionDefinition,
     PolicyDefinition,
     QueueDefinition,
@@ -39,95 +42,125 @@ from .kinds import (
     UserLimitsDefinition,
     VhostDefinition,
     VhostLimitsDefinition,
-    described,
 )
 
 if TYPE_CHECKING:
-    from ..broker import Broker
+    from ..auth import Users
+    from ..context import BrokerContext
+    from ..parameters import ServerParameters
 
 logger = logging.getLogger(__name__)
 
 
-def restore(broker: Broker) -> None:
-    """Replaces the virtual hosts of a broker that has no users, and adds users.
+def restore(
+    broker: BrokerContext,
+    vhosts: dict[str, VirtualHost],
+    users: Users,
+    global_parameters: ServerParameters,
+) -> None:
+    """Replaces the virtual hosts of a broker, and adds its users, of whom there were none.
 
     Definitions that can't be used are in `Broker.set_aside` then. Raises `BadDefinition` for one
     that a newer Warren wrote, or that restricts rights and can't be applied; messages have not been
     recovered then.
     """
-    restored = _Restored(broker)
+    restored = _Restored(broker, users, global_parameters)
     with ExitStack() as paused:
         broker.facts.collect()
         restored.make(paused)
-    broker.vhosts.clear()
-    broker.vhosts.update(restored.vhosts)
+    paused_queues = broker.facts.owners(DefinitionKind.PAUSED)
+    vhosts.clear()
+    vhosts.update(restored.vhosts)
     for vhost in restored.vhosts.values():
+        vhost.committed.load()
         for exchange in vhost.exchanges.values():
-            vhost.give_inner(exchange)
-        _give_left(vhost)
+            vhost.attach_inner_queue(exchange)
+        _attach_delay_queues(vhost)
         queues = (*vhost.inner_queues.values(), *vhost.queues.values())
         for queue in queues:
-            held = broker.store.recovered(
+            recovered = broker.store.recovered.of(
                 queue, ranks=queue.has_priorities, in_order=queue.in_order
             )
-            queue.recover(held)
+            queue.recover(recovered)
+            if queue_owner(queue.id) in paused_queues:
+                queue.suspend_dispatch()
         broker.slices.start(for_each(queues, lambda queue: queue.scan_recovered()))
 
 
-def end_orphans(broker: Broker) -> None:
+def end_orphans(broker: BrokerContext, vhosts: Mapping[str, VirtualHost]) -> None:
     """Deletes facts whose queue or exchange does not exist; not while something that they may
     belong to is damaged, set aside or in quarantine."""
     store = broker.store
-    if not (store.is_damaged or broker.set_aside or store.quarantine):
-        broker.facts.end_orphans(set(_owners(broker.vhosts)))
+    if not (store.recovered.is_damaged or broker.set_aside or store.recovered.quarantine):
+        broker.facts.end_orphans(set(_owners(vhosts)))
 
 
-def _give_left(vhost: VirtualHost) -> None:
-    """Inner queues of exchanges that delayed messages as long as a policy said so: what waits
-    comes out when it is due, and goes with the exchange."""
+def _attach_delay_queues(vhost: VirtualHost) -> None:
+    """Attaches the inner queues of exchanges that were delayed by a policy before: their messages
+    are released when they are due, or deleted with the exchange."""
     for name, queue in vhost.inner_queues.items():
         kind, _, exchange_name = name.partition(INNER_MARK)
         exchange = vhost.exchanges.get(exchange_name)
-        if kind == DelayedExchange.inner_kind and exchange is not None and exchange.inner is None:
+        if kind == DELAY_QUEUE and exchange is not None and exchange.inner is None:
             exchange.inner = queue
 
 
 def _owners(vhosts: Mapping[str, VirtualHost]) -> Iterator[bytes]:
     for vhost in vhosts.values():
+        yield vhost_owner(vhost.name)
         queues = (*vhost.inner_queues.values(), *vhost.queues.values())
         yield from (queue_owner(queue.id) for queue in queues)
         yield from (exchange_owner(vhost.name, name) for name in vhost.exchanges)
 
 
-_ORDER = (
-    Kind.VHOST, Kind.VHOST_LIMITS, Kind.USER, Kind.USER_LIMITS, Kind.PERMISSION,
-    Kind.TOPIC_PERMISSION, Kind.POLICY, Kind.OPERATOR_POLICY, Kind.EXCHANGE, Kind.QUEUE,
-    Kind.BINDING,
-)  # fmt: skip
-_UNKNOWN = len(_ORDER)
-_TAKING_RIGHTS = frozenset(
-    (Kind.VHOST_LIMITS, Kind.USER_LIMITS, Kind.TOPIC_PERMISSION, Kind.OPERATOR_POLICY)
+_ORDER: Final = (
+    DefinitionKind.VHOST,
+    DefinitionKind.VHOST_LIMITS,
+    DefinitionKind.USER,
+    DefinitionKind.USER_LIMITS,
+    DefinitionKind.PERMISSION,
+    DefinitionKind.TOPIC_PERMISSION,
+    DefinitionKind.POLICY,
+    DefinitionKind.OPERATOR_POLICY,
+    DefinitionKind.PARAMETER,
+    DefinitionKind.GLOBAL_PARAMETER,
+    DefinitionKind.EXCHANGE,
+    DefinitionKind.QUEUE,
+    DefinitionKind.BINDING,
+)
+_UNKNOWN: Final = len(_ORDER)
+_RESTRICTING: Final = frozenset(
+    (
+        DefinitionKind.VHOST_LIMITS,
+        DefinitionKind.USER_LIMITS,
+        DefinitionKind.TOPIC_PERMISSION,
+        DefinitionKind.OPERATOR_POLICY,
+    )
 )
 """Kinds that restrict rights: ignoring one would allow what it forbids."""
-_PLACES = {kind.value: _ORDER.index(kind) for kind in _ORDER}
+_RANKS: Final = {kind.value: _ORDER.index(kind) for kind in _ORDER}
 
 
 def _by_kind(definitions: Mapping[bytes, bytes]) -> list[bytes]:
-    """The keys of definitions by kind, those first that others refer to; unknown kinds come last,
-    facts are skipped."""
-    places: list[list[bytes]] = [[] for _ in range(_UNKNOWN + 1)]
+    """Returns the keys of definitions by kind, those first that others refer to, unknown
+    kinds last, without facts."""
+    by_rank: list[list[bytes]] = [[] for _ in range(_UNKNOWN + 1)]
     for key in definitions:
         if not is_fact(key):
-            places[_PLACES.get(key[0], _UNKNOWN) if key else _UNKNOWN].append(key)
-    return [key for place in places for key in place]
+            by_rank[_RANKS.get(key[0], _UNKNOWN) if key else _UNKNOWN].append(key)
+    return [key for keys in by_rank for key in keys]
 
 
 class _Restored:
     """The objects that have been restored so far."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(
+        self, broker: BrokerContext, users: Users, global_parameters: ServerParameters
+    ) -> None:
         self.vhosts: dict[str, VirtualHost] = {}
         self._broker = broker
+        self._users = users
+        self._global_parameters = global_parameters
 
     def make(self, paused: ExitStack) -> None:
         definitions = self._broker.store.definitions
@@ -137,9 +170,9 @@ class _Restored:
             except NewerDefinition:
                 raise
             except BadDefinition as error:
-                if key[0] in _TAKING_RIGHTS and not isinstance(error.__cause__, _Missing):
+                if key[0] in _RESTRICTING and not isinstance(error.__cause__, _Missing):
                     raise
-                logger.error("%s; it is kept and not in force, see `warren repair`", error)
+                logger.error("%s; it is stored but not applied, see `warren repair`", error)
                 self._broker.set_aside.add(key, str(error))
 
     def _make_one(self, key: bytes, value: bytes, paused: ExitStack) -> None:
@@ -149,7 +182,7 @@ class _Restored:
         except PolicyError as error:
             raise BadDefinition(key, str(error)) from error  # names the policy
         except (AuthError, ChannelError, ConfigError) as error:
-            raise BadDefinition(key, f"{described(definition)}: {error}") from error
+            raise BadDefinition(key, f"{definition.description()}: {error}") from error
 
     def _make(self, definition: Definition, paused: ExitStack) -> None:
         match definition:
@@ -162,37 +195,41 @@ class _Restored:
             case PermissionDefinition():
                 self._permission(definition)
             case UserDefinition():
-                self._broker.users.add_hashed(*definition)
+                self._users.add_hashed(*definition)
             case UserLimitsDefinition(user, limits):
                 self._user(user)
                 whose = f"user '{user}'"
-                self._broker.users.set_limits(user, checked(whose, USER_LIMITS, limits))
+                self._users.set_limits(user, checked(whose, USER_LIMITS, limits))
             case TopicPermissionDefinition():
                 self._user(definition.user)
                 self._vhost(definition.vhost)
-                self._broker.users.set_topic_permission(*definition)
+                self._users.set_topic_permission(*definition)
             case VhostLimitsDefinition(vhost, limits):
                 self._vhost(vhost).limits.set(limits)
             case PolicyDefinition() | OperatorPolicyDefinition():
                 self._vhost(definition.vhost).policies.set(definition)
+            case ParameterDefinition():
+                self._vhost(definition.vhost).parameters.restore(definition)
+            case GlobalParameterDefinition():
+                self._global_parameters.restore(definition)
             case VhostDefinition():
                 self._new_vhost(definition, paused)
 
     def _new_vhost(self, found: VhostDefinition, paused: ExitStack) -> None:
         vhost = self.vhosts[found.name] = VirtualHost(found.name, self._broker)
         vhost.properties = found.properties
-        paused.enter_context(vhost.keeper.paused())
+        paused.enter_context(vhost.storage.paused())
 
     def _permission(self, found: PermissionDefinition) -> None:
         self._vhost(found.vhost)
-        self._broker.users.set_permissions(
+        self._users.set_permissions(
             found.user, found.vhost, found.configure, found.write, found.read
         )
 
     def _exchange(self, found: ExchangeDefinition) -> None:
         vhost = self._vhost(found.vhost)
         if found.name in vhost.exchanges:
-            raise ConfigError("every vhost has it, it can't be defined")
+            raise ConfigError("every vhost has it, it can't be redefined")
         exchange = make(
             found.type_name, found.name, durable=True, auto_delete=found.auto_delete,
             internal=found.internal, arguments=found.arguments, vhost=vhost.name,
@@ -201,12 +238,12 @@ class _Restored:
 
     def _queue(self, found: QueueDefinition) -> None:
         vhost = self._vhost(found.vhost)
-        declared = Declared(found.name, vhost.name, auto_delete=found.auto_delete)
+        declared = DeclaredArguments(found.name, vhost.name, auto_delete=found.auto_delete)
         queue = make_queue(declared, self._broker, found.id, arguments=found.arguments)
         queues = vhost.inner_queues if INNER_MARK in found.name else vhost.queues
         queues[found.name] = queue
         if queues is vhost.queues:
-            vhost.policies.adopt(queue)
+            vhost.policies.apply_to(queue)
 
     def _binding(self, found: BindingDefinition) -> None:
         vhost = self._vhost(found.vhost)
@@ -218,10 +255,10 @@ class _Restored:
             missing = "exchange" if source is None or found.to_exchange else "queue"
             name = found.source if source is None else found.destination
             raise _missing(missing, name)
-        vhost.attach(source, destination, found.routing_key, found.arguments)
+        vhost.bindings.attach(source, destination, found.routing_key, found.arguments)
 
     def _user(self, name: str) -> None:
-        if self._broker.users.get(name) is None:
+        if self._users.get(name) is None:
             raise _missing("user", name)
 
     def _vhost(self, name: str) -> VirtualHost:

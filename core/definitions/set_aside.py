@@ -6,23 +6,43 @@ applied: else a later queue of that name would get the bindings of a former one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
 from .decode import BadDefinition, decode
-from .keys import exchange_key, queue_key, vhost_key
-from .kinds import BindingDefinition, UserDefinition, UserLimitsDefinition, VhostDefinition
+from .keys import DefinitionKind, key_of
+from .kinds import (
+    BindingDefinition,
+    GlobalParameterDefinition,
+    UserDefinition,
+    UserLimitsDefinition,
+    VhostDefinition,
+)
 
 if TYPE_CHECKING:
     from ..store.port import Store
 
 
-class SetAside(Mapping[bytes, str]):
-    """The reasons why definitions are set aside, by key. All definitions are stored by `define`, so
-    that one that is declared again is not set aside any more."""
+_OF_THE_SERVER: Final = (
+    GlobalParameterDefinition,
+    UserDefinition,
+    UserLimitsDefinition,
+    VhostDefinition,
+)
+"""Definitions that are in no virtual host."""
 
-    def __init__(self, store: Store) -> None:
+
+class UnappliedDefinitions(Mapping[bytes, str]):
+    """The reasons why definitions are set aside, by key. All definitions are stored by `define`, so
+    that one that is declared again is not set aside any more.
+
+    `on_change` is called after each change: only a turn lets the store write it, and what is
+    declared over HTTP has none of its own.
+    """
+
+    def __init__(self, store: Store, on_change: Callable[[], None]) -> None:
         self._store = store
+        self._on_change = on_change
         self._reasons: dict[bytes, str] = {}
         self._referring: dict[bytes, dict[bytes, None]] = {}
         """Keys of definitions, by the keys that they refer to and by their own."""
@@ -47,11 +67,13 @@ class SetAside(Mapping[bytes, str]):
             self._referring.setdefault(referred, {})[key] = None
 
     def define(self, key: bytes, value: bytes | None) -> int:
-        """See `Store.define`."""
+        """Stores or deletes a definition, see `Store.define`."""
         self._reasons.pop(key, None)
-        return self._store.define(key, value)
+        commit = self._store.define(key, value)
+        self._on_change()
+        return commit
 
-    def end(self, key: bytes) -> None:
+    def delete(self, key: bytes) -> None:
         """Deletes what is set aside under this key, and what is set aside and refers to it; called
         when the object of that key is deleted."""
         for referring in self._referring.pop(key, ()):
@@ -60,14 +82,16 @@ class SetAside(Mapping[bytes, str]):
 
 
 def _referred(key: bytes, value: bytes) -> Iterator[bytes]:
-    """The keys that a definition refers to, as far as it can be decoded."""
+    """Yields the keys that a definition refers to, as far as it can be decoded."""
     try:
         definition = decode(key, value)
     except BadDefinition:
         return
     if isinstance(definition, BindingDefinition):
         vhost, name = definition.vhost, definition.destination
-        yield exchange_key(vhost, definition.source)
-        yield exchange_key(vhost, name) if definition.to_exchange else queue_key(vhost, name)
-    if not isinstance(definition, UserDefinition | UserLimitsDefinition | VhostDefinition):
-        yield vhost_key(definition.vhost)
+        yield key_of(DefinitionKind.EXCHANGE, vhost, definition.source)
+        yield key_of(
+            DefinitionKind.EXCHANGE if definition.to_exchange else DefinitionKind.QUEUE, vhost, name
+        )
+    if not isinstance(definition, _OF_THE_SERVER):
+        yield key_of(DefinitionKind.VHOST, definition.vhost)

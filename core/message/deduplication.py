@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-DEDUPLICATES = "x-message-deduplication"
-SIZE = "x-cache-size"
-TTL = "x-cache-ttl"
+DEDUPLICATES: Final = "x-message-deduplication"
+SIZE: Final = "x-cache-size"
+TTL: Final = "x-cache-ttl"
 """Also a message header, for one message."""
-HEADER = "x-deduplication-header"
-ARGUMENTS = frozenset({DEDUPLICATES, SIZE, TTL, HEADER})
+HEADER: Final = "x-deduplication-header"
+ARGUMENTS: Final = frozenset({DEDUPLICATES, SIZE, TTL, HEADER})
 
-CACHE_SIZE = 128
-CACHE_SIZE_MAX = 100_000
+CACHE_SIZE: Final = 128
+CACHE_SIZE_MAX: Final = 100_000
 """The ids are kept in memory and on disk, and take about 300 bytes each."""
-CACHE_TTL_MAX_MS = 315_360_000_000
+CACHE_TTL_MAX_MS: Final = 315_360_000_000
 """Ten years, as for messages."""
 
 

@@ -10,12 +10,13 @@ import json
 from collections.abc import Hashable
 from datetime import datetime
 from decimal import Decimal
+from typing import Final
 
 from ..errors import ChannelError, precondition_failed
 from .model import FieldValue, SizedInt
 
-_NOT_A_NUMBER = (float, "nan")
-_WIDTHS = {
+_NOT_A_NUMBER: Final = (float, "nan")
+_WIDTHS: Final = {
     b"b": "byte", b"B": "unsignedbyte", b"s": "short", b"u": "unsignedshort",
     b"i": "unsignedint", b"l": "long", b"L": "unsignedlong",
 }  # fmt: skip
@@ -78,7 +79,7 @@ def type_name(value: FieldValue) -> str:
             return "table"
 
 
-def shown(value: FieldValue) -> str:
+def value_text(value: FieldValue) -> str:
     """Returns the value as error texts print it, without its type."""
     match value:
         case str():
@@ -90,7 +91,7 @@ def shown(value: FieldValue) -> str:
         case Decimal():
             return str(value)
         case _:
-            return json.dumps(value, default=shown, ensure_ascii=False)
+            return json.dumps(value, default=value_text, ensure_ascii=False)
 
 
 def resource(kind: str, name: str, vhost: str) -> str:
@@ -102,7 +103,7 @@ def inequivalent_argument(
     kind: str, name: str, vhost: str, argument: str, received: FieldValue, current: FieldValue
 ) -> ChannelError:
     """Returns the 406 for a redeclaration that differs in `argument`; None stands for unset."""
-    received_text, current_text = f"'{shown(received)}'", f"'{shown(current)}'"
+    received_text, current_text = f"'{value_text(received)}'", f"'{value_text(current)}'"
     if received is None or current is None:
         received_text, current_text = _typed(received), _typed(current)
     return precondition_failed(
@@ -114,7 +115,7 @@ def inequivalent_argument(
 def _typed(value: FieldValue) -> str:
     if value is None:
         return "none"
-    return f"the value '{shown(value)}' of type '{type_name(value)}'"
+    return f"the value '{value_text(value)}' of type '{type_name(value)}'"
 
 
 def check_equivalent(

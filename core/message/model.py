@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
-from typing import Union
+from typing import Final, Union
 
 FieldValue = Union[
     None, bool, int, float, str, bytes, bytearray, Decimal, datetime,
@@ -25,11 +26,38 @@ class SizedInt(int):
     kind: bytes
 
 
-def _sized(kind: str) -> type[SizedInt]:
-    return type(f"SizedInt_{kind}", (SizedInt,), {"kind": kind.encode()})
+class Int8(SizedInt):
+    kind = b"b"
 
 
-SIZED = {ord(kind): _sized(kind) for kind in "bBsuilL"}
+class UnsignedInt8(SizedInt):
+    kind = b"B"
+
+
+class Int16(SizedInt):
+    kind = b"s"
+
+
+class UnsignedInt16(SizedInt):
+    kind = b"u"
+
+
+class UnsignedInt32(SizedInt):
+    kind = b"i"
+
+
+class Int64(SizedInt):
+    kind = b"l"
+
+
+class UnsignedInt64(SizedInt):
+    kind = b"L"
+
+
+SIZED: Final = {
+    sized.kind[0]: sized
+    for sized in (Int8, UnsignedInt8, Int16, UnsignedInt16, UnsignedInt32, Int64, UnsignedInt64)
+}
 """Integer types by type octet (AMQP 0-9-1 4.2.5.5, with RabbitMQ's octets)."""
 
 
@@ -45,6 +73,12 @@ class MessageHeaders(Table):
     def __init__(self, headers: Table, properties: bytes) -> None:
         super().__init__(headers)
         self.properties = properties
+
+
+def copy_keys(headers: Table) -> list[str]:
+    """Returns the further routing keys of a message that was accepted, from its header CC."""
+    keys = headers.get("CC")
+    return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
 
 
 @dataclass(slots=True)
@@ -71,7 +105,7 @@ class Properties:
     cluster_id: str | None = None
 
 
-PROPERTY_NAMES: tuple[str, ...] = tuple(field.name for field in fields(Properties))
+PROPERTY_NAMES: Final[tuple[str, ...]] = tuple(field.name for field in fields(Properties))
 
 
 @dataclass(slots=True)
@@ -86,3 +120,14 @@ class Message:
     properties: Properties
     body: bytes
     redelivered: bool = False
+
+
+Numbered = tuple[int, Message]
+"""A message with its sequence number."""
+
+ReadMessages = Callable[[], Sequence[Numbered]]
+"""Reads messages from where they are; to be called at once, or not at all."""
+
+Row = tuple[bytes, bytes, bytes]
+"""A message to be published as a pipeline writes it: routing key in UTF-8, AMQP property list,
+body."""

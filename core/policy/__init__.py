@@ -1,1 +1,1 @@
-"""Policies: what operators tell queues and exchanges to be like, by the pattern of their names."""
+"""Policies: rules that operators set for queues and exchanges, by patterns of their names."""

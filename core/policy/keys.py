@@ -6,28 +6,27 @@ A key is an argument without its `x-`, with the bounds of the argument.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from ..errors import WarrenError
-from ..message.equivalence import shown, type_name
+from ..message.equivalence import type_name, value_text
 from ..message.model import FieldValue, Table
 from ..queue.arguments import MAX_TTL_MS, SEGMENT_BYTES_MAX, has_argument, read_age_ms
 
 Check = Callable[[FieldValue], str | None]
 """Returns what is wrong with a value, None if nothing is."""
 
-DELAYED_MESSAGE = "delayed-message"
-_ANY_NUMBER = 2**63 - 1
-_CLUSTER_KEYS = "ha-"
-"""Keys for mirroring, which old clients still set; without effect, since there is one node."""
+DELAYED_MESSAGE: Final = "delayed-message"
+_ANY_NUMBER: Final = 2**63 - 1
+_CLUSTER_KEYS: Final = "ha-"
+"""Prefix of mirroring keys, which old clients still set; without effect, as there is one node."""
 
 
 class PolicyError(WarrenError):
     """An invalid policy."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(NamedTuple):
     check: Check
     operator: bool = False
     """Whether operator policies may have it too."""
@@ -36,7 +35,7 @@ class _Key:
 def _whole(low: int, high: int) -> Check:
     def check(value: FieldValue) -> str | None:
         if isinstance(value, bool) or not isinstance(value, int):
-            return f"a whole number is needed, not {shown(value)} ({type_name(value)})"
+            return f"a whole number is needed, not {value_text(value)} ({type_name(value)})"
         return None if low <= value <= high else f"{value} is out of range {low} to {high}"
 
     return check
@@ -44,40 +43,46 @@ def _whole(low: int, high: int) -> Check:
 
 def _choice(*allowed: str) -> Check:
     def check(value: FieldValue) -> str | None:
-        return None if value in allowed else f"'{shown(value)}' is not one of {', '.join(allowed)}"
+        if value in allowed:
+            return None
+        return f"'{value_text(value)}' is not one of {', '.join(allowed)}"
 
     return check
 
 
 def _text(value: FieldValue) -> str | None:
     if not isinstance(value, str):
-        return f"a text is needed, not {shown(value)} ({type_name(value)})"
+        return f"a text is needed, not {value_text(value)} ({type_name(value)})"
     size = len(value.encode())
     return None if size <= 255 else f"it has {size} bytes, at most 255"
 
 
 def _name(value: FieldValue) -> str | None:
     wrong = _text(value)
-    if wrong is None and ("\r" in shown(value) or "\n" in shown(value)):
+    if wrong is None and ("\r" in value_text(value) or "\n" in value_text(value)):
         return "a name has no line end"
     return wrong
+
+
+def _own_name(value: FieldValue) -> str | None:
+    return "it must not be empty" if value == "" else _name(value)
 
 
 def _age(value: FieldValue) -> str | None:
     if isinstance(value, str) and read_age_ms(value) is not None:
         return None
-    return f"'{shown(value)}' is no age: a number and Y, M, D, h, m or s"
+    return f"'{value_text(value)}' is not a valid age (a number followed by Y, M, D, h, m or s)"
 
 
 def _boolean(value: FieldValue) -> str | None:
-    return None if isinstance(value, bool) else f"true or false is needed, not {shown(value)}"
+    return None if isinstance(value, bool) else f"true or false is needed, not {value_text(value)}"
 
 
 def _only_argument(argument: str) -> Check:
-    return lambda _: f"it can't change while a queue lives; declare queues with {argument}"
+    return lambda _: f"it can't be set by a policy; declare the queue with {argument}"
 
 
-_KEYS: dict[str, _Key] = {
+_KEYS: Final[dict[str, _Key]] = {
     "message-ttl": _Key(_whole(0, MAX_TTL_MS), operator=True),
     "expires": _Key(_whole(1, MAX_TTL_MS), operator=True),
     "max-length": _Key(_whole(0, _ANY_NUMBER), operator=True),
@@ -98,8 +103,12 @@ _KEYS: dict[str, _Key] = {
     "max-age": _Key(_age),
     "stream-max-segment-size-bytes": _Key(_whole(0, SEGMENT_BYTES_MAX)),
     "stream-filter-size-bytes": _Key(_whole(16, 255)),
+    "archive": _Key(_own_name),
+    "max-segment-size": _Key(_whole(0, SEGMENT_BYTES_MAX)),
     "queue-leader-locator": _Key(_text),
     "queue-master-locator": _Key(_text),
+    "initial-cluster-size": _Key(_whole(0, _ANY_NUMBER)),
+    "target-group-size": _Key(_whole(0, _ANY_NUMBER), operator=True),
     "alternate-exchange": _Key(_name),
     DELAYED_MESSAGE: _Key(_boolean),
     "federation-upstream": _Key(_text),
@@ -107,10 +116,12 @@ _KEYS: dict[str, _Key] = {
     "max-priority": _Key(_only_argument("x-max-priority")),
     "single-active-consumer": _Key(_only_argument("x-single-active-consumer")),
 }
-_NOT_TOGETHER = ("federation-upstream", "federation-upstream-set")
-_WITHOUT_EFFECT = frozenset(
-    {"queue-leader-locator", "queue-master-locator", *_NOT_TOGETHER}
+_NOT_TOGETHER: Final = ("federation-upstream", "federation-upstream-set")
+_WITHOUT_EFFECT: Final = frozenset(
+    {"queue-leader-locator", "queue-master-locator", "initial-cluster-size", "target-group-size",
+     "max-segment-size", *_NOT_TOGETHER}
 )  # fmt: skip
+"""Keys of RabbitMQ for several nodes or for its files, and for federation."""
 
 
 def check_definition(definition: Table, *, operator: bool) -> None:
@@ -127,13 +138,13 @@ def check_definition(definition: Table, *, operator: bool) -> None:
 
 def _wrong(key: str, value: FieldValue, *, operator: bool) -> str | None:
     if key.startswith(_CLUSTER_KEYS):
-        return "operator policies don't have it" if operator else None
+        return "operator policies don't support it" if operator else None
     found = _KEYS.get(key)
     if found is None:
         bare = key.removeprefix("x-")
         return f"unknown key; did you mean {bare}?" if bare in _KEYS else "unknown key"
     if operator and not found.operator:
-        return "operator policies don't have it"
+        return "operator policies don't support it"
     return found.check(value)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..message.model import FieldValue, Table
 from ..queue.arguments import AT_LEAST_ONCE, RETRY_MAX_MS, RETRY_MIN_MS, read_age_ms
@@ -36,7 +36,7 @@ def _shorter_age(one: str, other: str) -> str:
     return min(one, other, key=lambda text: read_age_ms(text) or 0)
 
 
-_COMBINED: dict[str, Combine] = {
+_COMBINED: Final[dict[str, Combine]] = {
     "message-ttl": min,
     "expires": min,
     "max-length": min,
@@ -60,7 +60,7 @@ class _Field(NamedTuple):
     read: Callable[[Any], Any] = lambda value: value
 
 
-_FIELDS = (
+_FIELDS: Final = (
     _Field("message-ttl", "message_ttl_ms"),
     _Field("expires", "expires_ms"),
     _Field("max-length", "max_length"),
@@ -74,9 +74,10 @@ _FIELDS = (
     _Field("max-age", "max_age_ms", read_age_ms),
     _Field("stream-max-segment-size-bytes", "segment_bytes"),
     _Field("stream-filter-size-bytes", "filter_bytes"),
+    _Field("archive", "archive"),
 )
 """The keys that set one field of `Rules` each."""
-_RETRY_KEYS = ("delayed-retry-type", "delayed-retry-min", "delayed-retry-max")
+_RETRY_KEYS: Final = ("delayed-retry-type", "delayed-retry-min", "delayed-retry-max")
 
 
 def merged(policy: Mapping[str, FieldValue], operator: Mapping[str, FieldValue]) -> Table:

@@ -6,27 +6,27 @@ A change checks every name once, and updates only the queues and exchanges whose
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
 from ..message.equivalence import resource
 from ..message.model import Table
 from ..queue.queue import Queue
-from ..route.delay_by_policy import set_delayed
+from ..route.delayed import set_delayed
 from ..route.exchange import ALTERNATE_EXCHANGE
 from .keys import DELAYED_MESSAGE, PolicyError, without_effect
 from .merge import effective_rules, merged
 from .policy import Policy, Record, Target
-from .rounds import PolicyUpdates
+from .updates import PolicyUpdates
 
 if TYPE_CHECKING:
     from ..queue.context import QueueContext
-    from ..vhost import VirtualHost
+    from ..vhost.virtual_host import VirtualHost
 
 logger = logging.getLogger(__name__)
 
 
-class Applied(NamedTuple):
+class AppliedPolicies(NamedTuple):
     """The policies in force for a queue or an exchange."""
 
     policy: Policy | None
@@ -38,7 +38,7 @@ class Applied(NamedTuple):
         return merged(*({} if found is None else found.record.definition for found in self))
 
 
-_NOTHING = Applied(None, None)
+_NOTHING: Final = AppliedPolicies(None, None)
 
 
 class _Ranked:
@@ -61,16 +61,16 @@ class _Ranked:
 
 
 class Policies:
-    """The policies of one virtual host, which reports queues and exchanges that are declared and
-    deleted."""
+    """The policies of one virtual host, which calls `apply_to` for each queue and exchange that is
+    declared, and `forget` for one that is deleted."""
 
     def __init__(self, vhost: VirtualHost, broker: QueueContext) -> None:
         self._vhost = vhost
-        self.rounds = PolicyUpdates(broker)
+        self.updates = PolicyUpdates(broker)
         """The updates after a change; with many names they continue in later turns."""
         self._policies = _Ranked()
         self._operator = _Ranked()
-        self._applied: dict[Target, Applied] = {}
+        self._applied: dict[Target, AppliedPolicies] = {}
 
     # -- the policies
 
@@ -85,53 +85,53 @@ class Policies:
     def set(self, record: Record) -> bool:
         """Sets or replaces a policy; True if there was none of its name.
 
-        With few queues and exchanges it is in force when this returns, with many once `rounds` are
+        With few queues and exchanges it is in force when this returns, with many once `updates` are
         done. Raises `PolicyError`, and `ChannelError` 406 for a record that can't be stored.
         """
         try:
             policy = Policy(record)
         except PolicyError as error:
             raise PolicyError(f"{_described(record)}: {error}") from error
-        sort = self._sort(record)
-        found = sort.by_name.get(record.name)
+        ranked = self._ranked_for(record)
+        found = ranked.by_name.get(record.name)
         if found is not None and found.record == record:
             return False
         for key in without_effect(record.definition):
-            logger.warning("%s: key '%s' is kept and has no effect here", _described(record), key)
-        self._vhost.keeper.keep_policy(record)
-        before = sort.put(record.name, policy)
+            logger.warning("%s: key '%s' is stored and has no effect here", _described(record), key)
+        self._vhost.storage.save_policy(record)
+        before = ranked.put(record.name, policy)
         self._update_targets(before, policy)
         return before is None
 
     def clear(self, name: str, *, operator: bool = False) -> bool:
         """Removes a policy; False if there is none of that name."""
-        sort = self._operator if operator else self._policies
-        before = sort.put(name, None)
+        ranked = self._operator if operator else self._policies
+        before = ranked.put(name, None)
         if before is None:
             return False
-        self._vhost.keeper.end_policy(before.record)
+        self._vhost.storage.delete_policy(before.record)
         self._update_targets(before, None)
         return True
 
     def clear_all(self) -> None:
         """Removes all policies of a virtual host that is being deleted; nothing is updated."""
-        for sort in (self._policies, self._operator):
-            for policy in sort.by_name.values():
-                self._vhost.keeper.end_policy(policy.record)
+        for ranked in (self._policies, self._operator):
+            for policy in ranked.by_name.values():
+                self._vhost.storage.delete_policy(policy.record)
         self._policies, self._operator = _Ranked(), _Ranked()
         self._applied.clear()
-        self.rounds.stop()
+        self.updates.stop()
 
-    def _sort(self, record: Record) -> _Ranked:
+    def _ranked_for(self, record: Record) -> _Ranked:
         return self._operator if isinstance(record, OperatorPolicyDefinition) else self._policies
 
     # -- the policies in force
 
-    def of(self, target: Target) -> Applied | None:
+    def of(self, target: Target) -> AppliedPolicies | None:
         """Returns the policies in force, None if none applies."""
         return self._applied.get(target)
 
-    def adopt(self, target: Target) -> None:
+    def apply_to(self, target: Target) -> None:
         """Applies policies to a queue or exchange that was just declared and is still empty."""
         if self._policies.by_name or self._operator.by_name:
             self._update(target)
@@ -147,7 +147,7 @@ class Policies:
             return self._is_concerned(target, before, after) and self._update(target)
 
         vhost = self._vhost
-        self.rounds.begin((*vhost.exchanges.values(), *vhost.queues.values()), update)
+        self.updates.begin((*vhost.exchanges.values(), *vhost.queues.values()), update)
 
     def _is_concerned(self, target: Target, before: Policy | None, after: Policy | None) -> bool:
         """Returns whether one policy is in force for it, or the other may be."""
@@ -163,7 +163,7 @@ class Policies:
 
     def _update(self, target: Target) -> bool:
         """Determines the policies in force for one queue or exchange; True if they changed."""
-        now = Applied(self._policies.winner(target), self._operator.winner(target))
+        now = AppliedPolicies(self._policies.winner(target), self._operator.winner(target))
         if now == self._applied.get(target, _NOTHING) or not self._is_there(target):
             return False
         if now == _NOTHING:
@@ -173,7 +173,7 @@ class Policies:
         self._put_into_force(target, now)
         return True
 
-    def _put_into_force(self, target: Target, applied: Applied) -> None:
+    def _put_into_force(self, target: Target, applied: AppliedPolicies) -> None:
         definition = applied.definition
         if isinstance(target, Queue):
             rules = effective_rules(target.declared_rules, target.arguments, definition)
@@ -182,9 +182,9 @@ class Policies:
             return
         alternate = target.arguments.get(ALTERNATE_EXCHANGE, definition.get(ALTERNATE_EXCHANGE))
         if alternate != target.alternate:
-            self._vhost.change_alternate(target, None if alternate is None else str(alternate))
+            self._vhost.alternates.change(target, None if alternate is None else str(alternate))
         if set_delayed(target, definition.get(DELAYED_MESSAGE) is True):
-            self._vhost.give_inner(target)
+            self._vhost.attach_inner_queue(target)
 
 
 def _described(record: Record) -> str:

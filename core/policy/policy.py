@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..auth.errors import AuthError
 from ..auth.patterns import Matcher, matcher
 from ..auth.reserved import is_reserved
 from ..definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
 from ..queue.queue import Queue
-from ..route.delay_by_policy import can_be_delayed
+from ..route.delayed import can_be_delayed
 from ..route.exchange import Exchange
 from .keys import DELAYED_MESSAGE, PolicyError, check_definition, is_for
 
 Record = PolicyDefinition | OperatorPolicyDefinition
 Target = Queue | Exchange
 
-_REFUSED_FOR_HUB = frozenset({"expires", "delivery-limit", "consumer-timeout"})
+_REFUSED_FOR_HUB: Final = frozenset({"expires", "delivery-limit", "consumer-timeout"})
 """Keys that would delete the hub's own queues with their messages, or drop a message that the hub
 returns for a later delivery."""
 
-_APPLY_TO = {
+_APPLY_TO: Final = {
     "all": {"exchange", "classic", "quorum", "stream"},
     "exchanges": {"exchange"},
     "queues": {"classic", "quorum", "stream"},
@@ -61,7 +63,7 @@ class Policy:
         kind = target.kind if isinstance(target, Queue) else "exchange"
         if kind not in self._kinds or not self._matches(target.name):
             return False
-        if is_reserved(target.name) and not self._is_safe_for_hub(target):
+        if is_reserved(target.name, kind) and not self._is_safe_for_hub(target):
             return False
         if isinstance(target, Queue):
             return is_for(self.record.definition, kind)

@@ -7,37 +7,19 @@ read from disk; then everything takes effect in one step.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..queue.unacked import DeliveryRange
-from ..republish.republisher import DeadLetter, RepublishGroup
+from ..republish.group import DeadLettered, RepublishGroup
 from ..slices import drain
 from . import sliced_settlement
-from .buffered_publishes import BufferedBatch, BufferedMessage
+from .settlement import Settlement, acknowledge, counted, makes_dead_letters, reject, requeue_failed
 
 if TYPE_CHECKING:
-    from ..message.batch import Batch
+    from ..publish.buffer import PublishBuffer
     from ..queue.queue import Queue
-    from .channel import Channel
-
-Settlement = Callable[[DeliveryRange], None]
-
-
-def acknowledge(delivery: DeliveryRange) -> None:
-    delivery.queue.settle(delivery.messages)
-
-
-def requeue_returned(delivery: DeliveryRange) -> None:
-    delivery.queue.requeue(delivery.messages, failed=False)
-
-
-def requeue_failed(delivery: DeliveryRange) -> None:
-    delivery.queue.requeue(delivery.messages, failed=True)
-
-
-def reject(delivery: DeliveryRange) -> None:
-    delivery.queue.reject(delivery.messages)
+    from .context import ChannelContext
 
 
 class Commit:
@@ -55,8 +37,8 @@ class Commit:
 
     def __init__(
         self,
-        channel: Channel,
-        publishes: list[BufferedBatch | BufferedMessage],
+        channel: ChannelContext,
+        publishes: PublishBuffer,
         settlements: deque[tuple[Settlement, Iterable[DeliveryRange]]],
         buffered_bytes: int,
         ready: Callable[[], None],
@@ -83,7 +65,7 @@ class Commit:
     def prepare(self) -> Iterator[None]:
         """Groups the settlements by kind and starts making the dead letters."""
         for settlement, deliveries in drain(self._settlements):
-            for delivery in deliveries:
+            for delivery in counted(self._channel, settlement, deliveries):
                 self._sort(settlement, delivery)
                 yield
         self._is_prepared = True
@@ -115,13 +97,13 @@ class Commit:
         """Queues the messages of a settlement for dead-lettering; yields those that stay."""
         queue, messages = delivery.queue, delivery.messages
         if settlement is reject:
-            self._dead_letters.add(DeadLetter(queue, messages, "rejected"))
+            self._dead_letters.add(DeadLettered(queue, messages, "rejected"))
             return
         for part, dies in queue.split_by_delivery_limit(
             messages, failed=settlement is requeue_failed
         ):
             if dies:
-                self._dead_letters.add(DeadLetter(queue, part, "delivery_limit"))
+                self._dead_letters.add(DeadLettered(queue, part, "delivery_limit"))
             else:
                 yield delivery._replace(messages=part)
 
@@ -142,7 +124,8 @@ class Commit:
         accepted its messages."""
         store = self._channel.broker.store
         with store.together():
-            complete, is_durable = _publish_buffered(self._publishes)
+            complete, commit = self._publishes.publish_all()
+            is_durable = commit != 0
             if self._group is not None:
                 is_durable |= self._group.publish_all() != 0
             for settlement, delivery in self._others:
@@ -174,26 +157,3 @@ class Commit:
             yield from sliced_settlement.credit(self._channel, drain(self._done))
         finally:
             self._many.end()
-
-
-def makes_dead_letters(settlement: Settlement, queue: Queue) -> bool:
-    """Whether a settlement may produce dead letters."""
-    rules = queue.rules
-    if settlement is acknowledge or rules is None or rules.dead_letter_exchange is None:
-        return False
-    return settlement is reject or rules.delivery_limit is not None
-
-
-def dead_letter_bytes(settlement: Settlement, queue: Queue, batch: Batch, count: int) -> int:
-    """Estimates the bytes of the dead letters of `count` messages of a batch."""
-    return batch.size_bytes * count // batch.count if makes_dead_letters(settlement, queue) else 0
-
-
-def _publish_buffered(publishes: Sequence[BufferedBatch | BufferedMessage]) -> tuple[bool, bool]:
-    """Publishes; returns whether every queue accepted, and whether anything is to be durable."""
-    complete, is_durable = True, False
-    for publish in publishes:
-        accepted, commit = publish.publish_all()
-        complete &= accepted
-        is_durable |= commit != 0
-    return complete, is_durable

@@ -26,7 +26,7 @@ def declare(channel: Channel, method: commands.Exchange.Declare) -> None:
     vhost, user, name = channel.vhost, channel.connection.user, method.exchange
     if method.passive:
         vhost.refuse_default(name)
-        vhost.under_way.require_free("exchange", name)
+        vhost.busy_names.require_free("exchange", name)
         user.require_any(vhost.name, "exchange", name)
         vhost.exchange(name)
     else:
@@ -58,7 +58,7 @@ def bind(channel: Channel, method: commands.Exchange.Bind) -> None:
     _check_ends(channel, method)
     source = vhost.exchange(method.source)
     destination = vhost.exchange(method.destination)
-    vhost.bind(source, destination, method.routing_key, method.arguments or {})
+    vhost.bindings.add(source, destination, method.routing_key, method.arguments or {})
     if not method.nowait:
         channel.send(EXCHANGE_BIND_OK)
 
@@ -70,14 +70,16 @@ def unbind(channel: Channel, method: commands.Exchange.Unbind) -> None:
     source = vhost.exchanges.get(method.source)
     destination = vhost.exchanges.get(method.destination)
     if source is not None and destination is not None:
-        vhost.unbind(source, destination, method.routing_key, method.arguments or {})
+        vhost.bindings.remove(source, destination, method.routing_key, method.arguments or {})
     _answer(channel, method.source, EXCHANGE_UNBIND_OK, nowait=method.nowait)
 
 
 def _answer(channel: Channel, name: str, reply: int, *, nowait: bool) -> None:
     """Replies when no sliced work is left on the exchange; the client's next method waits."""
     answer = _no_reply if nowait else partial(_send, channel, reply)
-    channel.connection.wait_until(channel.vhost.under_way.wait_for("exchange", name), answer)
+    channel.connection.pending.wait_until(
+        channel.vhost.busy_names.wait_for("exchange", name), answer
+    )
 
 
 def _send(channel: Channel, reply: int) -> None:

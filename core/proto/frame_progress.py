@@ -8,9 +8,11 @@ frame_max / `PROGRESS_BYTES` times `FRAME_TIMEOUT_S`.
 
 from __future__ import annotations
 
-FRAME_TIMEOUT_S = 10
+from typing import Final
+
+FRAME_TIMEOUT_S: Final = 10
 """A frame without `PROGRESS_BYTES` of progress for so long ends the connection."""
-PROGRESS_BYTES = 16_384
+PROGRESS_BYTES: Final = 16_384
 
 
 class FrameProgress:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import logging
 from enum import Enum, auto
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pamqp import base, commands
 
-from .. import VERSION
 from ..auth import GUEST, User
 from ..errors import ConnectionFault
 from ..wire.frames import PROTOCOL_HEADER, method_frame
@@ -23,45 +21,26 @@ from ..wire.method_ids import (
     CONNECTION_START_OK,
     CONNECTION_TUNE,
 )
-from ..wire.tables import decode_table, encode_table
+from .connection_state import ConnectionState
+from .credentials import read_credentials
+from .server_properties import EXTERNAL, start_arguments
 
 if TYPE_CHECKING:
-    from .connection import Connection
+    from .context import ConnectionContext
 
 logger = logging.getLogger(__name__)
-READABLE = ": its password came without TLS from another machine; use amqps, or allow_plaintext"
-
-HEADERS = (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09")
-FRAME_MIN_SIZE = 4_096
-LOGIN_DELAY_S = 3.0
-"""Delay before a client that does not understand a refusal is disconnected: slows guessing."""
-KEPT_MAX_BYTES = 16_384
-MECHANISMS = "PLAIN AMQPLAIN"
-EXTERNAL = "EXTERNAL"
-"""Offered only to clients whose verified certificate names a user."""
-
-COMPATIBLE_PRODUCT = "RabbitMQ"
-COMPATIBLE_VERSION = "3.13.7"
-"""Clients choose features by product and version. kombu, and so Celery, sets a channel-wide
-prefetch, which it must be able to raise while tasks wait for their time, for exactly this product
-from 3.3 on; with any other name it limits each consumer once, and a worker with a few tasks for
-tomorrow takes none for today. From 4.0 on clients avoid features that Warren has, such as shared
-transient queues."""
-
-CAPABILITIES = (
-    "authentication_failure_close",
-    "basic.nack",
-    "connection.blocked",
-    "consumer_cancel_notify",
-    "consumer_priorities",
-    "direct_reply_to",
-    "exchange_exchange_bindings",
-    "per_consumer_qos",
-    "publisher_confirms",
+_PASSWORD_READABLE: Final = (
+    ": its password came without TLS from another machine; use amqps, or allow_plaintext"
 )
 
+HEADERS: Final = (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09")
+FRAME_MIN_SIZE: Final = 4_096
+LOGIN_DELAY_S: Final = 3.0
+"""Delay before a client that does not understand a refusal is disconnected: slows guessing."""
+BUFFERED_MAX_BYTES: Final = 16_384
 
-class Stage(Enum):
+
+class Step(Enum):
     HEADER = auto()
     START_OK = auto()
     AUTHENTICATING = auto()
@@ -72,28 +51,28 @@ class Stage(Enum):
 class Handshake:
     """Takes a connection from its first octet to open-ok."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ConnectionContext) -> None:
         self._connection = connection
-        self._stage = Stage.HEADER
+        self._step = Step.HEADER
         self._mechanism = ""
 
     @property
     def expects_header(self) -> bool:
-        return self._stage is Stage.HEADER
+        return self._step is Step.HEADER
 
     @property
     def paused(self) -> bool:
         """Whether a password is being checked; nothing more is read meanwhile."""
-        return self._stage is Stage.AUTHENTICATING
+        return self._step is Step.AUTHENTICATING
 
-    def check_kept(self, size: int) -> None:
+    def check_buffered(self, size: int) -> None:
         """Checks the size of the input buffered while a password is checked.
 
-        Raises `ConnectionFault` 501 above `KEPT_MAX_BYTES`.
+        Raises `ConnectionFault` 501 above `BUFFERED_MAX_BYTES`.
         """
-        if size > KEPT_MAX_BYTES:
+        if size > BUFFERED_MAX_BYTES:
             raise ConnectionFault(
-                501, f"{size} bytes before the login was answered, at most {KEPT_MAX_BYTES}"
+                501, f"{size} bytes received before authentication, limit {BUFFERED_MAX_BYTES}"
             )
 
     def receive_header(self, data: bytes) -> int:
@@ -103,23 +82,26 @@ class Handshake:
         """
         head = data[:8]
         if not any(header.startswith(head) for header in HEADERS):
-            self._connection.write(PROTOCOL_HEADER)
+            self._connection.output.write(PROTOCOL_HEADER)
             self._connection.finish()
             return 0
         if len(head) < 8:
             return 0
-        self._stage = Stage.START_OK
+        self._step = Step.START_OK
         external = self._connection.certified is not None
-        self._connection.write(method_frame(0, CONNECTION_START, _start_arguments(external)))
+        arguments = start_arguments(
+            external, self._connection.broker.global_parameters.cluster_name
+        )
+        self._connection.output.write(method_frame(0, CONNECTION_START, arguments))
         return 8
 
     def receive(self, method: base.Frame) -> None:
         """Handles a method on channel 0. Raises `ConnectionFault` 403, 502-504 or 530."""
-        if self._stage is Stage.START_OK and isinstance(method, commands.Connection.StartOk):
+        if self._step is Step.START_OK and isinstance(method, commands.Connection.StartOk):
             self._start_ok(method)
-        elif self._stage is Stage.TUNE_OK and isinstance(method, commands.Connection.TuneOk):
+        elif self._step is Step.TUNE_OK and isinstance(method, commands.Connection.TuneOk):
             self._tune_ok(method)
-        elif self._stage is Stage.OPEN and isinstance(method, commands.Connection.Open):
+        elif self._step is Step.OPEN and isinstance(method, commands.Connection.Open):
             self._open(method)
         elif isinstance(method, commands.Connection.Close):
             self._connection.close_by_client()
@@ -134,8 +116,8 @@ class Handshake:
         capabilities = connection.client_properties.get("capabilities")
         if isinstance(capabilities, dict):
             connection.wants_cancel_notify = capabilities.get("consumer_cancel_notify") is True
-            connection.wants_blocked_notify = capabilities.get("connection.blocked") is True
-        self._mechanism = method.mechanism
+            connection.pending.notifies_client = capabilities.get("connection.blocked") is True
+        self._mechanism = connection.mechanism = method.mechanism
         if method.mechanism == EXTERNAL and connection.certified is not None:
             # The response is ignored, as RabbitMQ does: the certificate names the user.
             self._answer(self._certified_user(connection.certified))
@@ -143,18 +125,18 @@ class Handshake:
         name, password = read_credentials(method.mechanism, method.response)
         if not connection.takes_passwords:
             logger.warning("connection %s: login refused for user %.300r%s",
-                           connection.name, name, READABLE)  # fmt: skip
+                           connection.name, name, _PASSWORD_READABLE)  # fmt: skip
             self._answer(None)
             return
         users = connection.broker.users
         if not users.throttle.wait_s(name, connection.address):
-            user = users.known(name, password, loopback=connection.peer_is_loopback)
+            user = users.passwords.known(name, password, loopback=connection.peer_is_loopback)
             if user is not None:
                 users.throttle.succeeded(name, connection.address)
                 self._answer(user)
                 return
-        self._stage = Stage.AUTHENTICATING
-        connection.transport.authenticate(name, password, self._authenticated)
+        self._step = Step.AUTHENTICATING
+        connection.output.transport.authenticate(name, password, self._authenticated)
 
     def _certified_user(self, name: str) -> User | None:
         """Returns the user a certificate names; None if unknown, or `guest` from elsewhere."""
@@ -168,7 +150,7 @@ class Handshake:
     def _authenticated(self, user: User | None) -> None:
         """Continues in a later turn with the checked user and the input buffered meanwhile."""
         connection = self._connection
-        if connection.handshake is not self:
+        if connection.state is not ConnectionState.HANDSHAKE:
             return
         try:
             self._answer(user)
@@ -181,11 +163,13 @@ class Handshake:
     def _answer(self, user: User | None) -> None:
         connection = self._connection
         if user is None:
+            connection.broker.statistics.churned().login_failed += 1
             self._refuse()
             return
+        connection.broker.statistics.churned().login_succeeded += 1
         connection.logged_in(user)
         limits = connection.broker.limits
-        self._stage = Stage.TUNE_OK
+        self._step = Step.TUNE_OK
         tune = b"".join(
             (
                 limits.channel_max.to_bytes(2, "big"),
@@ -193,7 +177,7 @@ class Handshake:
                 limits.heartbeat_s.to_bytes(2, "big"),
             )
         )
-        connection.write(method_frame(0, CONNECTION_TUNE, tune))
+        connection.output.write(method_frame(0, CONNECTION_TUNE, tune))
 
     def _refuse(self) -> None:
         capabilities = self._connection.client_properties.get("capabilities")
@@ -203,8 +187,8 @@ class Handshake:
                 f"Login was refused using authentication mechanism {self._mechanism}. "
                 "For details see the broker logfile.",
             )
-        self._stage = Stage.AUTHENTICATING
-        self._connection.transport.drop_later(LOGIN_DELAY_S)
+        self._step = Step.AUTHENTICATING
+        self._connection.output.transport.drop_later(LOGIN_DELAY_S)
 
     def _tune_ok(self, method: commands.Connection.TuneOk) -> None:
         connection = self._connection
@@ -218,7 +202,7 @@ class Handshake:
             )
         connection.frame_max = _negotiate("frame_max", method.frame_max, limits.frame_max)
         connection.heartbeat_s = method.heartbeat
-        self._stage = Stage.OPEN
+        self._step = Step.OPEN
 
     def _open(self, method: commands.Connection.Open) -> None:
         connection = self._connection
@@ -230,65 +214,14 @@ class Handshake:
             )
         connection.broker.occupancy.enter(connection, vhost)
         connection.opened(vhost)
-        connection.write(method_frame(0, CONNECTION_OPEN_OK, b"\x00"))
+        connection.output.write(method_frame(0, CONNECTION_OPEN_OK, b"\x00"))
 
 
-def read_credentials(mechanism: str, response: str | bytes) -> tuple[str, str]:
-    """Returns user name and password from a PLAIN or AMQPLAIN response.
-
-    Raises:
-        ConnectionFault: 503 for another mechanism, 502 for a response that is not of its form.
-    """
-    raw = response.encode() if isinstance(response, str) else bytes(response)
-    if mechanism == "PLAIN":
-        parts = raw.split(b"\0")
-        if len(parts) != 3 or parts[0]:  # nobody logs in on behalf of another (RFC 4616 2)
-            raise ConnectionFault(502, "PLAIN response is not of the form NUL user NUL password")
-        try:
-            return parts[1].decode(), parts[2].decode()
-        except UnicodeDecodeError:
-            raise ConnectionFault(502, "PLAIN response is not UTF-8") from None
-    if mechanism == "AMQPLAIN":
-        table, _ = decode_table(len(raw).to_bytes(4, "big") + raw, 0, len(raw) + 4)
-        name, password = table.get("LOGIN"), table.get("PASSWORD")
-        if not isinstance(name, str) or not isinstance(password, str):
-            raise ConnectionFault(502, "AMQPLAIN response has no LOGIN and PASSWORD")
-        return name, password
-    raise ConnectionFault(503, f"unknown authentication mechanism '{mechanism}'")
-
-
-def _negotiate(name: str, asked: int, offered: int) -> int:
+def _negotiate(name: str, requested: int, offered: int) -> int:
     """Returns the agreed limit: 0 accepts the offered one, more is refused (AMQP 0-9-1 1.4.2.6)."""
-    if asked > offered:
+    if requested > offered:
         raise ConnectionFault(
             530,
-            f"negotiated {name} = {asked} is higher than the maximum allowed value ({offered})",
+            f"negotiated {name} = {requested} is higher than the maximum allowed value ({offered})",
         )
-    return asked or offered
-
-
-@cache
-def _start_arguments(external: bool) -> bytes:
-    properties = encode_table(
-        {
-            "product": COMPATIBLE_PRODUCT,
-            "version": COMPATIBLE_VERSION,
-            "platform": f"Warren {VERSION}",
-            "cluster_name": "warren",
-            "copyright": "Warren contributors",
-            "information": "Licensed under Apache 2.0",
-            "capabilities": dict.fromkeys(CAPABILITIES, True),
-        }
-    )
-    mechanisms = f"{MECHANISMS} {EXTERNAL}".encode() if external else MECHANISMS.encode()
-    locales = b"en_US"
-    return b"".join(
-        (
-            b"\x00\x09",
-            properties,
-            len(mechanisms).to_bytes(4, "big"),
-            mechanisms,
-            len(locales).to_bytes(4, "big"),
-            locales,
-        )
-    )
+    return requested or offered

@@ -10,6 +10,7 @@ from ..auth.authorization import to_bind, to_declare, to_delete
 from ..errors import access_refused, not_found
 from ..message.model import Table
 from ..queue.default_type import with_default_type
+from ..queue.names import server_name
 from ..queue.queue import Queue
 from ..vhost import REPLY_PREFIX, REPLY_TO
 from ..wire.frames import short_string
@@ -31,14 +32,16 @@ def declare(channel: Channel, method: commands.Queue.Declare) -> None:
         _declare_reply_queue(channel, method)
         return
     queue = _declare_passive(channel, method) if method.passive else _declare(channel, method)
-    channel.broker.settle(queue)
+    channel.broker.dispatch_now(queue)
     channel.last_queue = queue.name
 
     def answer() -> None:
         if channel.open and not method.nowait:
             _declare_ok(channel, queue.name, queue.ready_count, queue.consumer_count)
 
-    channel.connection.wait_until(channel.vhost.under_way.wait_for("queue", queue.name), answer)
+    channel.connection.pending.wait_until(
+        channel.vhost.busy_names.wait_for("queue", queue.name), answer
+    )
 
 
 def _declare(channel: Channel, method: commands.Queue.Declare) -> Queue:
@@ -52,7 +55,7 @@ def _declare(channel: Channel, method: commands.Queue.Declare) -> Queue:
         )  # fmt: skip
     if name.startswith("amq."):
         raise access_refused(f"queue name '{name}' contains reserved prefix 'amq.*'")
-    server_named = "" if name else vhost.server_name()
+    server_named = "" if name else server_name()
     to_declare(
         user, vhost.name, "queue", name or server_named, arguments, is_new=name not in vhost.queues
     )
@@ -72,7 +75,7 @@ def _declare(channel: Channel, method: commands.Queue.Declare) -> Queue:
 
 def _declare_passive(channel: Channel, method: commands.Queue.Declare) -> Queue:
     name = queue_name(channel, method.queue)
-    channel.vhost.under_way.require_free("queue", name)
+    channel.vhost.busy_names.require_free("queue", name)
     channel.connection.user.require_any(channel.vhost.name, "queue", name)
     queue = channel.vhost.queue(name, channel.connection)
     queue.note_use()
@@ -101,7 +104,7 @@ def bind(channel: Channel, method: commands.Queue.Bind) -> None:
     queue = vhost.queue(name, channel.connection)
     exchange = vhost.exchange(method.exchange)
     bound = _no_reply if method.nowait else channel.promise(QUEUE_BIND_OK)
-    vhost.bind(exchange, queue, key, method.arguments or {}, bound)
+    vhost.bindings.add(exchange, queue, key, method.arguments or {}, bound)
 
 
 def _no_reply() -> None:
@@ -118,14 +121,16 @@ def unbind(channel: Channel, method: commands.Queue.Unbind) -> None:
     exchange = vhost.exchanges.get(method.exchange)
     if exchange is not None and name in vhost.queues:
         queue = vhost.queue(name, channel.connection)
-        vhost.unbind(exchange, queue, key, method.arguments or {})
+        vhost.bindings.remove(exchange, queue, key, method.arguments or {})
 
     def answer() -> None:
         if channel.open:
             channel.send(QUEUE_UNBIND_OK)
 
     # A long chain of auto-delete exchanges may be deleted with it, in slices.
-    channel.connection.wait_until(vhost.under_way.wait_for("exchange", method.exchange), answer)
+    channel.connection.pending.wait_until(
+        vhost.busy_names.wait_for("exchange", method.exchange), answer
+    )
 
 
 def _may_bind(channel: Channel, name: str, exchange: str, key: str) -> str:
@@ -142,7 +147,7 @@ def purge(channel: Channel, method: commands.Queue.Purge) -> None:
     channel.connection.user.require(channel.vhost.name, "read", "queue", name)
     queue = channel.vhost.queue(name, channel.connection)
     queue.check_purge()
-    channel.broker.settle(queue)
+    channel.broker.dispatch_now(queue)
     count = queue.ready_count.to_bytes(4, "big")
     queue.purge(_no_reply if method.nowait else channel.promise(QUEUE_PURGE_OK, count))
 
@@ -153,7 +158,7 @@ def delete(channel: Channel, method: commands.Queue.Delete) -> None:
     to_delete(connection.user, vhost.name, "queue", name)
     queue = vhost.queues.get(name)
     if queue is not None:
-        channel.broker.settle(queue)
+        channel.broker.dispatch_now(queue)
     deleted = vhost.delete_queue(
         name, if_unused=method.if_unused, if_empty=method.if_empty, owner=connection
     )
@@ -164,7 +169,7 @@ def delete(channel: Channel, method: commands.Queue.Delete) -> None:
         if channel.open and not method.nowait:
             channel.send(QUEUE_DELETE_OK, deleted.to_bytes(4, "big"))
 
-    connection.wait_until(vhost.under_way.wait_for("queue", name), answer)
+    connection.pending.wait_until(vhost.busy_names.wait_for("queue", name), answer)
 
 
 def queue_name(channel: Channel, name: str) -> str:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..errors import ChannelError, precondition_failed
 from ..wire.frames import method_frame
 from ..wire.method_ids import TX_COMMIT, TX_COMMIT_OK
 
 if TYPE_CHECKING:
-    from .channel import Channel
+    from .context import ChannelContext
 
-_ENTRY_BYTES = 128
+_ENTRY_BYTES: Final = 128
 """Estimated memory of a waiting reply beside its bytes."""
 
 
@@ -64,7 +64,7 @@ class Replies:
 
     __slots__ = ("_channel", "_listens", "_waiting", "_waiting_bytes", "applied")
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ChannelContext) -> None:
         self._channel = channel
         self._waiting: deque[_Entry] = deque()
         self._waiting_bytes = 0
@@ -87,13 +87,13 @@ class Replies:
         promise = _Promise(data)
         self._append(promise)
 
-        def keep() -> None:
+        def send() -> None:
             promise.due = True
             self.go_on()
 
-        return keep
+        return send
 
-    def hold(self, data: bytes | bytearray) -> bool:
+    def enqueue(self, data: bytes | bytearray) -> bool:
         """Adds frames that have to wait; False if they can be written at once."""
         if self.applied is not None and self._waiting:
             self.applied.data += data
@@ -117,7 +117,7 @@ class Replies:
 
     def _count(self, size: int) -> None:
         self._waiting_bytes += size
-        self._channel.connection.waiting_reply_bytes += size
+        self._channel.output.waiting_reply_bytes += size
 
     def go_on(self) -> None:
         """Sends the replies that are due, or closes the channel if a commit failed."""
@@ -127,20 +127,20 @@ class Replies:
             if isinstance(entry, _Promise):
                 if not entry.due:
                     return
-                channel.connection.write(entry.data)
+                channel.output.write(entry.data)
             elif not isinstance(entry, CommitReply):
-                channel.connection.write(entry)
+                channel.output.write(entry)
             elif entry.number is None:
                 return
-            elif entry.number > max(store.committed, store.refused):
+            elif entry.number > max(store.progress.committed, store.progress.refused):
                 self._listen()
                 return
-            elif error := _error(entry.number > store.committed, entry.complete):
+            elif error := _error(entry.number > store.progress.committed, entry.complete):
                 channel.connection.fail_channel(channel.number, error, TX_COMMIT)
                 return
             else:
-                channel.connection.write(entry.data)
-                channel.connection.write(method_frame(channel.number, TX_COMMIT_OK))
+                channel.output.write(entry.data)
+                channel.output.write(method_frame(channel.number, TX_COMMIT_OK))
             waiting.popleft()
             self._count(-_size(entry))
         if channel.answers_wait:
@@ -150,7 +150,7 @@ class Replies:
     def _listen(self) -> None:
         if not self._listens:
             self._listens = True
-            self._channel.broker.on_commit(self._decided)
+            self._channel.broker.commits.on_next(self._decided)
 
     def _decided(self) -> None:
         self._listens = False

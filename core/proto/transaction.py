@@ -15,27 +15,29 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..errors import ConnectionFault, precondition_failed
+from ..publish.buffer import PublishBuffer
 from ..queue.unacked import LONG_RANGES, DeliveryRange, Detached
 from ..slices import drain
-from .buffered_publishes import BufferedBatch, BufferedMessage, is_plain, memory_bytes
-from .commit import Commit, Settlement, dead_letter_bytes, makes_dead_letters
+from .commit import Commit
 from .replies import CommitReply, Replies
+from .settlement import Settlement, dead_letter_bytes, makes_dead_letters
+from .sliced_settlement import requeue_all
 
 if TYPE_CHECKING:
     from ..publish.single import RoutedPublish
-    from .channel import Channel
+    from .context import ChannelContext
 
 logger = logging.getLogger(__name__)
 
-TRANSACTION_MAX_BYTES = 134_217_728
+TRANSACTION_MAX_BYTES: Final = 134_217_728
 """128 MiB on one channel, publishes and dead letters: eight of the largest messages. They cannot
 be paged out before the commit, and all other connections wait while a commit is applied."""
 
 
-LONG_COMMIT_RANGES = LONG_RANGES
+LONG_COMMIT_RANGES: Final = LONG_RANGES
 """A commit of so many settled ranges is prepared in slices."""
 
 
@@ -54,31 +56,27 @@ class Transaction:
         "_settlements",
         "replies",
         "settled",
-    )  # fmt: skip
+    )
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ChannelContext, replies: Replies) -> None:
         self._channel = channel
-        self._publishes: list[BufferedBatch | BufferedMessage] = []
+        self._publishes = PublishBuffer(channel.broker)
         self._settlements: deque[tuple[Settlement, Iterable[DeliveryRange]]] = deque()
         self._range_count = 0
         self._commits: deque[tuple[Commit, CommitReply]] = deque()
         """The commits that wait for dead letters, their own or those of an earlier one."""
         self._bytes = 0
         self.settled = 0
-        self.replies = channel.replies = channel.replies or Replies(channel)
+        self.replies = replies
 
-    def hold(self, publish: RoutedPublish) -> None:
+    @property
+    def published(self) -> int:
+        """The number of publishes that wait for the commit."""
+        return self._publishes.count
+
+    def buffer(self, publish: RoutedPublish) -> None:
         """Buffers a publish. Raises `ChannelError` 406 above `TRANSACTION_MAX_BYTES`."""
-        plain = is_plain(publish)
-        self._take(memory_bytes(publish, plain))
-        if not plain:
-            self._publishes.append(BufferedMessage(publish))
-            return
-        batch = self._publishes[-1] if self._publishes else None
-        if not isinstance(batch, BufferedBatch) or not batch.takes(publish):
-            batch = BufferedBatch(publish)
-            self._publishes.append(batch)
-        batch.add(publish)
+        self._reserve(self._publishes.add(publish))
 
     def settle(self, settlement: Settlement, deliveries: list[DeliveryRange]) -> None:
         """Buffers a settlement of deliveries that were removed from the unacked.
@@ -93,7 +91,7 @@ class Transaction:
                 dead_letter_bytes(settlement, queue, messages.entry.batch, messages.count)
                 for _, queue, messages, _ in deliveries
             )
-            self._take(sum(dead_letters))
+            self._reserve(sum(dead_letters))
 
     def settle_unseen(self, settlement: Settlement, many: Detached) -> None:
         """As `settle`, for very many; they count as unacknowledged. Call `weigh` next."""
@@ -103,14 +101,14 @@ class Transaction:
     def weigh(self, settlement: Settlement, many: Detached) -> Iterator[None]:
         """Counts the dead letters of very many deliveries, one delivery a step. Raises as
         `settle`."""
-        if any(makes_dead_letters(settlement, queue) for queue in self._channel.sources):
+        if any(makes_dead_letters(settlement, queue) for queue in self._channel.deliveries.sources):
             for queue, batch, count in many.outstanding():
-                self._take(dead_letter_bytes(settlement, queue, batch, count))
+                self._reserve(dead_letter_bytes(settlement, queue, batch, count))
                 yield
                 if not self._channel.open:
                     return
 
-    def _take(self, size: int) -> None:
+    def _reserve(self, size: int) -> None:
         if self._bytes + size > TRANSACTION_MAX_BYTES:
             raise precondition_failed(
                 f"transaction on channel {self._channel.number} would hold "
@@ -159,7 +157,7 @@ class Transaction:
 
     def rollback(self) -> None:
         """Drops the publishes; settled deliveries are unacked again, under their tags."""
-        self._channel.connection.wait_for(self._roll_back())
+        self._channel.connection.pending.wait_for(self._roll_back())
 
     def end(self) -> None:
         """Rolls back because the channel has closed."""
@@ -173,15 +171,13 @@ class Transaction:
         self._charge(-size)
         if settlements:
             deliveries = chain.from_iterable(deliveries for _, deliveries in drain(settlements))
-            yield from channel.unacked.put_back(deliveries)
+            yield from channel.deliveries.unacked.put_back(deliveries)
             if not channel.open:
-                channel.requeue_all()
-        while publishes:
-            publishes.pop()  # a batch of thousands
-            yield
+                requeue_all(channel)
+        yield from publishes.drop()
 
     def _begin(self) -> None:
-        self._publishes, self._settlements = [], deque()
+        self._publishes, self._settlements = PublishBuffer(self._channel.broker), deque()
         self.settled = self._bytes = self._range_count = 0
 
     def _count(self, size: int) -> None:

@@ -8,14 +8,22 @@ from pamqp import commands
 
 from ..errors import precondition_failed
 from ..wire.method_ids import TX_ROLLBACK_OK, TX_SELECT_OK
+from .transaction import Transaction
 
 if TYPE_CHECKING:
     from .channel import Channel
-    from .transaction import Transaction
 
 
 def select(channel: Channel, method: commands.Tx.Select) -> None:
-    channel.select_transactions()
+    """Switches to tx mode: publishes and acks wait for tx.commit. Repeats change nothing.
+
+    Raises `ChannelError` 406 on a channel with confirms.
+    """
+    if channel.confirms is not None:
+        raise precondition_failed("cannot switch from confirm to tx mode")
+    if channel.transaction is None:
+        channel.transaction = Transaction(channel, channel.waiting_replies())
+        channel.connection.forget_targets()
     channel.send(TX_SELECT_OK)
 
 

@@ -1,1 +1,1 @@
-"""Publishing: resolved targets, the general path for one message, and in-process clients."""
+"""The rules for publishing: targets, checks, single messages, batches, returns and confirms."""

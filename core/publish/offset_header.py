@@ -1,6 +1,6 @@
 """Adds the header `x-offset`: the offset of a message in the log of a persistent exchange.
 
-Both the copies routed on publish and those replayed later carry it.
+Messages have it both when they are published and when they are replayed later.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from ..queue.queue import Queue
 
 
-def marked(queues: Sequence[Queue], properties: bytes) -> bytes:
+def with_offset(queues: Sequence[Queue], properties: bytes) -> bytes:
     """Adds the header if one of the queues is the log of a persistent exchange.
 
-    A message in the logs of several exchanges gets none: its offsets differ.
+    A message in the logs of several exchanges has none: its offsets differ.
     """
-    kept = [queue for queue in queues if queue.adds_offsets]
-    if len(kept) != 1 or not isinstance(kept[0], RetainedQueue):
+    logs = [queue for queue in queues if queue.adds_offsets]
+    if len(logs) != 1 or not isinstance(logs[0], RetainedQueue):
         return properties
-    return with_number(properties, OFFSET_HEADER, kept[0].log.end)
+    return with_number(properties, OFFSET_HEADER, logs[0].log.end)

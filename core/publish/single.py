@@ -1,79 +1,28 @@
-"""Publishes one message, with every check: the general path beside the batches of the scanner.
+"""Publishes one message, with every check: the general path beside the batches of a read.
 
-For multi-frame content, headers that route, returns, CC and BCC, direct reply-to, user ids and
-queues that may refuse. AMQP channels, HTTP and transactions all call `publish_one`.
+For content in several frames, headers that route, returns, CC and BCC, direct reply-to, user ids
+and queues that may refuse. AMQP channels, HTTP and transactions all call `publish_one`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from ..errors import precondition_failed
-from ..message.batch import Batch, MessageRange, QueueEntry, SingleMessage
-from ..message.equivalence import type_name
-from ..message.model import MessageHeaders, Table
+from ..message.model import Table
+from ..message.queue_entry import MessageRange, QueueEntry
 from ..queue.retained import RetainedQueue
-from ..vhost import REPLY_TO
-from ..wire import properties as wire
 from ..wire.properties import MessageAttributes
-from ..wire.tables import decode_table, entries, join_entries
-from .offset_header import marked
+from .checks import check_expiration, check_size, extra_keys, inspect
+from .routed import RoutedMessage
 
 if TYPE_CHECKING:
-    from ..auth import User
-    from ..broker import Broker
+    from ..context import BrokerContext
     from ..queue.queue import Queue
-    from ..vhost import VirtualHost
+    from ..route.exchange import Exchange
     from .target import PublishTarget
 
-NO_ROUTE = 312
-NO_CONSUMERS = 313
-
-
-class Publisher(Protocol):
-    """The source of publishes: an AMQP channel, or an application in this process."""
-
-    @property
-    def broker(self) -> Broker: ...
-    @property
-    def vhost(self) -> VirtualHost: ...
-    @property
-    def user(self) -> User: ...
-    @property
-    def confirming(self) -> bool:
-        """Whether `published` is called for each publish."""
-
-    @property
-    def reply_name(self) -> str | None:
-        """The queue name that replaces `amq.rabbitmq.reply-to` in its requests."""
-
-    def published(self, count: int, commit: int) -> None:
-        """Notes accepted publishes; they are confirmed with that commit."""
-
-    def refused(self) -> None:
-        """Notes a publish that a queue refused."""
-
-    def send_return(self, code: int, text: str, returned: MessageRange) -> None:
-        """Returns a message that could not be routed (312) or delivered (313)."""
-
-
-@dataclass(slots=True)
-class RoutedPublish:
-    """A message that was checked and routed, for a transaction to publish at its commit.
-
-    `envelope` is a copy: the target may be given another routing key meanwhile.
-    """
-
-    target: PublishTarget
-    envelope: bytes
-    queues: tuple[Queue, ...]
-    keys: list[str]
-    headers: Table
-    attributes: MessageAttributes
-    properties: bytes
-    body: bytes
-    blind: tuple[str, ...]
+_NO_ROUTE: Final = 312, "NO_ROUTE"
+_NO_CONSUMERS: Final = 313, "NO_CONSUMERS"
 
 
 def publish_one(
@@ -82,23 +31,41 @@ def publish_one(
     """Publishes one message and notes its confirm; in a transaction, buffers it for the commit.
 
     Raises:
-        ChannelError: 406 for a bad expiration, 403 for a key against the topic permissions, 406
-            for a bad user-id or CC, in the order of RabbitMQ.
+        ChannelError: 406 for a body above the limit or a bad expiration, 403 for a key against the
+            topic permissions, 406 for a bad user-id or CC, in the order of RabbitMQ.
     """
+    publish = _routed(target, attributes, properties, body)
+    if target.transaction is not None:
+        target.transaction.buffer(publish)
+        return
     publisher = target.publisher
+    accepted, commit = publish.publish(publisher.broker)
+    if accepted:
+        publisher.published(1, commit)
+    else:
+        publisher.refused()
+
+
+def _routed(
+    target: PublishTarget, attributes: MessageAttributes, properties: bytes, body: bytes
+) -> RoutedPublish:
+    """Checks and routes a message. Raises as `publish_one`."""
+    publisher = target.publisher
+    limit = publisher.broker.limits.max_message_bytes
+    if len(body) > limit:
+        check_size(len(body), limit)
     headers: Table = {}
-    blind: list[str] = []
+    bcc_keys: list[str] = []
     keys: list[str] = [target.routing_key]
     topics = target.topics
     if topics is not None:
-        if attributes.expiration is not None:
-            _check_expiration(attributes.expiration)
+        check_expiration(attributes.expiration)
         topics.require("write", target.routing_key)
     # With `immediate`, an alternate exchange may route by headers though its own does not.
     if attributes.inspected or target.each_message or target.immediate:
-        properties, headers = _inspect(publisher, attributes, properties)
-        blind = _extra_keys(headers, "BCC")
-        keys += [*_extra_keys(headers, "CC"), *blind]
+        properties, headers = inspect(publisher, attributes, properties)
+        bcc_keys = extra_keys(headers, "BCC")
+        keys += [*extra_keys(headers, "CC"), *bcc_keys]
         if topics is not None:
             for key in keys[1:]:
                 topics.require("write", key)
@@ -110,135 +77,143 @@ def publish_one(
         for seen in (target.seen, *(queue.seen for queue in queues)):
             if seen is not None:
                 seen.check(properties)
-    if target.transaction is not None:
-        target.transaction.hold(
-            RoutedPublish(
-                target, target.envelope, queues, keys, headers, attributes, properties, body,
-                tuple(blind),
-            )
-        )  # fmt: skip
-        return
-    if not target.immediate:  # That one may be returned instead of stored.
-        properties = marked(queues, properties)
-    broker = publisher.broker
-    batch = SingleMessage(
+    return RoutedPublish(
+        target,
         target.envelope,
         properties,
         body,
-        broker.store.reserve(1),
         attributes,
-        broker.now_ms,
-        tuple(blind),
+        queues,
+        keys,
+        headers,
+        tuple(bcc_keys),
     )
-    accepted, commit = publish_all(target, batch, queues, keys, headers)
-    if accepted:
-        publisher.published(1, commit)
-    else:
-        publisher.refused()
 
 
-def publish_all(
-    target: PublishTarget, batch: Batch, queues: tuple[Queue, ...], keys: list[str], headers: Table
-) -> tuple[bool, int]:
-    """Puts the message into its queues, or returns it; gives the result of `Broker.offer`."""
-    seen, store = target.seen, target.publisher.broker.store
-    if seen is None:
-        return _route_or_return(target, batch, queues, keys, headers)
-    if seen.has_seen(batch):
-        # A dropped duplicate is as durable as the message it repeats.
-        return True, store.barrier() if batch.attributes.persistent else 0
-    with store.together():
-        accepted, commit = _route_or_return(target, batch, queues, keys, headers)
-        if accepted and queues:
-            seen.remember(batch)
-    return accepted, commit
+class RoutedPublish(RoutedMessage):
+    """A publish that was checked and routed; it is returned where no queue takes it.
 
+    `envelope` is its own, because the routing key of a target may change.
+    """
 
-def _route_or_return(
-    target: PublishTarget, batch: Batch, queues: tuple[Queue, ...], keys: list[str], headers: Table
-) -> tuple[bool, int]:
-    publisher = target.publisher
-    returned = MessageRange(QueueEntry(batch, None), 0, 1)
-    if not queues and target.mandatory:
-        publisher.send_return(NO_ROUTE, "NO_ROUTE", returned)
-    elif target.immediate:
-        queues = _ready_queues(target, queues, keys, headers)
-        if not queues:
-            publisher.send_return(NO_CONSUMERS, "NO_CONSUMERS", returned)
-    return publisher.broker.offer(batch, queues)
+    __slots__ = ("headers", "keys", "target")
 
+    def __init__(
+        self,
+        target: PublishTarget,
+        envelope: bytes,
+        properties: bytes,
+        body: bytes,
+        attributes: MessageAttributes,
+        queues: tuple[Queue, ...],
+        keys: list[str],
+        headers: Table,
+        bcc_keys: tuple[str, ...],
+    ) -> None:
+        super().__init__(envelope, properties, body, attributes, queues, bcc_keys)
+        self.target = target
+        self.keys = keys
+        self.headers = headers
 
-def _ready_queues(
-    target: PublishTarget, queues: tuple[Queue, ...], keys: list[str], headers: Table
-) -> tuple[Queue, ...]:
-    """For `immediate`: returns the queues that would deliver at once, trying the alternate
-    exchanges in turn."""
-    vhost = target.publisher.vhost
-    exchange = target.exchange
-    passed = set()
-    kept: tuple[Queue, ...] = ()
-    while True:
-        for queue in queues:
-            target.publisher.broker.settle(queue)
-        ready = tuple(queue for queue in queues if queue.has_ready_consumer)
-        kept += tuple(queue for queue in queues if isinstance(queue, RetainedQueue))
-        passed.add(exchange)
-        name = None if exchange is None else exchange.alternate
-        exchange = None if name is None else vhost.exchanges.get(name)
-        if ready or exchange is None or exchange in passed:
-            return ready and ready + kept
-        route = vhost.route(exchange, keys, headers, watched=False)
-        queues = cast("tuple[Queue, ...]", route.queues)
+    def takes_batch(self, queues: tuple[Queue, ...]) -> bool:
+        return self.target.takes_batch(queues)
 
-
-def _inspect(
-    publisher: Publisher, attributes: MessageAttributes, properties: bytes
-) -> tuple[bytes, MessageHeaders]:
-    """Checks the properties; returns the list to store, and the headers as published."""
-    parts = wire.split(properties)
-    if attributes.expiration is not None:
-        _check_expiration(attributes.expiration)
-    if wire.USER_ID in parts:
-        _check_user_id(publisher, parts[wire.USER_ID][1:].decode())
-    headers: Table = {}
-    table = parts.get(wire.HEADERS)
-    if table is not None:
-        headers = decode_table(table, 0, len(table))[0]
-        if "BCC" in headers:
-            pairs = dict(entries(table))
-            del pairs[b"BCC"]
-            parts[wire.HEADERS] = join_entries(pairs)
-    if parts.get(wire.REPLY_TO, b"")[1:] == REPLY_TO.encode():
-        if publisher.reply_name is None:
-            raise precondition_failed("fast reply consumer does not exist")
-        name = publisher.reply_name.encode()
-        parts[wire.REPLY_TO] = bytes((len(name),)) + name
-    return wire.join(parts), MessageHeaders(headers, properties)
-
-
-def _check_expiration(text: str) -> None:
-    if not (text.isascii() and text.isdigit()) or int(text) > 315_360_000_000:
-        raise precondition_failed(
-            f"invalid expiration '{text}': milliseconds from 0 to 315360000000 are needed"
+    def joins(self, first: RoutedMessage) -> bool:
+        return (
+            self.attributes is first.attributes
+            and isinstance(first, RoutedPublish)
+            and self.target.mandatory is first.target.mandatory
         )
 
-
-def _check_user_id(publisher: Publisher, user_id: str) -> None:
-    user = publisher.user
-    if user_id != user.name and "impersonator" not in user.tags:
-        raise precondition_failed(
-            f"user_id property set to '{user_id}' but authenticated user was '{user.name}'"
+    def existing(self, queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
+        """Replaces deleted queues by those that have their names now, if there are any."""
+        vhost = self.target.publisher.vhost
+        found = (
+            (vhost.queues.get(queue.name) or vhost.inner_queues.get(queue.name))
+            if queue.deleted
+            else queue
+            for queue in queues
         )
+        return tuple(queue for queue in found if queue is not None)
 
+    def route_again(self) -> tuple[Queue, ...]:
+        vhost, exchange = self.target.publisher.vhost, self.target.exchange
+        exchange = None if exchange is None else vhost.exchanges.get(exchange.name)
+        if exchange is None:
+            return self.queues
+        route = vhost.route(exchange, self.keys, self.headers, watched=False)
+        return cast("tuple[Queue, ...]", route.queues)
 
-def _extra_keys(headers: Table, name: str) -> list[str]:
-    """Returns the keys of a CC or BCC header. Raises 406 unless it is an array of strings."""
-    if name not in headers:
-        return []
-    value = headers[name]
-    if not isinstance(value, list):
-        raise precondition_failed(f"invalid {name} header: {type_name(value)}, an array is needed")
-    keys = [key for key in value if isinstance(key, str)]
-    if len(keys) != len(value):
-        raise precondition_failed(f"invalid {name} header: an array of strings is needed")
-    return keys
+    def like(self, envelope: bytes, properties: bytes, body: bytes) -> RoutedPublish:
+        return RoutedPublish(
+            self.target, envelope, properties, body, self.attributes, self.queues, self.keys,
+            self.headers, self.bcc_keys,
+        )  # fmt: skip
+
+    def publish(self, broker: BrokerContext) -> tuple[bool, int]:
+        """Puts the message into its queues, or returns it to its publisher.
+
+        The result is that of `Broker.publish_checked`.
+        """
+        reason = self._reason_to_return()
+        batch, seen = self.as_batch(broker), self.target.seen
+        if seen is not None and seen.has_seen(batch):
+            # A dropped duplicate is as durable as the message it repeats.
+            return True, broker.store.barrier() if batch.attributes.persistent else 0
+        if reason is not None:
+            returned = MessageRange(QueueEntry(batch, None), 0, 1)
+            self.target.publisher.send_return(*reason, returned)
+            self._count_return()
+        self.count(1, len(self.queues), 0 if self.queues or reason is not None else 1)
+        if seen is None or not self.queues:
+            return broker.publish_checked(batch, self.queues)
+        with broker.store.together():
+            accepted, commit = broker.publish_checked(batch, self.queues)
+            if accepted:
+                seen.remember(batch)
+        return accepted, commit
+
+    def count(self, count: int, routed: int, unrouted: int) -> None:
+        self.target.count(count, routed, unrouted)
+
+    def _count_return(self) -> None:
+        publisher = self.target.publisher
+        publisher.broker.statistics.returned(publisher.vhost.name, publisher.counted)
+
+    @property
+    def exchange(self) -> Exchange | None:
+        return self.target.exchange
+
+    def _reason_to_return(self) -> tuple[int, str] | None:
+        """Returns the reply code and text with which it is to be returned, if it is.
+
+        With `immediate`, only the queues that would deliver it at once stay in `queues`.
+        """
+        target = self.target
+        if target.mandatory and not self.queues:
+            return _NO_ROUTE
+        if target.immediate:
+            self.queues = self._ready_queues()
+            if not self.queues:
+                return _NO_CONSUMERS
+        return None
+
+    def _ready_queues(self) -> tuple[Queue, ...]:
+        """Returns the queues that would deliver an `immediate` message at once, trying the
+        alternate exchanges in turn."""
+        publisher, exchange, queues = self.target.publisher, self.target.exchange, self.queues
+        vhost = publisher.vhost
+        passed = set()
+        logs: tuple[Queue, ...] = ()
+        while True:
+            for queue in queues:
+                publisher.broker.dispatch_now(queue)
+            ready = tuple(queue for queue in queues if queue.has_ready_consumer)
+            logs += tuple(queue for queue in queues if isinstance(queue, RetainedQueue))
+            passed.add(exchange)
+            name = None if exchange is None else exchange.alternate
+            exchange = None if name is None else vhost.exchanges.get(name)
+            if ready or exchange is None or exchange in passed:
+                return ready and ready + logs
+            route = vhost.route(exchange, self.keys, self.headers, watched=False)
+            queues = cast("tuple[Queue, ...]", route.queues)

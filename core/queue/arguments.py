@@ -10,64 +10,64 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
+from typing import Final
 
 from ..errors import ChannelError, precondition_failed
 from ..message.deduplication import CACHE_SIZE, CACHE_SIZE_MAX, HEADER
-from ..message.equivalence import resource, shown, type_name
+from ..message.equivalence import resource, type_name, value_text
 from ..message.model import FieldValue, Table
 from .rules import PLAIN, Deduplication, RetryDelay, Rules
 
 logger = logging.getLogger(__name__)
 
-MAX_TTL_MS = 315_360_000_000
+MAX_TTL_MS: Final = 315_360_000_000
 """Ten years, RabbitMQ's bound."""
-MAX_PRIORITY = 255
-QUORUM_PRIORITY = 31
+QUORUM_PRIORITY: Final = 31
 """The highest priority of quorum queues (RabbitMQ 4.3)."""
-QUORUM_DELIVERY_LIMIT = 20
-SEGMENT_BYTES_MAX = 3_000_000_000
+QUORUM_DELIVERY_LIMIT: Final = 20
+SEGMENT_BYTES_MAX: Final = 3_000_000_000
 RETRY_MIN_MS, RETRY_MAX_MS = 1_000, 60_000
-_LENGTH_MAX = 2**63 - 1
-_OVERFLOWS = ("drop-head", "reject-publish", "reject-publish-dlx")
-AT_LEAST_ONCE = "at-least-once"
-_STRATEGIES = ("at-most-once", AT_LEAST_ONCE)
-_RETRY_KINDS = ("disabled", "all", "failed", "returned")
-_AGE = re.compile(r"([0-9]{1,12})([YMDhms])")
-_AGE_UNIT_S = {"Y": 31_536_000, "M": 2_592_000, "D": 86_400, "h": 3_600, "m": 60, "s": 1}
+_LENGTH_MAX: Final = 2**63 - 1
+_OVERFLOWS: Final = ("drop-head", "reject-publish", "reject-publish-dlx")
+AT_LEAST_ONCE: Final = "at-least-once"
+_STRATEGIES: Final = ("at-most-once", AT_LEAST_ONCE)
+_RETRY_KINDS: Final = ("disabled", "all", "failed", "returned")
+_AGE: Final = re.compile(r"([0-9]{1,12})([YMDhms])")
+_AGE_UNIT_S: Final = {"Y": 31_536_000, "M": 2_592_000, "D": 86_400, "h": 3_600, "m": 60, "s": 1}
 
-_PLACEMENT = frozenset(
+_PLACEMENT: Final = frozenset(
     {
         "x-queue-type", "x-queue-leader-locator", "x-queue-master-locator",
         "x-quorum-initial-group-size", "x-quorum-target-group-size", "x-initial-cluster-size",
     }
 )  # fmt: skip
 """Placement of replicas, of which there is one: checked, without effect."""
-_COMMON = _PLACEMENT | {
+_COMMON: Final = _PLACEMENT | {
     "x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", "x-overflow",
     "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-dead-letter-strategy",
     "x-queue-mode", "x-queue-version", "x-single-active-consumer", "x-delivery-limit",
     "x-consumer-timeout", "x-message-deduplication", "x-cache-size", "x-cache-ttl",
     "x-deduplication-header",
 }  # fmt: skip
-OF_TYPE = {
+OF_TYPE: Final = {
     "classic": _COMMON | {"x-max-priority"},
     "quorum": _COMMON
     | {"x-delayed-retry-type", "x-delayed-retry-min", "x-delayed-retry-max",
        "x-max-in-memory-length", "x-max-in-memory-bytes"},
     "stream": _PLACEMENT
     | {"x-max-length-bytes", "x-max-age", "x-stream-max-segment-size-bytes",
-       "x-stream-filter-size-bytes"},
+       "x-stream-filter-size-bytes", "x-archive"},
 }  # fmt: skip
-KNOWN = frozenset[str]().union(*OF_TYPE.values())
+KNOWN: Final = frozenset[str]().union(*OF_TYPE.values())
 
-_READ_BEFORE_MAX = 1_024
+_READ_BEFORE_MAX: Final = 1_024
 _read_before: dict[tuple[str, tuple[tuple[str, type, FieldValue], ...]], Rules | None] = {}
 """Rules by queue type and valid arguments: very many queues have the same ones, and share them. The
 key has the types of the values, since equal ones may differ in it (1 and True)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredArguments:
     """The properties of a queue declaration, without its arguments."""
 
     name: str
@@ -81,13 +81,13 @@ class Declared:
         return resource("queue", self.name, self.vhost)
 
 
-def queue_type(declared: Declared, arguments: Table) -> str:
+def queue_type(declared: DeclaredArguments, arguments: Table) -> str:
     """Returns `classic`, `quorum` or `stream`. Raises `ChannelError` 406 for another type."""
     kind = arguments.get("x-queue-type", "classic")
     if not isinstance(kind, str) or kind not in OF_TYPE:
         raise precondition_failed(
             f"invalid arg 'x-queue-type' for {declared.where}: unknown queue type "
-            f"'{shown(kind)}', there are {', '.join(OF_TYPE)}"
+            f"'{value_text(kind)}'; supported: {', '.join(OF_TYPE)}"
         )
     return kind
 
@@ -97,7 +97,9 @@ def has_argument(kind: str, argument: str) -> bool:
     return argument in OF_TYPE[kind] or argument not in KNOWN
 
 
-def read_rules(declared: Declared, arguments: Table, *, strict: bool = False) -> Rules | None:
+def read_rules(
+    declared: DeclaredArguments, arguments: Table, *, strict: bool = False
+) -> Rules | None:
     """Returns the rules of a queue, None for a plain classic queue.
 
     Raises `ChannelError` 406 naming argument and queue; with `strict` for unknown ones too.
@@ -113,7 +115,7 @@ def read_rules(declared: Declared, arguments: Table, *, strict: bool = False) ->
         pass  # read for the first time, or with an array or a table, which can't be in a key
     reader = _Arguments(declared, arguments)
     reader.refuse_others(kind)
-    reader.see_unknown(strict=strict)
+    reader.check_unknown(strict=strict)
     rules = _read(reader, kind)
     if arguments.keys() <= KNOWN and len(_read_before) < _READ_BEFORE_MAX:
         _read_before[key] = rules
@@ -127,7 +129,7 @@ def _read(reader: _Arguments, kind: str) -> Rules | None:
     return None if rules == PLAIN else rules
 
 
-def check_properties(declared: Declared, arguments: Table) -> None:
+def check_properties(declared: DeclaredArguments, arguments: Table) -> None:
     """Checks that quorum queues and streams are durable, shared, permanent and named.
 
     Raises `ChannelError` 406 for others, and for an unknown type.
@@ -210,6 +212,7 @@ def _stream_rules(reader: _Arguments) -> Rules:
         max_age_ms=_max_age_ms(reader),
         segment_bytes=reader.integer("x-stream-max-segment-size-bytes", 0, SEGMENT_BYTES_MAX),
         filter_bytes=reader.integer("x-stream-filter-size-bytes", 16, 255),
+        archive=reader.name("x-archive"),
     )
 
 
@@ -219,7 +222,9 @@ def _max_age_ms(reader: _Arguments) -> int | None:
         return None
     age_ms = read_age_ms(text)
     if age_ms is None:
-        raise reader.invalid("x-max-age", f"'{text}' is no age: a number and Y, M, D, h, m or s")
+        raise reader.invalid(
+            "x-max-age", f"'{text}' is not a valid age (a number followed by Y, M, D, h, m or s)"
+        )
     return age_ms
 
 
@@ -232,7 +237,7 @@ def read_age_ms(text: str) -> int | None:
 class _Arguments:
     """Reads arguments by their types; each method raises `ChannelError` 406."""
 
-    def __init__(self, declared: Declared, arguments: Table) -> None:
+    def __init__(self, declared: DeclaredArguments, arguments: Table) -> None:
         self.where = declared.where
         self.arguments = arguments
 
@@ -240,14 +245,14 @@ class _Arguments:
         return precondition_failed(f"invalid arg '{argument}' for {self.where}: {why}")
 
     def refuse_others(self, kind: str) -> None:
-        for argument in sorted((KNOWN - OF_TYPE[kind]) & self.arguments.keys()):
-            raise self.invalid(argument, f"{kind} queues don't have it")
+        for argument in sorted((KNOWN - OF_TYPE[kind]).intersection(self.arguments)):
+            raise self.invalid(argument, f"{kind} queues don't support it")
 
-    def see_unknown(self, *, strict: bool) -> None:
+    def check_unknown(self, *, strict: bool) -> None:
         for argument in sorted(self.arguments.keys() - KNOWN):
             if strict and argument.startswith("x-"):
                 raise self.invalid(argument, "there is no such argument (strict-arguments is on)")
-            logger.warning("%s: unknown argument %r is kept and ignored", self.where, argument)
+            logger.warning("%s: unknown argument %r is stored and ignored", self.where, argument)
 
     def integer(self, argument: str, low: int, high: int) -> int | None:
         if argument not in self.arguments:
@@ -273,6 +278,14 @@ class _Arguments:
             raise self.invalid(argument, f"{type_name(value)} given, a string is needed")
         if len(value.encode()) > 255:
             raise self.invalid(argument, f"{len(value.encode())} bytes given, 255 at most")
+        return value
+
+    def name(self, argument: str) -> str | None:
+        value = self.text(argument)
+        if value is not None and (not value or "\r" in value or "\n" in value):
+            raise self.invalid(
+                argument, f"{value!r} is not a valid name (at least 1 byte, no line break)"
+            )
         return value
 
     def choice(self, argument: str, allowed: tuple[str, ...]) -> str | None:

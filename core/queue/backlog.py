@@ -13,19 +13,25 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
+from typing import Final
 
-from ..message.batch import MessageRange, PagedOut, QueueEntry
+from ..message.queue_entry import MessageRange, PagedOut, QueueEntry
 from ..slices import release
 
-EMPTIED_MAX = 64
+EMPTIED_MAX: Final = 64
 """Empty ranges kept among the others before they are removed."""
 STEP_RANGES, STEP_MESSAGES = 32, 2_000
 """Limits of one step of paging out."""
-NEWEST_AT_ONCE = 10_000
-AHEAD_RANGES = 64
+NEWEST_AT_ONCE: Final = 10_000
+AHEAD_RANGES: Final = 64
 """Ranges at the front that each dispatch searches for paged-out ranges."""
 SMALL_RANGES, SMALL_MESSAGES = 8, 256
 """Limits of the paged-out ranges that are read together: ranges, and messages in all."""
+
+
+PageOutRange = Callable[[MessageRange, PagedOut | None], PagedOut | None]
+"""Pages out a range, also by extending the paged-out range before it, if there is one; returns the
+paged-out range, or None if it made none."""
 
 
 class Backlog:
@@ -54,18 +60,18 @@ class Backlog:
         """Puts a delivered range back at its position; returns the range that it is part of now."""
         returned = self._returned
         self.count += messages.high - messages.low
-        place, sequence = len(returned), messages.sequence
+        index, sequence = len(returned), messages.sequence
         if returned and _newest_first(returned[-1]) >= -sequence:
-            place = bisect_left(returned, -sequence, key=_newest_first)
-        if place < len(returned) and _is_adjacent(returned[place], messages):
-            older = returned[place]
+            index = bisect_left(returned, -sequence, key=_newest_first)
+        if index < len(returned) and _is_adjacent(returned[index], messages):
+            older = returned[index]
             older.high = messages.high
             return older
-        if place and _is_adjacent(messages, returned[place - 1]):
-            newer = returned[place - 1]
+        if index and _is_adjacent(messages, returned[index - 1]):
+            newer = returned[index - 1]
             newer.low = messages.low
             return newer
-        returned.insert(place, messages)
+        returned.insert(index, messages)
         return messages
 
     def head(self) -> MessageRange | PagedOut | None:
@@ -117,7 +123,7 @@ class Backlog:
         self._emptied = 0
         self._returned = [messages for messages in self._returned if messages.low < messages.high]
         self._ready = deque(
-            held for held in self._ready if isinstance(held, PagedOut) or held.low < held.high
+            part for part in self._ready if isinstance(part, PagedOut) or part.low < part.high
         )
 
     def empty(self, messages: MessageRange) -> MessageRange:
@@ -128,7 +134,15 @@ class Backlog:
         yield from (
             messages for messages in reversed(self._returned) if messages.low < messages.high
         )
-        yield from (held for held in self._ready if held.count)
+        yield from (part for part in self._ready if part.count)
+
+    def parts(self) -> list[MessageRange | PagedOut]:
+        """Returns all ranges in order, also empty ones; cheaper than an iteration."""
+        found: list[MessageRange | PagedOut] = []
+        for level in self.levels():
+            found += reversed(level._returned)
+            found += level._ready
+        return found
 
     def release(self) -> Iterator[None]:
         """Frees all ranges, in steps; the backlog is not used any more."""
@@ -136,43 +150,43 @@ class Backlog:
             yield from release(level._ready, level._ready.pop)
             yield from release(level._returned, level._returned.pop)
 
-    def append_range(self, held: MessageRange | PagedOut) -> None:
+    def append_range(self, part: MessageRange | PagedOut) -> None:
         """Appends a recovered or delayed range behind all others."""
-        self._ready.append(held)
-        self.count += held.count
-        self.paged_out_ranges += isinstance(held, PagedOut)
+        self._ready.append(part)
+        self.count += part.count
+        self.paged_out_ranges += isinstance(part, PagedOut)
 
     def paged_in(self, paged_out: PagedOut, ranges: Sequence[MessageRange]) -> None:
         """Inserts the first messages of a paged-out range, just read, in front of what is left of
         it."""
         ready = self._ready
-        place = ready.index(paged_out)
+        index = ready.index(paged_out)
         self.count -= paged_out.lost
         paged_out.lost = 0
-        ready.rotate(-place)
+        ready.rotate(-index)
         if not paged_out.count:
             ready.popleft()
             self.paged_out_ranges -= 1
         ready.extendleft(reversed(ranges))
-        ready.rotate(place)
+        ready.rotate(index)
 
     def insert(self, ranges: Sequence[MessageRange]) -> None:
         """Inserts consecutive ranges at their position by sequence number: messages that arrived
         since the start may be behind them."""
         ready = self._ready
-        place = bisect_left(ready, _number(ranges[0]), key=_number)
-        ready.rotate(-place)
+        index = bisect_left(ready, _sequence(ranges[0]), key=_sequence)
+        ready.rotate(-index)
         ready.extendleft(reversed(ranges))
-        ready.rotate(place)
+        ready.rotate(index)
         self.count += sum(messages.count for messages in ranges)
 
     def front(self, entries: int) -> Iterator[MessageRange]:
         """Yields the ranges among the first `entries`, up to a paged-out range."""
-        for held in islice(chain(reversed(self._returned), self._ready), entries):
-            if isinstance(held, PagedOut):
+        for part in islice(chain(reversed(self._returned), self._ready), entries):
+            if isinstance(part, PagedOut):
                 return
-            if held.low < held.high:
-                yield held
+            if part.low < part.high:
+                yield part
 
     def first_paged_out(self, *, special: bool = False) -> PagedOut | None:
         """Returns the first paged-out range, or the first that is `special`; None if there is
@@ -180,9 +194,9 @@ class Backlog:
         if not self.paged_out_ranges:
             return None
         for level in self.levels():
-            for held in level._ready:
-                if isinstance(held, PagedOut) and (held.special or not special):
-                    return held
+            for part in level._ready:
+                if isinstance(part, PagedOut) and (part.special or not special):
+                    return part
         return None
 
     def paged_out_within(self, messages: int) -> list[PagedOut]:
@@ -190,14 +204,14 @@ class Backlog:
         ones that follow it."""
         found: list[PagedOut] = []
         small = SMALL_MESSAGES
-        for held in islice(self._ready, AHEAD_RANGES):
-            if isinstance(held, PagedOut):
-                small -= held.count
-                if held.count and not (found and small < 0):
-                    found.append(held)
+        for part in islice(self._ready, AHEAD_RANGES):
+            if isinstance(part, PagedOut):
+                small -= part.count
+                if part.count and not (found and small < 0):
+                    found.append(part)
                 if small <= 0 or len(found) == SMALL_RANGES:
                     break
-            messages -= held.count
+            messages -= part.count
             if messages <= 0:
                 break
         return found
@@ -210,76 +224,72 @@ class Backlog:
     def page_out(
         self,
         keep: int,
-        freeze: Callable[[MessageRange, PagedOut | None], PagedOut | None],
+        page_out_range: PageOutRange,
         *,
         plain: bool = True,
     ) -> Iterator[None]:
-        """Calls `freeze` to page out all but about `keep` messages at the front; in steps, between
-        which the queue may change.
+        """Pages out all but about `keep` messages at the front; in steps, between which the queue
+        may change.
 
-        `freeze` gets a range and the paged-out range before it, if there is one, which it may
-        extend; it returns the paged-out range, or None if it made none. If not `plain`, messages
-        are only evicted, the newest first, until a batch is not resident: those before it were
-        evicted earlier.
+        If not `plain`, messages are only evicted, the newest first, until a batch is not resident:
+        those before it were evicted earlier.
         """
-        return self._page_out_all(keep, freeze) if plain else self._evict_newest(keep, freeze)
+        return (
+            self._page_out_all(keep, page_out_range)
+            if plain
+            else self._evict_newest(keep, page_out_range)
+        )
 
-    def _page_out_all(
-        self, keep: int, freeze: Callable[[MessageRange, PagedOut | None], PagedOut | None]
-    ) -> Iterator[None]:
+    def _page_out_all(self, keep: int, page_out_range: PageOutRange) -> Iterator[None]:
         """Pages out from the oldest range on. `at` ranges are done; when ranges are added or
         removed at the front meanwhile, a few are skipped or visited again."""
         ready = self._ready
         at = 0
-        for held in ready:
-            keep -= held.count
+        for part in ready:
+            keep -= part.count
             if keep < 0:
                 break
             at += 1
         while at < len(ready):
-            at = self._page_out_some(at, freeze)
+            at = self._page_out_some(at, page_out_range)
             yield
 
-    def _page_out_some(
-        self, at: int, freeze: Callable[[MessageRange, PagedOut | None], PagedOut | None]
-    ) -> int:
+    def _page_out_some(self, at: int, page_out_range: PageOutRange) -> int:
         """Pages out some ranges from position `at` on; returns the next position."""
         ready = self._ready
         ready.rotate(-at)
         last = ready[-1] if at else None
         before = last if isinstance(last, PagedOut) and last.count else None
-        looked: list[MessageRange | PagedOut] = []
+        visited: list[MessageRange | PagedOut] = []
         messages = 0
         for _ in range(min(STEP_RANGES, len(ready) - at)):
-            held = ready.popleft()
-            messages += held.count if isinstance(held, MessageRange) else 0
-            paged_out = held if isinstance(held, PagedOut) else None
-            if isinstance(held, MessageRange) and held.count:
-                paged_out = freeze(held, before)
+            part = ready.popleft()
+            messages += part.count if isinstance(part, MessageRange) else 0
+            paged_out = part if isinstance(part, PagedOut) else None
+            if isinstance(part, MessageRange) and part.count:
+                paged_out = page_out_range(part, before)
             if paged_out is None:
-                looked.append(held)
+                visited.append(part)
             elif paged_out is not before:
-                looked.append(paged_out)
-                self.paged_out_ranges += paged_out is not held
+                visited.append(paged_out)
+                self.paged_out_ranges += paged_out is not part
             before = paged_out
             if messages > STEP_MESSAGES:
                 break
-        ready.extendleft(reversed(looked))
+        ready.extendleft(reversed(visited))
         ready.rotate(at)
-        return at + len(looked)
+        return at + len(visited)
 
-    def _evict_newest(
-        self, keep: int, freeze: Callable[[MessageRange, PagedOut | None], PagedOut | None]
-    ) -> Iterator[None]:
+    def _evict_newest(self, keep: int, page_out_range: PageOutRange) -> Iterator[None]:
         left = self.count
-        for held in self._newest():
-            if left <= keep or isinstance(held, PagedOut):
+        for part in self._newest():
+            if left <= keep or isinstance(part, PagedOut):
                 return
-            if held.count and not held.entry.batch.resident:
+            if part.count and not part.entry.batch.resident:
                 return
-            left -= held.count
-            if held.count:
-                freeze(held, None)
+            left -= part.count
+            if part.count:
+                page_out_range(part, None)
             yield
 
     def _newest(self) -> Iterator[MessageRange | PagedOut]:
@@ -288,19 +298,19 @@ class Backlog:
         last: MessageRange | PagedOut | None = None
         while some := list(islice(reversed(self._ready), seen, seen + NEWEST_AT_ONCE)):
             # The last one visited is behind those appended since, unless it was removed.
-            place = next((at for at, held in enumerate(some, 1) if held is last), 0)
-            yield from some[place:]
+            index = next((at for at, part in enumerate(some, 1) if part is last), 0)
+            yield from some[index:]
             seen += len(some)
             last = some[-1]
 
 
-def _number(held: MessageRange | PagedOut) -> int:
-    assert isinstance(held, MessageRange)  # Only the lowest priority has paged-out ranges.
-    return held.entry.sequence(held.low if held.low < held.high else held.high - 1)
+def _sequence(part: MessageRange | PagedOut) -> int:
+    assert isinstance(part, MessageRange)  # Only the lowest priority has paged-out ranges.
+    return part.entry.sequence(part.low if part.low < part.high else part.high - 1)
 
 
 def _newest_first(messages: MessageRange) -> int:
-    return -_number(messages)
+    return -_sequence(messages)
 
 
 def _is_adjacent(first: MessageRange, second: MessageRange) -> bool:

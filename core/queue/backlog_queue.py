@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..definitions.facts import queue_owner
-from ..message.batch import MessageRange, PagedOut, QueueEntry
+from ..message.batch import Batch
+from ..message.queue_entry import MessageRange, PagedOut, QueueEntry
 from .backlog import Backlog
 from .deduplication import SeenIds
 from .expiry import Expiry
 from .idleness import Idleness
 from .limit import excess_count, over_limit
-from .page_in import PageIn
+from .page_in import PendingReads
+from .page_out import average_bytes, page_out, paged_out_count
 from .priority import PriorityBacklog
-from .purges import Purges
+from .purges import PendingPurges
 from .queue import Queue
 from .rules import PLAIN, Rules
 
@@ -41,9 +43,9 @@ class BacklogQueue(Queue):
         self.expiry: Expiry | None = None
         self.ready_bytes = 0
         self._backlog: Backlog | None = None
-        self._page_in: PageIn | None = None
+        self._page_in: PendingReads | None = None
         self._idleness: Idleness | None = None
-        self._purges: Purges | None = None
+        self._purges: PendingPurges | None = None
         self._requeues = 0
         """Requeues in progress (`requeuing`)."""
 
@@ -107,6 +109,11 @@ class BacklogQueue(Queue):
         return 0 if self._backlog is None else self._backlog.count
 
     @property
+    def front_arrived_ms(self) -> int | None:
+        front = None if self._backlog is None else next(iter(self._backlog), None)
+        return front.entry.batch.arrived_ms if isinstance(front, MessageRange) else None
+
+    @property
     def backlog(self) -> Backlog:
         """The ready messages; created when it is first needed."""
         if self._backlog is None:
@@ -114,15 +121,16 @@ class BacklogQueue(Queue):
             self._backlog = PriorityBacklog(highest) if highest else Backlog()
         return self._backlog
 
-    def refuses(self, entry: QueueEntry) -> bool:
+    def refuses(self, message: Batch) -> bool:
         rules = self.rules
         if rules is None or not rules.checks_publishes or rules.overflow == "drop-head":
             return False
-        if not over_limit(self, rules, entry):
+        if not over_limit(self, rules, message.body_bytes(0)):
             self._hurry_page_in()
             return False
         if rules.overflow == "reject-publish-dlx":
-            self._broker.dead_letter(self, MessageRange(entry, 0, entry.count), "maxlen")
+            refused = MessageRange(QueueEntry(message, None), 0, 1)
+            self._broker.dead_letter(self, refused, "maxlen")
         return True
 
     def _hurry_page_in(self) -> None:
@@ -211,56 +219,33 @@ class BacklogQueue(Queue):
 
     @property
     def paged_out_count(self) -> int:
-        backlog = self._backlog
-        if backlog is None or not backlog.paged_out_ranges:
-            return 0
-        return sum(part.count for part in backlog if isinstance(part, PagedOut))
+        return 0 if self._backlog is None else paged_out_count(self._backlog)
 
     @property
     def estimated_bytes(self) -> int:
-        """About the memory that ready messages take, estimated from the newest entry."""
-        return (self.ready_count - self.paged_out_count) * self._average_bytes()
-
-    def _average_bytes(self) -> int:
-        newest = None if self._backlog is None else self._backlog.newest()
-        if newest is None:
-            return 64
-        return max(1, newest.entry.batch.size_bytes // newest.entry.batch.count)
+        backlog = self._backlog
+        if backlog is None:
+            return 0
+        return (backlog.count - paged_out_count(backlog)) * average_bytes(backlog)
 
     def page_out(
         self, head_bytes: int, *, transient: bool, enough: Callable[[], bool] = lambda: False
     ) -> Iterator[None]:
-        backlog, plain = self._backlog, self._can_page_out
-        if backlog is None:
-            return
+        if self._backlog is None:
+            return iter(())
         store = self._broker.store
-        has_priorities = self.has_priorities
-
-        def page_out(messages: MessageRange, before: PagedOut | None) -> PagedOut | None:
-            if enough():
-                return None
-            is_ranked = has_priorities and messages.entry.batch.attributes.priority > 0
-            paged_out = store.page_out(messages, before) if plain and not is_ranked else None
-            batch = messages.entry.batch
-            if paged_out is None and batch.resident and (transient or batch.location is not None):
-                store.evict(batch)
-            return paged_out
-
-        for _ in backlog.page_out(head_bytes // self._average_bytes(), page_out, plain=plain):
-            yield
-            if enough() or self._backlog is not backlog or self._can_page_out is not plain:
-                return
+        return page_out(self, store, head_bytes, transient=transient, enough=enough)
 
     @property
-    def _can_page_out(self) -> bool:
+    def can_page_out(self) -> bool:
         """Whether its messages may be in paged-out ranges: none has to be known by itself."""
         return self.durable and not self._checks_each_message and self.expiry is None
 
     @property
-    def page_in_requests(self) -> PageIn:
+    def page_in_requests(self) -> PendingReads:
         """The reads requested from the store; created when the queue first waits for one."""
         if self._page_in is None:
-            self._page_in = PageIn(self, self._broker)
+            self._page_in = PendingReads(self, self._broker)
         return self._page_in
 
     @property
@@ -308,7 +293,7 @@ class BacklogQueue(Queue):
             deadline_ms = messages.entry.deadline_ms
             is_expired = deadline_ms is not None and deadline_ms <= self._broker.now_ms
             if not (keeps or is_expired):
-                self._broker.store.evict(messages.entry.batch)
+                self._broker.store.batches.evict(messages.entry.batch)
         self.scan_recovered(paged_out if ranges else None)
         self._broker.wake(self)
 
@@ -327,7 +312,7 @@ class BacklogQueue(Queue):
             done()
             return 0
         if self._purges is None:
-            self._purges = Purges(self._broker)
+            self._purges = PendingPurges(self._broker)
         purge = self._purges.begin(done)
         if backlog is None:
             self._purges.end(purge, 0)

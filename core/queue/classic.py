@@ -8,12 +8,14 @@ returns and delayed retries (`redelivery`); dead letters are the broker's (`core
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
-from ..message.batch import Batch, MessageRange
+from ..message.batch import Batch
+from ..message.queue_entry import MessageRange
 from .backlog_queue import BacklogQueue
 from .consumer import Consumer, ConsumerRing
+from .delivery_marks import DeliveryMarks
 from .queue import DISPATCH_BYTES
 from .redelivery import DelayedRetries, RedeliveryCounter
 from .rules import Rules
@@ -22,27 +24,21 @@ from .single_active import SingleActiveRing
 if TYPE_CHECKING:
     from ..store.port import ManySettled
 
-LOGGED_AHEAD: Final = 10_000
-"""Sequence numbers that a logged delivery mark is ahead of a get, so that few gets log one."""
-
 
 class ClassicQueue(BacklogQueue):
     """A queue whose messages are removed when they are acknowledged."""
 
     __slots__ = (
-        "_delayed_retries", "_delivered_by_priority", "_dispatch_pauses", "_logged_up_to",
-        "_redeliveries", "delivered_sequence",
+        "_delayed_retries", "_delivery_marks", "_dispatch_pauses", "_redeliveries",
     )  # fmt: skip
 
     def _initialise(self) -> None:
         super()._initialise()
-        self._logged_up_to = 0
-        """The highest sequence number logged as possibly delivered."""
         self._dispatch_pauses = 0
-        """Reasons for which nothing is dispatched just now."""
-        self.delivered_sequence = 0
-        self._delivered_by_priority: dict[int, int] | None = {} if self.has_priorities else None
-        """The highest number delivered of each priority: lower ones may still be ready."""
+        """The number of reasons not to dispatch now."""
+        self._delivery_marks: DeliveryMarks | None = None
+        if self.durable:
+            self._delivery_marks = DeliveryMarks(has_priorities=self.has_priorities)
         self._delayed_retries: DelayedRetries | None = None
         self._redeliveries: RedeliveryCounter | None = None
 
@@ -59,17 +55,13 @@ class ClassicQueue(BacklogQueue):
 
     @property
     def highest_delivered(self) -> dict[tuple[int, int | None], int]:
-        if self._delivered_by_priority is None:
-            return {(self.id, None): self.delivered_sequence}
-        found: dict[tuple[int, int | None], int] = {(self.id, None): 0}
-        for priority, sequence in self._delivered_by_priority.items():
-            found[self.id, priority] = sequence
-        return found
+        marks = self._delivery_marks
+        return {} if marks is None else marks.highest(self.id)
 
     # -- dispatch to consumers
 
     def dispatch(self, budget: int) -> bool:
-        if self.expiry is not None and self.expiry.is_pressing:
+        if self.expiry is not None and self.expiry.zero_ttl_requeued:
             budget = max(budget, self.ready_count)
         more = self._dispatch(budget)
         if self.expiry is not None:
@@ -155,28 +147,16 @@ class ClassicQueue(BacklogQueue):
         messages = backlog.take(head, limit)
         self.unacked_count += messages.high - messages.low
         self._subtract_bytes(messages)
-        if self.durable:
-            self._note_delivered(messages)
+        if self._delivery_marks is not None:
+            self._delivery_marks.note(self, messages, self._broker.store)
         return messages
-
-    def _note_delivered(self, messages: MessageRange) -> None:
-        last = messages.entry.sequence(messages.high - 1)
-        if last > self.delivered_sequence:
-            self.delivered_sequence = last
-            if last > self._logged_up_to and not self.has_consumers:
-                self._logged_up_to = last + LOGGED_AHEAD
-                self._broker.store.delivered(self, self._logged_up_to)
-        if self._delivered_by_priority is not None:
-            priority = messages.entry.batch.attributes.priority
-            before = self._delivered_by_priority.get(priority, 0)
-            self._delivered_by_priority[priority] = max(before, last)
 
     def with_headers(self, messages: MessageRange) -> MessageRange:
         return messages if self._redeliveries is None else self._redeliveries.with_headers(messages)
 
     @property
     def has_ready_consumer(self) -> bool:
-        if self.ring is None or self.ready_count:
+        if self.ring is None or self.ready_count or self.is_paused:
             return False
         return self.ring.can_take_one()
 
@@ -184,55 +164,52 @@ class ClassicQueue(BacklogQueue):
         if self.ring is None:
             single = self.rules is not None and self.rules.single_active
             self.ring = SingleActiveRing() if single else ConsumerRing()
-        if self.durable and self.ready_count and not self.has_consumers:
-            self._log_deliverable()
+        marks = self._delivery_marks
+        if marks is not None and self.ready_count and not self.has_consumers:
+            # Dispatch waits until it is on disk that the ready messages may be delivered.
+            self._dispatch_pauses += 1
+            commit = marks.log_all(self, self._broker.store)
+            self._broker.commits.when_decided(commit, self._resume_dispatch)
         self.ring.add(consumer)
         if consumer.exclusive:
             self.exclusive_consumer = consumer
         self._broker.wake(self)
 
-    def _log_deliverable(self) -> None:
-        """Logs that the ready messages may be delivered from now on, so that they are flagged
-        redelivered after a crash; dispatch waits until that is on disk. Messages that arrive while
-        there are consumers are logged with that mark, so deliveries write nothing."""
-        store = self._broker.store
-        self._logged_up_to = store.reserve(0) - 1
+    def suspend_dispatch(self) -> None:
+        super().suspend_dispatch()
         self._dispatch_pauses += 1
-        self._broker.when_kept(store.delivered(self, self._logged_up_to), self._resume_dispatch)
 
     def _resume_dispatch(self) -> None:
         self._dispatch_pauses -= 1
-        self._broker.wake(self)
-        self._broker.on_work()
+        super()._resume_dispatch()
 
     # -- basic.get
 
-    def get(self, action: Callable[[], None]) -> None:
+    def when_head_ready(self, action: Callable[[], None]) -> None:
         if self._requeues:
-            self.page_in_requests.get_after_requeue(action)
+            self.page_in_requests.when_requeued(action)
             return
         commit = self._log_get()
         if commit:
-            self._broker.when_kept(commit, lambda: self._get(action))
+            self._broker.commits.when_decided(commit, lambda: self._when_head_read(action))
         else:
-            self._get(action)
+            self._when_head_read(action)
 
     def _log_get(self) -> int:
         """Logs that the oldest message may be delivered, so that it is flagged redelivered after a
         crash. Returns the commit to wait for, 0 if it is logged already."""
+        marks = self._delivery_marks
         head = None if self._backlog is None else self._backlog.head()
-        if not self.durable or self.has_consumers or not isinstance(head, MessageRange):
+        if marks is None or self.has_consumers or not isinstance(head, MessageRange):
             return 0
-        if head.sequence > self._logged_up_to:
-            self._logged_up_to = head.sequence + LOGGED_AHEAD
-        return self._broker.store.delivered(self, self._logged_up_to)
+        return marks.log_next(self, head.sequence, self._broker.store)
 
-    def _get(self, action: Callable[[], None]) -> None:
+    def _when_head_read(self, action: Callable[[], None]) -> None:
         head = None if self._backlog is None else self._backlog.head()
         if head is None or (isinstance(head, MessageRange) and head.entry.batch.resident):
             action()
             return
-        self.page_in_requests.get(head, action)
+        self.page_in_requests.when_head_read(head, action)
 
     # -- settling
 
@@ -299,8 +276,11 @@ class ClassicQueue(BacklogQueue):
             self.expiry.requeued(requeued)
         self._broker.wake(self)
 
+    def requeuing(self) -> AbstractContextManager[None]:
+        return self._requeuing()
+
     @contextmanager
-    def requeuing(self) -> Iterator[None]:
+    def _requeuing(self) -> Iterator[None]:
         self._requeues += 1
         self._dispatch_pauses += 1
         try:

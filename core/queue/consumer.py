@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from ..message.batch import MessageRange
 from ..message.model import Table
+from ..message.queue_entry import MessageRange
 
 if TYPE_CHECKING:
     from .queue import Queue
@@ -106,13 +106,18 @@ class ConsumerRing:
         self.members: dict[Consumer, None] = {}
         self._open: dict[int, deque[Consumer]] = {}
         self._levels: list[int] = []
-        self._gone: dict[int, int] = {}
+        self._gone: dict[int, set[Consumer]] = {}
+        """The removed consumers that are still in a line, by priority."""
 
     def can_take_one(self) -> bool:
         """Returns whether a message that arrived now would find a consumer with credit."""
         return any(consumer.open and consumer.credit() > 0 for consumer in self.members)
 
     def add(self, consumer: Consumer) -> None:
+        gone = self._gone.get(consumer.priority)
+        if gone is not None and consumer in gone:  # It was removed, and comes back.
+            gone.remove(consumer)
+            self._open[consumer.priority].remove(consumer)
         self.members[consumer] = None
         self.open(consumer)
 
@@ -123,21 +128,21 @@ class ConsumerRing:
             return
         if consumer.open:
             consumer.open = False
-            self._count_gone(consumer.priority, line)
+            self._count_gone(consumer, line)
         if not line:
             # Clients choose priorities: a level that was used once must not stay for good.
             del self._open[consumer.priority]
             self._gone.pop(consumer.priority, None)
             self._levels.remove(consumer.priority)
 
-    def _count_gone(self, level: int, line: deque[Consumer]) -> None:
-        gone = self._gone.get(level, 0) + 1
-        if 2 * gone > len(line):
-            living = [consumer for consumer in line if consumer.open]
+    def _count_gone(self, consumer: Consumer, line: deque[Consumer]) -> None:
+        gone = self._gone.setdefault(consumer.priority, set())
+        gone.add(consumer)
+        if 2 * len(gone) > len(line):
+            living = [other for other in line if other.open]
             line.clear()
             line.extend(living)
-            gone = 0
-        self._gone[level] = gone
+            gone.clear()
 
     def open(self, consumer: Consumer) -> None:
         line = self._open.get(consumer.priority)
@@ -152,8 +157,7 @@ class ConsumerRing:
         for level in self._levels:
             line = self._open[level]
             while line and not line[0].open:
-                line.popleft()
-                self._gone[level] -= 1
+                self._gone[level].remove(line.popleft())
             if line:
                 return line
         return None

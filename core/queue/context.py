@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from ..message.batch import Batch, MessageRange
+from ..message.batch import Batch
+from ..message.queue_entry import MessageRange
 
 if TYPE_CHECKING:
     from ..clock import Clock
+    from ..commits import Commits
     from ..definitions.facts import Facts
     from ..slices import Slices
     from ..store.port import Store
@@ -20,23 +22,18 @@ class QueueContext(Protocol):
     """The broker as seen by its queues."""
 
     store: Store
+    commits: Commits
     facts: Facts
     timers: Timers
     slices: Slices
     clock: Clock
     now_ms: int
-    always_kept: int
+    persisting_queues: int
     """The number of queues that keep transient messages on disk too."""
 
     @property
     def on_work(self) -> Callable[[], None]:
         """Requests a turn of the broker after work that no client's bytes have caused."""
-
-    def when_kept(self, commit: int, action: Callable[[], None]) -> None:
-        """Runs `action` once the commit is on disk, or is known to have failed."""
-
-    def on_commit(self, callback: Callable[[], None]) -> None:
-        """Requests a commit and runs `callback` once, when it is done."""
 
     def wake(self, queue: Queue) -> None:
         """Schedules the queue for dispatch in the next turn."""
@@ -53,5 +50,5 @@ class QueueContext(Protocol):
     ) -> None:
         """As `dead_letter` for a single message, with `content` as the dead letter."""
 
-    def drop_queue(self, queue: Queue) -> None:
+    def delete_queue(self, queue: Queue) -> None:
         """Deletes a queue that was auto-deleted or has expired."""

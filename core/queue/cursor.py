@@ -7,22 +7,24 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..message.batch import MessageRange, PagedOut
+from ..message.queue_entry import MessageRange, PagedOut
+from .read_ahead import ReadAhead
 
 if TYPE_CHECKING:
     from ..message.batch import Batch
     from ..store.port import Browsed, Store
-    from .stream_log import StreamChunk, StreamLog
+    from .stream_chunks import StreamChunk
+    from .stream_log import StreamLog
 
 
 class Cursor:
     """Reads the messages of a stream from `offset` on.
 
     `is_reading` while messages are read from disk; `wake` is called when that is done. With `early`
-    messages that are not committed yet are read too.
+    messages that are not committed yet are read too. `shared` are the entries of other cursors.
     """
 
-    __slots__ = ("_ahead", "_early", "_log", "_store", "_wake", "is_reading", "offset")
+    __slots__ = ("_ahead", "_early", "_log", "_shared", "_store", "_wake", "is_reading", "offset")
 
     def __init__(
         self,
@@ -32,8 +34,10 @@ class Cursor:
         wake: Callable[[], None],
         *,
         early: bool = False,
+        shared: ReadAhead | None = None,
     ) -> None:
         self._log = log
+        self._shared = shared or ReadAhead()
         self._store = store
         self._wake = wake
         self._early = early
@@ -51,7 +55,10 @@ class Cursor:
         if self.offset < log.first:
             self.offset = log.first
         end = log.end if self._early else log.committed
-        if self.is_reading or self.offset >= end:
+        if self.offset >= end:
+            self.release_read_ahead()
+            return None
+        if self.is_reading:
             return None
         messages = self._from_ahead() or self._from_log()
         room = end - self.offset
@@ -61,48 +68,67 @@ class Cursor:
 
     def release_read_ahead(self) -> None:
         """Frees ranges read ahead; they are read again when they are needed."""
-        self._ahead.clear()
+        while self._ahead:
+            self._release_first()
+
+    def end(self) -> None:
+        """Frees what it has; what is being read is not shared any more."""
+        self.release_read_ahead()
+        self._shared = ReadAhead()
+
+    def _release_first(self) -> None:
+        offset, messages = self._ahead.popleft()
+        self._shared.release(offset - messages.low, messages.entry)
+
+    def _hold(self, offset: int, messages: MessageRange) -> None:
+        entry = self._shared.acquire(offset - messages.low, messages.entry)
+        self._ahead.append((offset, MessageRange(entry, messages.low, messages.high)))
 
     def _from_ahead(self) -> MessageRange | None:
         ahead = self._ahead
         while ahead and ahead[0][0] + ahead[0][1].count <= self.offset:
-            ahead.popleft()
+            self._release_first()
         if not ahead:
             return None
         at, messages = ahead[0]
         if not messages.entry.batch.resident:
             # It was evicted again, and compaction may have moved its record since.
-            ahead.clear()
+            self.release_read_ahead()
             return None
         if at > self.offset:
             self.offset = at  # Messages between could not be read; the store has logged that.
         return MessageRange(messages.entry, messages.low + self.offset - at, messages.high)
 
     def _from_log(self) -> MessageRange | None:
-        piece = self._log.chunk_at(self.offset)
-        held = piece.content
-        if isinstance(held, PagedOut):
+        chunk = self._log.chunks.at(self.offset)
+        content = chunk.content
+        at = self.offset - chunk.offset
+        if isinstance(content, PagedOut):
+            entry = self._shared.get(self.offset)
+            if entry is not None:
+                self._hold(self.offset, MessageRange(entry, 0, entry.count))
+                return self._from_ahead()
             self.is_reading = True
-            at = self.offset - piece.offset
-            self._store.browse(held, at, partial(self._browsed, piece.offset))
+            self._store.browser.browse(content, at, partial(self._browsed, chunk.offset))
             return None
-        if not held.entry.batch.resident:
-            self._fetch(held.entry.batch, piece)
+        if not content.entry.batch.resident:
+            self._fetch(content.entry.batch, chunk)
             return None
-        return MessageRange(held.entry, held.low + self.offset - piece.offset, held.high)
+        return MessageRange(content.entry, content.low + at, content.high)
 
     def _browsed(self, base: int, found: Browsed | None) -> None:
         """Takes the messages read of a paged-out range that begins at offset `base`."""
         self.is_reading = False
         if found is not None:
-            self._ahead.extend((base + at, messages) for at, messages in found.ranges)
+            for at, messages in found.ranges:
+                self._hold(base + at, messages)
             if not found.ranges:
                 self.offset = max(self.offset, base + found.end)
         self._wake()
 
-    def _fetch(self, batch: Batch, piece: StreamChunk) -> None:
+    def _fetch(self, batch: Batch, chunk: StreamChunk) -> None:
         self.is_reading = True
-        location, behind = batch.location, piece.offset + piece.content.count
+        location, behind = batch.location, chunk.end
 
         def fetched() -> None:
             self.is_reading = False
@@ -110,7 +136,7 @@ class Cursor:
                 self.offset = max(self.offset, behind)  # It can't be read.
             self._wake()
 
-        self._store.fetch(batch, fetched)
+        self._store.batches.fetch(batch, fetched)
 
 
 class Search:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
-from ..definitions.facts import DeduplicationIds, Seen
+from ..definitions.facts import DeduplicationIds, SeenId
 from ..errors import precondition_failed
 from ..message.deduplication import CACHE_TTL_MAX_MS, TTL, Deduplication
-from ..message.equivalence import shown, type_name
+from ..message.equivalence import type_name, value_text
 from ..message.model import FieldValue
 from ..wire.identity import header, identity
 
@@ -68,7 +68,7 @@ class SeenIds:
         value = header(properties, TTL)
         if value is not None and _as_ttl_ms(value) is None:
             raise precondition_failed(
-                f"invalid header '{TTL}' '{shown(value)}' of type {type_name(value)}: whole "
+                f"invalid header '{TTL}' '{value_text(value)}' of type {type_name(value)}: whole "
                 f"milliseconds from 0 to {CACHE_TTL_MAX_MS} are needed"
             )
 
@@ -94,7 +94,7 @@ class SeenIds:
         self._over_ms[found] = None if ttl_ms is None else self._time.now_ms + ttl_ms
         if self._facts is not None and batch.attributes.persistent:
             came_ms = self._time.clock.steady_ms()
-            self._facts.keep(found, Seen(came_ms, 0 if ttl_ms is None else came_ms + ttl_ms))
+            self._facts.store(found, SeenId(came_ms, 0 if ttl_ms is None else came_ms + ttl_ms))
 
     def _identity(self, batch: Batch) -> bytes | None:
         value = header(batch.properties(0), self._rules.header)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..message.model import Table
 
 if TYPE_CHECKING:
     from ..vhost import VirtualHost
 
-PROPERTY = "default_queue_type"
-ARGUMENT = "x-queue-type"
+PROPERTY: Final = "default_queue_type"
+ARGUMENT: Final = "x-queue-type"
 
 
 def with_default_type(

@@ -10,27 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from ..message.batch import Batch, MessageRange, PagedOut, QueueEntry
-from ..wire.delay import kept_wait_ms
+from ..message.batch import Batch
+from ..message.queue_entry import MessageRange, PagedOut, QueueEntry
+from ..wire.delay import delay_ms_of
 from .classic import ClassicQueue
-from .due import Due
-from .registry import INNER_MARK, register_inner
+from .due import DueHeap
+from .names import INNER_MARK
 
 if TYPE_CHECKING:
     from ..timers import Timer
 
-RELEASED = "released"
-"""The reason given with messages that are due."""
-RELEASES_AT_ONCE = 500
-"""About 2 ms."""
-_READS_AT_ONCE = 256
+RELEASED: Final = "released"
+"""The reason passed on with messages that are due."""
+RELEASES_AT_ONCE: Final = 500
+"""Messages released in one turn, about 2 ms."""
+_READS_AT_ONCE: Final = 256
 
 
-@register_inner("delay")
 class DelayQueue(ClassicQueue):
-    """Each message is a range of its own, in the backlog by arrival and in `_due` by due time.
+    """The inner queue of a delayed exchange. Each message is a range of its own, in the backlog by
+    arrival and in `_due` by due time.
 
     `_unread` are messages of an earlier process, batch by batch, whose bytes have to be read before
     their due time is known; until then nothing is released, so that the order is right.
@@ -40,7 +41,7 @@ class DelayQueue(ClassicQueue):
 
     def _initialise(self) -> None:
         super()._initialise()
-        self._due = Due()
+        self._due = DueHeap()
         self._unread: list[list[MessageRange]] = []
         self._fetching = 0
         self._timer: Timer | None = None
@@ -66,9 +67,9 @@ class DelayQueue(ClassicQueue):
             return False
         budget = min(budget, RELEASES_AT_ONCE)
         now_ms = self._broker.now_ms
-        missing, more = self._due.move_near(now_ms, budget)
+        missing, more = self._due.promote_due_soon(now_ms, budget)
         for batch in missing:
-            self._broker.store.fetch(batch, _ignore)
+            self._broker.store.batches.fetch(batch, _ignore)
         for _ in range(budget):
             messages = self._due.take(now_ms)
             if messages is None:
@@ -93,15 +94,15 @@ class DelayQueue(ClassicQueue):
         def evict(batch: Batch) -> bool:
             if enough() or not (transient or batch.location is not None):
                 return False
-            return store.evict(batch)
+            return store.batches.evict(batch)
 
-        return self._due.evict_far(self._broker.now_ms, evict)
+        return self._due.evict_not_due_soon(self._broker.now_ms, evict)
 
     # -- due times
 
     def _schedule(self, messages: MessageRange, came_ms: int) -> None:
         now_ms = self._broker.now_ms
-        delay_ms = kept_wait_ms(messages.entry.batch.properties(messages.entry.index(messages.low)))
+        delay_ms = delay_ms_of(messages.entry.batch.properties(messages.entry.index(messages.low)))
         # The clock may have been set since: the delay left is at most the whole delay.
         self._due.add(min(came_ms, now_ms) + delay_ms, messages, now_ms)
 
@@ -141,7 +142,9 @@ class DelayQueue(ClassicQueue):
         batches, self._unread = self._unread[:_READS_AT_ONCE], self._unread[_READS_AT_ONCE:]
         self._fetching = len(batches)
         for singles in batches:
-            self._broker.store.fetch(singles[0].entry.batch, partial(self._on_fetched, singles))
+            self._broker.store.batches.fetch(
+                singles[0].entry.batch, partial(self._on_fetched, singles)
+            )
         if not batches:
             self._broker.wake(self)
             self._broker.on_work()

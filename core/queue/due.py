@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
+from typing import Final
 
-from ..message.batch import Batch, MessageRange
+from ..message.batch import Batch
+from ..message.queue_entry import MessageRange
 
-AHEAD_MS = 1_000
+AHEAD_MS: Final = 1_000
 """A message is due soon within this time; also the length of a bucket."""
-EVICTED_AT_ONCE = 100
+EVICTED_AT_ONCE: Final = 100
 """Messages evicted in one step."""
-_FRESH_MIN = 512
+_FRESH_MIN: Final = 512
 
 _Entry = tuple[int, int, MessageRange]
 """The due time, the sequence number, and a range of one message."""
 
 
-class Due:
+class DueHeap:
     """Ranges of one message each, by due time and then by sequence number; ranges emptied elsewhere
     are skipped."""
 
@@ -56,7 +58,7 @@ class Due:
         if len(self._fresh) > max(_FRESH_MIN, 2 * self._far_count):
             self._fresh = [item for item in self._fresh if item[2].count]
 
-    def move_near(self, now_ms: int, limit: int) -> tuple[list[Batch], bool]:
+    def promote_due_soon(self, now_ms: int, limit: int) -> tuple[list[Batch], bool]:
         """Moves up to `limit` messages that are due soon into the heap.
 
         Returns the batches that have to be read, and whether there are more messages to move.
@@ -102,7 +104,7 @@ class Due:
         times += [self._far_from_ms - AHEAD_MS] if self._buckets else []
         return min(times, default=None)
 
-    def evict_far(self, now_ms: int, evict: Callable[[Batch], bool]) -> Iterator[None]:
+    def evict_not_due_soon(self, now_ms: int, evict: Callable[[Batch], bool]) -> Iterator[None]:
         """Evicts messages that are not due soon, the oldest first; `evict` returns whether it did.
         In steps, between which messages may come and go."""
         left = len(self._fresh)
@@ -120,5 +122,5 @@ class Due:
     def clear(self) -> None:
         self._far_count = 0
         self._far.clear()
-        for held in (self._near, self._buckets, self._fresh):
-            held.clear()
+        for items in (self._near, self._buckets, self._fresh):
+            items.clear()

@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from ..message.batch import MessageRange, QueueEntry
+from ..message.queue_entry import MessageRange, QueueEntry
 from .backlog import Backlog
 
 if TYPE_CHECKING:
     from ..timers import Timer, Timers
 
-_CLEAR_MIN = 64
+_CLEAR_MIN: Final = 64
 """The heap is not cleaned below this size."""
-DUE_AT_ONCE = 1_000
+DUE_AT_ONCE: Final = 1_000
 """Ranges expired in one turn, about 2 ms."""
 
 
@@ -35,7 +35,7 @@ class Expiry:
 
     __slots__ = (
         "_clear_at", "_heap", "_order", "_retimed", "_time", "_timer", "_ttl_ms", "_wake",
-        "is_pressing",
+        "zero_ttl_requeued",
     )  # fmt: skip
 
     def __init__(self, time: _Time, wake: Callable[[], None], ttl_ms: int | None) -> None:
@@ -48,7 +48,7 @@ class Expiry:
         self._timer: Timer | None = None
         self._retimed = False
         """Whether unacked messages may have a deadline of an earlier TTL."""
-        self.is_pressing = False
+        self.zero_ttl_requeued = False
         """A message with a TTL of 0 was requeued: the next dispatch delivers or expires it."""
 
     def set_deadline(self, messages: MessageRange, *, recovered: bool = False) -> None:
@@ -79,7 +79,7 @@ class Expiry:
             return
         if self._has_no_time(messages.entry):
             deadline_ms = messages.entry.deadline_ms = self._time.now_ms
-            self.is_pressing = True
+            self.zero_ttl_requeued = True
         self._note(messages, deadline_ms)
 
     def _has_no_time(self, entry: QueueEntry) -> bool:
@@ -96,8 +96,8 @@ class Expiry:
 
     def _clear(self) -> None:
         """Rebuilds the heap with each range that still has messages, once."""
-        held = {item[2]: item for item in self._heap if item[2].low < item[2].high}
-        self._heap = list(held.values())
+        latest = {item[2]: item for item in self._heap if item[2].low < item[2].high}
+        self._heap = list(latest.values())
         heapify(self._heap)
         self._clear_at = max(_CLEAR_MIN, 2 * len(self._heap))
 
@@ -132,7 +132,7 @@ class Expiry:
     def due(self, backlog: Backlog, now_ms: int) -> Iterator[MessageRange]:
         """Removes and yields expired ranges, at most `DUE_AT_ONCE`; then sets the timer for the
         next deadline."""
-        self.is_pressing = False
+        self.zero_ttl_requeued = False
         left = DUE_AT_ONCE
         for messages in self._expired(backlog, now_ms):
             yield backlog.empty(messages)

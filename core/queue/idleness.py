@@ -38,6 +38,6 @@ class Idleness:
         if queue.ring is not None:
             queue.last_used_ms = now_ms
         if now_ms - queue.last_used_ms >= self._expires_ms:
-            self._broker.drop_queue(queue)
+            self._broker.delete_queue(queue)
         else:
             self._timer = self._set_timer()

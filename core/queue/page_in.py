@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from ..message.batch import MessageRange, PagedOut, QueueEntry
+from ..message.queue_entry import MessageRange, PagedOut, QueueEntry
 
 if TYPE_CHECKING:
     from .backlog import Backlog
     from .backlog_queue import BacklogQueue
     from .context import QueueContext
 
-READ_AHEAD_MESSAGES = 6_000
-FETCH_AHEAD_ENTRIES = 256
-FETCH_AHEAD_BYTES = 1_048_576
+READ_AHEAD_MESSAGES: Final = 6_000
+FETCH_AHEAD_ENTRIES: Final = 256
+FETCH_AHEAD_BYTES: Final = 1_048_576
 """Limits of what is requested from the store together."""
 
 
-class PageIn:
+class PendingReads:
     """The pending reads of one queue.
 
     `is_awaited` while the queue can't dispatch before a read is done; then waiting gets are served
@@ -41,13 +41,13 @@ class PageIn:
         """The paged-out ranges that are being read."""
         return list(self._reading)
 
-    def get(self, head: MessageRange | PagedOut, action: Callable[[], None]) -> None:
+    def when_head_read(self, head: MessageRange | PagedOut, action: Callable[[], None]) -> None:
         """Runs `action` when the head of the queue is in memory."""
         self.await_head(head)
         self._waiting_gets.append(action)
 
-    def get_after_requeue(self, action: Callable[[], None]) -> None:
-        """Runs `action` as `get` does, once all requeues are finished (`requeues_finished`)."""
+    def when_requeued(self, action: Callable[[], None]) -> None:
+        """Runs `action` as `when_head_read` does, once `requeues_finished` is called."""
         self._waiting_gets.append(action)
 
     def requeues_finished(self) -> None:
@@ -61,12 +61,12 @@ class PageIn:
             if not self.is_awaited:
                 self.is_awaited = True
                 for paged_out in self._reading:
-                    self._broker.store.hurry(paged_out)
+                    self._broker.store.page_in.hurry(paged_out)
             if head not in self._reading:
                 self._read_front(self._queue.backlog)
         elif not self.is_awaited:
             self.is_awaited = True
-            self._broker.store.fetch(head.entry.batch, partial(self._fetched, head.entry))
+            self._broker.store.batches.fetch(head.entry.batch, partial(self._fetched, head.entry))
             self._fetch_behind(head)
 
     def _fetch_behind(self, head: MessageRange) -> None:
@@ -77,14 +77,14 @@ class PageIn:
             if room <= 0:
                 return
             if messages is not head and not batch.resident:
-                self._broker.store.fetch(batch, _ignore)
+                self._broker.store.batches.fetch(batch, _ignore)
                 room -= batch.size_bytes
 
     def read(self, paged_out: PagedOut, *, is_urgent: bool = True) -> None:
         """Reads the first messages of a paged-out range, unless they are being read."""
         if paged_out not in self._reading:
             self._reading[paged_out] = None
-            self._broker.store.page_in(
+            self._broker.store.page_in.request(
                 paged_out, partial(self._paged_in, paged_out), is_urgent=is_urgent
             )
 
@@ -97,7 +97,7 @@ class PageIn:
     def hurry(self, paged_out: PagedOut) -> None:
         """Reads the first messages of a paged-out range ahead of background reads."""
         if paged_out in self._reading:
-            self._broker.store.hurry(paged_out)
+            self._broker.store.page_in.hurry(paged_out)
         else:
             self.read(paged_out)
 
@@ -133,7 +133,7 @@ class PageIn:
         self.is_awaited = False
         getting, self._waiting_gets = self._waiting_gets, []
         for action in getting:
-            self._queue.get(action)
+            self._queue.when_head_ready(action)
         self._broker.wake(self._queue)
         self._broker.on_work()
 

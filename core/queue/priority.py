@@ -11,15 +11,16 @@ be among them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
+from typing import Final
 
-from ..message.batch import MessageRange, PagedOut, QueueEntry
+from ..message.queue_entry import MessageRange, PagedOut, QueueEntry
 from ..wire.properties import RANKED
-from .backlog import SMALL_RANGES, Backlog
+from .backlog import SMALL_RANGES, Backlog, PageOutRange
 
-_END = object()
-LEVELS_MANY = 32
+_END: Final = object()
+LEVELS_MANY: Final = 32
 """Empty levels that are skipped before they are removed."""
 
 
@@ -85,15 +86,15 @@ class PriorityBacklog(Backlog):
         for level in self.levels():
             yield from level
 
-    def append_range(self, held: MessageRange | PagedOut) -> None:
+    def append_range(self, part: MessageRange | PagedOut) -> None:
         """Appends a range; a paged-out one has no message with a priority unless recovery marks it
         as `RANKED`."""
-        if isinstance(held, PagedOut) and held.special & RANKED:
-            self._unsorted.append(held)
-        self.count += held.count
-        self.paged_out_ranges += isinstance(held, PagedOut)
-        level = self._of(0) if isinstance(held, PagedOut) else self._level(held.entry)
-        level.append_range(held)
+        if isinstance(part, PagedOut) and part.special & RANKED:
+            self._unsorted.append(part)
+        self.count += part.count
+        self.paged_out_ranges += isinstance(part, PagedOut)
+        level = self._of(0) if isinstance(part, PagedOut) else self._level(part.entry)
+        level.append_range(part)
 
     def paged_in(self, paged_out: PagedOut, ranges: Sequence[MessageRange]) -> None:
         level = self._of(0)
@@ -140,7 +141,7 @@ class PriorityBacklog(Backlog):
     def page_out(
         self,
         keep: int,
-        freeze: Callable[[MessageRange, PagedOut | None], PagedOut | None],
+        page_out_range: PageOutRange,
         *,
         plain: bool = True,
     ) -> Iterator[None]:
@@ -151,7 +152,9 @@ class PriorityBacklog(Backlog):
             if level is None:
                 continue
             above -= level.count
-            steps = level.page_out(max(0, keep - above), freeze, plain=plain and priority == 0)
+            steps = level.page_out(
+                max(0, keep - above), page_out_range, plain=plain and priority == 0
+            )
             while self._counted(level, steps):
                 yield
 

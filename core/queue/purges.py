@@ -1,4 +1,4 @@
-"""Purges of one queue: each is confirmed when it, and those that began before it, are on disk."""
+"""The purges of one queue; each is confirmed when it and all earlier ones are on disk."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ..message.batch import PagedOut
+from ..message.queue_entry import PagedOut
 
 if TYPE_CHECKING:
     from ..slices import Steps
@@ -25,7 +25,7 @@ class Purge:
         self.is_over = False
 
 
-class Purges:
+class PendingPurges:
     """The unconfirmed purges of one queue, in the order in which they began."""
 
     __slots__ = ("_broker", "_commit", "_pending")
@@ -65,4 +65,4 @@ class Purges:
         self._commit = max(self._commit, commit)
         pending = self._pending
         while pending and pending[0].is_over:
-            self._broker.when_kept(self._commit, pending.popleft().done)
+            self._broker.commits.when_decided(self._commit, pending.popleft().done)

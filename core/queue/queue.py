@@ -2,6 +2,8 @@
 
 A classic or quorum queue (`classic.py`) keeps messages until they are consumed; a stream
 (`stream.py`) keeps them until retention drops them, and consumers read at offsets of their own.
+
+The module is long since it is one class: what the broker may ask of any queue, in one place.
 """
 
 from __future__ import annotations
@@ -10,15 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from ..message.batch import Batch, MessageRange, PagedOut, QueueEntry
+from ..definitions.facts import PausedMark
+from ..message.batch import Batch
 from ..message.model import Table
-from ..route.route import Watched
+from ..message.queue_entry import MessageRange, PagedOut, QueueEntry
+from ..route.route import Destination
 from .consumer import Consumer, ConsumerRing
 from .deduplication import SeenIds
 from .rules import Rules
 
 if TYPE_CHECKING:
     from ..route.exchange import Exchange
+    from ..statistics.counters import MessageCounters
     from ..store.port import ManySettled
     from .context import QueueContext
 
@@ -28,17 +33,20 @@ DISPATCH_BYTES: Final = 262_144
 """Bytes of messages delivered to a consumer as one range, as far as whole messages allow."""
 
 
-class Queue(Watched):
+class Queue(Destination):
     """A queue as its virtual host, publishers and channels use it.
 
     `owner` is the connection of an exclusive queue. `id` is never reused. A queue type implements
     the methods that raise `NotImplementedError` here.
+
+    The interface is wide because a queue is one object: there may be 100,000 queues, and each part
+    that refers back to its queue would cost memory, and leave a cycle when the queue is deleted.
     """
 
     __slots__ = (
-        "_broker", "active", "arguments", "auto_delete", "bound", "declared_rules", "deleted",
-        "durable", "exclusive_consumer", "id", "last_used_ms", "name", "owner", "ring", "rules",
-        "seen", "unacked_count", "vhost",
+        "_broker", "active", "arguments", "auto_delete", "bound", "counters", "declared_rules",
+        "exclusive_consumer", "id", "is_paused", "last_used_ms", "owner", "ring", "rules", "seen",
+        "unacked_count", "vhost",
     )  # fmt: skip
 
     persists_all: ClassVar[bool] = False
@@ -61,11 +69,9 @@ class Queue(Watched):
         arguments: Table | None = None,
         rules: Rules | None = None,
     ) -> None:
-        super().__init__()
-        self.name = name
+        super().__init__(name, durable=durable)
         self.vhost = vhost
         self.id = queue_id
-        self.durable = durable
         self.auto_delete = auto_delete
         self.owner = owner
         self.arguments = arguments or {}
@@ -79,9 +85,11 @@ class Queue(Watched):
         self.bound: dict[Exchange, None] | None = None
         """The exchanges with a binding to this queue."""
         self.unacked_count = 0
+        self.counters: MessageCounters | None = None
         self.last_used_ms = broker.now_ms
         self.active = False
-        self.deleted = False
+        self.is_paused = False
+        """Whether nothing is delivered to consumers until `resume`."""
         self._broker = broker
         self._initialise()
         if rules is not None:
@@ -159,10 +167,10 @@ class Queue(Watched):
 
     # -- publishing
 
-    def refuses(self, entry: QueueEntry) -> bool:
-        """Whether the queue is full and rejects publishes (overflow `reject-publish`).
+    def refuses(self, message: Batch) -> bool:
+        """Whether the queue is full and rejects this single message (overflow `reject-publish`).
 
-        A refused entry must not be enqueued, and may have been dead-lettered.
+        A refused message must not be enqueued, and may have been dead-lettered.
         """
         raise NotImplementedError
 
@@ -192,8 +200,8 @@ class Queue(Watched):
         """
         raise NotImplementedError
 
-    def get(self, action: Callable[[], None]) -> None:
-        """Runs `action` when the oldest message is resident: now, or when it has been read."""
+    def when_head_ready(self, action: Callable[[], None]) -> None:
+        """Runs `action` when the oldest message can be dequeued: now, or when it has been read."""
         raise NotImplementedError
 
     def check_get(self) -> None:
@@ -210,6 +218,29 @@ class Queue(Watched):
         if self.ring is not None and consumer in self.ring.members:
             self.ring.open(consumer)
             self._broker.wake(self)
+
+    def pause(self) -> None:
+        """Delivers nothing to consumers until `resume`, also after a restart if it is durable."""
+        if not self.is_paused:
+            self.suspend_dispatch()
+            if self.durable:
+                PausedMark(self._broker.facts, self.id).store()
+
+    def suspend_dispatch(self) -> None:
+        """Does what `pause` does in memory; called once."""
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """Ends a pause."""
+        if self.is_paused:
+            self.is_paused = False
+            PausedMark(self._broker.facts, self.id).drop()
+            self._resume_dispatch()
+
+    def _resume_dispatch(self) -> None:
+        """Resumes the deliveries that waited."""
+        self._broker.wake(self)
+        self._broker.on_work()
 
     def add_consumer(self, consumer: Consumer) -> None:
         """Starts delivering to a consumer."""
@@ -238,7 +269,7 @@ class Queue(Watched):
         if self.ring is not None and not self.ring.members and not self.deleted:
             self.ring = None
             if self.auto_delete and not comes_back:
-                self._broker.drop_queue(self)
+                self._broker.delete_queue(self)
         elif self.ring is not None:
             self._broker.wake(self)  # Another consumer may be the single active one now.
 
@@ -328,13 +359,19 @@ class Queue(Watched):
         raise NotImplementedError
 
     @property
+    def front_arrived_ms(self) -> int | None:
+        """The arrival time (monotonic) of the first ready message; None if there is none, or if it
+        is not in memory."""
+        return None
+
+    @property
     def paged_out_count(self) -> int:
         """Ready messages of which nothing is in memory."""
         raise NotImplementedError
 
     @property
     def estimated_bytes(self) -> int:
-        """About the memory that ready messages take."""
+        """The approximate memory that ready messages take."""
         raise NotImplementedError
 
     def page_out(

@@ -11,18 +11,19 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from .consumer import Consumer, ConsumerRing
+from .read_ahead import ReadAhead
 
 if TYPE_CHECKING:
     from .cursor import Cursor
-    from .stream_spec import Filter
+    from .stream_spec import StreamFilter
 
 
-class Reader:
+class StreamReader:
     """A consumer of a stream; `cursor` is None until its first offset is known."""
 
     __slots__ = ("consumer", "cursor", "filter", "is_scheduled")
 
-    def __init__(self, consumer: Consumer, message_filter: Filter | None) -> None:
+    def __init__(self, consumer: Consumer, message_filter: StreamFilter | None) -> None:
         self.consumer = consumer
         self.cursor: Cursor | None = None
         self.filter = message_filter
@@ -32,15 +33,16 @@ class Reader:
 class ReaderRing(ConsumerRing):
     """Readers by consumer; `scheduled` are dispatched next, `at_end` have read everything."""
 
-    __slots__ = ("at_end", "readers", "scheduled")
+    __slots__ = ("at_end", "read_ahead", "readers", "scheduled")
 
     def __init__(self) -> None:
         super().__init__()
-        self.readers: dict[Consumer, Reader] = {}
-        self.scheduled: deque[Reader] = deque()
-        self.at_end: dict[Reader, None] = {}
+        self.readers: dict[Consumer, StreamReader] = {}
+        self.scheduled: deque[StreamReader] = deque()
+        self.at_end: dict[StreamReader, None] = {}
+        self.read_ahead = ReadAhead()
 
-    def add_reader(self, reader: Reader) -> None:
+    def add_reader(self, reader: StreamReader) -> None:
         """Adds a reader and its consumer."""
         self.readers[reader.consumer] = reader
         self.add(reader.consumer)
@@ -50,6 +52,8 @@ class ReaderRing(ConsumerRing):
         consumer.open = False
         reader = self.readers.pop(consumer)
         self.at_end.pop(reader, None)
+        if reader.cursor is not None:
+            reader.cursor.end()
         if reader.is_scheduled:
             self.scheduled.remove(reader)
 
@@ -60,13 +64,13 @@ class ReaderRing(ConsumerRing):
     def ready_consumers(self) -> deque[Consumer] | None:
         return None
 
-    def schedule(self, reader: Reader) -> None:
+    def schedule(self, reader: StreamReader) -> None:
         """Schedules a reader that may have messages to read, unless it was removed meanwhile."""
         if not reader.is_scheduled and reader.consumer in self.readers:
             reader.is_scheduled = True
             self.scheduled.append(reader)
 
-    def pop_next(self) -> Reader:
+    def pop_next(self) -> StreamReader:
         """Removes and returns the next scheduled reader."""
         reader = self.scheduled.popleft()
         reader.is_scheduled = False

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import count, groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..definitions.facts import DeliveryCounts
-from ..message.batch import MessageRange, QueueEntry
+from ..message.queue_entry import MessageRange, QueueEntry
 from .header_rewriting import with_header
 from .rules import RetryDelay
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from ..timers import Timer, Timers
     from .context import QueueContext
 
-COUNT_HEADER = b"x-delivery-count"
-ACQUIRED_HEADER = b"x-acquired-count"
-_ACQUIRED_BITS = 32
+COUNT_HEADER: Final = b"x-delivery-count"
+ACQUIRED_HEADER: Final = b"x-acquired-count"
+_ACQUIRED_BITS: Final = 32
 """Both numbers are stored as one: the acquired count is above the low 32 bits."""
 
 
 class ReturnCounts(NamedTuple):
-    """How often a message was returned: as counted for the delivery limit, and in total."""
+    """The returns of a message: as counted for the delivery limit, and in total."""
 
     counted: int
     total: int
@@ -45,11 +45,11 @@ class RedeliveryCounter:
         self, broker: QueueContext, queue_id: int, *, durable: bool, quorum: bool = False
     ) -> None:
         self._facts = DeliveryCounts(broker.facts, queue_id) if durable else None
-        kept = {} if self._facts is None else self._facts.load()
-        self._counts = {number: value % (1 << _ACQUIRED_BITS) for number, value in kept.items()}
+        stored = {} if self._facts is None else self._facts.load()
+        self._counts = {number: value % (1 << _ACQUIRED_BITS) for number, value in stored.items()}
         self._acquired: dict[int, int] | None = None
         if quorum:
-            self._acquired = {number: value >> _ACQUIRED_BITS for number, value in kept.items()}
+            self._acquired = {number: value >> _ACQUIRED_BITS for number, value in stored.items()}
 
     def count_returns(
         self, messages: MessageRange, *, failed: bool = True
@@ -80,13 +80,13 @@ class RedeliveryCounter:
     def _count(self, entry: QueueEntry, position: int, failed: bool) -> ReturnCounts:
         sequence, acquired = entry.sequence(position), self._acquired
         counted = self._counts.get(sequence, 0) + (failed or acquired is None)
-        self._counts[sequence] = kept = counted
+        self._counts[sequence] = value = counted
         times = counted
         if acquired is not None:
             times = acquired[sequence] = acquired.get(sequence, 0) + 1
-            kept |= times << _ACQUIRED_BITS
+            value |= times << _ACQUIRED_BITS
         if self._facts is not None and entry.batch.attributes.persistent:
-            self._facts.keep(sequence, kept)
+            self._facts.store(sequence, value)
         return ReturnCounts(counted, times)
 
     def forget(self, messages: MessageRange) -> None:

@@ -6,58 +6,42 @@ name has a line end, which names of clients must not have.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigError
 from ..message.model import Table
-from .arguments import Declared, queue_type, read_rules
+from .arguments import DeclaredArguments, queue_type, read_rules
 from .classic import ClassicQueue
+from .delay import DelayQueue
+from .names import INNER_MARK
 from .queue import Queue
+from .retained import RetainedQueue
 from .rules import PLAIN, Rules
+from .stream import StreamQueue
 
 if TYPE_CHECKING:
     from .context import QueueContext
 
-QueueType = TypeVar("QueueType", bound=type[Queue])
-
-INNER_MARK = "\n"
-_types: dict[str, type[Queue]] = {"classic": ClassicQueue, "quorum": ClassicQueue}
-_inner_types: dict[str, type[Queue]] = {}
-
-
-def register_queue(kind: str) -> Callable[[QueueType], QueueType]:
-    """Class decorator: registers the class of an `x-queue-type`."""
-    return partial(_register, _types, kind)
-
-
-def register_inner(kind: str) -> Callable[[QueueType], QueueType]:
-    """Class decorator: registers the inner queue class of exchanges with that `inner_kind`."""
-    return partial(_register, _inner_types, kind)
-
-
-def _register(types: dict[str, type[Queue]], kind: str, queue_class: QueueType) -> QueueType:
-    if kind in types:
-        raise ValueError(f"queue type '{kind}' is registered already")
-    types[kind] = queue_class
-    return queue_class
-
-
-def inner_name(kind: str, exchange: str) -> str:
-    return f"{kind}{INNER_MARK}{exchange}"
+queue_types: Final[dict[str, type[Queue]]] = {
+    "classic": ClassicQueue,
+    "quorum": ClassicQueue,
+    "stream": StreamQueue,
+}
+"""The classes by `x-queue-type`."""
+inner_types: Final[dict[str, type[Queue]]] = {"delay": DelayQueue, "retained": RetainedQueue}
+"""The classes by the `inner_kind` of exchanges."""
 
 
 def _inner_type(kind: str) -> type[Queue]:
-    found = _inner_types.get(kind)
+    found = inner_types.get(kind)
     if found is None:
-        known = ", ".join(sorted(_inner_types))
-        raise ConfigError(f"there is no inner queue type {kind!r}, there are {known}")
+        known = ", ".join(sorted(inner_types))
+        raise ConfigError(f"unknown inner queue type {kind!r}; known: {known}")
     return found
 
 
 def make_queue(
-    declared: Declared,
+    declared: DeclaredArguments,
     broker: QueueContext,
     queue_id: int,
     *,
@@ -74,7 +58,7 @@ def make_queue(
         queue_class = _inner_type(declared.name.split(INNER_MARK)[0])
         rules: Rules | None = PLAIN
     else:
-        queue_class = _types[queue_type(declared, arguments)]
+        queue_class = queue_types[queue_type(declared, arguments)]
         rules = read_rules(declared, arguments, strict=strict)
     return queue_class(
         declared.name,

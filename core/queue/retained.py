@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from .registry import register_inner
 from .stream import StreamQueue
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class HistoryLimits(Protocol):
-    """How much is kept: the last `messages`, and those of the last `ms` milliseconds."""
+    """The limits of a history: the last `messages`, and those of the last `ms` milliseconds."""
 
     @property
     def messages(self) -> int | None: ...
@@ -36,7 +35,6 @@ class RunningReplay(Protocol):
     def end(self, *, in_force: bool = True) -> None: ...
 
 
-@register_inner("retained")
 class RetainedQueue(StreamQueue):
     """A stream without consumers; `replays` are those in progress."""
 
@@ -54,7 +52,7 @@ class RetainedQueue(StreamQueue):
     def set_limits(self, limits: HistoryLimits) -> None:
         """Sets how much is kept, and drops what exceeds it."""
         self.limits = limits
-        self.log.stop_dropping()
+        self.log.dropping.stop()
         self._retain()
 
     @property

@@ -7,6 +7,7 @@ rules of the arguments; `Queue.apply` puts the result into force.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from ..message.deduplication import Deduplication
 
@@ -52,6 +53,8 @@ class Rules:
     max_age_ms: int | None = None
     segment_bytes: int | None = None
     filter_bytes: int | None = None
+    archive: str | None = None
+    """The archive of a stream without which retention drops nothing."""
 
     @property
     def limited(self) -> bool:
@@ -71,4 +74,4 @@ class Rules:
         return self.deduplication is not None or (self.limited and self.overflow != "drop-head")
 
 
-PLAIN = Rules()
+PLAIN: Final = Rules()

@@ -8,48 +8,58 @@ credit and nothing else, and so do reject and requeue. Deliveries carry the head
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..clock import wall_ms
+from ..definitions.archives import ArchiveReport
 from ..errors import ConnectionFault, precondition_failed
-from ..message.batch import MessageRange, PagedOut, QueueEntry
+from ..message.batch import Batch
 from ..message.equivalence import resource
+from ..message.queue_entry import MessageRange, PagedOut, QueueEntry
+from .archives import ArchiveProgress
 from .consumer import Consumer
 from .cursor import Cursor, Search
-from .queue import DISPATCH_BYTES, Queue
-from .readers import Reader, ReaderRing
-from .registry import register_queue
+from .queue import Queue
+from .readers import ReaderRing, StreamReader
 from .retention import Retention
 from .rules import PLAIN, Rules
 from .stream_log import StreamLog
 from .stream_offsets import OffsetHeaders, placeholder
-from .stream_spec import Ago, Filter, Since, read_filter, read_start
+from .stream_range import at_most, matching
+from .stream_spec import ArrivedSince, MaxAge, read_filter, read_start
 
 if TYPE_CHECKING:
     from ..store.port import ManySettled
 
-OFFSET_HEADER = b"x-stream-offset"
+OFFSET_HEADER: Final = b"x-stream-offset"
+QUIET_MS: Final = 60_000
+"""The least time between two warnings about one stream."""
+
+logger = logging.getLogger(__name__)
 
 
-@register_queue("stream")
 class StreamQueue(Queue):
     """A queue whose messages are in a `StreamLog`, until retention drops them."""
 
-    __slots__ = ("_offset_headers", "_retention", "log")
+    __slots__ = ("_offset_headers", "_quiet_until_ms", "_retention", "archives", "log")
 
     persists_all = True
     in_order = True
     counts_as_backlog = False
-    header = OFFSET_HEADER
+    header: ClassVar[bytes] = OFFSET_HEADER
 
     def _initialise(self) -> None:
         self.log = StreamLog(self, self._broker)
         self.log.on_commit = self._committed
         self._retention = Retention(self.log, self._broker, self._retain)
         self._offset_headers = OffsetHeaders(self.header, self._broker.store.memory)
-        self._broker.always_kept += 1
+        self.archives = ArchiveProgress(self._broker, self.id)
+        self._quiet_until_ms = 0
+        self._set_floor()
+        self._broker.persisting_queues += 1
 
     def _committed(self) -> None:
         if isinstance(self.ring, ReaderRing):
@@ -75,7 +85,7 @@ class StreamQueue(Queue):
     def highest_delivered(self) -> dict[tuple[int, int | None], int]:
         return {(self.id, None): 0}
 
-    def refuses(self, entry: QueueEntry) -> bool:
+    def refuses(self, message: Batch) -> bool:
         return False
 
     def enqueue(self, entry: QueueEntry) -> None:
@@ -92,7 +102,7 @@ class StreamQueue(Queue):
         """Returns None: a stream does not support basic.get."""
         return None
 
-    def get(self, action: Callable[[], None]) -> None:
+    def when_head_ready(self, action: Callable[[], None]) -> None:
         action()
 
     def check_get(self) -> None:
@@ -121,45 +131,60 @@ class StreamQueue(Queue):
         ring = self.ring
         if not isinstance(ring, ReaderRing):
             ring = self.ring = ReaderRing()
-        reader = Reader(consumer, read_filter(consumer.arguments))
+        reader = StreamReader(consumer, read_filter(consumer.arguments))
         ring.add_reader(reader)
         if consumer.exclusive:
             self.exclusive_consumer = consumer
         self._start_reader(reader)
 
-    def _start_reader(self, reader: Reader) -> None:
+    def detach_consumer(self, consumer: Consumer) -> None:
+        super().detach_consumer(consumer)
+        if self.ring is None or not self.ring.members:
+            self._offset_headers.clear()
+
+    def _start_reader(self, reader: StreamReader) -> None:
         """Starts reading at the offset that the consumer asks for, or at the oldest message."""
-        log, start = self.log, read_start(reader.consumer.arguments)
+        log, consumer = self.log, reader.consumer
+        start = read_start(consumer.arguments)
 
         def ready() -> None:
-            if isinstance(self.ring, ReaderRing):
-                self.ring.schedule(reader)
+            # The cursor has this function: with the reader in it they would be a cycle.
+            ring = self.ring
+            if isinstance(ring, ReaderRing) and consumer in ring.readers:
+                ring.schedule(ring.readers[consumer])
                 self.wake_up()
 
         def found(offset: int) -> None:
-            reader.cursor = Cursor(log, self._broker.store, offset, ready)
-            ready()
+            if isinstance(self.ring, ReaderRing) and consumer in self.ring.readers:
+                reader.cursor = Cursor(
+                    log, self._broker.store, offset, ready, shared=self.ring.read_ahead
+                )
+                ready()
 
-        if isinstance(start, Since | Ago):
+        if isinstance(start, ArrivedSince | MaxAge):
             Search(log, self._broker.store, self._moment(start), found).step()
         elif isinstance(start, int):
             found(max(log.first, log.end + start if start < 0 else start))
         else:
             found({"first": log.first, "last": log.last_chunk_offset(), "next": log.end}[start])
 
-    def _moment(self, start: Since | Ago) -> int:
+    def _moment(self, start: ArrivedSince | MaxAge) -> int:
         now_ms = self._broker.now_ms
-        if isinstance(start, Ago):
+        if isinstance(start, MaxAge):
             return now_ms - start.ms
         return now_ms + start.wall_ms - wall_ms(self._broker.clock)
 
     @property
     def has_ready_consumer(self) -> bool:
-        return self.ring is not None and self.ring.can_take_one()
+        return self.ring is not None and not self.is_paused and self.ring.can_take_one()
+
+    def _resume_dispatch(self) -> None:
+        super()._resume_dispatch()
+        self.log.notify_watchers()
 
     def dispatch(self, budget: int) -> bool:
         ring = self.ring
-        if not isinstance(ring, ReaderRing):
+        if not isinstance(ring, ReaderRing) or self.is_paused:
             return False
         share = max(1, budget // max(1, len(ring.scheduled)))
         while ring.scheduled and budget > 0:
@@ -168,7 +193,7 @@ class StreamQueue(Queue):
             self._offset_headers.clear()
         return bool(ring.scheduled)
 
-    def _serve(self, ring: ReaderRing, reader: Reader, limit: int) -> int:
+    def _serve(self, ring: ReaderRing, reader: StreamReader, limit: int) -> int:
         """Reads up to `limit` messages for one consumer; returns how many were read."""
         consumer, cursor = reader.consumer, reader.cursor
         read_count = 0
@@ -185,7 +210,7 @@ class StreamQueue(Queue):
                 if not cursor.is_reading:
                     ring.at_end[reader] = None
                 break
-            passed, part = _matching(at_most(messages, limit - read_count), reader.filter, credit)
+            passed, part = matching(at_most(messages, limit - read_count), reader.filter, credit)
             offset = cursor.offset + part.low - messages.low
             cursor.offset += passed
             read_count += passed
@@ -216,9 +241,8 @@ class StreamQueue(Queue):
     def finish_requeue(self, messages: MessageRange) -> None:
         """Does nothing: no message is removed."""
 
-    @contextmanager
-    def requeuing(self) -> Iterator[None]:
-        yield
+    def requeuing(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def return_undelivered(self, messages: MessageRange) -> None:
         self.settle(messages)
@@ -232,8 +256,9 @@ class StreamQueue(Queue):
         self.log.clear()
         self._offset_headers.clear()
         if self.deleted:
-            self._broker.always_kept -= 1
+            self._broker.persisting_queues -= 1
             self._retention.end()
+            self.log.notify_watchers()
         done()
         return purged
 
@@ -241,8 +266,9 @@ class StreamQueue(Queue):
 
     def apply(self, rules: Rules | None) -> None:
         self.rules = rules
+        self._set_floor()
         self._broker.note_timeout((rules or PLAIN).consumer_timeout_ms)
-        self.log.stop_dropping()
+        self.log.dropping.stop()
         self._retain()
 
     def _retain(self) -> None:
@@ -254,6 +280,43 @@ class StreamQueue(Queue):
             self._retention.by_size(rules.max_length_bytes)
         if rules.max_age_ms is not None:
             self._retention.by_age(rules.max_age_ms)
+        if rules.archive is not None:
+            self._warn(rules)
+
+    def _warn(self, rules: Rules) -> None:
+        """Warns when limits are exceeded because of an archive."""
+        now_ms = self._broker.now_ms
+        exceeded = self.exceeded() if now_ms >= self._quiet_until_ms else None
+        if exceeded is not None:
+            self._quiet_until_ms = now_ms + QUIET_MS
+            logger.warning(
+                "%s: %s; everything from offset %d on is kept, since archive '%s' has not reported "
+                "more",
+                self._where, exceeded, self.log.floor, rules.archive,
+            )  # fmt: skip
+
+    # -- retention by archive
+
+    def _set_floor(self) -> None:
+        self.log.floor = self.archives.floor((self.rules or PLAIN).archive)
+
+    def report_archive(self, archive: str, report: ArchiveReport) -> int:
+        """Stores how far an archive has come, and drops what was kept for it alone; returns a
+        commit number. Raises `ChannelError` 406 for one archive too many."""
+        commit = self.archives.put(archive, report)
+        self._set_floor()
+        self._retain()
+        return commit
+
+    def forget_archive(self, archive: str) -> int:
+        """Forgets what an archive has reported; returns a commit number, 0 if that is nothing."""
+        commit = self.archives.remove(archive)
+        self._set_floor()
+        return commit
+
+    def exceeded(self) -> str | None:
+        """Returns which limit is exceeded because an archive lags behind, None if none is."""
+        return None if self.rules is None else self._retention.exceeded(self.rules)
 
     # -- paging out
 
@@ -275,40 +338,3 @@ class StreamQueue(Queue):
         log = self.log
         each = max(1, log.resident_bytes // log.resident_count) if log.resident_count else 1
         return log.page_out(head_bytes // each, transient=transient, enough=enough)
-
-
-def at_most(messages: MessageRange, limit: int) -> MessageRange:
-    """Returns the first messages of a range, at most `limit` and about `DISPATCH_BYTES`."""
-    batch = messages.entry.batch
-    if batch.size_bytes > DISPATCH_BYTES:
-        limit = min(limit, max(1, DISPATCH_BYTES * batch.count // batch.size_bytes))
-    return (
-        messages
-        if messages.count <= limit
-        else MessageRange(messages.entry, messages.low, messages.low + limit)
-    )
-
-
-def _matching(
-    messages: MessageRange, message_filter: Filter | None, credit: int
-) -> tuple[int, MessageRange]:
-    """Returns how many messages of a range were read, and the first consecutive ones that match
-    the filter, at most `credit`; an empty range if none does."""
-    if message_filter is None:
-        high = min(messages.high, messages.low + credit)
-        return high - messages.low, MessageRange(messages.entry, messages.low, high)
-    matches = _matches(messages, message_filter)
-    low = next((at for at, is_match in matches if is_match), messages.high)
-    high = (
-        next((at for at, is_match in matches if not is_match), messages.high)
-        if low < messages.high
-        else low
-    )
-    high = min(high, low + credit)
-    return high - messages.low, MessageRange(messages.entry, low, high)
-
-
-def _matches(messages: MessageRange, message_filter: Filter) -> Iterator[tuple[int, bool]]:
-    entry = messages.entry
-    for at in range(messages.low, messages.high):
-        yield at, message_filter.wants(entry.batch.properties(entry.index(at)))

@@ -7,14 +7,18 @@ requeued.
 
 from __future__ import annotations
 
-from ..message.batch import Batch, MemoryUsage, MessageRange, QueueEntry
+from typing import Final
+
+from ..message.batch import Batch, MemoryUsage
+from ..message.queue_entry import MessageRange, QueueEntry
 from .header_rewriting import with_header
 
-ENTRIES_MAX = 8
-_WHOLE = 4
+ENTRIES_MAX: Final = 8
+_WHOLE: Final = 4
 """An entry is rewritten as a whole for a consumer whose prefetch covers a quarter of it. For others
 only the delivered messages are rewritten: there may be more of them, at more offsets, than entries
 in the cache."""
+_NO_BYTES: Final = "the bytes of a stream's deliveries are not kept"
 
 
 class DeliveredPlaceholder(Batch):
@@ -33,10 +37,14 @@ class DeliveredPlaceholder(Batch):
     def body_bytes(self, index: int) -> int:
         return 0
 
-    def _bytes(self, index: int) -> bytes:
-        raise AssertionError("the bytes of a stream's deliveries are not kept")
+    def envelope(self, index: int) -> bytes:
+        raise AssertionError(_NO_BYTES)
 
-    envelope = properties = body = _bytes
+    def properties(self, index: int) -> bytes:
+        raise AssertionError(_NO_BYTES)
+
+    def body(self, index: int) -> bytes:
+        raise AssertionError(_NO_BYTES)
 
 
 def placeholder(messages: MessageRange) -> MessageRange:

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Container
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..errors import ChannelError, precondition_failed
-from ..message.equivalence import shown, type_name
+from ..message.equivalence import type_name, value_text
 from ..message.model import FieldValue, Table
 from ..wire.properties import HEADERS, split
 from ..wire.tables import decode_table
 from .arguments import read_age_ms
 
-OFFSET = "x-stream-offset"
-FILTER = "x-stream-filter"
-MATCH_UNFILTERED = "x-stream-match-unfiltered"
-FILTER_VALUE = "x-stream-filter-value"
-_NAMED_OFFSETS = ("first", "last", "next")
-_CACHE_MAX = 1024
+OFFSET: Final = "x-stream-offset"
+FILTER: Final = "x-stream-filter"
+MATCH_UNFILTERED: Final = "x-stream-match-unfiltered"
+FILTER_VALUE: Final = "x-stream-filter-value"
+_NAMED_OFFSETS: Final = ("first", "last", "next")
+_CACHE_MAX: Final = 1024
 
 
-class Since(NamedTuple):
+class ArrivedSince(NamedTuple):
     """Messages that arrived at this time or later, in milliseconds since 1970."""
 
     wall_ms: int
 
 
-class Ago(NamedTuple):
+class MaxAge(NamedTuple):
     """Messages that arrived in the last `ms` milliseconds."""
 
     ms: int
 
 
-Start = int | str | Since | Ago
+Start = int | str | ArrivedSince | MaxAge
 """An offset (negative: counted from the end), `first`, `last`, `next`, or a time."""
 
 
@@ -48,20 +48,20 @@ def read_start(arguments: Table) -> Start:
         case int():
             return value
         case datetime():
-            return Since(int(value.timestamp() * 1000))
+            return ArrivedSince(int(value.timestamp() * 1000))
         case str() if value in _NAMED_OFFSETS:
             return value
         case str():
             age_ms = read_age_ms(value)
             if age_ms is not None:
-                return Ago(age_ms)
+                return MaxAge(age_ms)
     raise precondition_failed(
-        f"invalid {OFFSET} '{shown(value)}' of type '{type_name(value)}': first, last, next, a "
-        f"number, a timestamp or an interval such as 1h is needed"
+        f"invalid {OFFSET} '{value_text(value)}' of type '{type_name(value)}': first, last, next, "
+        "a number, a timestamp or an interval such as 1h is needed"
     )
 
 
-class Filter:
+class StreamFilter:
     """Selects messages by their header `x-stream-filter-value`."""
 
     def __init__(self, values: Container[str], *, unfiltered: bool) -> None:
@@ -89,7 +89,7 @@ def _filter_value(properties: bytes) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def read_filter(arguments: Table) -> Filter | None:
+def read_filter(arguments: Table) -> StreamFilter | None:
     """Returns the filter, None for none. Raises `ChannelError` 406 for an invalid value."""
     unfiltered = arguments.get(MATCH_UNFILTERED, False)
     if not isinstance(unfiltered, bool):
@@ -101,8 +101,8 @@ def read_filter(arguments: Table) -> Filter | None:
     texts = [text for text in values if isinstance(text, str)]
     if not texts or len(texts) < len(values):
         raise _invalid(FILTER, value, "a string or an array of strings")
-    return Filter(frozenset(texts), unfiltered=unfiltered)
+    return StreamFilter(frozenset(texts), unfiltered=unfiltered)
 
 
 def _invalid(argument: str, value: FieldValue, needed: str) -> ChannelError:
-    return precondition_failed(f"invalid {argument} '{shown(value)}': {needed} is needed")
+    return precondition_failed(f"invalid {argument} '{value_text(value)}': {needed} is needed")

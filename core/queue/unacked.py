@@ -3,7 +3,7 @@
 Each delivered message range is one range of tags. Acks in order advance its front; from the first
 ack out of order on, it has a flag per message, so that a second ack of a tag is detected. Ranges
 are never split. A settled range frees its messages at once. It is removed from the list when
-nothing is outstanding, or when the list has doubled: a consumer may keep one message while it
+nothing is outstanding, or when the list has doubled: a consumer may hold one message while it
 settles a million later ones.
 """
 
@@ -13,18 +13,20 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
 from heapq import merge
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from ..message.batch import Batch, MessageRange
+from ..message.batch import Batch
+from ..message.queue_entry import MessageRange
+from ..message.settled_set import SettledSet
 from ..slices import drain
 from .consumer import Consumer
 from .queue import Queue
 
-_CLEAR_MIN = 512
+_CLEAR_MIN: Final = 512
 """Settled ranges are not removed below this length of the list."""
-LONG_RANGES = 250
+LONG_RANGES: Final = 250
 """Ranges that are settled in about 3 ms."""
-SORTED_AT_ONCE = 2_000
+SORTED_AT_ONCE: Final = 2_000
 """Deliveries that are sorted together, before the sorted parts are merged."""
 
 
@@ -40,20 +42,20 @@ class DeliveryRange(NamedTuple):
     tag: int
 
 
-class _Range:
-    __slots__ = ("consumer", "count", "flags", "front", "left", "messages", "queue", "tag")
+class _TagRange(SettledSet):
+    """The deliveries of one message range, and which of them are settled."""
+
+    __slots__ = ("consumer", "messages", "queue", "tag")
 
     def __init__(
         self, tag: int, consumer: Consumer | None, queue: Queue, messages: MessageRange
     ) -> None:
+        super().__init__(messages.high - messages.low)
         self.tag = tag
         self.consumer = consumer
         self.queue = queue
         self.messages: MessageRange | None = messages
-        self.count = messages.high - messages.low
-        self.left = self.count
-        self.front = 0
-        self.flags: bytearray | None = None
+        """None when all are settled."""
 
     def piece(self, start: int, stop: int) -> DeliveryRange:
         messages = self.messages
@@ -66,39 +68,26 @@ class _Range:
             self.tag + start,
         )
 
+    def settle_one(self, position: int) -> DeliveryRange:
+        """Settles an unsettled position."""
+        piece = self.piece(position, position + 1)
+        self.mark(position, position + 1)
+        if not self.unsettled:
+            self.messages = None
+        return piece
+
     def settle(self, start: int, stop: int, into: list[DeliveryRange]) -> None:
         """Settles the unsettled positions from `start` to `stop - 1` and appends them to `into`."""
         start = max(start, self.front)
-        flags = self.flags
-        if flags is None:
-            if start < stop:
-                into.append(self.piece(start, stop))
-                self._mark(start, stop)
-            return
-        while start < stop:
-            if flags[start]:
-                start += 1
-                continue
-            end = flags.find(1, start, stop)
-            end = stop if end < 0 else end
-            into.append(self.piece(start, end))
-            self._mark(start, end)
-            start = end
-
-    def _mark(self, start: int, stop: int) -> None:
-        self.left -= stop - start
-        if not self.left:
+        if self.flags is not None:
+            for low, high in self.intervals(start, stop):
+                into.append(self.piece(low, high))
+                self.mark(low, high)
+        elif start < stop:
+            into.append(self.piece(start, stop))
+            self.mark(start, stop)
+        if not self.unsettled:
             self.messages = None
-        if start == self.front:
-            self.front = stop
-            flags = self.flags
-            if flags is not None:
-                while self.front < self.count and flags[self.front]:
-                    self.front += 1
-            return
-        if self.flags is None:
-            self.flags = bytearray(self.count)
-        self.flags[start:stop] = b"\x01" * (stop - start)
 
 
 class Unacked:
@@ -107,7 +96,7 @@ class Unacked:
     __slots__ = ("_clear_at", "_first", "_ranges", "count")
 
     def __init__(self) -> None:
-        self._ranges: list[_Range] = []
+        self._ranges: list[_TagRange] = []
         self._first = 0
         self._clear_at = _CLEAR_MIN
         self.count = 0
@@ -118,33 +107,32 @@ class Unacked:
         """Adds a range that was delivered with the tags `tag`, `tag + 1`, ..."""
         if len(self._ranges) >= self._clear_at:
             self._clear()
-        self._ranges.append(_Range(tag, consumer, queue, messages))
+        self._ranges.append(_TagRange(tag, consumer, queue, messages))
         self.count += messages.high - messages.low
 
     def _clear(self) -> None:
-        self._ranges = [held for held in self._ranges if held.left]
+        self._ranges = [tags for tags in self._ranges if tags.unsettled]
         self._first = 0
         self._clear_at = max(_CLEAR_MIN, 2 * len(self._ranges))
 
     def take(self, first: int, last: int) -> list[DeliveryRange] | None:
         """Removes the deliveries `first` to `last`; None, and none removed, if one is unknown."""
-        pieces: list[DeliveryRange] = []
         if first == last:
-            held = self._find(first)
-            if held is None:
+            tags = self._find(first)
+            if tags is None:
                 return None
-            place = first - held.tag
-            held.settle(place, place + 1, pieces)
+            piece = tags.settle_one(first - tags.tag)
             self._taken(1)
-            return pieces
+            return [piece]
         if any(self._find(tag) is None for tag in range(first, last + 1)):
             return None
+        pieces: list[DeliveryRange] = []
         tag = first
         while tag <= last:
-            held = self._find(tag)
-            assert held is not None
-            stop = min(last + 1, held.tag + held.count)
-            held.settle(tag - held.tag, stop - held.tag, pieces)
+            tags = self._find(tag)
+            assert tags is not None
+            stop = min(last + 1, tags.tag + tags.count)
+            tags.settle(tag - tags.tag, stop - tags.tag, pieces)
             tag = stop
         self._taken(last + 1 - first)
         return pieces
@@ -155,26 +143,26 @@ class Unacked:
             return None
         pieces: list[DeliveryRange] = []
         ranges = self._ranges
-        for place in range(self._first, len(ranges)):
-            held = ranges[place]
-            if held.tag > last:
+        for index in range(self._first, len(ranges)):
+            tags = ranges[index]
+            if tags.tag > last:
                 break
-            held.settle(held.front, min(held.count, last - held.tag + 1), pieces)
+            tags.settle(tags.front, min(tags.count, last - tags.tag + 1), pieces)
         self._taken(sum(piece.messages.high - piece.messages.low for piece in pieces))
         return pieces
 
     def ranges(self) -> Iterator[MessageRange]:
         """Yields the outstanding ranges, the oldest first, including settled messages in them."""
-        for held in self._ranges[self._first :]:
-            if held.messages is not None:
-                yield held.messages
+        for tags in self._ranges[self._first :]:
+            if tags.messages is not None:
+                yield tags.messages
 
     def outstanding(self) -> Iterator[tuple[int, Consumer | None, Queue]]:
         """Yields the first unsettled tag, the consumer and the queue of each range that has one,
         the oldest first."""
-        for held in self._ranges[self._first :]:
-            if held.left:
-                yield held.tag + held.front, held.consumer, held.queue
+        for tags in self._ranges[self._first :]:
+            if tags.unsettled:
+                yield tags.tag + tags.front, tags.consumer, tags.queue
 
     @property
     def is_long(self) -> bool:
@@ -188,13 +176,13 @@ class Unacked:
             return None
         ranges, first = self._ranges, self._first
         rest: list[DeliveryRange] = []
-        place = bisect_right(ranges, last, lo=first, key=_tag)
-        newest = ranges[place - 1]
+        index = bisect_right(ranges, last, lo=first, key=_tag)
+        newest = ranges[index - 1]
         if newest.tag + newest.count > last + 1:
-            place -= 1
+            index -= 1
             newest.settle(newest.front, last + 1 - newest.tag, rest)
-        self._ranges, self._first = ranges[place:], 0
-        return Detached(self, ranges[first:place], rest)
+        self._ranges, self._first = ranges[index:], 0
+        return Detached(self, ranges[first:index], rest)
 
     def detach_all(self) -> Detached:
         """As `detach_up_to`, for all deliveries."""
@@ -203,9 +191,10 @@ class Unacked:
         return Detached(self, ranges, [])
 
     def take_all(self) -> list[DeliveryRange]:
+        """Removes all deliveries."""
         pieces: list[DeliveryRange] = []
-        for held in self._ranges[self._first :]:
-            held.settle(held.front, held.count, pieces)
+        for tags in self._ranges[self._first :]:
+            tags.settle(tags.front, tags.count, pieces)
         self._ranges = []
         self._first = 0
         self.count = 0
@@ -223,34 +212,34 @@ class Unacked:
                 some = []
             yield
         taken.append(_sorted(some))
-        ranges: list[_Range] = []
+        ranges: list[_TagRange] = []
         for piece in _joined(merge(self.detach_all(), *map(drain, taken), key=_tag)):
-            ranges.append(_Range(piece.tag, piece.consumer, piece.queue, piece.messages))
+            ranges.append(_TagRange(piece.tag, piece.consumer, piece.queue, piece.messages))
             self.count += piece.messages.count
             yield
         self._ranges = ranges + self._ranges[self._first :]
         self._first = 0
 
-    def _find(self, tag: int) -> _Range | None:
+    def _find(self, tag: int) -> _TagRange | None:
         ranges = self._ranges
         first = self._first
         if first == len(ranges):
             return None
-        held = ranges[first]
-        if tag - held.tag >= held.count:
-            held = ranges[bisect_right(ranges, tag, lo=first, key=_tag) - 1]
-        place = tag - held.tag
-        if not held.front <= place < held.count:
+        tags = ranges[first]
+        if tag - tags.tag >= tags.count:
+            tags = ranges[bisect_right(ranges, tag, lo=first, key=_tag) - 1]
+        index = tag - tags.tag
+        if not tags.front <= index < tags.count:
             return None
-        if held.flags is not None and held.flags[place]:
+        if tags.flags is not None and tags.flags[index]:
             return None
-        return held
+        return tags
 
     def _taken(self, count: int) -> None:
         self.count -= count
         ranges = self._ranges
         first = self._first
-        while first < len(ranges) and not ranges[first].left:
+        while first < len(ranges) and not ranges[first].unsettled:
             first += 1
         self._first = first
         if first and first == len(ranges):
@@ -265,24 +254,26 @@ class Detached:
 
     __slots__ = ("_ranges", "_rest", "_unacked")
 
-    def __init__(self, unacked: Unacked, ranges: list[_Range], rest: list[DeliveryRange]) -> None:
+    def __init__(
+        self, unacked: Unacked, ranges: list[_TagRange], rest: list[DeliveryRange]
+    ) -> None:
         self._unacked = unacked
         self._ranges = deque(ranges)
         self._rest = rest
 
     def __iter__(self) -> Iterator[DeliveryRange]:
         """Yields the deliveries, the oldest first; once."""
-        for held in drain(self._ranges):
+        for tags in drain(self._ranges):
             pieces: list[DeliveryRange] = []
-            held.settle(held.front, held.count, pieces)
+            tags.settle(tags.front, tags.count, pieces)
             yield from map(self._counted, pieces)
         yield from map(self._counted, self._rest)
 
     def outstanding(self) -> Iterator[tuple[Queue, Batch, int]]:
         """Yields queue, batch and number of messages of all deliveries not iterated over yet."""
-        for held in self._ranges:
-            if held.messages is not None:
-                yield held.queue, held.messages.entry.batch, held.left
+        for tags in self._ranges:
+            if tags.messages is not None:
+                yield tags.queue, tags.messages.entry.batch, tags.unsettled
         for piece in self._rest:
             yield piece.queue, piece.messages.entry.batch, piece.messages.count
 
@@ -295,15 +286,15 @@ def _sorted(pieces: list[DeliveryRange]) -> deque[DeliveryRange]:
     return deque(sorted(pieces, key=_tag))
 
 
-def _tag(held: _Range | DeliveryRange) -> int:
-    return held.tag
+def _tag(tags: _TagRange | DeliveryRange) -> int:
+    return tags.tag
 
 
 def _joined(pieces: Iterable[DeliveryRange]) -> Iterator[DeliveryRange]:
     """Joins adjacent ranges, or there would be more of them with each rollback."""
     last: DeliveryRange | None = None
     for piece in pieces:
-        if last is not None and _goes_on(last, piece):
+        if last is not None and _is_next(last, piece):
             last.messages.high = piece.messages.high
             continue
         if last is not None:
@@ -313,12 +304,12 @@ def _joined(pieces: Iterable[DeliveryRange]) -> Iterator[DeliveryRange]:
         yield last
 
 
-def _goes_on(first: DeliveryRange, then: DeliveryRange) -> bool:
-    one, other = first.messages, then.messages
+def _is_next(first: DeliveryRange, second: DeliveryRange) -> bool:
+    one, other = first.messages, second.messages
     return (
-        then.tag == first.tag + one.count
+        second.tag == first.tag + one.count
         and other.entry is one.entry
         and other.low == one.high
         and other.redelivered == one.redelivered
-        and then.consumer is first.consumer
+        and second.consumer is first.consumer
     )

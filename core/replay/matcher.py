@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from ..message.batch import Batch, MessageRange, split_envelope
-from ..message.model import MessageHeaders
+from ..message.batch import Batch
+from ..message.envelope import split_envelope
+from ..message.model import MessageHeaders, copy_keys
+from ..message.queue_entry import MessageRange
 from ..wire.properties import HEADERS, split
 from ..wire.tables import decode_table
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from ..route.binding import Binding
     from ..route.exchange import Exchange
 
-_CACHE_MAX = 1_024
+_CACHE_MAX: Final = 1_024
 
 
 class Matcher:
@@ -24,25 +26,24 @@ class Matcher:
     """
 
     def __init__(self, exchange: Exchange, binding: Binding) -> None:
-        self._probe = type(exchange)(
-            exchange.name, durable=False, auto_delete=False, internal=False,
-            arguments=exchange.arguments, vhost=exchange.vhost,
-        )  # fmt: skip
+        self._probe = exchange.without_bindings()
         self._probe.bind(binding.destination, binding.routing_key, binding.arguments)
         self._takes_all = not (self._probe.uses_key or self._probe.uses_headers)
         self._cache: dict[tuple[bytes, bytes, tuple[str, ...]], bool] = {}
 
-    def parts(self, messages: MessageRange, but: Sequence[Matcher] = ()) -> Iterator[MessageRange]:
-        """Yields the parts of a range that match, and do not match any of `but`."""
-        if self._takes_all and not but:
+    def parts(
+        self, messages: MessageRange, excluded: Sequence[Matcher] = ()
+    ) -> Iterator[MessageRange]:
+        """Yields the parts of a range that match, and do not match any of `excluded`."""
+        if self._takes_all and not excluded:
             yield messages
             return
         entry = messages.entry
         low = None
         for at in range(messages.low, messages.high):
             index = entry.index(at)
-            wants = self._matches(entry.batch, index)
-            if wants and not any(other._matches(entry.batch, index) for other in but):
+            is_match = self.matches(entry.batch, index)
+            if is_match and not any(other.matches(entry.batch, index) for other in excluded):
                 low = at if low is None else low
             elif low is not None:
                 yield MessageRange(entry, low, at)
@@ -50,7 +51,8 @@ class Matcher:
         if low is not None:
             yield MessageRange(entry, low, messages.high)
 
-    def _matches(self, batch: Batch, index: int) -> bool:
+    def matches(self, batch: Batch, index: int) -> bool:
+        """Returns whether the binding would have matched a message of a batch."""
         if self._takes_all:
             return True
         key = batch.envelope(index), batch.properties(index), batch.bcc_keys
@@ -61,15 +63,12 @@ class Matcher:
             answer = self._cache[key] = self._match(*key)
         return answer
 
-    def _match(self, envelope: bytes, properties: bytes, blind: tuple[str, ...]) -> bool:
+    def _match(self, envelope: bytes, properties: bytes, bcc_keys: tuple[str, ...]) -> bool:
         table = split(properties).get(HEADERS)
         headers = MessageHeaders(
             {} if table is None else decode_table(table, 0, len(table))[0], properties
         )
         keys = [split_envelope(envelope)[1]]
         if not self._probe.one_key:
-            copies = headers.get("CC")
-            if isinstance(copies, list):
-                keys += [key for key in copies if isinstance(key, str)]
-            keys += blind
+            keys += [*copy_keys(headers), *bcc_keys]
         return any(True for key in keys for _ in self._probe.match(key, headers))

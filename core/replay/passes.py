@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ..route.persistence import ReplayRequest
 
-FOREVER = 2**63
-WINDOW = 1_000
+FOREVER: Final = 2**63
+WINDOW: Final = 1_000
 """Messages scanned first when the last matching ones are requested; then twice as many, further
 back, so that a long history is not read for its last ten."""
 

@@ -13,27 +13,30 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from ..message.batch import Batch, MessageRange, ScatteredBatch
+from ..message.batch import Batch
+from ..message.framed_batch import ScatteredBatch
+from ..message.queue_entry import MessageRange
+from ..publish.shares import Share, takes_batch
 from ..queue.cursor import Cursor
-from ..queue.header_rewriting import with_header
+from ..queue.header_rewriting import rewritten
 from ..queue.queue import Queue
 from ..queue.retained import RetainedQueue
-from ..queue.stream import at_most
+from ..queue.stream_range import at_most
 from .matcher import Matcher
 from .passes import FOREVER, Pass, passes
 
 if TYPE_CHECKING:
-    from ..broker import Share
+    from ..commits import Commits
     from ..resources.alarms import Alarms
     from ..route.binding import Binding
     from ..route.exchange import Exchange
     from ..route.persistence import ReplayRequest
     from ..store.port import Store
 
-OFFSET_HEADER = b"x-offset"
-AT_ONCE = 200
+OFFSET_HEADER: Final = b"x-offset"
+AT_ONCE: Final = 200
 """Messages that are replayed before the binding is confirmed, if there are no more."""
 
 
@@ -41,12 +44,12 @@ class Publishing(Protocol):
     """The part of the broker that replays use."""
 
     store: Store
+    commits: Commits
     alarms: Alarms
     now_ms: int
 
     def publish(self, batch: Batch, shares: Sequence[Share]) -> int: ...
-    def offer(self, batch: Batch, queues: Sequence[Queue]) -> tuple[bool, int]: ...
-    def on_commit(self, callback: Callable[[], None]) -> None: ...
+    def publish_checked(self, batch: Batch, queues: Sequence[Queue]) -> tuple[bool, int]: ...
 
 
 class _OtherBinding:
@@ -68,7 +71,7 @@ class Replay:
         broker: Publishing,
         source: Exchange,
         binding: Binding,
-        wanted: ReplayRequest,
+        request: ReplayRequest,
         attach: Callable[[], None],
     ) -> None:
         assert isinstance(source.inner, RetainedQueue)
@@ -81,12 +84,12 @@ class Replay:
         self._source = source
         self._history = source.inner
         self._match = Matcher(source, binding)
-        self._wanted = wanted
+        self._request = request
         self._attach = attach
         self._others: list[_OtherBinding] = []
         self._passes: Iterator[Pass] | None = None
 
-    # -- beginning and end
+    # -- start and end
 
     def start(self) -> None:
         """Starts the replay, after another one of its queue if there is one."""
@@ -99,17 +102,18 @@ class Replay:
 
     def _begin(self) -> None:
         """Takes the messages stored now as the history, and starts the first scan."""
-        kept = self._history
-        self._passes = passes(self._wanted, kept.first, kept.log.end, kept.oldest_ms())
+        history = self._history
+        self._passes = passes(self._request, history.first, history.log.end, history.oldest_ms())
         for binding in self._source.bindings_to(self.queue):
             self.bound(binding)
         self._begin_pass(next(self._passes))
-        kept.wake_up()
+        history.wake_up()
 
-    def _begin_pass(self, then: Pass) -> None:
-        self._pass = then
-        kept = self._history
-        self._cursor = Cursor(kept.log, self._broker.store, then.start, kept.wake_up, early=True)
+    def _begin_pass(self, scan: Pass) -> None:
+        self._pass = scan
+        history = self._history
+        store = self._broker.store
+        self._cursor = Cursor(history.log, store, scan.start, history.wake_up, early=True)
 
     def end(self, *, in_force: bool = True) -> None:
         """Ends the replay; the binding comes into force unless it was removed meanwhile."""
@@ -143,17 +147,17 @@ class Replay:
 
     def step(self, limit: int) -> int:
         """Scans about `limit` messages; returns how many. Afterwards it `has_more`, or waits."""
-        looked = 0
-        while looked < limit and self._goes_on():
+        scanned = 0
+        while scanned < limit and self._can_scan():
             messages = self._cursor.next()
             if messages is not None:
-                looked += self._take(at_most(messages, limit - looked))
+                scanned += self._take(at_most(messages, limit - scanned))
             elif self._cursor.is_reading:
                 break
-        self.has_more = looked >= limit
-        return looked
+        self.has_more = scanned >= limit
+        return scanned
 
-    def _goes_on(self) -> bool:
+    def _can_scan(self) -> bool:
         """Starts the next scan when one is done; False at the end, and while it has to wait."""
         if self.queue.deleted or self._history.deleted:
             self.end(in_force=False)
@@ -175,8 +179,8 @@ class Replay:
         if broker.alarms.any:
             broker.alarms.block(self)
             return True
-        if broker.store.behind_bytes > broker.store.behind_max_bytes:
-            broker.on_commit(self._history.wake_up)
+        if broker.store.progress.behind_bytes > broker.store.progress.behind_max_bytes:
+            broker.commits.on_next(self._history.wake_up)
             return True
         return False
 
@@ -187,14 +191,14 @@ class Replay:
     def _take(self, messages: MessageRange) -> int:
         """Notes or publishes the matching messages at the front of a range; returns how many
         messages were scanned."""
-        now, cursor = self._pass, self._cursor
+        scan, cursor = self._pass, self._cursor
         offset = cursor.offset
-        others, stop = self._delivered_by_others(offset) if now.is_last else ([], now.stop)
+        others, stop = self._delivered_by_others(offset) if scan.is_last else ([], scan.stop)
         count = min(messages.count, stop - offset)
         if count <= 0:
             return 1  # Unreadable messages reach beyond the end of the scan.
         cursor.offset += count
-        if now.oldest_ms is not None and messages.entry.batch.arrived_ms < now.oldest_ms:
+        if scan.oldest_ms is not None and messages.entry.batch.arrived_ms < scan.oldest_ms:
             return count
         for part in self._match.parts(
             MessageRange(messages.entry, messages.low, messages.low + count), others
@@ -211,34 +215,33 @@ class Replay:
         return [other.match for other in others], stop
 
     def _process(self, part: MessageRange, offset: int) -> None:
-        now = self._pass
-        if now.offsets is not None:
-            now.offsets.extend(range(offset, offset + part.count))
+        scan = self._pass
+        if scan.offsets is not None:
+            scan.offsets.extend(range(offset, offset + part.count))
             return
-        skipped = min(now.skip, part.count)
-        now.skip -= skipped
-        high = min(part.high, part.low + skipped + now.left)
+        skipped = min(scan.skip, part.count)
+        scan.skip -= skipped
+        high = min(part.high, part.low + skipped + scan.left)
         part = MessageRange(part.entry, part.low + skipped, high)
-        now.left -= part.count
+        scan.left -= part.count
         if part.count:
             self._publish(part, offset + skipped)
 
     def _publish(self, messages: MessageRange, offset: int) -> None:
         persistence = self._history.limits
-        marks = persistence is not None and persistence.adds_offsets
-        numbers = range(offset, offset + messages.count) if marks else [None] * messages.count
-        shown = with_header(messages, OFFSET_HEADER, numbers)
-        batch = shown.entry.batch
-        rules = self.queue.rules
-        if rules is None or not rules.checks_publishes:
+        adds_offsets = persistence is not None and persistence.adds_offsets
+        numbers = (
+            range(offset, offset + messages.count) if adds_offsets else [None] * messages.count
+        )
+        batch = rewritten(messages, OFFSET_HEADER, numbers)
+        if takes_batch((self.queue,)):
             self._broker.publish(self._as_new_messages(batch), [((self.queue,), None)])
             return
         for index in range(batch.count):
-            self._broker.offer(self._as_new_messages(batch, index), (self.queue,))
+            self._broker.publish_checked(self._as_new_messages(batch, index), (self.queue,))
 
-    def _as_new_messages(self, batch: Batch, index: int | None = None) -> Batch:
+    def _as_new_messages(self, batch: ScatteredBatch, index: int | None = None) -> Batch:
         """Returns the batch, or one message of it, as new messages."""
-        assert isinstance(batch, ScatteredBatch)
         chosen = slice(None) if index is None else slice(index, index + 1)
         starts: array[int] = batch.starts[chosen]
         store, now_ms = self._broker.store, self._broker.now_ms
@@ -250,6 +253,6 @@ class Replay:
 
 def replays_of(source: Exchange, queue: object) -> list[Replay]:
     """Returns the replays in progress from an exchange to a queue."""
-    kept = source.inner
-    found = kept.replays if isinstance(kept, RetainedQueue) else ()
+    history = source.inner
+    found = history.replays if isinstance(history, RetainedQueue) else ()
     return [one for one in found if isinstance(one, Replay) and one.queue is queue]

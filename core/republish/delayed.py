@@ -7,41 +7,41 @@ in RabbitMQ.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..message.batch import Batch, split_envelope
-from ..message.model import MessageHeaders
+from ..message.batch import Batch
+from ..message.envelope import split_envelope
+from ..message.model import MessageHeaders, copy_keys
 from ..queue.delay import DelayQueue
 from ..queue.queue import Queue
 from ..wire import properties as wire
-from ..wire.delay import has_waited
-from .copies import Copy
+from ..wire.delay import negate_delay
+from .republished_message import RepublishedMessage
 
 if TYPE_CHECKING:
-    from ..broker import Broker
+    from ..vhost import VirtualHost
 
 
 class DelayedRelease:
-    """The released messages of one delay queue."""
+    """Makes the messages to publish of those that one delay queue releases."""
 
-    __slots__ = ("_broker", "_queue")
+    __slots__ = ("_queue", "_vhosts")
 
-    def __init__(self, broker: Broker, queue: Queue) -> None:
+    def __init__(self, vhosts: Mapping[str, VirtualHost], queue: Queue) -> None:
         assert isinstance(queue, DelayQueue)
-        self._broker = broker
+        self._vhosts = vhosts
         self._queue = queue
 
-    def copy(self, batch: Batch, index: int) -> Copy | None:
+    def copy(self, batch: Batch, index: int) -> RepublishedMessage | None:
         """Returns the message to publish; None if its exchange was deleted or it has no queue."""
-        vhost = self._broker.vhosts.get(self._queue.vhost)
+        vhost = self._vhosts.get(self._queue.vhost)
         exchange = None if vhost is None else vhost.exchanges.get(self._queue.exchange)
         if vhost is None or exchange is None or self._queue.deleted:
             return None
         envelope = batch.envelope(index)
-        properties, headers = has_waited(batch.properties(index))
-        copies = headers.get("CC")
-        keys = [split_envelope(envelope)[1], *batch.bcc_keys]
-        keys += [key for key in copies if isinstance(key, str)] if isinstance(copies, list) else []
+        properties, headers = negate_delay(batch.properties(index))
+        keys = [split_envelope(envelope)[1], *batch.bcc_keys, *copy_keys(headers)]
         seen = MessageHeaders(headers, properties)
         route = vhost.route(exchange, keys, seen, watched=False)
         queues = tuple(target for target in route.queues if isinstance(target, Queue))
@@ -49,4 +49,6 @@ class DelayedRelease:
             return None
         old = batch.attributes
         attributes = wire.intern_attributes(old.persistent, old.priority, old.expiration, False)
-        return Copy(envelope, properties, batch.body(index), attributes, batch.bcc_keys, queues)
+        return RepublishedMessage(
+            envelope, properties, batch.body(index), attributes, queues, batch.bcc_keys
+        )

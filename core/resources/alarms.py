@@ -1,8 +1,8 @@
 """Alarms: while memory or disk is short, connections that publish are not read.
 
-Measured numbers go in; the alarms that are on, and the connections to be read again, come out.
-Consuming, acks, requeues, dead letters and the hub's retries never ask here: they are what ends an
-alarm. An alarm ends at a lower level than it began, so that it does not flicker.
+They are computed from measurements. Consuming, acks, requeues, dead letters and the hub's retries
+are never blocked, since they end an alarm. An alarm ends at a lower level than it began at, so that
+it does not go on and off all the time.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 import logging
 import sys
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from ..errors import LowOnDisk, LowOnMemory
 from ..message.batch import MemoryUsage
 from .amount import in_words
 from .partial_content import KEPT_SHARE, OWNER_SHARE, PartialContents
 
 logger = logging.getLogger(__name__)
 
-CACHE_SHARE = 8
+CACHE_SHARE: Final = 8
 """The cache may take this part of the memory limit."""
 
 
@@ -55,7 +56,7 @@ class Cache(Protocol):
         """Drops a part; True if there is more."""
 
 
-class Blocked(Protocol):
+class BlockedConnection(Protocol):
     """A connection that stopped at a publish."""
 
     def unblock(self) -> None:
@@ -63,19 +64,19 @@ class Blocked(Protocol):
 
 
 class Alarms:
-    """The memory and disk alarms. Whoever publishes checks `any`, and is stopped with `block`.
+    """The memory and disk alarms. Publishing code stops with `require_none`, or with `block`.
 
     Before a memory alarm blocks publishers, `cache` is emptied and `unfinished` content ended.
     """
 
-    def __init__(self, ledger: MemoryUsage, bounds: Bounds | None = None, *, cache: Cache) -> None:
+    def __init__(self, usage: MemoryUsage, bounds: Bounds | None = None, *, cache: Cache) -> None:
         self.any = False
         self.memory = False
         self.disk = False
         self.ceiling_bytes = sys.maxsize
         """For messages in memory, partial ones included."""
-        self._blocked: dict[Blocked, None] = {}
-        self._ledger = ledger
+        self._blocked: dict[BlockedConnection, None] = {}
+        self._usage = usage
         self._cache = cache
         self._cache_max_bytes = cache.max_bytes
         self.unfinished = PartialContents()
@@ -96,18 +97,23 @@ class Alarms:
         self.measure(self._last)
 
     @property
+    def reading(self) -> Reading:
+        """The last values that were measured."""
+        return self._last
+
+    @property
     def used_bytes(self) -> int:
         """Accounted memory in bytes."""
         return self._needed_bytes + self._cache.size_bytes
 
     @property
     def _needed_bytes(self) -> int:
-        return self._ledger.resident_bytes + self.unfinished.bytes + self._last.other_bytes
+        return self._usage.resident_bytes + self.unfinished.bytes + self._last.other_bytes
 
     @property
     def is_due(self) -> bool:
-        """Whether a turn has to `look`."""
-        known_bytes = self._ledger.resident_bytes + self.unfinished.bytes + self._cache.size_bytes
+        """Whether a turn has to `update`."""
+        known_bytes = self._usage.resident_bytes + self.unfinished.bytes + self._cache.size_bytes
         return self.memory or known_bytes > self.ceiling_bytes
 
     @property
@@ -116,11 +122,16 @@ class Alarms:
         words = [word for word in ("memory", "disk") if getattr(self, word)]
         return f"low on {' & '.join(words)}" if words else ""
 
-    def block(self, connection: Blocked) -> None:
+    def require_none(self) -> None:
+        """Raises `LowOnDisk` or `LowOnMemory` during an alarm."""
+        if self.any:
+            raise LowOnDisk(self.reason) if self.disk else LowOnMemory(self.reason)
+
+    def block(self, connection: BlockedConnection) -> None:
         """Blocks a connection until the last alarm is over."""
         self._blocked[connection] = None
 
-    def forget(self, connection: Blocked) -> None:
+    def forget(self, connection: BlockedConnection) -> None:
         """Removes a connection that has ended."""
         self._blocked.pop(connection, None)
 
@@ -144,15 +155,15 @@ class Alarms:
         elif free is not None:
             self._free = free < bounds.disk_free * (6 if self._free else 5) // 5
             self._disk_room = free - bounds.disk_free
-        self.look()
+        self.update()
 
-    def spend_disk(self, size: int) -> None:
+    def count_written(self, size: int) -> None:
         """Subtracts bytes written since the last measurement: a fast publisher fills a small disk
         within a second."""
         self._disk_room -= size
         if self._disk_room < 0 and self._bounds.disk_free and not self._free:
             self._free = True
-            self.look()
+            self.update()
 
     @property
     def store_is_short(self) -> bool:
@@ -160,11 +171,11 @@ class Alarms:
 
     @store_is_short.setter
     def store_is_short(self, short: bool) -> None:
-        """Set when the store has begun to use its reserve, or has it again."""
+        """Sets whether the store uses its reserve of disk space."""
         self._store_is_short = short
-        self.look()
+        self.update()
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Updates the alarms after the bytes of messages have changed."""
         bound = self._bounds.memory
         limit = bound * 5 // 6 if self._accounted else bound
@@ -175,8 +186,8 @@ class Alarms:
             kept_bytes = max(bound // KEPT_SHARE, self.unfinished.bytes - excess_bytes)
             self.unfinished.shrink(kept_bytes)
         self._accounted = bool(bound) and self._needed_bytes > limit
-        self._memory_is(self._accounted or self._rss)
-        self._disk_is(self._free or self._store_is_short or self._last.store_is_full)
+        self._set_memory(self._accounted or self._rss)
+        self._set_disk(self._free or self._store_is_short or self._last.store_is_full)
         before, self.any = self.any, self.memory or self.disk
         if before and not self.any:
             self._unblock()
@@ -192,7 +203,7 @@ class Alarms:
             return rss_bytes > bounds.rss * 5 // 6 and self._needed_bytes > bounds.memory * 5 // 24
         return rss_bytes > bounds.rss and self._needed_bytes > bounds.memory // 4
 
-    def _memory_is(self, low: bool) -> None:
+    def _set_memory(self, low: bool) -> None:
         if low is self.memory:
             return
         self.memory = low
@@ -202,17 +213,17 @@ class Alarms:
         elif self._accounted:
             logger.warning(
                 "memory alarm: messages and buffers take %s, the limit is %s (memory_limit); "
-                "publishers are not read until they take %s",
+                "publishers are blocked until they take %s",
                 used, in_words(bound), in_words(bound * 5 // 6),
             )  # fmt: skip
         else:
             logger.warning(
                 "memory alarm: the process takes %s, the limit is %s, messages and buffers are "
-                "%s of it; publishers are not read until it is less",
+                "%s of it; publishers are blocked until it is less",
                 in_words(self._last.rss_bytes or 0), in_words(self._bounds.rss), used,
             )  # fmt: skip
 
-    def _disk_is(self, low: bool) -> None:
+    def _set_disk(self, low: bool) -> None:
         if low is self.disk:
             return
         self.disk = low
@@ -223,13 +234,13 @@ class Alarms:
         elif self._free:
             logger.warning(
                 "disk alarm: %s are free for the data directory, the limit is %s "
-                "(disk_free_limit); publishers are not read until %s are free",
+                "(disk_free_limit); publishers are blocked until %s are free",
                 has, in_words(bound), in_words(bound * 6 // 5),
             )  # fmt: skip
         else:
             logger.warning(
-                "disk alarm: the data directory takes no more, though %s are free; publishers "
-                "are not read until it does",
+                "disk alarm: writes to the data directory fail for lack of space, with %s free on "
+                "its file system; publishers are blocked until they succeed",
                 has,
             )
 

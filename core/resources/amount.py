@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
-SHARE_MAX = 100.0
+SHARE_MAX: Final = 100.0
 """A larger number without a unit is taken for a size without its unit."""
-_UNITS = {"B": 1}
+_UNITS: Final = {"B": 1}
 for _power, _letter in enumerate("KMGTP", 1):
     _UNITS[f"{_letter}B"] = 1000**_power
     _UNITS[f"{_letter}IB"] = 1024**_power
-_AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([A-Za-z]{0,3})")
+_AMOUNT: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([A-Za-z]{0,3})")
 
 
 class Amount(NamedTuple):
@@ -22,6 +22,7 @@ class Amount(NamedTuple):
     share: float
 
     def of(self, whole_bytes: int) -> int:
+        """Returns the number of bytes."""
         return self.size_bytes + int(self.share * whole_bytes)
 
 
@@ -37,9 +38,7 @@ def read_amount(text: str) -> Amount:
     number, unit = float(found[1]), found[2].upper()
     if unit:
         if unit not in _UNITS:
-            raise ValueError(
-                f"'{text}': no unit '{found[2]}'; there are B, KiB, MiB, GiB, TiB, PiB"
-            )
+            raise ValueError(f"'{text}': unknown unit '{found[2]}'; use B, KiB, MiB, GiB, TiB, PiB")
         return Amount(int(number * _UNITS[unit]), 0.0)
     if number > SHARE_MAX:
         raise ValueError(
@@ -49,7 +48,7 @@ def read_amount(text: str) -> Amount:
 
 
 def in_words(size_bytes: int) -> str:
-    """A size for people, as `512.0 MiB`."""
+    """Returns a size in readable form, such as `512.0 MiB`."""
     size = float(size_bytes)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if abs(size) < 1024:

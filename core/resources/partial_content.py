@@ -1,8 +1,8 @@
 """Partially received messages and requests, accounted by user.
 
-Their bytes are in memory before anybody can use them, and the sender decides for how long. So one
-user may have a quarter of the memory limit of them at a time, they count towards the memory alarm
-at once, and when memory is short they are ended before others have to wait.
+Their bytes are in memory as long as the sender takes. So one user may have a quarter of the memory
+limit of them at a time, they count towards the memory alarm at once, and when memory is short they
+are ended before publishers are blocked.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from itertools import islice
+from typing import Final
 
-OWNER_SHARE = 4
+OWNER_SHARE: Final = 4
 """A user's partial messages may take this part of the memory limit."""
-KEPT_SHARE = 16
+KEPT_SHARE: Final = 16
 """When memory is short, partial content of this part of the limit is not ended: it is too little to
 end an alarm."""
-PART_BYTES = 1_024
+PART_BYTES: Final = 1_024
 """The overhead of each beside its bytes."""
-ENDED_AT_ONCE = 250
+ENDED_AT_ONCE: Final = 250
 """Ending one closes a channel, which takes some 20 us."""
-MEMORY_IS_SHORT = "memory is short and it was not complete; try again later"
+MEMORY_IS_SHORT: Final = "memory is short and it was not complete; try again later"
 
 
 class PartialContent:
@@ -40,7 +41,7 @@ class PartialContent:
         Then `go_on` is called when it has: the memory is reserved by then.
         """
         owner = self._owner
-        assert owner is not None, "claimed for a part that has ended"
+        assert owner is not None, "the content has ended"
         if not owner.waiting and owner.has_room(size_bytes):
             self._take(owner, size_bytes)
             return True
@@ -49,7 +50,7 @@ class PartialContent:
         return False
 
     @property
-    def keeps_others_waiting(self) -> bool:
+    def blocks_others(self) -> bool:
         """Whether other content of its owner waits for room."""
         return self._owner is not None and bool(self._owner.waiting)
 
@@ -96,7 +97,7 @@ class PartialContents:
         self, owner: str, end: Callable[[str], None], owner_max_bytes: int | None = None
     ) -> PartialContent:
         """Begins to account a message or request of an owner, see `PartialContent`. The owner may
-        have `owner_max_bytes`, by default as much as everybody."""
+        have `owner_max_bytes`, by default the limit of all owners."""
         found = self._owners.get(owner)
         if found is None:
             found = self._owners[owner] = _Owner(self, owner, owner_max_bytes)
@@ -123,10 +124,10 @@ class PartialContents:
 class _Owner:
     """The content of one user, or of an address without a user."""
 
-    __slots__ = ("_all", "_max_bytes", "_name", "bytes", "claimed_bytes", "parts", "waiting")
+    __slots__ = ("_contents", "_max_bytes", "_name", "bytes", "claimed_bytes", "parts", "waiting")
 
-    def __init__(self, everything: PartialContents, name: str, max_bytes: int | None) -> None:
-        self._all = everything
+    def __init__(self, contents: PartialContents, name: str, max_bytes: int | None) -> None:
+        self._contents = contents
         self._name = name
         self._max_bytes = max_bytes
         self.bytes = 0
@@ -135,14 +136,14 @@ class _Owner:
         self.waiting: dict[PartialContent, tuple[int, Callable[[], None]]] = {}
 
     def has_room(self, size_bytes: int) -> bool:
-        """Whether so much more fits. The only one always does: else the largest message might
+        """Returns whether that much more fits. The first always does, or the largest message might
         never be accepted."""
-        max_bytes = self._all.owner_max_bytes if self._max_bytes is None else self._max_bytes
+        max_bytes = self._contents.owner_max_bytes if self._max_bytes is None else self._max_bytes
         return not self.claimed_bytes or self.claimed_bytes + size_bytes <= max_bytes
 
     def grow(self, size_bytes: int) -> None:
         self.bytes += size_bytes
-        self._all.bytes += size_bytes
+        self._contents.bytes += size_bytes
 
     def leave(self, part: PartialContent) -> None:
         self.waiting.pop(part, None)
@@ -150,4 +151,4 @@ class _Owner:
         self.claimed_bytes -= part.claimed_bytes
         del self.parts[part]
         if not self.parts:
-            self._all.forget(self._name)
+            self._contents.forget(self._name)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Set
+from collections.abc import Collection, Set
+from typing import Final
 
 from ..errors import ChannelError, precondition_failed
-from ..message.equivalence import resource, type_name
+from ..message.equivalence import resource, type_name, value_text
 from ..message.model import Table
 
 logger = logging.getLogger(__name__)
+
+MAX_NAME_BYTES: Final = 255
+"""A name travels as a short string (AMQP 0-9-1 4.2.5.3)."""
 
 
 class ExchangeArguments:
@@ -33,6 +37,23 @@ class ExchangeArguments:
             )
         return value
 
+    def choice(self, argument: str, allowed: Collection[str]) -> str:
+        """Returns the value, which must be set."""
+        value = self.table.get(argument)
+        if isinstance(value, str) and value in allowed:
+            return value
+        given = "nothing" if value is None else f"'{value_text(value)}'"
+        raise self.invalid(argument, f"{given} given, it must be one of {', '.join(allowed)}")
+
+    def exchange_name(self, argument: str) -> str | None:
+        """Returns the value, None if it is not set."""
+        name = self.text(argument)
+        if name is None:
+            return None
+        if len(name.encode()) > MAX_NAME_BYTES or "\r" in name or "\n" in name:
+            raise self.invalid(argument, "not the name of an exchange")
+        return name
+
     def integer(self, argument: str, low: int, high: int) -> int | None:
         """Returns the value, None if it is not set."""
         if argument not in self.table:
@@ -44,9 +65,9 @@ class ExchangeArguments:
             raise self.invalid(argument, f"{value} is out of range {low} to {high}")
         return value
 
-    def see_unknown(self, known: Set[str], *, strict: bool) -> None:
+    def check_unknown(self, known: Set[str], *, strict: bool) -> None:
         """Logs unknown arguments, which old clients send; raises for them only if `strict`."""
         for argument in sorted(self.table.keys() - known):
             if strict and argument.startswith("x-"):
                 raise self.invalid(argument, "there is no such argument (strict-arguments is on)")
-            logger.warning("%s: unknown argument %r is kept and ignored", self.where, argument)
+            logger.warning("%s: unknown argument %r is stored and ignored", self.where, argument)

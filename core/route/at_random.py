@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from random import Random
-from typing import Unpack
 
 from ..message.model import FieldValue
-from .binding import Binding, Destination
-from .exchange import Exchange, ExchangeProperties
-from .registry import register
+from .binding import Binding
+from .exchange import Exchange, ExchangeDeclaration
+from .route import Destination
 
 chance = Random()
 
 
-@register
 class RandomExchange(Exchange):
     """An exchange whose bindings have equal chances: a destination with two gets twice as much."""
 
     __slots__ = ("_choices",)
 
-    type_name = "x-random"
-    uses_key = False
     each_message = True
+    distributes = True
 
-    def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
-        super().__init__(name, **properties)
+    def __init__(self, declared: ExchangeDeclaration) -> None:
+        super().__init__(declared)
+        self.uses_key = False
         self._choices: tuple[Destination, ...] | None = None
 
     def match(
@@ -46,12 +44,3 @@ class RandomExchange(Exchange):
 
     def detach(self, binding: Binding) -> None:
         """Does nothing, as `attach`."""
-
-
-@register
-class LocalRandomExchange(RandomExchange):
-    """Chooses among the queues on the publisher's node, which are all: there is one node."""
-
-    __slots__ = ()
-
-    type_name = "x-local-random"

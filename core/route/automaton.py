@@ -9,24 +9,25 @@ few milliseconds, where a trie of them has millions of nodes to visit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from .trie import split_words
 
-GROUP_BITS = 4096
+GROUP_BITS: Final = 4096
 """A word that is in a single pattern takes an integer of this length, so groups are small."""
 
 
 class _PatternGroup:
     """Patterns side by side; a group only grows, and is replaced when half of it is erased."""
 
-    __slots__ = ("_ends", "_masks", "_starts", "by_end", "kept_bits", "size")
+    __slots__ = ("_ends", "_masks", "_starts", "by_end", "size", "used_bits")
 
     def __init__(self) -> None:
         self._starts = 0
         self._ends = 0
         self._masks: dict[str, int] = {}
         self.by_end: dict[int, str] = {}
-        self.kept_bits = 0
+        self.used_bits = 0
         self.size = 0
 
     def write(self, pattern: str) -> int:
@@ -40,13 +41,13 @@ class _PatternGroup:
         self._ends |= bit
         end = self.size + len(words)
         self.by_end[end] = pattern
-        self.kept_bits += len(words) + 1
+        self.used_bits += len(words) + 1
         self.size = end + 1
         return end
 
     def erase(self, end: int) -> None:
         self._ends ^= 1 << end
-        self.kept_bits -= len(split_words(self.by_end.pop(end))) + 1
+        self.used_bits -= len(split_words(self.by_end.pop(end))) + 1
 
     def match(self, words: Sequence[str]) -> Iterator[str]:
         masks = self._masks
@@ -90,11 +91,11 @@ class PatternAutomaton:
             return
         group, end = self._positions.pop(pattern)
         group.erase(end)
-        if 2 * group.kept_bits < group.size:
+        if 2 * group.used_bits < group.size:
             del self._groups[group]
-            for kept in group.by_end.values():
-                del self._positions[kept]
-                self.add(kept)
+            for remaining in group.by_end.values():
+                del self._positions[remaining]
+                self.add(remaining)
 
     def match(self, key: str) -> list[str]:
         """Returns the patterns that match, each once, in any order."""

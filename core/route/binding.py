@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, KeysView
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from ..message.equivalence import comparable
 from ..message.model import Table
+from .route import Destination
 
 Key = TypeVar("Key")
 
 
-class Destination(Protocol):
-    """The destination of a binding: a queue or an exchange, hashed by identity."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def deleted(self) -> bool:
-        """Whether it was deleted: nothing is routed to it, whatever bindings it still has."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Binding:
     """A binding to a destination; equal to one with the same destination, key and arguments."""
 
-    destination: Destination
-    routing_key: str
-    arguments: Table
+    __slots__ = ("arguments", "destination", "routing_key")
+
+    def __init__(self, destination: Destination, routing_key: str, arguments: Table) -> None:
+        self.destination = destination
+        self.routing_key = routing_key
+        self.arguments = arguments
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -9,58 +9,51 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Unpack
+from typing import Final
 
 from ..errors import precondition_failed
 from ..message.equivalence import resource
 from ..message.model import FieldValue, MessageHeaders, Table
 from ..wire import properties as wire
 from .arguments import ExchangeArguments
-from .binding import Binding, Destination
-from .buckets import Buckets
-from .exchange import Exchange, ExchangeProperties
+from .binding import Binding
+from .exchange import Exchange, ExchangeDeclaration
 from .hashing import hash_of, hashed_form
-from .registry import register
+from .route import Destination
+from .weighted_hash import WeightedHash
 
-WEIGHT_MAX = 10_000
+WEIGHT_MAX: Final = 10_000
 
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _HEADER, _PROPERTY, _ON, _ALGORITHM = "hash-header", "hash-property", "x-hash-on", "x-algorithm"
-_PROPERTIES = {
+_PROPERTIES: Final = {
     "message_id": wire.MESSAGE_ID,
     "correlation_id": wire.CORRELATION_ID,
     "timestamp": wire.TIMESTAMP,
 }
-_ALGORITHMS = ("ring", "jump")
+_ALGORITHMS: Final = ("ring", "jump")
 """LavinMQ's two. Both are accepted and mean the same here: shares by weight, few keys move."""
 
 
-@register
 class ConsistentHashExchange(Exchange):
     """An exchange in which a destination counts once, with the weight of its oldest binding."""
 
-    __slots__ = ("_buckets", "_header", "_property")
+    __slots__ = ("_hash", "_header", "_property")
 
-    type_name = "x-consistent-hash"
-    own_arguments = frozenset({_HEADER, _PROPERTY, _ON, _ALGORITHM})
+    known_arguments = Exchange.known_arguments | {_HEADER, _PROPERTY, _ON, _ALGORITHM}
     one_key = True
+    distributes = True
 
-    def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
-        super().__init__(name, **properties)
-        self._buckets: Buckets | None = None
-        arguments = ExchangeArguments(name, self.vhost, self.arguments)
+    def __init__(self, declared: ExchangeDeclaration) -> None:
+        super().__init__(declared)
+        self._hash: WeightedHash | None = None
+        arguments = ExchangeArguments(self.name, self.vhost, self.arguments)
         self._header, self._property = _hash_source(arguments)
+        self.uses_key = self._header is None and self._property is None
+        self.uses_headers = not self.uses_key
         algorithm = arguments.text(_ALGORITHM)
-        if algorithm not in (None, *_ALGORITHMS):
+        if algorithm is not None and algorithm not in _ALGORITHMS:
             raise arguments.invalid(_ALGORITHM, f"'{algorithm}' is neither ring nor jump")
-
-    @property
-    def uses_key(self) -> bool:
-        return self._header is None and self._property is None
-
-    @property
-    def uses_headers(self) -> bool:
-        return not (self._header is None and self._property is None)
 
     def check(self, routing_key: str, arguments: Table) -> None:
         text = f"'{routing_key}' for {resource('exchange', self.name, self.vhost)}"
@@ -74,19 +67,19 @@ class ConsistentHashExchange(Exchange):
     def match(
         self, routing_key: str, headers: Mapping[str, FieldValue] | None
     ) -> Iterable[Destination]:
-        buckets = self._buckets
-        if buckets is None:
-            buckets = self._buckets = Buckets(self._weights())
-        if not buckets:
+        weighted = self._hash
+        if weighted is None:
+            weighted = self._hash = WeightedHash(self._weights())
+        if not weighted:
             return ()
-        return (buckets.pick(hash_of(self._value(routing_key, headers))),)
+        return (weighted.pick(hash_of(self._value(routing_key, headers))),)
 
     def changed(self) -> None:
-        self._buckets = None
+        self._hash = None
         super().changed()
 
     def attach(self, binding: Binding) -> None:
-        """Does nothing: `changed` clears the buckets."""
+        """Does nothing: `changed` clears the weighted hash."""
 
     def detach(self, binding: Binding) -> None:
         """Does nothing, as `attach`."""

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Unpack
 
 from ..message.model import FieldValue
-from .binding import Binding, Destination, GroupedBindings
-from .exchange import Exchange, ExchangeProperties
-from .registry import register
+from .binding import Binding, GroupedBindings
+from .exchange import Exchange, ExchangeDeclaration
+from .route import Destination
 
 
-@register
 class DirectExchange(Exchange):
     """An exchange with a dictionary of bindings by key."""
 
     __slots__ = ("_by_key",)
 
-    type_name = "direct"
-    uses_key = True
-    uses_headers = False
-
-    def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
-        super().__init__(name, **properties)
+    def __init__(self, declared: ExchangeDeclaration) -> None:
+        super().__init__(declared)
         self._by_key: GroupedBindings[str] = GroupedBindings()
 
     def match(

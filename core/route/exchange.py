@@ -7,45 +7,41 @@ here visits all bindings except to list them.
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import ClassVar, NotRequired, Protocol, TypedDict
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol
 
 from ..message.deduplication import ARGUMENTS as DEDUPLICATION
 from ..message.equivalence import resource
 from ..message.model import FieldValue, Table
 from .arguments import ExchangeArguments
-from .binding import Binding, Destination, GroupedBindings
+from .binding import Binding, GroupedBindings
 from .deduplication import read_deduplication
 from .persistence import ARGUMENTS as PERSISTENCE
 from .persistence import read_persistence
-from .route import Watched
+from .route import Destination
+
+if TYPE_CHECKING:
+    from ..queue.deduplication import SeenIds
+    from ..statistics.counters import MessageCounters
 
 logger = logging.getLogger(__name__)
 
-__all__ = [
-    "ALTERNATE_EXCHANGE",
-    "Binding",
-    "BindingStorage",
-    "Destination",
-    "Exchange",
-    "ExchangeProperties",
-]
-
-ALTERNATE_EXCHANGE = "alternate-exchange"
-
-MAX_NAME_BYTES = 255
-"""A name travels as a short string (AMQP 0-9-1 4.2.5.3)."""
+ALTERNATE_EXCHANGE: Final = "alternate-exchange"
+DELAY_QUEUE: Final = "delay"
+RETAINED_QUEUE: Final = "retained"
+"""The kinds of inner queues (`core/queue/registry.py`)."""
 
 
-class ExchangeProperties(TypedDict):
-    """The properties of an exchange declaration, besides name and type."""
+class ExchangeDeclaration(NamedTuple):
+    """The fields of an exchange declaration (AMQP 0-9-1 1.6.2.1)."""
 
+    type_name: str
+    name: str
+    vhost: str
     durable: bool
     auto_delete: bool
     internal: bool
     arguments: Table
-    vhost: NotRequired[str]
 
 
 class BindingStorage(Protocol):
@@ -59,7 +55,7 @@ class BindingStorage(Protocol):
     def unbound(self, source: Exchange, binding: Binding) -> None: ...
 
 
-class Exchange(Watched, ABC):
+class Exchange(Destination):
     """An exchange (AMQP 0-9-1 1.6.2); raises `ChannelError` 406 for invalid arguments.
 
     When an exchange is declared or deleted, `changed` must be called on those whose `alternate` is
@@ -75,79 +71,69 @@ class Exchange(Watched, ABC):
         "arguments",
         "auto_delete",
         "binding_count",
+        "counters",
         "deduplication",
-        "deleted",
-        "durable",
+        "delays",
         "inner",
         "internal",
-        "keeper",
-        "name",
         "persistence",
         "seen",
+        "storage",
+        "type_name",
+        "uses_headers",
+        "uses_key",
         "vhost",
-    )  # fmt: skip
+    )
 
-    type_name: ClassVar[str]
-    own_arguments: ClassVar[frozenset[str]] = (
+    known_arguments: ClassVar[frozenset[str]] = (
         frozenset({ALTERNATE_EXCHANGE}) | PERSISTENCE | DEDUPLICATION
     )
-    """The arguments of this class, besides those of its bases."""
     each_message: ClassVar[bool] = False
     """True: no route may be cached, not even for the same key and headers."""
     one_key: ClassVar[bool] = False
     """True: only the routing key counts, not the keys in CC and BCC."""
-    inner_kind: str | None = None
-    """The kind of inner queue that the exchange stores messages in (core/queue/registry.py)."""
+    distributes: ClassVar[bool] = False
+    """True: each message goes to one of the bindings, so another binding takes from the others."""
+    keeps_history: ClassVar[bool] = False
+    """True: exchanges of this type store messages for later bindings, whatever their arguments."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        durable: bool,
-        auto_delete: bool,
-        internal: bool,
-        arguments: Table,
-        vhost: str = "/",
-    ) -> None:
-        super().__init__()
+    def __init__(self, declared: ExchangeDeclaration) -> None:
+        super().__init__(declared.name, durable=declared.durable)
+        self.type_name = declared.type_name
+        self.vhost = declared.vhost
+        self.auto_delete = declared.auto_delete
+        self.internal = declared.internal
+        self.arguments = declared.arguments
+        arguments = ExchangeArguments(declared.name, declared.vhost, declared.arguments)
+        self.uses_key = True
+        """False: the routing key does not change the result of `match`."""
+        self.uses_headers = False
+        """True: `match` gets `MessageHeaders` for each message, and None only for a first try."""
+        self.delays = False
+        """Whether a message with a delay waits in the inner queue (`delayed.py`)."""
         self.inner: Destination | None = None
         """The inner queue, set by the virtual host."""
-        self.name = name
-        self.vhost = vhost
-        self.durable = durable
-        self.auto_delete = auto_delete
-        self.internal = internal
-        self.arguments = arguments
-        self.alternate = self._alternate()
-        self._missed_alternate: str | None = None
-        self.keeper: BindingStorage | None = None
+        self.storage: BindingStorage | None = None
         """Stores bindings; only durable exchanges have one."""
-        self.deleted = False
-        """Whether it was deleted: it routes nothing, whatever bindings it still has."""
+        self.alternate = arguments.exchange_name(ALTERNATE_EXCHANGE)
+        self._missed_alternate: str | None = None
         self.binding_count = 0
+        self.counters: MessageCounters | None = None
         self._by_destination: GroupedBindings[Destination] = GroupedBindings()
         self._incoming: dict[Exchange, None] | None = None
         self._exchange_destinations = 0
-        declared = ExchangeArguments(name, vhost, arguments)
-        self.deduplication = read_deduplication(declared)
-        self.seen: object | None = None
+        self.deduplication = read_deduplication(arguments)
+        self.seen: SeenIds | None = None
         """The message ids seen, if it deduplicates; set by the virtual host."""
-        self.persistence = read_persistence(declared)
-        if self.persistence is not None and self.inner_kind is not None:
-            raise declared.invalid("x-persist-messages", f"{self.type_name} can't keep messages")
+        self.persistence = read_persistence(arguments)
 
     @property
-    @abstractmethod
-    def uses_key(self) -> bool:
-        """False: the routing key does not change the result."""
+    def inner_kind(self) -> str | None:
+        """The kind of inner queue that it stores messages in."""
+        if self.delays:
+            return DELAY_QUEUE
+        return None if self.persistence is None else RETAINED_QUEUE
 
-    @property
-    def uses_headers(self) -> bool:
-        """Whether it routes by headers or other properties: then `match` gets `MessageHeaders` for
-        each message, and None only for a first try."""
-        return False
-
-    @abstractmethod
     def match(
         self, routing_key: str, headers: Mapping[str, FieldValue] | None
     ) -> Iterable[Destination]:
@@ -156,23 +142,38 @@ class Exchange(Watched, ABC):
 
         It changes no state: it may be called without a message being published.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def attach(self, binding: Binding) -> None:
         """Adds a new binding to the indexes that `match` uses."""
+        raise NotImplementedError
 
-    @abstractmethod
     def detach(self, binding: Binding) -> None:
         """Undoes `attach` of the same binding."""
+        raise NotImplementedError
 
     def check(self, routing_key: str, arguments: Table) -> None:
         """Raises `ChannelError` 406 if the type does not allow such a binding."""
+
+    def history_queue(self, headers: Mapping[str, FieldValue] | None) -> Destination | None:
+        """Returns the inner queue in which a message is stored for later bindings, if any."""
+        return None if self.persistence is None else self.inner
+
+    def without_bindings(self) -> Exchange:
+        """Returns an exchange of the same type and arguments that has no bindings."""
+        return type(self)(
+            ExchangeDeclaration(
+                self.type_name, self.name, self.vhost, False, False, False, self.arguments
+            )
+        )
+
+    # -- bindings
 
     def bind(self, destination: Destination, routing_key: str, arguments: Table) -> bool:
         """Adds a binding; False if there is an equal one. Raises `ChannelError` 406 as `check`."""
         self.check(routing_key, arguments)
         binding = Binding(destination, routing_key, arguments)
-        kept = None if self.keeper is None else self.keeper.binding_key(self, binding)
+        stored_key = None if self.storage is None else self.storage.binding_key(self, binding)
         first = destination not in self._by_destination
         if not self._by_destination.add(destination, binding):
             return False
@@ -181,17 +182,9 @@ class Exchange(Watched, ABC):
         self.binding_count += 1
         self.attach(binding)
         self.changed()
-        if self.keeper is not None and kept is not None:
-            self.keeper.bound(kept)
+        if self.storage is not None and stored_key is not None:
+            self.storage.bound(stored_key)
         return True
-
-    def bindings_to(self, destination: Destination) -> Iterator[Binding]:
-        """Returns all bindings from this exchange to one destination."""
-        return iter(self._by_destination.group(destination))
-
-    def has_binding(self, destination: Destination, routing_key: str, arguments: Table) -> bool:
-        binding = Binding(destination, routing_key, arguments)
-        return self._by_destination.has(destination, binding)
 
     def unbind(self, destination: Destination, routing_key: str, arguments: Table) -> bool:
         """Removes a binding; False if there is none, which is no error (AMQP 0-9-1 1.7.2.5)."""
@@ -204,8 +197,8 @@ class Exchange(Watched, ABC):
         if isinstance(destination, Exchange) and destination not in self._by_destination:
             self._unlink(destination)
         self.changed()
-        if self.keeper is not None:
-            self.keeper.unbound(self, binding)
+        if self.storage is not None:
+            self.storage.unbound(self, binding)
         return True
 
     def end(self) -> None:
@@ -219,9 +212,18 @@ class Exchange(Watched, ABC):
         """Returns all bindings from this exchange, grouped by destination."""
         return iter(self._by_destination)
 
-    def history_queue(self, headers: Mapping[str, FieldValue] | None) -> Destination | None:
-        """Returns the inner queue in which a message is stored for later bindings, if any."""
-        return None if self.persistence is None else self.inner
+    def bindings_to(self, destination: Destination) -> Iterator[Binding]:
+        """Returns all bindings from this exchange to one destination."""
+        return iter(self._by_destination.group(destination))
+
+    def has_binding(self, destination: Destination, routing_key: str, arguments: Table) -> bool:
+        binding = Binding(destination, routing_key, arguments)
+        return self._by_destination.has(destination, binding)
+
+    @property
+    def destinations(self) -> Iterable[Destination]:
+        """All destinations, each once, in the order of their first binding."""
+        return self._by_destination.keys()
 
     @property
     def incoming(self) -> tuple[Exchange, ...]:
@@ -232,11 +234,6 @@ class Exchange(Watched, ABC):
     def reaches_exchanges(self) -> bool:
         """Whether any destination is an exchange."""
         return self._exchange_destinations > 0
-
-    @property
-    def destinations(self) -> Iterable[Destination]:
-        """All destinations, each once, in the order of their first binding."""
-        return self._by_destination.keys()
 
     def warn_missing_alternate(self) -> None:
         """Logs that the alternate exchange does not exist; once for each name of it."""
@@ -258,12 +255,3 @@ class Exchange(Watched, ABC):
         self._exchange_destinations -= 1
         if destination._incoming is not None:
             destination._incoming.pop(self, None)
-
-    def _alternate(self) -> str | None:
-        arguments = ExchangeArguments(self.name, self.vhost, self.arguments)
-        name = arguments.text(ALTERNATE_EXCHANGE)
-        if name is None:
-            return None
-        if len(name.encode()) > MAX_NAME_BYTES or "\r" in name or "\n" in name:
-            raise arguments.invalid(ALTERNATE_EXCHANGE, "not the name of an exchange")
-        return name

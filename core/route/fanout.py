@@ -1,24 +1,23 @@
-"""The fanout exchange: everything bound gets every message (AMQP 0-9-1 3.1.3.2)."""
+"""The fanout exchange: every destination gets every message (AMQP 0-9-1 3.1.3.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from ..message.model import FieldValue
-from .binding import Binding, Destination
-from .exchange import Exchange
-from .registry import register
+from .binding import Binding
+from .exchange import Exchange, ExchangeDeclaration
+from .route import Destination
 
 
-@register
 class FanoutExchange(Exchange):
     """An exchange that needs only the index of destinations that every exchange has."""
 
     __slots__ = ()
 
-    type_name = "fanout"
-    uses_key = False
-    uses_headers = False
+    def __init__(self, declared: ExchangeDeclaration) -> None:
+        super().__init__(declared)
+        self.uses_key = False
 
     def match(
         self, routing_key: str, headers: Mapping[str, FieldValue] | None

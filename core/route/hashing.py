@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from hashlib import blake2b
+from typing import Final
 
 from ..message.model import FieldValue
-from .binding import Destination
 from .exchange import Exchange
+from .route import Destination
 
-HASH_BYTES = 8
-HASH_VALUES = 1 << 8 * HASH_BYTES
+HASH_BYTES: Final = 8
+HASH_VALUES: Final = 1 << 8 * HASH_BYTES
 
 
 def hash_of(value: bytes) -> int:

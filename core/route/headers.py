@@ -9,18 +9,18 @@ patterns that share a fact with it, not with all bindings.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Final, NamedTuple, Unpack
+from typing import Final, NamedTuple
 
 from ..errors import precondition_failed
-from ..message.equivalence import comparable, shown, type_name
+from ..message.equivalence import comparable, type_name, value_text
 from ..message.model import FieldValue, Table
-from .binding import Binding, Destination, GroupedBindings
-from .exchange import Exchange, ExchangeProperties
-from .registry import register
+from .binding import Binding, GroupedBindings
+from .exchange import Exchange, ExchangeDeclaration
+from .route import Destination
 
 PRESENT: Final = object()
 
-_MODES = ("all", "any", "all-with-x", "any-with-x")
+_MODES: Final = ("all", "any", "all-with-x", "any-with-x")
 
 Fact = tuple[str, Hashable]
 
@@ -42,7 +42,6 @@ class Pattern(NamedTuple):
         return cls(mode.startswith("any"), frozenset(facts))
 
 
-@register
 class HeadersExchange(Exchange):
     """An exchange that matches headers.
 
@@ -52,12 +51,10 @@ class HeadersExchange(Exchange):
 
     __slots__ = ("_by_fact", "_by_pattern")
 
-    type_name = "headers"
-    uses_key = False
-    uses_headers = True
-
-    def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
-        super().__init__(name, **properties)
+    def __init__(self, declared: ExchangeDeclaration) -> None:
+        super().__init__(declared)
+        self.uses_key = False
+        self.uses_headers = True
         self._by_pattern: GroupedBindings[Pattern] = GroupedBindings()
         self._by_fact: dict[Fact, dict[Pattern, None]] = {}
 
@@ -65,7 +62,7 @@ class HeadersExchange(Exchange):
         mode = arguments.get("x-match", "all")
         if not isinstance(mode, str):
             raise precondition_failed(
-                f"Invalid x-match field type {type_name(mode)} (value {shown(mode)}); "
+                f"Invalid x-match field type {type_name(mode)} (value {value_text(mode)}); "
                 f"expected longstr"
             )
         if mode not in _MODES:
@@ -114,7 +111,7 @@ class HeadersExchange(Exchange):
                 self._by_fact.pop(fact, None)
 
 
-_EVERYTHING = Pattern(False, frozenset())
+_EVERYTHING: Final = Pattern(False, frozenset())
 
 
 def _facts(headers: Mapping[str, FieldValue]) -> set[Fact]:

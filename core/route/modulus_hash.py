@@ -7,27 +7,24 @@ is the same after a restart; adding a binding moves nearly all keys.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Unpack
 
 from ..message.model import FieldValue
-from .binding import Binding, Destination
-from .exchange import Exchange, ExchangeProperties
+from .binding import Binding
+from .exchange import Exchange, ExchangeDeclaration
 from .hashing import hash_of, identity_of
-from .registry import register
+from .route import Destination
 
 
-@register
 class ModulusHashExchange(Exchange):
     """An exchange in which a destination with two bindings gets two shares of the keys."""
 
     __slots__ = ("_parts",)
 
-    type_name = "x-modulus-hash"
-    uses_key = True
     one_key = True
+    distributes = True
 
-    def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
-        super().__init__(name, **properties)
+    def __init__(self, declared: ExchangeDeclaration) -> None:
+        super().__init__(declared)
         self._parts: tuple[Destination, ...] | None = None
 
     def match(

@@ -7,23 +7,22 @@ inner queue, a stream (core/queue/retained.py); a binding says which of them its
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from ..errors import precondition_failed
-from ..message.equivalence import shown
+from ..message.equivalence import value_text
 from ..message.model import Table
 from .arguments import ExchangeArguments
 
-MESSAGES = "x-persist-messages"
-AGE = "x-persist-ms"
-ARGUMENTS = frozenset({MESSAGES, AGE})
-_MAX = 2**63 - 1
-_REPLAY_ARGUMENTS = ("x-head", "x-tail", "x-from")
+MESSAGES: Final = "x-persist-messages"
+AGE: Final = "x-persist-ms"
+ARGUMENTS: Final = frozenset({MESSAGES, AGE})
+_MAX: Final = 2**63 - 1
+_REPLAY_ARGUMENTS: Final = ("x-head", "x-tail", "x-from")
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangePersistence:
-    """How much an exchange stores: the last `messages`, and those of the last `ms` milliseconds.
+class ExchangePersistence(NamedTuple):
+    """Limits of the stored messages: the last `messages`, and those of the last `ms` milliseconds.
 
     `adds_offsets` if copies carry their `x-offset`; `replays_by_default` if each new binding gets
     the stored messages.
@@ -35,8 +34,7 @@ class ExchangePersistence:
     replays_by_default: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayRequest:
+class ReplayRequest(NamedTuple):
     """The stored messages that a new binding gets.
 
     `head` n: the oldest n, or all but the last -n; `tail` n: the newest n, or all but the first
@@ -61,11 +59,11 @@ def read_replay_request(arguments: Table) -> ReplayRequest | None:
     if not names:
         return None
     if len(names) > 1:
-        raise precondition_failed(f"{' and '.join(names)} of one binding exclude each other")
+        raise precondition_failed(f"{' and '.join(names)} of one binding are mutually exclusive")
     name = names[0]
     value = arguments[name]
     if isinstance(value, bool) or not isinstance(value, int):
-        raise precondition_failed(f"invalid {name} '{shown(value)}': a whole number is needed")
+        raise precondition_failed(f"invalid {name} '{value_text(value)}': a whole number is needed")
     if name == "x-from":
         if value < 0:
             raise precondition_failed(f"invalid x-from '{value}': an offset is 0 or more")

@@ -7,22 +7,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Unpack
+from typing import Final
 
 from ..message.model import FieldValue
 from .arguments import ExchangeArguments
-from .binding import Destination
-from .exchange import ExchangeProperties
+from .exchange import Exchange, ExchangeDeclaration
 from .fanout import FanoutExchange
 from .persistence import ARGUMENTS, ExchangePersistence
-from .registry import register
+from .route import Destination
 
-LENGTH = "x-recent-history-length"
-NO_STORE = "x-recent-history-no-store"
-LENGTH_DEFAULT = 20
+LENGTH: Final = "x-recent-history-length"
+NO_STORE: Final = "x-recent-history-no-store"
+LENGTH_DEFAULT: Final = 20
 
 
-@register
 class RecentHistoryExchange(FanoutExchange):
     """A fanout exchange with a history.
 
@@ -32,15 +30,15 @@ class RecentHistoryExchange(FanoutExchange):
 
     __slots__ = ()
 
-    type_name = "x-recent-history"
-    own_arguments = frozenset({LENGTH})
-    uses_headers = True
+    known_arguments = Exchange.known_arguments | {LENGTH}
+    keeps_history = True
 
-    def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
-        super().__init__(name, **properties)
-        arguments = ExchangeArguments(name, self.vhost, self.arguments)
+    def __init__(self, declared: ExchangeDeclaration) -> None:
+        super().__init__(declared)
+        self.uses_headers = True
+        arguments = ExchangeArguments(self.name, self.vhost, self.arguments)
         if self.persistence is not None:
-            names = sorted(ARGUMENTS & self.arguments.keys())
+            names = sorted(ARGUMENTS.intersection(self.arguments))
             raise arguments.invalid(names[0], f"{self.type_name} keeps the last {LENGTH}")
         length = arguments.integer(LENGTH, 1, 2**63 - 1) or LENGTH_DEFAULT
         self.persistence = ExchangePersistence(

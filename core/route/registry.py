@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import TypeVar
+from typing import Final
 
 from ..errors import precondition_failed
 from ..message.equivalence import check_equivalent
 from ..message.model import FieldValue, Table
 from .arguments import ExchangeArguments
-from .exchange import Exchange
+from .at_random import RandomExchange
+from .consistent_hash import ConsistentHashExchange
+from .delayed import DELAYED, DELAYED_TYPE
+from .direct import DirectExchange
+from .exchange import Exchange, ExchangeDeclaration
+from .fanout import FanoutExchange
+from .headers import HeadersExchange
+from .modulus_hash import ModulusHashExchange
+from .recent_history import RecentHistoryExchange
+from .topic import TopicExchange
 
-ExchangeType = TypeVar("ExchangeType", bound=type[Exchange])
-
-exchange_types: dict[str, type[Exchange]] = {}
-"""Every type that can be declared, by its name on the wire."""
-
-
-def register(exchange_type: ExchangeType) -> ExchangeType:
-    """Class decorator: registers an exchange type under its `type_name`, once."""
-    if exchange_type.type_name in exchange_types:
-        raise ValueError(f"exchange type '{exchange_type.type_name}' is registered already")
-    exchange_types[exchange_type.type_name] = exchange_type
-    return exchange_type
+exchange_types: Final[dict[str, type[Exchange]]] = {
+    "direct": DirectExchange,
+    "fanout": FanoutExchange,
+    "headers": HeadersExchange,
+    "topic": TopicExchange,
+    "x-consistent-hash": ConsistentHashExchange,
+    "x-local-random": RandomExchange,
+    "x-modulus-hash": ModulusHashExchange,
+    "x-random": RandomExchange,
+    "x-recent-history": RecentHistoryExchange,
+}
+"""Every type that can be declared, by its name on the wire, besides `x-delayed-message`. All queues
+are on the publisher's node, so `x-local-random` chooses as `x-random` does."""
 
 
 def make(
@@ -40,30 +49,35 @@ def make(
 
     With `strict` unknown `x-` arguments are invalid.
     """
-    exchange_type = check_type(type_name)
+    check_type(type_name)
+    given = ExchangeArguments(name, vhost, arguments)
+    delays = type_name == DELAYED
+    exchange_type = _delayed_type(given) if delays else exchange_types[type_name]
     made = exchange_type(
-        name,
-        durable=durable,
-        auto_delete=auto_delete,
-        internal=internal,
-        arguments=arguments,
-        vhost=vhost,
+        ExchangeDeclaration(type_name, name, vhost, durable, auto_delete, internal, arguments)
     )
-    ExchangeArguments(name, vhost, arguments).see_unknown(_known(type(made)), strict=strict)
+    if delays and made.persistence is not None:
+        raise given.invalid("x-persist-messages", f"{type_name} can't store messages")
+    made.delays = delays
+    given.check_unknown(_known_arguments(made), strict=strict)
     return made
 
 
-def check_type(type_name: str) -> type[Exchange]:
-    """Returns the class of an exchange type; raises `ChannelError` 406 for an unknown one."""
-    exchange_type = exchange_types.get(type_name)
-    if exchange_type is None:
+def check_type(type_name: str) -> None:
+    """Raises `ChannelError` 406 for an unknown exchange type."""
+    if type_name != DELAYED and type_name not in exchange_types:
         raise precondition_failed(f"unknown exchange type '{type_name}'")
-    return exchange_type
 
 
-def _known(exchange_type: type[Exchange]) -> Set[str]:
-    bases = exchange_type.__mro__
-    return {name for base in bases for name in vars(base).get("own_arguments", ())}
+def _delayed_type(arguments: ExchangeArguments) -> type[Exchange]:
+    """Returns the type by which a delayed exchange routes."""
+    known = {name: kind for name, kind in exchange_types.items() if not kind.keeps_history}
+    return known[arguments.choice(DELAYED_TYPE, sorted(known))]
+
+
+def _known_arguments(exchange: Exchange) -> frozenset[str]:
+    known = exchange.known_arguments
+    return known | {DELAYED_TYPE} if exchange.type_name == DELAYED else known
 
 
 def equivalent(
@@ -85,7 +99,7 @@ def equivalent(
         ("auto_delete", auto_delete, exchange.auto_delete),
         ("internal", internal, exchange.internal),
     ]
-    names = sorted((arguments.keys() | exchange.arguments.keys()) & _known(type(exchange)))
+    names = sorted((arguments.keys() | exchange.arguments.keys()) & _known_arguments(exchange))
     compared += [(name, arguments.get(name), exchange.arguments.get(name)) for name in names]
     for argument, received, current in compared:
         check_equivalent("exchange", exchange.name, exchange.vhost, argument, received, current)

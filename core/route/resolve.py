@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..message.model import FieldValue
-from .binding import Destination
+from .delayed import delay_queue
 from .exchange import Exchange
-from .route import Route
-
-__all__ = ["Route", "resolve"]
+from .route import Destination, Route
 
 Headers = Mapping[str, FieldValue] | None
 
@@ -35,7 +33,7 @@ def resolve(
     `release` on a route that it evicts. `watched=False` returns a route for a single use, which is
     never invalidated and needs no release.
     """
-    alone = not exchange.reaches_exchanges and exchange.persistence is None
+    alone = not (exchange.reaches_exchanges or exchange.delays) and exchange.persistence is None
     found = _match(exchange, routing_keys, headers) if alone else None
     if not found:
         return _walk(exchange, routing_keys, headers, exchange_by_name, watched)
@@ -64,8 +62,8 @@ def _walk(
     route = Route(
         tuple(queues),
         any(passed.uses_key for passed in to_visit),
-        any(passed.uses_headers for passed in to_visit),
-        any(passed.each_message for passed in to_visit),
+        any(passed.uses_headers or passed.delays for passed in to_visit),
+        any(passed.each_message or passed.delays for passed in to_visit),
     )
     if watched:
         route.watch(to_visit)
@@ -80,9 +78,14 @@ def _visit(
     queues: dict[Destination, None],
 ) -> Iterable[Exchange]:
     """Adds the queues of one exchange to `queues`; returns the exchanges to visit next."""
-    kept = exchange.history_queue(headers)
-    if kept is not None:
-        queues[kept] = None
+    if exchange.delays:
+        waiting = delay_queue(exchange, headers)
+        if waiting is not None and not waiting.deleted:
+            queues[waiting] = None
+            return ()
+    stored = exchange.history_queue(headers)
+    if stored is not None:
+        queues[stored] = None
     found = _match(exchange, routing_keys, headers)
     if not found:
         return _alternate(exchange, exchange_by_name)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from .binding import Destination
 
+class Destination:
+    """An exchange or queue: bindings lead to it, and routes depend on it. Hashed by identity."""
 
-class Watched:
-    """An exchange or queue that routes depend on."""
+    __slots__ = ("deleted", "durable", "name", "routes")
 
-    __slots__ = ("routes",)
-
-    def __init__(self) -> None:
+    def __init__(self, name: str, *, durable: bool = False) -> None:
+        self.name = name
+        self.durable = durable
+        self.deleted = False
+        """Whether it was deleted: nothing is routed to it, whatever bindings it still has."""
         self.routes: set[Route] | None = None
 
     def changed(self) -> None:
@@ -51,9 +53,9 @@ class Route:
         self.each_message = each_message
         self.dead = False
         self.on_dead: list[Callable[[], None]] | None = None
-        self._sources: Collection[Watched] = ()
+        self._sources: Collection[Destination] = ()
 
-    def watch(self, sources: Collection[Watched]) -> None:
+    def watch(self, sources: Collection[Destination]) -> None:
         """Makes the route depend on these: the next change of any of them invalidates it."""
         self._sources = sources
         for source in sources:

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Unpack
 
 from ..message.model import FieldValue
 from .automaton import PatternAutomaton
-from .binding import Binding, Destination, GroupedBindings
-from .exchange import Exchange, ExchangeProperties
-from .registry import register
+from .binding import Binding, GroupedBindings
+from .exchange import Exchange, ExchangeDeclaration
+from .route import Destination
 from .trie import TopicTrie, split_words, suits_trie
 
 
-@register
 class TopicExchange(Exchange):
     """An exchange that finds patterns by trie and automaton, and their bindings by dictionary."""
 
     __slots__ = ("_automaton", "_by_pattern", "_trie")
 
-    type_name = "topic"
-    uses_key = True
-    uses_headers = False
-
-    def __init__(self, name: str, **properties: Unpack[ExchangeProperties]) -> None:
-        super().__init__(name, **properties)
+    def __init__(self, declared: ExchangeDeclaration) -> None:
+        super().__init__(declared)
         self._by_pattern: GroupedBindings[str] = GroupedBindings()
         self._trie = TopicTrie()
         self._automaton = PatternAutomaton()

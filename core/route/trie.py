@@ -8,8 +8,9 @@ many there are; the other patterns are for the automaton.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
-MAX_STARRED_WORDS = 10
+MAX_STARRED_WORDS: Final = 10
 """Each `*` may double the nodes reached: at most 2 ** 10 of them after 10 words."""
 
 

@@ -6,7 +6,7 @@ import asyncio
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
 
-from ..auth import behind
+from ..auth import address_behind
 from ..wire.proxy import Relayed
 from .certificate_name import CertificateName
 
@@ -34,16 +34,16 @@ def caller_of(
     `loopback` needs both: a loopback client of a remote proxy is on the proxy's machine, and one
     that the proxy does not name may be anywhere.
     """
-    here = transport.get_extra_info("sockname") or ("", 0)
-    there = transport.get_extra_info("peername") or ("", 0)
-    peer = str(there[0])
+    local = transport.get_extra_info("sockname") or ("", 0)
+    remote = transport.get_extra_info("peername") or ("", 0)
+    peer = str(remote[0])
     address, loopback = peer, is_loopback(peer)
     if relayed is not None:
         loopback = loopback and relayed.client is not None and is_loopback(relayed.client[0])
         address = _counted(peer, relayed)
-        here, there = relayed.server or here, relayed.client or there
+        local, remote = relayed.server or local, relayed.client or remote
     return Caller(
-        f"{there[0]}:{there[1]} -> {here[0]}:{here[1]}",
+        f"{remote[0]}:{remote[1]} -> {local[0]}:{local[1]}",
         address,
         loopback,
         _certified(transport, certificate_name),
@@ -56,7 +56,7 @@ def caller_of(
 def _counted(proxy: str, relayed: Relayed) -> str:
     """Returns the client's address, or a name for the proxy if it gives none, or its own."""
     if relayed.client is None or (is_loopback(relayed.client[0]) and not is_loopback(proxy)):
-        return behind(proxy)
+        return address_behind(proxy)
     return relayed.client[0]
 
 

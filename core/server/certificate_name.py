@@ -6,12 +6,12 @@ Certificates are as `ssl.SSLObject.getpeercert` decodes them, which it does for 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 Certificate = Mapping[str, Any]
 CertificateName = Callable[[Certificate], str | None]
 
-_SHORT = {
+_SHORT: Final = {
     "businessCategory": "BUSINESSCATEGORY", "commonName": "CN", "countryName": "C",
     "dnQualifier": "DNQUALIFIER", "domainComponent": "DC", "emailAddress": "EMAILADDRESS",
     "generationQualifier": "GENERATIONQUALIFIER", "givenName": "GIVENNAME",
@@ -21,7 +21,7 @@ _SHORT = {
     "userId": "UID",
 }  # fmt: skip
 """As RFC 4514 and RabbitMQ write them."""
-_SPECIAL = frozenset(',+"\\<>;')
+_SPECIAL: Final = frozenset(',+"\\<>;')
 
 
 def common_name(certificate: Certificate) -> str | None:

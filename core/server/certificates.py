@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from ..errors import ConfigError
 
@@ -27,7 +27,7 @@ class Verify(Enum):
     REQUIRED = "required"
 
 
-_MODES = {
+_MODES: Final = {
     Verify.NONE: ssl.CERT_NONE,
     Verify.OPTIONAL: ssl.CERT_OPTIONAL,
     Verify.REQUIRED: ssl.CERT_REQUIRED,
@@ -68,12 +68,12 @@ class Certificates:
         try:
             contexts, octets = {verify: self._read(verify) for verify in Verify}, self._read_ca()
         except ConfigError as error:
-            logger.error("the certificates stay as they were: %s", error)
+            logger.error("certificates not reloaded: %s", error)
             return False
         if octets != self._ca_octets:
             self._trusted_s = int(time.time())
         self._contexts, self._ca_octets = contexts, octets
-        logger.warning("the certificates were read again")
+        logger.warning("certificates reloaded")
         return True
 
     def context(self, verify: Verify = Verify.NONE) -> ssl.SSLContext:
@@ -104,7 +104,7 @@ class Certificates:
         return _octets("client CA", self._ca) if self._ca else b""
 
     def _read(self, verify: Verify) -> dict[str, ssl.SSLContext]:
-        """By host name; the empty one is the default."""
+        """Returns the contexts by host name; the empty one is the default."""
         return {name: _context(files, self._ca, verify) for name, files in self._files.items()}
 
 

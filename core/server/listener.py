@@ -12,6 +12,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Final
 
 from ..auth import GUEST, User
 from ..broker import Broker
@@ -29,8 +30,8 @@ from .write_backpressure import WriteBackpressure
 
 logger = logging.getLogger(__name__)
 
-BACKLOG = 1024
-DRAIN_S = 5.0
+BACKLOG: Final = 1024
+DRAIN_S: Final = 5.0
 
 
 class Listener:
@@ -167,7 +168,7 @@ class Listener:
         self._alarm = None
         self._late_turn()
 
-    def read_on_later(self, peer: Peer, *, turns: int) -> None:
+    def resume_reading_later(self, peer: Peer, *, turns: int) -> None:
         """Reads the peer again after `turns` (1 or 2) iterations of the event loop."""
         if not self._paused and not self._resting:
             asyncio.get_running_loop().call_soon(self._read_on)
@@ -178,7 +179,7 @@ class Listener:
         if self._paused:
             asyncio.get_running_loop().call_soon(self._read_on)
         for peer in paused:
-            peer.read_on()
+            peer.resume_reading()
 
     # -- logging in
 
@@ -239,4 +240,4 @@ class Listener:
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            logger.error("a task of the listener failed", exc_info=task.exception())
+            logger.error("listener task failed", exc_info=task.exception())

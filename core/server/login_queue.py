@@ -6,13 +6,14 @@ Open sockets are no bound, because HTTP clients may hang up while their password
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from ..errors import WarrenError
 
-ATTEMPT_BYTES = 3_072
+ATTEMPT_BYTES: Final = 3_072
 """Estimated memory of a waiting login, beside its name and password."""
-MAX_BYTES = 67_108_864
-ADDRESS_MAX_BYTES = 33_554_432
+MAX_BYTES: Final = 67_108_864
+ADDRESS_MAX_BYTES: Final = 33_554_432
 """Bounds for all waiting logins and for one address: some 10,000 clients that reconnect at once."""
 
 
@@ -33,11 +34,11 @@ class LoginQueue:
     def enter(self, address: str, size: int) -> Callable[[], None]:
         """Counts a login; returns a function to call once it is done. Raises `TooManyAttempts`."""
         size += ATTEMPT_BYTES
-        here = self._of.get(address, 0) + size
-        if here > ADDRESS_MAX_BYTES or self._bytes + size > MAX_BYTES:
+        address_bytes = self._of.get(address, 0) + size
+        if address_bytes > ADDRESS_MAX_BYTES or self._bytes + size > MAX_BYTES:
             raise TooManyAttempts
         self._bytes += size
-        self._of[address] = here
+        self._of[address] = address_bytes
         return lambda: self._leave(address, size)
 
     def _leave(self, address: str, size: int) -> None:

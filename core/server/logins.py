@@ -16,18 +16,18 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..auth import User, Users, hashed, network
 from ..errors import WarrenError
 from .fair_semaphore import FairSemaphore
 from .login_queue import LoginQueue
 
-AT_ONCE = max(1, min(4, (os.cpu_count() or 1) - 1))
+AT_ONCE: Final = max(1, min(4, (os.cpu_count() or 1) - 1))
 """Concurrent checks: each takes 19 MiB and some 20 ms of a CPU; one CPU is left to the loop."""
-PAUSE_S = 1.0
+PAUSE_S: Final = 1.0
 """Pause between guesses from a trusted address after five failures within a minute."""
-GUEST_NOT_LOCAL = (
+GUEST_NOT_LOCAL: Final = (
     ": from elsewhere, and it may log in from this machine only; add a user of its own"
 )
 """For the log; the client gets the same refusal as for any other reason."""
@@ -45,7 +45,7 @@ class ClientGone(WarrenError):
     """The password was not checked: the client has disconnected."""
 
 
-class Attempt(NamedTuple):
+class LoginAttempt(NamedTuple):
     """A login to be checked."""
 
     name: str
@@ -55,14 +55,16 @@ class Attempt(NamedTuple):
     is_gone: Callable[[], bool]
 
     def known(self, users: Users) -> User | None:
-        return users.known(self.name, self.password, loopback=self.loopback)
+        return users.passwords.known(self.name, self.password, loopback=self.loopback)
 
     def checked(self, users: Users) -> User | None:
         """Runs in a thread. Raises `ClientGone`."""
         if self.is_gone():
             raise ClientGone
         # The cache again: it may have been checked from another address meanwhile.
-        return self.known(users) or users.check(self.name, self.password, loopback=self.loopback)
+        return self.known(users) or users.passwords.check(
+            self.name, self.password, loopback=self.loopback
+        )
 
 
 class Logins:
@@ -78,6 +80,8 @@ class Logins:
         self._queue = LoginQueue()
         self._locks: dict[tuple[str, str], _CountedLock] = {}
         self._checks: set[asyncio.Future[User | None]] = set()
+        self.on_refused: Callable[[str, str], None] = lambda name, address: None
+        """Called with name and address of each wrong password that was checked."""
 
     def close(self) -> None:
         """Cancels the checks that wait for a thread; running ones finish."""
@@ -99,7 +103,7 @@ class Logins:
         wait, `ClientGone` if the client `is_gone` when its turn comes.
         """
         # A check goes on, and counts, after the client has disconnected.
-        attempt = Attempt(name, password, address, loopback, is_gone)
+        attempt = LoginAttempt(name, password, address, loopback, is_gone)
         leave = self._queue.enter(network(address), len(name) + len(password))
         check = asyncio.ensure_future(self._in_turn(attempt))
         check.add_done_callback(lambda _: leave())
@@ -111,7 +115,7 @@ class Logins:
         """Hashes a new password. Raises `AuthError` for an empty one."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, hashed, password)
 
-    async def _in_turn(self, attempt: Attempt) -> User | None:
+    async def _in_turn(self, attempt: LoginAttempt) -> User | None:
         users, throttle = self._users, self._users.throttle
         who = attempt.name, attempt.address
         async with self._alone(attempt):
@@ -120,7 +124,7 @@ class Logins:
             wait_s = throttle.wait_s(*who)
             if wait_s and not throttle.trusts(*who):
                 raise TooManyFailures(wait_s)
-            digest = users.digest(attempt.name, attempt.password)
+            digest = users.passwords.digest(attempt.name, attempt.password)
             if wait_s and throttle.was_wrong(*who, digest):
                 return None
             user = attempt.known(users) or await self._checked(attempt)
@@ -128,21 +132,22 @@ class Logins:
                 throttle.succeeded(*who)
                 return user
             throttle.failed(*who, digest)
+            self.on_refused(*who)
             if wait_s:
                 await self._pause(PAUSE_S)
             return None
 
-    async def _checked(self, attempt: Attempt) -> User | None:
+    async def _checked(self, attempt: LoginAttempt) -> User | None:
         users = self._users
         async with self._semaphore.turn(network(attempt.address)):
             user = await asyncio.get_running_loop().run_in_executor(
                 self._threads, attempt.checked, users
             )
-        users.keep_better_hashes()
+        users.passwords.store_better_hashes()
         return user
 
     @asynccontextmanager
-    async def _alone(self, attempt: Attempt) -> AsyncIterator[None]:
+    async def _alone(self, attempt: LoginAttempt) -> AsyncIterator[None]:
         # By network, as the throttle counts: else each address of an IPv6 /64 had a guess.
         key = attempt.name, network(attempt.address)
         counted = self._locks.setdefault(key, _CountedLock())

@@ -6,9 +6,9 @@ import ctypes
 import os
 import resource
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-ROOT = Path("/")
+ROOT: Final = Path("/")
 _V2_FILE, _V1_FILE = "memory.max", "memory.limit_in_bytes"
 
 
@@ -19,7 +19,7 @@ class Memory(NamedTuple):
     source: str
 
 
-class Disk(NamedTuple):
+class DiskSpace(NamedTuple):
     """A file system."""
 
     free_bytes: int
@@ -49,13 +49,13 @@ def rss_bytes(root: Path = ROOT) -> int | None:
     return pages * resource.getpagesize()
 
 
-def disk(path: Path) -> Disk | None:
+def disk(path: Path) -> DiskSpace | None:
     """Returns the size of the file system of `path`; None if that fails."""
     try:
         found = os.statvfs(path)
     except OSError:
         return None
-    return Disk(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
+    return DiskSpace(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
 
 def trim() -> None:

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from enum import Enum, auto
 from socket import IPPROTO_TCP, SO_KEEPALIVE, SOL_SOCKET, TCP_NODELAY
 from socket import socket as Socket
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from ..auth import User
 from ..errors import ConnectionFault
-from ..proto.connection import Connection
+from ..proto.connection import Connection, TlsFacts
+from ..proto.connection_state import ConnectionState
 from ..wire.proxy import Relayed
 from .caller import caller_of
 
@@ -27,16 +28,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-HIGH_WATER_BYTES = 524_288
+HIGH_WATER_BYTES: Final = 524_288
 """Unsent bytes above which a client gets no more deliveries until it has caught up."""
-FULL_READ_BYTES = 131_072
+FULL_READ_BYTES: Final = 131_072
 """A read this large means that more is waiting."""
-DISCARDED_MAX_BYTES = 67_108_864
+DISCARDED_MAX_BYTES: Final = 67_108_864
 """Bytes that a client may send after the connection was closed before its socket is reset."""
-QUIET_S = 0.5
+QUIET_S: Final = 0.5
 """TLS has no half-close: the socket is closed when nothing has come for so long."""
 
-_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+_KEEPALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 """In seconds, seconds and probes; not every system has all three."""
 
 
@@ -52,7 +53,7 @@ class PauseReason(Enum):
     """Too many bytes wait for the disk, and it publishes persistent messages."""
 
 
-_BLOCKING = frozenset((PauseReason.ALARM, PauseReason.DISK))
+_BLOCKING: Final = frozenset((PauseReason.ALARM, PauseReason.DISK))
 
 
 class Peer(asyncio.Protocol):
@@ -83,6 +84,7 @@ class Peer(asyncio.Protocol):
             peer_is_loopback=caller.loopback,
             certified=caller.certified,
             takes_passwords=caller.private or self._listener.takes_plaintext,
+            tls=_tls_facts(transport),
         )
         self._listener.peers.add(self)
 
@@ -96,23 +98,22 @@ class Peer(asyncio.Protocol):
         self.fileno = socket.fileno()
 
     def data_received(self, data: bytes) -> None:
-        if self.connection.is_closed:
+        if self.connection.state is ConnectionState.CLOSED:
             self._discard(data)
             return
         listener = self._listener
         broker = listener.broker
         broker.tick()
-        broker.disk_behind = False
+        broker.disk_behind = broker.consumers_behind = False
         try:
             self.connection.receive(data)
         except Exception:
             self._fail_unexpected()
         self._pause_publisher()
-        if broker.crowded:
-            broker.crowded = False
-            self._rest(turns=2)
-        elif len(data) >= FULL_READ_BYTES or self.connection.unfinished:
-            self._rest(turns=1)
+        if broker.consumers_behind:
+            self._yield_reading(turns=2)
+        elif len(data) >= FULL_READ_BYTES or self.connection.pending.unfinished:
+            self._yield_reading(turns=1)
         listener.turn()
 
     def _discard(self, data: bytes) -> None:
@@ -120,44 +121,44 @@ class Peer(asyncio.Protocol):
         if self._discarded_bytes > DISCARDED_MAX_BYTES:
             self.abort()
         elif len(data) >= FULL_READ_BYTES:
-            self._rest(turns=1)
+            self._yield_reading(turns=1)
 
     def _fail_unexpected(self) -> None:
         logger.exception("connection %s: internal error", self.connection.name)
         self.connection.fail(ConnectionFault(541, "internal error, see the broker's log"))
 
-    def read_on(self) -> None:
+    def resume_reading(self) -> None:
         """Goes on after a pause: with the rest of the last read, then with the socket."""
         self._pauses.discard(PauseReason.TURN)
-        if self.connection.unfinished and PauseReason.DISK not in self._pauses:
+        if self.connection.pending.unfinished and PauseReason.DISK not in self._pauses:
             self.data_received(b"")
         self._read_if_free()
 
     def pause_writing(self) -> None:
         """Stops deliveries; acks and heartbeats, which need no reply, are still read."""
-        self.connection.socket_writable = False
+        self.connection.output.socket_writable = False
 
     def resume_writing(self) -> None:
         self._listener.broker.tick()
-        self.connection.resume_writing()
+        self.connection.output.resume_writing()
         self._resume(PauseReason.WRITE)
         self._listener.turn()
 
-    def rest(self) -> None:
+    def yield_reading(self) -> None:
         """Pauses reading for one iteration of the event loop."""
-        self._rest(turns=1)
+        self._yield_reading(turns=1)
 
-    def _rest(self, turns: int) -> None:
+    def _yield_reading(self, turns: int) -> None:
         """Pauses reading for one or two turns, or until the client reads its replies."""
-        if self.connection.unfinished and not self.connection.socket_writable:
+        if self.connection.pending.unfinished and not self.connection.output.socket_writable:
             self._pause(PauseReason.WRITE)
         elif PauseReason.TURN not in self._pauses:
             self._pause(PauseReason.TURN)
-            self._listener.read_on_later(self, turns=turns)
+            self._listener.resume_reading_later(self, turns=turns)
 
     def _pause_publisher(self) -> None:
         """Pauses reading if its publishes have to wait for an alarm or the disk."""
-        if self.connection.is_stopped:
+        if self.connection.pending.is_stopped:
             self._pause(PauseReason.ALARM)
         if self._listener.broker.disk_behind and PauseReason.DISK not in self._pauses:
             self._pause(PauseReason.DISK)
@@ -171,7 +172,7 @@ class Peer(asyncio.Protocol):
 
     def _read_later(self, reason: PauseReason) -> None:
         """Resumes reading in the next turn: many peers may resume at the same time."""
-        self._rest(turns=1)
+        self._yield_reading(turns=1)
         self._pauses.discard(reason)
 
     def _pause(self, reason: PauseReason) -> None:
@@ -181,8 +182,8 @@ class Peer(asyncio.Protocol):
 
     def _resume(self, reason: PauseReason) -> None:
         self._pauses.discard(reason)
-        if self.connection.unfinished:
-            self._rest(turns=1)
+        if self.connection.pending.unfinished:
+            self._yield_reading(turns=1)
         self._read_if_free()
 
     def _read_if_free(self) -> None:
@@ -268,3 +269,11 @@ class Peer(asyncio.Protocol):
         """Aborts after a delay; reading is paused, because input would be buffered."""
         self._pause(PauseReason.LOGIN)
         asyncio.get_running_loop().call_later(after_s, self.abort)
+
+
+def _tls_facts(transport: asyncio.BaseTransport) -> TlsFacts | None:
+    session = transport.get_extra_info("ssl_object")
+    if session is None:
+        return None
+    cipher = session.cipher()
+    return TlsFacts(session.version() or "", cipher[0] if cipher else "")

@@ -12,15 +12,16 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from ..wire.proxy import ProxyHeaderError, Relayed, missing_bytes, read_header
 from .caller import Network, parsed_address
 
 logger = logging.getLogger(__name__)
 
-HEADER_S = 10.0
+HEADER_S: Final = 10.0
 """Timeout of the whole header, and of the TLS handshake behind it."""
-_REST_S = 1.0
+_REST_S: Final = 1.0
 """Pause after a failed accept: files or memory have run out."""
 
 MakeProtocol = Callable[[Relayed | None], asyncio.Protocol]
@@ -72,7 +73,7 @@ class ProxyListener:
             relayed = await self._read_header(accepted) if self._is_proxy(address) else None
         except (ProxyHeaderError, EOFError, OSError) as error:
             reason = str(error) or f"no PROXY header within {HEADER_S:.0f} s"
-            logger.warning("connection of the proxy %s: %s", address, reason)
+            logger.warning("proxy connection %s: %s", address, reason)
             accepted.close()
             return
         except asyncio.CancelledError:

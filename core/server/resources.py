@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from ..resources.alarms import Bounds, Reading
 from ..resources.amount import GIB, Amount, in_words
@@ -20,15 +21,15 @@ from .tuning import collect_old
 
 logger = logging.getLogger(__name__)
 
-PERIOD_S = 1.0
-ASSUMED_BYTES = GIB
-DISK_FREE_BYTES = GIB
-DISK_FREE_SHARE = 0.05
-RSS_SHARE = 0.85
+PERIOD_S: Final = 1.0
+ASSUMED_BYTES: Final = GIB
+DISK_FREE_BYTES: Final = GIB
+DISK_FREE_SHARE: Final = 0.05
+RSS_SHARE: Final = 0.85
 """Of the memory that the process may use; never below the limit that was set."""
-TRIM_PERIODS = 30
+TRIM_PERIODS: Final = 30
 """Measurements between two attempts to return memory to the system."""
-_SLICE = 500
+_SLICE: Final = 500
 """Connections that are counted before the event loop goes on."""
 
 
@@ -51,19 +52,19 @@ class Resources:
         self._directory = directory
         self._memory = memory
         self._disk_free = disk_free
-        self._looks_until_trim = 0
+        self._periods_until_trim = 0
         self._task: asyncio.Task[None] | None = None
         self.lines: list[str] = []
         """The limits in words, for the server's start message."""
         self.available: Callable[[], machine.Memory | None] = machine.memory
         self.rss: Callable[[], int | None] = machine.rss_bytes
-        self.disk: Callable[[Path], machine.Disk | None] = machine.disk
+        self.disk: Callable[[Path], machine.DiskSpace | None] = machine.disk
         self.trim: Callable[[], None] = machine.trim
 
     async def start(self) -> None:
         """Measures now, then each second until `stop`."""
-        self.bound()
-        await self.look()
+        self.set_limits()
+        await self.measure()
         self._task = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
@@ -73,12 +74,12 @@ class Resources:
 
     # -- bounds
 
-    def bound(self) -> None:
+    def set_limits(self) -> None:
         """Computes the limits, and describes them in `lines`."""
-        limit, rss = self._bound_memory()
-        self._broker.alarms.bounds = Bounds(limit, rss, self._bound_disk())
+        limit, rss = self._memory_limits()
+        self._broker.alarms.bounds = Bounds(limit, rss, self._disk_limit())
 
-    def _bound_memory(self) -> tuple[int, int]:
+    def _memory_limits(self) -> tuple[int, int]:
         if self._memory.of(GIB) == 0:
             self.lines.append("memory limit: none (memory_limit is 0)")
             return 0, 0
@@ -97,7 +98,7 @@ class Resources:
         )
         return limit, max(limit, int(RSS_SHARE * found.size_bytes))
 
-    def _bound_disk(self) -> int:
+    def _disk_limit(self) -> int:
         amount = self._disk_free
         if amount is not None and amount.of(GIB) == 0:
             self.lines.append("disk free limit: none (disk_free_limit is 0)")
@@ -123,24 +124,24 @@ class Resources:
             await asyncio.sleep(PERIOD_S)
             collect_old()
             try:
-                await self.look()
+                await self.measure()
             except Exception:
                 logger.exception("internal error while memory and disk were measured")
 
-    async def look(self) -> None:
+    async def measure(self) -> None:
         """Measures once; a turn then sends blocked and unblocked to clients."""
         other_bytes = await self._count()
         rss = await self._rss_after_trim()
         found = self.disk(self._directory)
         broker = self._broker
         broker.tick()
-        broker.clock_steps.look()
+        broker.clock_steps.check()
         broker.alarms.measure(
             Reading(
                 other_bytes + shared_bytes(broker),
                 rss,
                 None if found is None else found.free_bytes,
-                broker.store.refused > broker.store.committed,
+                broker.store.progress.refused > broker.store.progress.committed,
             )
         )
         self._listener.turn()
@@ -158,10 +159,10 @@ class Resources:
     async def _rss_after_trim(self) -> int | None:
         """Returns the RSS; if it is above the limit, after returning free memory to the system."""
         rss, bound = self.rss(), self._broker.alarms.bounds.rss
-        self._looks_until_trim = max(0, self._looks_until_trim - 1)
-        if rss is None or not bound or rss <= bound or self._looks_until_trim:
+        self._periods_until_trim = max(0, self._periods_until_trim - 1)
+        if rss is None or not bound or rss <= bound or self._periods_until_trim:
             return rss
-        self._looks_until_trim = TRIM_PERIODS
+        self._periods_until_trim = TRIM_PERIODS
         while self._broker.store.cache.shrink():
             await asyncio.sleep(0)
         await asyncio.to_thread(self.trim)

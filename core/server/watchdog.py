@@ -10,9 +10,9 @@ import asyncio
 import logging
 import select
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from ..proto.connection import State
+from ..proto.connection_state import ConnectionState
 from ..proto.frame_progress import FRAME_TIMEOUT_S, PROGRESS_BYTES
 from ..slices import for_each
 from ..wire.frames import HEARTBEAT_FRAME
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-HANDSHAKE_S = 10
-CLOSE_OK_S = 10
+HANDSHAKE_S: Final = 10
+CLOSE_OK_S: Final = 10
 """Timeout of close-ok, and of closing the socket after our close-ok."""
-DISCONNECTED_S = 30
+DISCONNECTED_S: Final = 30
 """An unread peer whose socket is closed at two checks this far apart is aborted."""
-_DISCONNECTED_EVENTS = getattr(select, "POLLRDHUP", 0)
+_DISCONNECTED_EVENTS: Final = getattr(select, "POLLRDHUP", 0)
 """Linux; elsewhere a connection that was reset is noticed, one that was closed is not."""
-_PERIOD_S = 0.5
-_STALL_MS = 1_500
+_PERIOD_S: Final = 0.5
+_STALL_MS: Final = 1_500
 
 
 async def watch_peers(listener: Listener) -> None:
@@ -43,20 +43,23 @@ async def watch_peers(listener: Listener) -> None:
         if clock.now_ms() - asleep_ms > _STALL_MS:
             # The process was suspended: input that came meanwhile is read before the check.
             continue
-        look_after(listener)
+        check_peers(listener)
 
 
-def look_after(listener: Listener) -> None:
-    """Checks every peer once, in slices; turns then send the heartbeats that are due."""
+def check_peers(listener: Listener) -> None:
+    """Checks every peer once, in slices: aborts it if it timed out, or sends a heartbeat if due."""
     listener.broker.tick()
 
-    def look(peer: Peer) -> None:
-        reason = _overdue(peer, listener.broker.now_ms) if peer in listener.peers else None
-        if reason:
+    def check(peer: Peer) -> None:
+        if peer not in listener.peers:
+            return
+        if reason := _timeout_reason(peer, listener.broker.now_ms):
             logger.warning("connection %s: %s", peer.connection.name, reason)
             peer.abort()
+        else:
+            _send_heartbeat(peer, listener.broker.now_ms)
 
-    listener.broker.slices.start(for_each(list(listener.peers), look))
+    listener.broker.slices.start(for_each(list(listener.peers), check))
     if listener.broker.now_ms - listener.polled_sockets_ms >= DISCONNECTED_S * 1000:
         listener.polled_sockets_ms = listener.broker.now_ms
         _abort_disconnected(listener)
@@ -64,15 +67,15 @@ def look_after(listener: Listener) -> None:
 
 
 def _abort_disconnected(listener: Listener) -> None:
-    gone = _disconnected(peer for peer in listener.peers if peer.is_blocked)
-    for peer in gone & listener.disconnected_peers:
+    disconnected = _disconnected(peer for peer in listener.peers if peer.is_blocked)
+    for peer in disconnected & listener.disconnected_peers:
         logger.warning(
             "connection %s: disconnected more than %d s ago, while reading was paused",
             peer.connection.name,
             DISCONNECTED_S,
         )
         peer.abort()
-    listener.disconnected_peers = gone
+    listener.disconnected_peers = disconnected
 
 
 def _disconnected(peers: Iterable[Peer]) -> set[Peer]:
@@ -84,41 +87,45 @@ def _disconnected(peers: Iterable[Peer]) -> set[Peer]:
     return {by_file[file] for file, events in poll.poll(0) if not events & select.POLLNVAL}
 
 
-def _overdue(peer: Peer, now_ms: int) -> str | None:
-    """Returns the reason to abort the peer; sends a heartbeat if due (AMQP 0-9-1 4.2.7)."""
+def _timeout_reason(peer: Peer, now_ms: int) -> str | None:
+    """Returns the reason to abort the peer, None if there is none."""
     connection = peer.connection
-    if connection.state is State.HANDSHAKE:
+    if connection.state is ConnectionState.HANDSHAKE:
         if connection.handshake is not None and connection.handshake.paused:
             # Its password waits to be checked, which is not the client's fault.
             connection.started_ms = now_ms
         if now_ms - connection.started_ms > HANDSHAKE_S * 1000:
             return f"no handshake within {HANDSHAKE_S} s"
         return None
-    if connection.state is not State.OPEN:
+    if connection.state is not ConnectionState.OPEN:
         # A client that neither reads the close nor disconnects would keep its socket forever.
         if now_ms - connection.closing_since_ms > CLOSE_OK_S * 1000:
             return f"close timed out: the socket was not closed within {CLOSE_OK_S} s"
         return None
     if peer.is_paused:
-        connection.frame_progress.since_ms = now_ms
-        if peer.is_blocked or not connection.contents.keeps_others_waiting:
-            connection.contents.excuse(now_ms)
+        connection.reader.frame_progress.since_ms = now_ms
+        if peer.is_blocked or not connection.contents.blocks_others:
+            connection.contents.restart_timeouts(now_ms)
         if peer.is_blocked or peer.takes_output():
             # Its heartbeats are not read now, because of an alarm, or it proves to be alive.
             connection.received_ms = now_ms
-    if connection.has_partial_frame and connection.frame_progress.is_late(now_ms):
-        return (
-            f"a frame was not finished within {FRAME_TIMEOUT_S} s, nor {PROGRESS_BYTES} bytes of it"
-        )
+    if connection.reader.has_partial_frame and connection.reader.frame_progress.is_late(now_ms):
+        return f"frame timed out: less than {PROGRESS_BYTES} bytes received in {FRAME_TIMEOUT_S} s"
     if connection.contents.is_late(now_ms):
         return (
-            f"a message was not finished within {FRAME_TIMEOUT_S} s, "
-            f"nor {PROGRESS_BYTES} bytes of it"
+            f"message timed out: less than {PROGRESS_BYTES} bytes received in {FRAME_TIMEOUT_S} s"
         )
     heartbeat_ms = connection.heartbeat_s * 1000
-    if heartbeat_ms:
-        if now_ms - connection.received_ms > 2 * heartbeat_ms:
-            return f"missed heartbeats: nothing came for {2 * connection.heartbeat_s} s"
-        if now_ms - connection.sent_ms >= heartbeat_ms // 2:
-            connection.write(HEARTBEAT_FRAME)
+    if heartbeat_ms and now_ms - connection.received_ms > 2 * heartbeat_ms:
+        return f"missed heartbeats: nothing came for {2 * connection.heartbeat_s} s"
     return None
+
+
+def _send_heartbeat(peer: Peer, now_ms: int) -> None:
+    """Sends a heartbeat if one is due: nothing was sent for half the interval (AMQP 0-9-1 4.2.7).
+    The end of the turn writes it."""
+    connection = peer.connection
+    heartbeat_ms = connection.heartbeat_s * 1000
+    is_open = connection.state is ConnectionState.OPEN
+    if is_open and heartbeat_ms and now_ms - connection.output.sent_ms >= heartbeat_ms // 2:
+        connection.output.write(HEARTBEAT_FRAME)

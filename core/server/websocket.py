@@ -53,7 +53,7 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
             self._input_ended = True
             self._end_when_taken(inbound.ended)
         elif inbound.unfinished or len(data) >= FULL_READ_BYTES:
-            self._peer.rest()
+            self._peer.yield_reading()
 
     def _answer_ping(self, ping: bytes) -> None:
         """Sends a pong, only for the last of many pings, and none to a client that does not read
@@ -64,7 +64,7 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
     def _end_when_taken(self, ending: Ending) -> None:
         """Ends the connection when all input before the close is handled, as with a TCP socket."""
         connection = self._peer.connection
-        if self._closing or not (connection.unfinished or connection.is_stopped):
+        if self._closing or not (connection.pending.unfinished or connection.pending.is_stopped):
             self._end(ending)
 
     def _end(self, ending: Ending) -> None:
@@ -114,10 +114,10 @@ class WebSocket(asyncio.Transport, asyncio.Protocol):
             self.data_received(b"")
         elif ended is not None and not self._closing:
             self._end_when_taken(ended)
-        if self._hears_more():
+        if self._may_read():
             self._socket.resume_reading()
 
-    def _hears_more(self) -> bool:
+    def _may_read(self) -> bool:
         return not (self._inbound.unfinished or self._peer.is_paused or self.is_closing())
 
     def is_closing(self) -> bool:

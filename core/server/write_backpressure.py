@@ -23,12 +23,12 @@ class WriteBackpressure:
     def _listen(self) -> None:
         if not self._listens:
             self._listens = True
-            self._broker.on_commit(self._look)
+            self._broker.commits.on_next(self._look)
 
     def _look(self) -> None:
         self._listens = False
         store = self._broker.store
-        if store.behind_bytes > store.behind_max_bytes // 2:
+        if store.progress.behind_bytes > store.progress.behind_max_bytes // 2:
             self._listen()
             return
         waiting, self._waiting = self._waiting, []

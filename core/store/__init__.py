@@ -1,1 +1,1 @@
-"""Where messages are kept: the port, and a twin that keeps them in memory."""
+"""The message store: its interface, a durable store on disk, and a store in memory."""

@@ -1,9 +1,9 @@
-"""A checkpoint: everything that the log says up to the beginning of one segment.
+"""Checkpoints: everything that the log says up to the beginning of one segment, in a file.
 
-It is taken in slices while the broker works, so it may hold some of what came later as well.
-That is harmless: records behind its beginning are applied again, and each says what is, not what
-changes. It has its own file, written beside, synced and renamed. The last two are kept: a damaged
-one must not take the definitions with it.
+A checkpoint is taken in slices while the broker works, so it may contain some later changes as
+well. That is harmless: the records from its segment on are applied again, and each states a value,
+not a difference. The file is written under a temporary name, synced and renamed. The last two are
+kept, so that one damaged file does not cost the definitions.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import logging
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
 
 from ..errors import ConfigError
-from .codec import numbers, octets
 from .disk import FULL, Disk
+from .message_format import numbers, octets
 from .record import FILE_HEADER_BYTES, Buffer, DamagedHeader, FileHeader, read_file_header
 from .record_index import RecordIndex
-from .salvage import salvage
+from .salvage import salvage_file
 from .segment import Segment, segment_name
 from .segment_part import SegmentPart, Snapshot
 
@@ -29,29 +29,32 @@ logger = logging.getLogger(__name__)
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
-KIND = b"state"
-SUFFIX = ".state"
-_TOP = struct.Struct("<QQ?")
-_COUNT = struct.Struct("<I")
-_KEY = struct.Struct("<HI")
-_MARK = struct.Struct("<QQ")
-_PRIORITY_MARK = struct.Struct("<QBQ")
-_SEGMENT = struct.Struct("<QQQBI")
+KIND: Final = b"state"
+SUFFIX: Final = ".state"
+_TOP: Final = struct.Struct("<QQ?")
+_COUNT: Final = struct.Struct("<I")
+_KEY: Final = struct.Struct("<HI")
+_MARK: Final = struct.Struct("<QQ")
+_PRIORITY_MARK: Final = struct.Struct("<QBQ")
+_SEGMENT: Final = struct.Struct("<QQQBI")
 _UNCLEAN, _FENCED, _INDEXED = 1, 2, 4
-_PART = struct.Struct("<QIQIQQBQII")
-_PARTIAL = struct.Struct("<II")
-_TAIL = struct.Struct("<QI")
-ITEMS_AT_ONCE = 500
-RECORDS_AT_ONCE = 256
-"""What one slice takes down of a part: a record takes up to 20 us."""
+_PART: Final = struct.Struct("<QIQIQQBQII")
+_PARTIAL: Final = struct.Struct("<II")
+_TAIL: Final = struct.Struct("<QI")
+ITEMS_AT_ONCE: Final = 500
+RECORDS_AT_ONCE: Final = 256
+"""Records of a part that one slice copies: a record takes up to 20 us."""
 
 
 @dataclass(slots=True)
-class State:
-    """What recovery starts from. `segment` is where the log goes on, `clean` whether it ended
-    there in order, `sequence` a number above all that were handed out, `checkpoint` its own number,
-    0 for none."""
+class CheckpointState:
+    """The state of the store at the beginning of `segment`.
 
+    `clean` is whether the process that wrote it stopped in order, `sequence` a number above all
+    that were reserved, `checkpoint` the number of the checkpoint, 0 for none.
+    """
+
+    store_id: bytes = b""
     segment: int = 1
     sequence: int = 0
     clean: bool = False
@@ -60,7 +63,7 @@ class State:
     marks: dict[int, int] = field(default_factory=dict)
     segments: dict[int, Segment] = field(default_factory=dict)
     priority_marks: dict[tuple[int, int], int] = field(default_factory=dict)
-    """By queue id and priority, beside those of `marks`, which are for all priorities."""
+    """Marks by queue id and priority; those in `marks` are for all priorities."""
 
 
 def checkpoint_name(number: int) -> str:
@@ -68,40 +71,33 @@ def checkpoint_name(number: int) -> str:
 
 
 def encode(
-    number: int,
-    sequence: int,
-    definitions: Mapping[bytes, bytes],
-    marks: Mapping[int, int],
-    segments: Mapping[int, Segment],
-    listed: set[int],
-    *,
-    priority_marks: Mapping[tuple[int, int], int],
-    born: int,
-    clean: bool,
+    number: int, state: CheckpointState, listed: set[int], *, first_own: int, clean: bool
 ) -> Iterator[bytes]:
-    """The body in pieces, a bounded amount of work each. `listed` gets the segments of which
-    something is to be kept.
+    """Yields the body of a checkpoint in pieces, with a bounded amount of work for each; adds the
+    segments with unsettled messages to `listed`.
 
-    Segments from `born` on are this process's: unless it ends in order, what their queues'
-    consumers may have got comes back redelivered.
+    Segments from `first_own` on were written by this process: unless it stops in order, messages in
+    them that consumers may have got are redelivered.
     """
-    yield _TOP.pack(number, sequence, clean)
-    yield from _encode_mapping(definitions, _encode_definition)
-    yield from _encode_mapping(marks, _MARK.pack)
-    for segment in list(segments.values()):
+    yield _TOP.pack(number, state.sequence, clean)
+    yield from _encode_mapping(state.definitions, _encode_definition)
+    yield from _encode_mapping(state.marks, _MARK.pack)
+    for segment in list(state.segments.values()):
         if segment.number < number and not segment.is_dead:
             listed.add(segment.number)
-            unclean = segment.unclean or (not clean and segment.number >= born)
+            unclean = segment.unclean or (not clean and segment.number >= first_own)
             yield from _encode_segment(segment, unclean=unclean)
     yield _SEGMENT.pack(0, 0, 0, 0, 0)
-    yield from _encode_mapping(priority_marks, lambda key, mark: _PRIORITY_MARK.pack(*key, mark))
+    yield from _encode_mapping(
+        state.priority_marks, lambda key, mark: _PRIORITY_MARK.pack(*key, mark)
+    )
 
 
 def _encode_mapping(
     mapping: Mapping[_Key, _Value], encode_item: Callable[[_Key, _Value], bytes]
 ) -> Iterator[bytes]:
-    """What is in it all the time, behind how many items that are. What comes or goes meanwhile is
-    said by the log as well."""
+    """Yields the number of items, then the items that stay in the mapping throughout. Those added
+    or removed meanwhile are in the log as well."""
     keys, at, count = list(mapping), 0, 0
     buffers: list[bytes] = []
     while at < len(keys):
@@ -136,7 +132,7 @@ def _encode_segment(segment: Segment, *, unclean: bool) -> Iterator[bytes]:
 
 
 def _encode_part(part: SegmentPart) -> Iterator[bytes]:
-    """As the part was in one moment, though it is taken down in slices."""
+    """Yields a part in a consistent state, though it is copied in slices."""
     snapshot = part.snapshot = Snapshot(part.front)
     snapshot.take(part, RECORDS_AT_ONCE)
     while snapshot.taken < part.records:
@@ -160,7 +156,7 @@ def _encode_partial(records: list[tuple[int, bytes]]) -> bytes:
 
 
 def write(disk: Disk, store_id: bytes, number: int, buffers: Sequence[Buffer]) -> int:
-    """Gives its size in bytes. Raises `OSError`."""
+    """Writes a checkpoint and returns its size in bytes. Raises `OSError`."""
     name = checkpoint_name(number)
     temporary = name + ".new"
     if temporary in disk.names():
@@ -191,37 +187,36 @@ def _write(disk: Disk, name: str, buffers: Sequence[Buffer]) -> None:
 
 
 def remove_unfinished(disk: Disk) -> None:
-    """What a crash left of checkpoints that never became any."""
+    """Removes the files of checkpoints that a crash interrupted. Raises `OSError`."""
     for name in disk.names():
         if name.endswith(SUFFIX + ".new"):
             disk.remove(name)
 
 
-def read_newest(disk: Disk) -> tuple[State, bytes] | None:
-    """The newest sound checkpoint and the store's id; None if there is none and the log is there
-    from its beginning.
+def read_newest(disk: Disk) -> CheckpointState | None:
+    """Returns the newest valid checkpoint; None if there is none and the log is complete.
 
-    Raises `ConfigError` if it is not, or for a newer format.
+    Raises `ConfigError` if there is none and the log is not complete, or for a newer format.
     """
     names = sorted((name for name in disk.names() if name.endswith(SUFFIX)), reverse=True)
     for name in names:
-        data = _read(disk, name)
+        data = salvage_file(disk, name)[0]
         try:
             header = read_file_header(name, data)
-            return decode(data), header.store_id
+            return replace(decode(data), store_id=header.store_id)
         except (ValueError, DamagedHeader) as error:
-            logger.error("%s is damaged (%s); the one before is used", name, error)
+            logger.error("%s is damaged (%s); the previous checkpoint is used", name, error)
     first = _first_missing(disk)
     if first is not None:
         raise ConfigError(
-            f"{', '.join(names) or 'checkpoint'}: damaged or missing, and {first} is not there "
-            "to do without; nothing was changed. Restore the data directory from a copy."
+            f"{', '.join(names) or 'checkpoint'}: damaged or missing, and {first}, which could "
+            "replace it, is missing; nothing was changed. Restore the data directory from a copy."
         )
     return None
 
 
 def _first_missing(disk: Disk) -> str | None:
-    """The first segment that was removed; None if all that ever were are there."""
+    """Returns the name of the first segment that was removed; None if none was."""
     there = set(disk.names())
     logs = sum(name.endswith(".log") for name in there)
     for number in range(1, logs + 1):
@@ -230,24 +225,16 @@ def _first_missing(disk: Disk) -> str | None:
     return None
 
 
-def _read(disk: Disk, name: str) -> bytes:
-    file = disk.open(name)
-    try:
-        return salvage(file, 0, file.size())[0]
-    finally:
-        file.close()
-
-
-def decode(data: bytes) -> State:
-    """Raises `ValueError` if it is damaged."""
+def decode(data: bytes) -> CheckpointState:
+    """Returns the state in a checkpoint's file. Raises `ValueError` if it is damaged."""
     body = memoryview(data)[FILE_HEADER_BYTES : -_TAIL.size]
     if len(data) < FILE_HEADER_BYTES + _TAIL.size:
-        raise ValueError("it is cut off")
+        raise ValueError("it is truncated")
     size, crc = _TAIL.unpack(data[-_TAIL.size :])
     if size != len(body) or zlib.crc32(body) != crc:
         raise ValueError("its checksum is wrong")
     number, sequence, clean = _TOP.unpack_from(body)
-    state = State(number, sequence, clean, number)
+    state = CheckpointState(b"", number, sequence, clean, number)
     at = _decode_definitions(body, _TOP.size, state.definitions)
     (marks,) = _COUNT.unpack_from(body, at)
     at += _COUNT.size
@@ -271,7 +258,7 @@ def decode(data: bytes) -> State:
 
 
 def _decode_priority_marks(body: memoryview, at: int, into: dict[tuple[int, int], int]) -> None:
-    """Checkpoints of earlier versions end before them."""
+    """Reads the marks by priority, which checkpoints of earlier versions do not have."""
     if at < len(body):
         for queue_id, priority, mark in _PRIORITY_MARK.iter_unpack(body[at + _COUNT.size :]):
             into[queue_id, priority] = mark

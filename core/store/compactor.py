@@ -1,19 +1,20 @@
-"""Compaction: one dead letter must not keep a whole segment.
+"""Compaction: copies unsettled messages out of nearly empty segments, so that one dead letter does
+not keep a whole segment.
 
-Of sealed segments that are mostly dead, what is left is copied into a file of its own; of many
-small ones, which a start finds the slower the more there are, one is made. Three stages follow
-each other, and none of them holds up the broker's thread:
+The unsettled messages of sealed segments that are mostly dead are copied into a new file; many
+small segments, each of which makes a start slower, are merged into one. There are three stages,
+none of which blocks the broker's thread:
 
-1. Survey: what is left of each part is noted, in slices. What is settled after that is found out
-   in the third stage; nothing is ever added to a sealed segment.
+1. Survey: the unsettled records of each part are noted, in slices. Messages settled after that are
+   found in the third stage; nothing is ever added to a sealed segment.
 2. Copy (`copier.py`), on a worker's thread.
-3. Switch (`relocation.py`): records are pointed to their new places, in slices.
+3. Switch (`relocation.py`): records are pointed to their new locations, in slices.
 
-It needs no record in the log: until a checkpoint lists the new file, a crash finds everything at
-the old places, and the new file belongs to nobody. No checkpoint is made during a switch.
+Compaction needs no record in the log: until a checkpoint lists the new file, recovery uses the old
+segments and ignores the new file. No checkpoint is made during a switch.
 
-Each compaction makes progress by measure, so an idle store comes to rest: it leaves behind at
-least three quarters of its victims' messages, or makes one file of at least `MERGE`.
+Each compaction makes measurable progress, so an idle store comes to rest: it leaves behind at least
+three quarters of its victims' messages, or makes one file of at least `MERGE`.
 """
 
 from __future__ import annotations
@@ -21,61 +22,60 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Final
 
 from ..slices import run_slice
-from .copier import Copier, Copy, Survivors
+from .copied_records import CompactedSegment, Survivors
+from .copier import Copier
 from .disk import Disk
-from .reader import DamagedRecord, Reader
-from .record import COLD, FileHeader
+from .log import Log
+from .reader import DamagedRecord, RecordReader
+from .record import KIND_COMPACTED, FileHeader
 from .relocation import relocate
 from .segment import Segment, segment_name
 from .segment_part import SegmentPart
-
-if TYPE_CHECKING:
-    from .durable import DurableStore
-    from .work import Worker
+from .work import Worker
 
 logger = logging.getLogger(__name__)
 
-LIVE_SHARE = 4
+LIVE_SHARE: Final = 4
 """A segment is compacted when less than this part of its messages is left."""
-MERGE = 8
-"""So many small files become one, or more of them."""
-MESSAGES = 100_000
-"""More files than needed are not added beyond this: each record in a copy takes 50 bytes of
-memory."""
-FILE_BYTES = 64 * 1024 * 1024
-RECORDS_AT_ONCE = 64
-"""What one slice surveys: a record of which messages are settled takes up to 20 us."""
+MERGE: Final = 8
+"""At least this many small files are merged into one."""
+MESSAGES: Final = 100_000
+"""Beyond this, no more files are added than needed: each record in a copy takes 50 bytes of memory.
+"""
+FILE_BYTES: Final = 64 * 1024 * 1024
+RECORDS_AT_ONCE: Final = 64
+"""Records that one step surveys: a partly settled record takes up to 20 us."""
 
 
 class Compactor:
-    """Finds segments worth compacting and compacts them, one file at a time."""
+    """Chooses segments to compact and compacts them, one file at a time."""
 
-    def __init__(self, disk: Disk, worker: Worker, store: DurableStore, reader: Reader) -> None:
+    def __init__(self, disk: Disk, worker: Worker, log: Log, reader: RecordReader) -> None:
         self._disk = disk
         self._worker = worker
-        self._store = store
+        self._log = log
         self._reader = reader
         self._victims: list[Segment] = []
         self._unreadable: set[int] = set()
         self._survey: Iterator[None] | None = None
-        self._copy: Copy | None = None
+        self._copy: CompactedSegment | None = None
         self._switch: Iterator[None] | None = None
 
     @property
     def is_busy(self) -> bool:
-        """A survey or a switch is under way."""
+        """Whether a survey or a switch is under way."""
         return self._survey is not None or self._switch is not None
 
     @property
     def is_ready(self) -> bool:
-        """There is a copy to switch to."""
+        """Whether there is a copy to switch to."""
         return self._copy is not None
 
     def begin(self, before: int) -> None:
-        """Looks for segments older than `before`; those worth it are compacted by `work`."""
+        """Chooses segments older than `before`; `work` compacts them."""
         if self._victims:
             return
         victims = self._choose(before)
@@ -85,23 +85,23 @@ class Compactor:
             self._survey = self._survey_all()
 
     def work(self) -> bool:
-        """Does a slice; True if no checkpoint may be made before the next one."""
+        """Does a slice of work; True if no checkpoint may be made before the next slice."""
         if self._survey is not None:
             if run_slice(self._survey):
                 return True
             self._survey = None
         if self._copy is not None:
-            self._switch, self._copy = relocate(self._copy, self._store.segments), None
+            self._switch, self._copy = relocate(self._copy, self._log.segments), None
         if self._switch is None:
             return False
         if run_slice(self._switch):
             return True
         self._end_switch()
-        self._store.roll()  # The log goes on behind the new file, which a checkpoint lists.
+        self._log.roll()  # The log continues after the new file, which a checkpoint lists.
         return False
 
     def finish(self) -> None:
-        """Completes a switch that has begun: the store stops."""
+        """Completes a switch that has begun, when the store stops."""
         for _ in self._switch or ():
             pass
         self._end_switch()
@@ -111,11 +111,11 @@ class Compactor:
         self._victims = []
 
     def _choose(self, before: int) -> list[Segment]:
-        """The emptiest first, as many as fill a file; or, if there are many, small ones of about
-        the same size, so that a message is copied a few times at most."""
+        """Returns the emptiest segments, as many as fill a file; or, if there are many small ones,
+        some of about the same size, so that a message is copied a few times at most."""
         sealed = [
             segment
-            for segment in self._store.segments.values()
+            for segment in self._log.segments.values()
             if segment.sealed
             and segment.number < before
             and segment.unsettled
@@ -126,13 +126,15 @@ class Compactor:
         sparse = [segment for segment in sealed if segment.unsettled * LIVE_SHARE < segment.total]
         if sparse:
             return _fill(sorted(sparse, key=lambda segment: segment.unsettled / segment.total), 1)
-        small = sorted((held for held in sealed if held.end < FILE_BYTES // MERGE), key=_end)
+        small = [segment for segment in sealed if segment.end < FILE_BYTES // MERGE]
         if len(small) < MERGE:
             return []
-        return _fill([held for held in small if held.end <= MERGE * small[MERGE - 1].end], MERGE)
+        small.sort(key=_end)
+        max_end = MERGE * small[MERGE - 1].end
+        return _fill([segment for segment in small if segment.end <= max_end], MERGE)
 
     def _survey_all(self) -> Iterator[None]:
-        """Notes what is left of the victims, and has the copy begin."""
+        """Notes the unsettled records of the victims, then starts the copy."""
         survivors: list[Survivors] = []
         for segment in self._victims:
             for part in list(segment.parts.values()):
@@ -143,10 +145,10 @@ class Compactor:
         self._start_copy(survivors)
 
     def _start_copy(self, survivors: list[Survivors]) -> None:
-        number = self._store.take_number()
-        header = FileHeader(COLD, self._store.store_id, number).encode()
+        number = self._log.take_number()
+        header = FileHeader(KIND_COMPACTED, self._log.store_id, number).encode()
 
-        def job() -> Copy | OSError | DamagedRecord:
+        def job() -> CompactedSegment | OSError | DamagedRecord:
             try:
                 return Copier(self._disk, self._reader, number, header).run(survivors)
             except (OSError, DamagedRecord) as error:
@@ -156,24 +158,25 @@ class Compactor:
         self._worker.run(job, self._copied)
 
     def _remove(self, name: str) -> None:
-        """A copy that was not finished must not fill the disk; at worst it is found at a start."""
+        """Removes an unfinished copy, so that it does not fill the disk; if that fails, it is a
+        dead segment from the next start on."""
         try:
             if name in self._disk.names():
                 self._disk.remove(name)
         except OSError as error:
             logger.warning("%s, which was not finished, could not be removed: %s", name, error)
 
-    def _copied(self, result: Copy | OSError | DamagedRecord) -> None:
-        if isinstance(result, Copy):
+    def _copied(self, result: CompactedSegment | OSError | DamagedRecord) -> None:
+        if isinstance(result, CompactedSegment):
             self._copy = result
             return
         numbers = [segment.number for segment in self._victims]
         self._victims = []
         if isinstance(result, OSError) and result.errno == errno.EIO:
-            self._store.fail(result)
+            self._worker.failed(result)
             return
         if isinstance(result, DamagedRecord):
-            # It must not keep the others from being compacted.
+            # Excluded from now on, so that the other segments are compacted.
             self._unreadable.update(numbers)
         logger.warning("segments %s can't be compacted: %s", numbers, result)
 
@@ -183,7 +186,7 @@ def _end(segment: Segment) -> int:
 
 
 def _fill(segments: list[Segment], at_least: int) -> list[Segment]:
-    """As many of the first ones as fill a file, or `at_least` so many."""
+    """Returns as many of the first segments as fill a file, and `at_least` so many."""
     size = count = 0
     chosen: list[Segment] = []
     for segment in segments:

@@ -1,6 +1,6 @@
-"""All file access of the store, so that tests can put a disk that fails in its place.
+"""All file access of the store, behind an interface that tests implement with failing disks.
 
-Names are plain file names in one directory. Everything may raise `OSError`.
+Names are plain file names in one directory. Every method may raise `OSError`.
 """
 
 from __future__ import annotations
@@ -10,31 +10,33 @@ import fcntl
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 Result = TypeVar("Result")
 
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-"""macOS: a plain sync leaves it in the drive's memory."""
-FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
-"""Errors that say no more than that there is no space."""
-SPARE_DESCRIPTORS = 4
-_BUFFERS_MAX = 1024
-"""What one call may be given (IOV_MAX)."""
+"""macOS: a plain sync leaves data in the drive's cache."""
+FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+"""Errors that only mean that there is no space."""
+SPARE_DESCRIPTORS: Final = 4
+_BUFFERS_MAX: Final = 1024
+"""Buffers that one system call takes at most (IOV_MAX)."""
 
 
 class File(Protocol):
+    """An open file."""
+
     def write(self, at: int, buffers: Sequence[bytes | bytearray | memoryview]) -> None:
-        """Writes all pieces one after another from offset `at` on, or raises."""
+        """Writes all buffers one after another from offset `at` on, or raises."""
 
     def read(self, at: int, size: int) -> bytes:
-        """Fewer bytes only at the end of the file."""
+        """Reads `size` bytes, fewer only at the end of the file."""
 
     def sync(self) -> None:
-        """What was written so far survives a power cut."""
+        """Makes everything that was written survive a power failure."""
 
     def allocate(self, size: int) -> None:
-        """Makes the file `size` bytes long, zeros behind its end, and takes the space for it."""
+        """Extends the file to `size` bytes with zeros, and allocates the space for it."""
 
     def truncate(self, size: int) -> None: ...
     def size(self) -> int: ...
@@ -42,17 +44,19 @@ class File(Protocol):
 
 
 class Disk(Protocol):
+    """A directory of files."""
+
     def create(self, name: str) -> File:
-        """A new file, open for reading and writing; there must be none of that name."""
+        """Creates a file, open for reading and writing; there must be none of that name."""
 
     def open(self, name: str) -> File: ...
     def names(self) -> list[str]: ...
     def rename(self, old: str, new: str) -> None:
-        """Replaces `new` if it exists."""
+        """Renames a file; replaces `new` if it exists."""
 
     def remove(self, name: str) -> None: ...
     def sync_directory(self) -> None:
-        """Creations, renames and removals so far survive a power cut."""
+        """Makes all creations, renames and removals survive a power failure."""
 
     def free_bytes(self) -> int: ...
 
@@ -73,7 +77,7 @@ class RealFile:
                 at = self._write_rest(at, b"".join(some)[written:])
 
     def _write_rest(self, at: int, rest: bytes) -> int:
-        """The disk took a part: a signal, or its end, which the next attempt tells."""
+        """Writes what is left after a partial write. If the disk is full, the next call raises."""
         while rest:
             written = os.pwrite(self._descriptor, rest, at)
             at += written
@@ -123,8 +127,8 @@ def _sync(descriptor: int) -> None:
 
 
 def make_directory(directory: Path, mode: int = 0o777) -> None:
-    """Makes a directory that is missing, and its parents; each entry survives a power cut. The
-    `mode` is that of the last one. Raises `OSError`."""
+    """Creates a missing directory and its parents, all synced; `mode` applies to the last one.
+    Raises `OSError`."""
     if not directory.is_dir():
         make_directory(directory.parent)
         directory.mkdir(mode=mode, exist_ok=True)
@@ -140,35 +144,37 @@ def _sync_directory(directory: Path) -> None:
 
 
 class RealDisk:
-    """A directory of the operating system; made if it is missing.
+    """A directory of the operating system, created if it is missing.
 
-    It holds some spare descriptors: when clients have taken all that the process may have, the
-    log still rolls.
+    Some spare descriptors are kept open, so that a new segment can be opened even if clients use
+    all other descriptors of the process. With `read_only`, files are opened for reading alone, so
+    that it works on a read-only file system.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, read_only: bool = False) -> None:
         self._directory = directory
+        self._access = os.O_RDONLY if read_only else os.O_RDWR
         self._spare: list[int] = []
         make_directory(directory, mode=0o700)
-        self._here = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+        self._descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
         self._refill()
 
     def __del__(self) -> None:
-        for descriptor in (self._here, *self._spare):
+        for descriptor in (self._descriptor, *self._spare):
             os.close(descriptor)
 
     def create(self, name: str) -> RealFile:
-        return RealFile(self._open(name, os.O_CREAT | os.O_EXCL))
+        return RealFile(self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL))
 
     def open(self, name: str) -> RealFile:
-        return RealFile(self._open(name, 0))
+        return RealFile(self._open(name, self._access))
 
     def _open(self, name: str, flags: int) -> int:
-        flags |= os.O_RDWR | os.O_CLOEXEC
-        return self._spared(lambda: os.open(self._directory / name, flags, 0o600))
+        flags |= os.O_CLOEXEC
+        return self._with_spare(lambda: os.open(self._directory / name, flags, 0o600))
 
-    def _spared(self, call: Callable[[], Result]) -> Result:
-        """Gives up a spare descriptor if there is no other."""
+    def _with_spare(self, call: Callable[[], Result]) -> Result:
+        """Calls `call`; if there is no free descriptor, closes a spare one and calls it again."""
         try:
             result = call()
         except OSError as error:
@@ -182,12 +188,12 @@ class RealDisk:
     def _refill(self) -> None:
         while len(self._spare) < SPARE_DESCRIPTORS:
             try:
-                self._spare.append(os.dup(self._here))
+                self._spare.append(os.dup(self._descriptor))
             except OSError:
-                return  # all are taken again; those that are left will do
+                return  # None are free: fewer spare ones remain.
 
     def names(self) -> list[str]:
-        return sorted(self._spared(lambda: os.listdir(self._directory)))
+        return sorted(self._with_spare(lambda: os.listdir(self._directory)))
 
     def rename(self, old: str, new: str) -> None:
         os.replace(self._directory / old, self._directory / new)
@@ -196,13 +202,13 @@ class RealDisk:
         os.unlink(self._directory / name)
 
     def sync_directory(self) -> None:
-        os.fsync(self._here)
+        os.fsync(self._descriptor)
 
     def free_bytes(self) -> int:
-        found = os.fstatvfs(self._here)
+        found = os.fstatvfs(self._descriptor)
         return found.f_bavail * found.f_frsize
 
     def total_bytes(self) -> int:
-        """Of the file system."""
-        found = os.fstatvfs(self._here)
+        """Returns the size of the file system."""
+        found = os.fstatvfs(self._descriptor)
         return found.f_blocks * found.f_frsize

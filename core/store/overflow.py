@@ -6,12 +6,14 @@ A file is freed when no batch refers to it any more: each location keeps it open
 from __future__ import annotations
 
 from itertools import count
+from typing import Final
 
 from .disk import Disk, File
+from .location import OverflowLocation
 from .record import Buffer
 
-FILE_BYTES = 64 * 1024 * 1024
-PREFIX = "overflow-"
+FILE_BYTES: Final = 64 * 1024 * 1024
+PREFIX: Final = "overflow-"
 _names = count(1)
 
 
@@ -53,8 +55,8 @@ class Overflow:
         self._disk = disk
         self._file: OverflowFile | None = None
 
-    def append(self, buffers: list[Buffer]) -> tuple[OverflowFile, int, int]:
-        """Appends buffers; returns file, offset and size. Raises `OSError`."""
+    def append(self, buffers: list[Buffer]) -> OverflowLocation:
+        """Appends buffers. Raises `OSError`."""
         if self._file is None or self._file.end > FILE_BYTES:
             self._file = OverflowFile(self._disk)
-        return self._file, *self._file.append(buffers)
+        return OverflowLocation(self._file, *self._file.append(buffers))

@@ -1,8 +1,8 @@
 """Pages messages in: reads the front of paged-out ranges into memory.
 
-What a turn asks for is read with one job, for queues with few messages each lie among each other.
-Ranges that no consumer waits for are read in the background: one chunk at a time, when nothing else
-is requested.
+All requests of a turn are read with one job, since the records of queues with few messages are
+close to each other. Ranges that no consumer waits for are read in the background: one chunk at a
+time, when nothing else is requested.
 """
 
 from __future__ import annotations
@@ -12,24 +12,26 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from ..message.batch import MessageRange, PagedOut
+from ..message.queue_entry import MessageRange, PagedOut
 from ..slices import for_each, run_slice
 from . import read_size
 from .entry_loader import EntryLoader, LoadedRecord
+from .port import PageIn
 from .record_index import IndexEntry, RecordIndex
+from .segment import Segment
 from .segment_part import PagedOutLocation, SegmentPart, location_of
 from .work import Worker
 
 logger = logging.getLogger(__name__)
 
-DELIVERY_SLICES = 3
+DELIVERY_SLICES: Final = 3
 """Slices of a turn for delivering ranges to their queues."""
-PAGE_INS_AT_ONCE = 2
+PAGE_INS_AT_ONCE: Final = 2
 
 
-class PageInScheduler:
+class PageInScheduler(PageIn):
     """Pages in what queues request, urgent requests first."""
 
     def __init__(self, loader: EntryLoader, worker: Worker) -> None:
@@ -39,18 +41,17 @@ class PageInScheduler:
         self._background: OrderedDict[PagedOut, _Request] = OrderedDict()
         """Requests that no consumer waits for."""
         self._reading_background: dict[PagedOut, bool] = {}
-        """Those of them that are being read, and whether a consumer waits for them since."""
+        """Background requests that are being read, and whether a consumer waits for them by now."""
         self._paging_in = 0
         self._is_gathering = False
 
-    def page_in(
+    def request(
         self,
         paged_out: PagedOut,
         ready: Callable[[Sequence[MessageRange]], None],
         *,
         is_urgent: bool = True,
     ) -> None:
-        """See `Store.page_in`."""
         location = location_of(paged_out)
         request = _Request(paged_out, location, ready)
         if is_urgent:
@@ -60,7 +61,6 @@ class PageInScheduler:
         self._gather()
 
     def hurry(self, paged_out: PagedOut) -> None:
-        """Makes a background request urgent."""
         request = self._background.pop(paged_out, None)
         if request is not None:
             self._urgent.append(request)
@@ -69,19 +69,19 @@ class PageInScheduler:
             self._reading_background[paged_out] = True
 
     def _gather(self) -> None:
-        """Begins to read after this turn, which may request more."""
+        """Schedules a job for after this turn, which may request more."""
         if self._paging_in < PAGE_INS_AT_ONCE and not self._is_gathering:
             self._is_gathering = True
             self._worker.post(self._page_in_next)
 
     def _page_in_next(self) -> None:
-        """Starts one job for what is requested."""
+        """Starts one job for the requests so far."""
         self._is_gathering = False
         is_urgent = bool(self._urgent)
         if self._paging_in >= PAGE_INS_AT_ONCE or not (is_urgent or self._background):
             return
         if self._paging_in and not is_urgent:
-            return  # It is called again when that is read.
+            return  # It is called again when the job is done.
         selections = self._next_requests(is_urgent=is_urgent)
         self._paging_in += 1
 
@@ -101,7 +101,7 @@ class PageInScheduler:
         self._worker.run(lambda: self._read_requested(selections), done)
 
     def _requeue(self, rest: Sequence[_Request], *, is_urgent: bool) -> None:
-        """Puts back, at the front, the requests that one job had no room for."""
+        """Puts the requests that did not fit into a job back at the front."""
         hurried: dict[PagedOut, bool] = {}
         if not is_urgent:
             hurried, self._reading_background = self._reading_background, {}
@@ -113,7 +113,7 @@ class PageInScheduler:
                 self._background.move_to_end(request.paged_out, last=False)
 
     def _next_requests(self, *, is_urgent: bool) -> list[_Selection]:
-        """Takes as many urgent or background requests as make a job."""
+        """Takes as many urgent or background requests as fit into a job."""
         selections: list[_Selection] = []
         room = read_size.JOB_RECORDS
         waiting = self._urgent if is_urgent else self._background
@@ -126,13 +126,13 @@ class PageInScheduler:
         return selections
 
     def _read_requested(self, requested: Sequence[_Selection]) -> list[_PagedIn]:
-        """Reads as many of them as make a chunk, at least one."""
+        """Reads as many of the selections as fit into a chunk, at least one."""
         found: list[_PagedIn] = []
-        locations: dict[int, set[tuple[int, int]]] = {}
+        locations: dict[Segment, set[tuple[int, int]]] = {}
         size_bytes = 0
         for selection in requested:
             chosen = self._choose_records(selection)
-            known = locations.setdefault(selection.part.segment.number, set())
+            known = locations.setdefault(selection.part.segment, set())
             new = [
                 index_entry.location
                 for _, index_entry in chosen.index_entries
@@ -143,16 +143,16 @@ class PageInScheduler:
                 break
             known.update(new)
             found.append(chosen)
-        for number, chosen_here in locations.items():
-            here = [one for one in found if one.selection.part.segment.number == number]
+        for segment, chosen_here in locations.items():
+            here = [one for one in found if one.selection.part.segment is segment]
             try:
-                records = self._loader.records(number, chosen_here)
+                records = self._loader.records(segment, chosen_here)
             except FileNotFoundError as error:
                 for one in here:
                     one.missing = error
                 continue
             for one in here:
-                one.read = self._loader.select(number, one.index_entries, records)
+                one.read = self._loader.select(segment.number, one.index_entries, records)
         return found
 
     def _choose_records(self, selection: _Selection) -> _PagedIn:
@@ -169,7 +169,7 @@ class PageInScheduler:
             ordinals = [at for at in ordinals if at < records]
         index_entries = read_size.limited(index, ordinals)
         if not index_entries:
-            logger.error("%s: an index and what it leads to are damaged", part.segment.name)
+            logger.error("%s: an index and its records are damaged", part.segment.name)
         return _PagedIn(selection, index_entries)
 
     def _deliver(self, steps: Iterator[None]) -> None:
@@ -181,7 +181,7 @@ class PageInScheduler:
         request, part, high, _, _ = found.selection
         paged_out, location, ready = request
         if not request.is_there or not part.has_paged_out(paged_out):
-            ready(())  # discarded or moved meanwhile
+            ready(())  # The range was discarded or moved meanwhile.
             return
         if found.missing is not None:
             self._worker.failed(found.missing)
@@ -239,7 +239,7 @@ def _select(request: _Request) -> _Selection:
 
 @dataclass(slots=True)
 class _PagedIn:
-    """What was read for a request; `missing` is set if the segment's file is gone."""
+    """The records read for a request; `missing` is set if the segment's file is missing."""
 
     selection: _Selection
     index_entries: list[tuple[int, IndexEntry]]

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from ..message.batch import MessageRange, PagedOut, QueueEntry
+from ..message.queue_entry import MessageRange, PagedOut, QueueEntry
 from ..slices import Pause
 from .entry_loader import EntryLoader
-from .port import Split
+from .port import Ranges, Split
 from .record_index import RecordIndex
 from .recovered_ranges import add_range
 from .segment_part import PagedOutLocation, SegmentPart, location_of
@@ -24,11 +23,11 @@ from .writer import Writer
 
 Found = TypeVar("Found")
 
-DISCARDED_AT_ONCE = 8
+DISCARDED_AT_ONCE: Final = 8
 """Records that one step discards."""
 
 
-class PagedOutRanges:
+class PagedOutRanges(Ranges):
     """The paged-out ranges of a store."""
 
     def __init__(self, loader: EntryLoader, worker: Worker, writer: Writer) -> None:
@@ -67,10 +66,13 @@ class PagedOutRanges:
         return self._writer.has_written(part.segment.number, part.index[high - 1].offset)
 
     def discard(self, paged_out: PagedOut) -> Iterator[list[int] | Pause]:
-        """Settles all of a range, and what is being read of it, in steps. Each step yields pairs of
-        first and last sequence number that cover the records it has settled, or a `Pause`."""
+        """Settles all of a range, with messages of it that are being read, in steps. Each step
+        yields pairs of first and last sequence number of the records it has settled, or a `Pause`.
+        """
         location = location_of(paged_out)
-        paged_out.location = replace(location)
+        paged_out.location = PagedOutLocation(
+            location.part, location.low, location.high, location.at
+        )
         return self._discard(paged_out)
 
     def _discard(self, paged_out: PagedOut) -> Iterator[list[int] | Pause]:
@@ -91,7 +93,7 @@ class PagedOutRanges:
                 self._report_missing(part)
                 return
             if location.low >= location.high:
-                # An index is damaged: nobody knows which records these belonged to.
+                # An index is damaged: the records of these messages are unknown.
                 part.snapshot = None
                 part.count_settled(paged_out.count)
                 paged_out.count = 0
@@ -100,18 +102,21 @@ class PagedOutRanges:
             if not paged_out.count and part.has_paged_out(paged_out):
                 part.remove_paged_out(paged_out)
 
-    def split(self, paged_out: PagedOut, size_bytes: int) -> Generator[Pause, None, Split | None]:
+    def split(
+        self, paged_out: PagedOut, size_bytes: int, max_messages: int
+    ) -> Generator[Pause, None, Split | None]:
         location = location_of(paged_out)
         while location.part.has_paged_out(paged_out):
             part, low = location.part, location.low
-            front = yield from self._look_up(part, _front_of(low, location.high, size_bytes))
+            look = _front_of(low, location.high, size_bytes, max_messages)
+            front = yield from self._look_up(part, look)
             if not part.has_paged_out(paged_out) or location.low != low:
                 continue  # It has been compacted meanwhile, or its queue has ended.
             if front is None:
                 self._report_missing(part)
                 return None
             high, count, size = front
-            if high >= location.high:
+            if not low < high < location.high:
                 return None
             location.low = high
             paged_out.count -= count
@@ -167,15 +172,18 @@ def _size_of(low: int, high: int) -> Callable[[RecordIndex], int]:
 
 
 def _front_of(
-    low: int, high: int, size_bytes: int
+    low: int, high: int, size_bytes: int, max_messages: int
 ) -> Callable[[RecordIndex], tuple[int, int, int]]:
-    """A function that finds the first records from `low` on that have that size. It returns the
-    ordinal behind them, the number of messages and the size; `high` if there are no more."""
+    """Returns a function that finds the first records from `low` on that have that size, or as many
+    messages at most. It returns the ordinal behind them, the number of messages and the size;
+    `high` if there are no more."""
 
     def look(index: RecordIndex) -> tuple[int, int, int]:
         size = count = 0
         for at in range(low, min(high - 1, len(index))):
             index_entry = index[at]
+            if count + index_entry.count > max_messages:
+                return at, count, size
             size += index_entry.share_bytes
             count += index_entry.count
             if size >= size_bytes:
@@ -189,7 +197,7 @@ def _discard_some(paged_out: PagedOut, location: PagedOutLocation, index: Record
     """Settles the first records of a range."""
     part, low = location.part, location.low
     location.low = min(low + DISCARDED_AT_ONCE, location.high)
-    # Where records were compacted others may lie between that are in memory.
+    # Among compacted records there may be others that are in memory.
     known = [
         at
         for at in range(low, min(location.low, len(index)))

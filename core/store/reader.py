@@ -10,12 +10,13 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
+from typing import Final
 
 from . import small_records
 from .codec import MessageRecord
 from .disk import Disk, File
 from .rebuilt import RebuiltTable
-from .record import HEAD_BYTES, Kind, Record, read_record
+from .record import HEAD_BYTES, Record, RecordKind, read_record
 from .record_cache import RecordCache
 from .record_index import INTERVAL_MAX, IndexEntry, IndexSummary, RecordIndex
 from .salvage import reason_of, salvage
@@ -24,20 +25,22 @@ from .small_records import IndexTable
 
 logger = logging.getLogger(__name__)
 
-FILES_OPEN = 4
-INDEXES_KEPT = 8
+FILES_OPEN: Final = 4
+INDEXES_KEPT: Final = 8
 TABLES_KEPT, TABLES_BYTES = 8, 64 * 1024 * 1024
 """Limits for cached tables of indexes; the one read last stays whatever its size."""
-_SPARSE = 4
+_READ_BYTES: Final = 1024 * 1024
+"""About the bytes that are read with one call: others wait for it."""
+_SPARSE: Final = 4
 """Records are read with one call if they are at least this part of the bytes between them."""
-SEALED_BYTES = HEAD_BYTES + 8
+SEALED_BYTES: Final = HEAD_BYTES + 8
 
 
 class DamagedRecord(Exception):
-    """There is no valid record at a location."""
+    """Raised for a location that has no valid record."""
 
 
-class Reader:
+class RecordReader:
     """Reads records and indexes of segments. Thread safe."""
 
     def __init__(self, disk: Disk) -> None:
@@ -65,8 +68,8 @@ class Reader:
     def records(
         self, segment: int, locations: Iterable[tuple[int, int]]
     ) -> dict[tuple[int, int], MessageRecord]:
-        """Reads message records by offset and size, from the cache or the file, neighbours with one
-        call; damaged ones are left out. Raises `FileNotFoundError`."""
+        """Reads message records by offset and size, from the cache or the file; records close to
+        each other with one call. Damaged ones are left out. Raises `FileNotFoundError`."""
         found: dict[tuple[int, int], MessageRecord] = {}
         missing = []
         for location in locations:
@@ -80,12 +83,26 @@ class Reader:
             region = self.read(segment, start, max(map(sum, group)) - start)
             for offset, size in group:
                 read = read_record(segment, region, offset - start, start)
-                if read is None or read.kind != Kind.MESSAGES:
+                if read is None or read.kind != RecordKind.MESSAGES:
                     continue
-                # A view of one record would keep all in memory that was read with it.
-                body = read.body if len(group) == 1 else memoryview(bytes(read.body))
-                record = found[offset, size] = MessageRecord(body, read.sequence)
+                record = found[offset, size] = MessageRecord(read.body, read.sequence)
                 self.cache.add(segment, offset, record)
+        return found
+
+    def raw_records(
+        self, segment: int, locations: Iterable[tuple[int, int]]
+    ) -> dict[int, memoryview]:
+        """Reads the bytes at offsets and sizes, without looking at them; records close to each
+        other with one call. They keep twice their size in memory at most. Raises
+        `FileNotFoundError`."""
+        found: dict[int, memoryview] = {}
+        for group in _neighbours(sorted(locations)):
+            start = group[0][0]
+            region = self.read(segment, start, sum(group[-1]) - start)
+            is_dense = 2 * sum(size for _, size in group) >= len(region)
+            for offset, size in group:
+                data = region[offset - start : offset - start + size]
+                found[offset] = data if is_dense else memoryview(bytes(data))
         return found
 
     def record(self, segment: int, offset: int, size: int) -> MessageRecord:
@@ -99,7 +116,7 @@ class Reader:
     def note_damage(self, segment: int, index_entry: IndexEntry) -> str:
         """Notes that a record is damaged or lost; returns the reason for log lines."""
         if index_entry.is_lost:
-            return self._note(segment, "a record is not there any more")
+            return self._note(segment, "a record is missing")
         return self._note(segment, f"no sound record at offset {index_entry.offset}")
 
     def _note(self, segment: int, reason: str) -> str:
@@ -109,8 +126,8 @@ class Reader:
     def index(
         self, segment: int, queue_id: int, summary: IndexSummary | None = None
     ) -> RecordIndex:
-        """A queue's index of a sealed segment, from its footer, or rebuilt from its records: with a
-        summary, damaged ones have entries in it."""
+        """Returns a queue's index of a sealed segment, from its footer or rebuilt from its records;
+        with a summary, it has entries for damaged records."""
         key = segment, queue_id, summary
         index = self._indexes.get(key)
         if index is None:
@@ -122,7 +139,7 @@ class Reader:
     def _table_index(
         self, segment: int, queue_id: int, summary: IndexSummary | None
     ) -> RecordIndex:
-        """Reads it from the segment's table; two threads may read the same table twice."""
+        """Returns an index from the segment's table; two threads may both read the same table."""
         table = self._tables.get(segment)
         if table is None:
             footer = self.footer(segment)
@@ -166,7 +183,7 @@ class Reader:
                 file.close()
 
     def _salvaged(self, segment: int, offset: int, size: int | None) -> bytes:
-        """Reads with zeros for what can't be read; to the end, if no size is given."""
+        """Reads bytes, with zeros for those that can't be read; without a size, to the end."""
         try:
             file = self._file(segment)
             data, error = salvage(file, offset, file.size() if size is None else size)
@@ -177,7 +194,7 @@ class Reader:
         if error is not None and segment not in self.unreadable:
             self.unreadable[segment] = reason_of(error)
             logger.error(
-                "%s: can't be read in places: %s; what is there is left out and kept",
+                "%s: partly unreadable: %s; all other data is served, and the file is retained",
                 segment_name(segment), self.unreadable[segment],
             )  # fmt: skip
         return data
@@ -202,23 +219,23 @@ class Reader:
         return file
 
     def footer(self, segment: int) -> Record | None:
-        """The record at a segment's end with its indexes; None if there is no valid one."""
+        """Returns the record with the indexes at a segment's end; None if there is no valid one."""
         with self._lock:
             size = self._size(segment)
         if size < SEALED_BYTES:
             return None
         at = size - SEALED_BYTES
         sealed = read_record(segment, self.read(segment, at, SEALED_BYTES), 0, at)
-        if sealed is None or sealed.kind != Kind.SEALED:
+        if sealed is None or sealed.kind != RecordKind.SEALED:
             return None
         start = small_records.read_number(sealed.body)
         return read_record(segment, self.read(segment, start, at - start), 0, start)
 
     def rebuilt(self, segment: int) -> RebuiltTable:
-        """The indexes rebuilt from the segment's records."""
+        """Returns the indexes rebuilt from the segment's records."""
         table = self._tables.get(segment)
         if not isinstance(table, RebuiltTable):
-            logger.warning("%s: its index is missing and made anew", segment_name(segment))
+            logger.warning("%s: its index is missing and is rebuilt", segment_name(segment))
             with self._lock:
                 data = memoryview(self._salvaged(segment, 0, None))
             table = RebuiltTable(segment, data, is_whole=segment not in self.unreadable)
@@ -234,7 +251,9 @@ def _neighbours(locations: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int
     group: list[tuple[int, int]] = []
     start = wanted = 0
     for offset, size in locations:
-        if group and (wanted + size) * _SPARSE < offset + size - start:
+        if group and (
+            (wanted + size) * _SPARSE < offset + size - start or offset - start > _READ_BYTES
+        ):
             yield group
             group, wanted = [], 0
         if not group:
@@ -246,13 +265,13 @@ def _neighbours(locations: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int
 
 
 def lost_records(before: int, after: int, count: int) -> Iterator[tuple[int, int, int]]:
-    """Index entries for `count` messages that were lost between two records, as first number, last
-    number and count of each. Sequence numbers begin anew with each process, far above the former
-    ones: an index entry can't hold such an interval, and need not, since nothing else lies in
-    it."""
+    """Yields index entries for `count` messages that were lost between two records, as first
+    number, last number and count of each. The sequence numbers of a process are far above those of
+    the one before. An index entry can't represent such an interval, and need not: nothing else is
+    in it."""
     first = before + 1
     while count > 0:
-        held = min(count, INTERVAL_MAX)
+        in_entry = min(count, INTERVAL_MAX)
         last = max(first, min(after - 1, first + INTERVAL_MAX))
-        yield first, last, held
-        first, count = last + 1, count - held
+        yield first, last, in_entry
+        first, count = last + 1, count - in_entry

@@ -1,9 +1,9 @@
-"""The indexes of a segment, made anew from its records when its own are damaged.
+"""Rebuilds the indexes of a segment from its records when its own are damaged.
 
-What is settled is noted by ordinals, so a record that is damaged must keep its place. How many
-records a queue has is known from the checkpoint; which of them are gone, from the gaps between the
-sound ones, and from what can still be understood of damaged records and of the damaged index.
-Nothing that is damaged is believed unless it agrees with what is sound.
+Settlements refer to records by ordinals, so a damaged record must keep its ordinal. The checkpoint
+has the number of records of each queue. Which of them are lost follows from the gaps between valid
+records, and from the readable parts of damaged records and of the damaged index. Damaged data is
+used only if it agrees with valid data.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from typing import NamedTuple
 
 from .codec import read_offsets, read_shares
 from .record import (
-    COLD,
     FILE_HEADER_BYTES,
     HEAD_BYTES,
+    KIND_COMPACTED,
     MAGIC,
     Flags,
     Gap,
-    Kind,
     Record,
-    claimed_record,
+    RecordKind,
     scan,
+    unchecked_record,
 )
 from .record_index import ENTRY, INTERVAL_MAX, IndexSummary, RecordIndex
 from .small_records import QUEUE_BYTES, damaged_index
 
 Row = tuple[int, int, int]
-"""An index's numbers for one record."""
+"""The numbers of one record in an index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """An index with a place for each record that there was. `unsure` has, for sound records whose
-    ordinals can't be known, the first and last one possible; `lost` counts those without a sound
+    """An index with an entry for each record that there was. `unsure` has, for valid records with
+    uncertain ordinals, the first and the last possible one; `lost` counts entries without a valid
     record."""
 
     index: RecordIndex
@@ -49,24 +49,24 @@ class Aligned:
 
 
 class RebuiltTable:
-    """All indexes of a segment, made of its records. If the disk could not read the whole of it,
-    the segment's own index may come back and says what is settled: records whose ordinals are not
-    certain are left out then."""
+    """All indexes of a segment, rebuilt from its records. If the disk could not read all of it, the
+    segment's own index may be readable again later and then decides what is settled: until then,
+    records with uncertain ordinals are left out."""
 
     def __init__(self, segment: int, data: memoryview, *, is_whole: bool = True) -> None:
         self._is_whole = is_whole
         self._indexes: defaultdict[int, RecordIndex] = defaultdict(RecordIndex)
         self._hints: defaultdict[int, list[Row]] = defaultdict(list)
         self._offsets: defaultdict[int, array[int]] = defaultdict(lambda: array("Q"))
-        """For queues that number their messages, the number of each record's first."""
+        """For streams, the offset of each record's first message."""
         self._gaps = array("Q")
-        self._is_moved = data[: len(COLD)] == COLD
+        self._is_moved = bytes(data[: len(KIND_COMPACTED)]) == KIND_COMPACTED
         self._end = FILE_HEADER_BYTES
         self._read(segment, data)
         self._index_body = _index_body(data, self._end)
         if self._is_moved:
             for index in self._indexes.values():
-                _sort(index)  # a move puts the records of one holder side by side
+                _sort(index)  # Compaction writes records in the order of queues.
         numbers = sum(len(index.numbers) for index in self._indexes.values())
         self.size_bytes = 8 * numbers + QUEUE_BYTES * len(self._indexes) + len(self._index_body)
 
@@ -78,7 +78,7 @@ class RebuiltTable:
                 self._note_hints(data[: found.end], found.start)
                 continue
             last = found.end
-            if found.kind == Kind.MESSAGES:
+            if found.kind == RecordKind.MESSAGES:
                 self._end = found.end
                 self._is_moved |= bool(found.flags & Flags.MOVED)
                 for queue_id, row, offset in _rows(found):
@@ -88,30 +88,31 @@ class RebuiltTable:
         self._note_hints(data, last)
 
     def _note_hints(self, data: memoryview, at: int) -> None:
-        """Damaged records that follow each other from there, as far as they are understood."""
-        while (record := claimed_record(data, at)) is not None and record.kind == Kind.MESSAGES:
+        """Notes the rows of damaged records from `at` on, as far as they can be decoded."""
+        record = unchecked_record(data, at)
+        while record is not None and record.kind == RecordKind.MESSAGES:
             try:
                 rows = list(_rows(record))
             except (struct.error, ValueError, IndexError, OverflowError):
                 return
             for queue_id, row, _ in rows:
                 self._hints[queue_id].append(row)
-            at = record.end
+            record = unchecked_record(data, record.end)
 
     @property
     def is_empty(self) -> bool:
-        """Whether no record of messages is sound."""
+        """Whether there is no valid record of messages."""
         return not self._indexes
 
     def index(self, queue_id: int, summary: IndexSummary | None = None) -> RecordIndex:
-        """A queue's index; an empty one if it has none. Without a shape, what is lost has no
-        place in it."""
+        """Returns a queue's index; an empty one if it has none. Without a summary, it has no
+        entries for lost records."""
         if summary is not None:
             return self.aligned(queue_id, summary).index
         return self._indexes.get(queue_id) or RecordIndex()
 
     def aligned(self, queue_id: int, summary: IndexSummary) -> Aligned:
-        """The index of a queue that had this shape."""
+        """Returns the index of a queue, aligned to this summary."""
         index = self._indexes.get(queue_id) or RecordIndex()
         lost = summary.records - len(index)
         if lost <= 0:
@@ -130,7 +131,7 @@ class RebuiltTable:
         gaps = self._gap_before(queue_id, known, sound)
         bounds = _bounds(known, gaps, summary, claimed)
         if not self._is_whole:
-            known, bounds, gaps = _certain(known, bounds, gaps)
+            known, bounds, gaps = _with_certain_ordinals(known, bounds, gaps)
         index = _placed(known, bounds, gaps, summary, claimed)
         is_sound = set(sound)
         unsure = {
@@ -141,8 +142,8 @@ class RebuiltTable:
         return Aligned(index, unsure, lost)
 
     def _is_confirmed(self, hint: Row, sound: list[Row], claimed: Sequence[Row]) -> bool:
-        """Whether a damaged record's numbers agree with the damaged index, or with the order of
-        the log if that says nothing of it. A record that was moved has no such order."""
+        """Whether a damaged record's numbers agree with the damaged index or, if that has no entry
+        for it, with the order of the log, which compacted records do not have."""
         claims = [claim for claim in claimed if claim[1] == hint[1]]
         if claims or self._is_moved:
             return hint in claims
@@ -152,7 +153,7 @@ class RebuiltTable:
         )
 
     def _gap_before(self, queue_id: int, known: list[Row], sound: list[Row]) -> list[int | None]:
-        """How many messages are lost before each record; None if that can't be known."""
+        """Returns how many messages are lost before each record, None where that is unknown."""
         offsets = self._offsets.get(queue_id)
         if offsets and known == sound:
             ends = [at + (row[2] & INTERVAL_MAX) for at, row in zip(offsets, sound, strict=True)]
@@ -162,27 +163,25 @@ class RebuiltTable:
         certain = set(sound)
         gaps: list[int | None] = [None]
         for earlier, row in pairwise(known):
-            between = bisect_right(self._gaps, row[1] >> 32) - bisect_right(
-                self._gaps, earlier[1] >> 32
-            )
-            follows = not between and row in certain and earlier in certain
+            gap_counts = [bisect_right(self._gaps, numbers[1] >> 32) for numbers in (earlier, row)]
+            follows = gap_counts[0] == gap_counts[1] and row in certain and earlier in certain
             gaps.append(0 if follows else None)
         return gaps
 
 
 def _counted(found: Iterable[Record | Gap]) -> Iterator[Record | Gap]:
-    """Gaps, and the records that counted when the segment was sealed. A group with a gap in it
-    was whole then: what a crash tore has nothing behind it."""
+    """Yields gaps, and the records that counted when the segment was sealed. A group with a gap in
+    it was complete then: after a group that a crash cut short, there is nothing."""
     group: list[Record | Gap] | None = None
     before: Record | Gap | None = None
     for record in found:
         is_grouped = isinstance(record, Record) and bool(record.flags & Flags.GROUPED)
         is_first = isinstance(record, Record) and bool(record.flags & Flags.FIRST)
         if isinstance(record, Record) and (is_first or not is_grouped):
-            yield from _torn(group)
+            yield from _if_damaged(group)
             group = [] if is_grouped else None
         elif is_grouped and group is None and isinstance(before, Gap):
-            group = [before]  # its beginning is in the gap
+            group = [before]  # Its beginning is in the gap.
         if group is None:
             if not is_grouped:
                 yield record
@@ -192,17 +191,17 @@ def _counted(found: Iterable[Record | Gap]) -> Iterator[Record | Gap]:
                 yield from group
                 group = None
         before = record
-    yield from _torn(group)
+    yield from _if_damaged(group)
 
 
-def _torn(group: list[Record | Gap] | None) -> Iterable[Record | Gap]:
-    """The group if damage tore it, nothing if a crash did."""
+def _if_damaged(group: list[Record | Gap] | None) -> Iterable[Record | Gap]:
+    """Returns the group if it is incomplete because of damage; nothing if because of a crash."""
     return group if group and any(isinstance(one, Gap) for one in group) else ()
 
 
 def _rows(record: Record) -> Iterator[tuple[int, Row, int | None]]:
-    """For each queue that has messages in a record its row, and the first one's number if it
-    numbers them."""
+    """Yields, for each queue with messages in a record, its id, its row and, for a stream, the
+    offset of the first message."""
     count, special, shares = read_shares(record.body)
     offsets = dict(read_offsets(record.body))
     size = record.end - record.offset
@@ -228,8 +227,8 @@ def _sort(index: RecordIndex) -> None:
 
 
 def _index_body(data: memoryview, end: int) -> bytes:
-    """What stands where the damaged index should be, behind the last sound record of messages."""
-    at = bytes(data[end:]).find(MAGIC + bytes([Kind.INDEX]))
+    """Returns the body of the damaged index, which follows the last valid record of messages."""
+    at = bytes(data[end:]).find(MAGIC + bytes([RecordKind.INDEX]))
     return b"" if at < 0 else bytes(data[end + at + HEAD_BYTES :])
 
 
@@ -242,7 +241,7 @@ def _last(row: Row) -> int:
 
 
 class _Bounds(NamedTuple):
-    """The first and the last ordinal that each record may have."""
+    """The first and the last possible ordinal of each record."""
 
     low: list[int]
     high: list[int]
@@ -251,7 +250,8 @@ class _Bounds(NamedTuple):
 def _bounds(
     known: list[Row], gaps: list[int | None], summary: IndexSummary, claimed: Sequence[Row]
 ) -> _Bounds:
-    """Without what the damaged index claims, if that contradicts the rest."""
+    """Returns the possible ordinals of records, without the claims of the damaged index if these
+    contradict the rest."""
     for claims in (claimed, ()):
         bounds = _narrowed(known, gaps, summary, claims)
         if all(low <= high for low, high in zip(*bounds, strict=True)):
@@ -274,7 +274,7 @@ def _narrowed(
         at = by_place.get(claim[1])
         if at is not None:
             low[at], high[at] = max(low[at], ordinal), min(high[at], ordinal)
-    for _ in range(2):  # what the second pass finds out, the first one did not know
+    for _ in range(2):  # Each pass uses what the one before has narrowed.
         for at in range(1, count):
             low[at] = max(low[at], low[at - 1] + (2 if gaps[at] else 1))
             if gaps[at] == 0:
@@ -286,10 +286,10 @@ def _narrowed(
     return _Bounds(low, high)
 
 
-def _certain(
+def _with_certain_ordinals(
     known: list[Row], bounds: _Bounds, gaps: list[int | None]
 ) -> tuple[list[Row], _Bounds, list[int | None]]:
-    """Those that have one possible ordinal; the others count as lost between them."""
+    """Returns the records with one possible ordinal; the others count as lost between them."""
     chosen, before = [], []
     missing: int | None = 0
     for at, (low, high) in enumerate(zip(*bounds, strict=True)):
@@ -312,11 +312,10 @@ def _placed(
     summary: IndexSummary,
     claimed: Sequence[Row],
 ) -> RecordIndex:
-    """Each record at the first place that is possible, and places for those that are lost."""
+    """Returns an index with each record at its first possible ordinal and entries for lost ones."""
     at_ordinal = {ordinal: at for at, ordinal in enumerate(bounds.low)}
     following = _following({ordinal: known[at] for ordinal, at in at_ordinal.items()}, summary)
-    index, behind, at = RecordIndex(), summary.first, -1
-    missing = 0
+    index, behind, at, missing = RecordIndex(), summary.first, -1, 0
     for ordinal in range(summary.records):
         if ordinal in at_ordinal:
             at = at_ordinal[ordinal]
@@ -332,15 +331,15 @@ def _placed(
 
 
 def _lost(claim: Row, behind: int, following: int, missing: int) -> Row:
-    """The place of a lost record: as the damaged index claims, if that can be, or one that counts
-    so many messages."""
+    """Returns the row of a lost record: as the damaged index claims, if that is possible, or one
+    that counts `missing` messages."""
     if claim[1] & 0xFFFFFFFF and behind <= claim[0] <= _last(claim) < following:
         return claim
     return min(behind, following), 0, min(missing, INTERVAL_MAX)
 
 
 def _following(by_ordinal: Mapping[int, Row], summary: IndexSummary) -> list[int]:
-    """For each ordinal the first number of the next record that is known."""
+    """Returns, for each ordinal, the first sequence number of the next known record."""
     found, after = [0] * summary.records, summary.last + 1
     for ordinal in range(summary.records - 1, -1, -1):
         found[ordinal] = after

@@ -1,33 +1,33 @@
 """A cache of message records that were read and checked recently.
 
-Queues with few messages each share records, which are read for one after the other. The cache is
-bounded in bytes and drops the least recently used first. The alarms count it and shrink it when
-memory is short.
+Queues with few messages each share records, which would be read again for each queue. The cache is
+bounded in bytes and drops the least recently used records first. The alarms count it and shrink it
+when memory is short.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from .codec import MessageRecord
 
-RECENT_BYTES = 16 * 1024 * 1024
-"""Size limit, with the decoded shares of the records."""
-DROPPED_AT_ONCE = 1_000
-"""Records; freeing one takes about a microsecond."""
+RECENT_BYTES: Final = 16 * 1024 * 1024
+"""Size limit, including the decoded shares of the records."""
+DROPPED_AT_ONCE: Final = 1_000
+"""Number of records; freeing one takes about a microsecond."""
 
 
 class RecordCache:
-    """Records by segment and offset. Thread safe."""
+    """A cache of records by segment and offset. Thread safe."""
 
     def __init__(self) -> None:
         self._records: OrderedDict[tuple[int, int], MessageRecord] = OrderedDict()
         self.size_bytes = 0
         self.max_bytes = RECENT_BYTES
-        """Beyond it the least recently used is dropped."""
+        """Size above which the least recently used records are dropped."""
         self._lock = Lock()
 
     def get(self, segment: int, offset: int) -> MessageRecord | None:
@@ -38,7 +38,7 @@ class RecordCache:
             return found
 
     def add(self, segment: int, offset: int, record: MessageRecord) -> None:
-        """Adds a record; its bytes must not be a view of a larger buffer."""
+        """Adds a record, unless it is there already."""
         with self._lock:
             if (segment, offset) in self._records:
                 return
@@ -48,7 +48,7 @@ class RecordCache:
                 self._drop_oldest()
 
     def shrink(self) -> bool:
-        """Drops some of the oldest; True if there are more."""
+        """Drops some of the least recently used records; True if there are more."""
         with self._lock:
             for _ in range(min(DROPPED_AT_ONCE, len(self._records))):
                 self._drop_oldest()

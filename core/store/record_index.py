@@ -1,49 +1,50 @@
-"""Indexes of segments: where the records of one queue are, and which messages they hold."""
+"""Indexes of segments: the locations of one queue's records, and the messages in each."""
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from itertools import accumulate, islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..wire.properties import RANKED, TIMED
 
-ENTRY = 3
-"""Numbers an index has for each record."""
+ENTRY: Final = 3
+"""How many numbers an index has for each record."""
 _TIMED, _RANKED = 1 << 63, 1 << 31
-_COUNT = 0x7FFFFFFF
-INTERVAL_MAX = 0x7FFFFFFF
-"""How far the first and the last number of an entry may be apart, and how many it may count."""
+SIZE, COUNT = 0xFFFFFFFF, 0x7FFFFFFF
+"""Bits of an entry's second and third number: the record's size, and how many messages of it."""
+INTERVAL_MAX: Final = 0x7FFFFFFF
+"""Limit of the distance between an entry's first and last message, and of its count."""
 
 
 class IndexEntry:
-    """Location of a record, and the queue's messages in it: `count` of them, numbered `first` to
-    `last`; `special` says whether they carry an expiration or a priority."""
+    """The location of a record, and the queue's messages in it: `count` of them, numbered `first`
+    to `last`; `special` says whether they have an expiration or a priority."""
 
     __slots__ = ("count", "first", "last", "offset", "size", "special")
 
     def __init__(self, first: int, second: int, third: int) -> None:
         self.first = first
         self.offset = second >> 32
-        self.size = second & 0xFFFFFFFF
-        self.count = third & _COUNT
+        self.size = second & SIZE
+        self.count = third & COUNT
         self.last = first + (third >> 32 & 0x7FFFFFFF)
         self.special = TIMED * bool(third & _TIMED) | RANKED * bool(third & _RANKED)
 
     @property
     def is_lost(self) -> bool:
-        """Whether the record is gone; its entry keeps the ordinals of those behind it."""
+        """Whether the record is lost; its entry keeps the ordinals of later records."""
         return not self.size
 
     @property
     def location(self) -> tuple[int, int]:
-        """Offset and size of the record."""
+        """The offset and the size of the record."""
         return self.offset, self.size
 
     @property
     def share_bytes(self) -> int:
-        """About how many bytes of the record belong to the queue's messages."""
+        """The approximate size of the queue's messages in the record."""
         return self.size * self.count // (self.last - self.first + 1)
 
 
@@ -68,23 +69,23 @@ class RecordIndex:
         self.numbers.extend((first, offset << 32 | size, third))
 
     def __getitem__(self, ordinal: int) -> IndexEntry:
-        """The entry at an ordinal; beyond the end, a lost one without messages. An index that was
-        rebuilt from a file that was cut short has fewer records than its part."""
+        """Returns the entry at an ordinal; beyond the end, a lost one without messages. An index
+        that was rebuilt from a truncated file has fewer records than its part."""
         if ordinal >= len(self):
             return IndexEntry(0, 0, 0)
         return IndexEntry(*self.numbers[ordinal * ENTRY : (ordinal + 1) * ENTRY])
 
     def at(self, sequence: int) -> int:
-        """The ordinal of the last record that begins at or before this message; -1 for none."""
+        """Returns the ordinal of the last record that begins at or before this message, or -1."""
         return bisect_right(range(len(self)), sequence, key=self._first) - 1
 
     def ends(self) -> array[int]:
-        """For each record, how many messages it and those before it hold.
+        """Returns, for each record, the number of messages in it and the records before it.
 
         Thread safe for a complete index: the result is assigned when it is complete.
         """
         ends = self._ends or array("Q")
-        counts = [third & _COUNT for third in self.numbers[ENTRY * len(ends) + 2 :: ENTRY]]
+        counts = [third & COUNT for third in self.numbers[ENTRY * len(ends) + 2 :: ENTRY]]
         total = ends[-1] if ends else 0
         more = islice(accumulate(counts, initial=total), 1, None)
         if ends:
@@ -93,26 +94,28 @@ class RecordIndex:
             self._ends = ends = array("Q", more)
         return ends
 
-    def size_bytes(self, low: int, high: int) -> int:
-        """Size of the queue's messages in the records at ordinals `low` to `high - 1`."""
-        return sum(self[ordinal].share_bytes for ordinal in range(low, min(high, len(self))))
+    def find(self, low: int, high: int, position: int) -> tuple[int, int] | None:
+        """Finds the record with the message at `position` of a range of records: returns its
+        ordinal, and the position of its first message. None if the index is too short."""
+        ends = self.ends()
+        high = min(high, len(ends))
+        before = ends[low - 1] if 0 < low <= len(ends) else 0
+        ordinal = bisect_right(ends, before + position, low, high) if low < high else high
+        if ordinal >= high:
+            return None
+        return ordinal, (ends[ordinal - 1] if ordinal else 0) - before
 
-    def at_offset(self, offset: int) -> int | None:
-        """The ordinal of the record at this offset, for a part whose offsets ascend."""
-        ordinal = bisect_left(range(len(self)), offset, key=self._offset)
-        found = ordinal < len(self) and self._offset(ordinal) == offset
-        return ordinal if found else None
+    def size_bytes(self, low: int, high: int) -> int:
+        """Returns the approximate size of the queue's messages in records `low` to `high - 1`."""
+        return sum(self[ordinal].share_bytes for ordinal in range(low, min(high, len(self))))
 
     def _first(self, ordinal: int) -> int:
         return self.numbers[ordinal * ENTRY]
 
-    def _offset(self, ordinal: int) -> int:
-        return self.numbers[ordinal * ENTRY + 1] >> 32
-
 
 class IndexSummary(NamedTuple):
-    """A part's number of records, and the sequence numbers of its first and last message: what is
-    known of it without its index."""
+    """A part's number of records, and the sequence numbers of its first and last message, which are
+    known without its index."""
 
     records: int
     first: int

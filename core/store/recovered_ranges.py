@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..message.batch import MessageRange, PagedOut
+from ..message.queue_entry import MessageRange, PagedOut
 from ..wire.properties import RANKED, TIMED
 from .entry_loader import EntryLoader
 from .record_index import RecordIndex
 from .segment_part import SegmentPart
-from .settled_set import SettledSet
+from .settled_set import settled_set_of
 
 
 class _RecordRange(NamedTuple):
-    """Records `low` to `high - 1` of a part, and how many of their messages are not settled."""
+    """Records `low` to `high - 1` of a part, with the number of their unsettled messages."""
 
     part: SegmentPart
     low: int
@@ -27,7 +27,7 @@ class _RecordRange(NamedTuple):
 
 
 class RecoveredRanges:
-    """Makes the paged-out ranges of a queue that is made from its definition."""
+    """Makes paged-out ranges for queues that are made from their definitions."""
 
     def __init__(self, loader: EntryLoader) -> None:
         self._loader = loader
@@ -35,8 +35,8 @@ class RecoveredRanges:
     def of(
         self, parts: list[SegmentPart], *, ranks: bool = False, in_order: bool = False
     ) -> list[PagedOut]:
-        """The queue's messages in order. `ranks`: the queue orders by priority; `in_order`: it
-        does not look at priority or expiration."""
+        """Returns the queue's messages in order. `ranks` if the queue orders by priority,
+        `in_order` if it ignores priority and expiration."""
         special = 0 if in_order else TIMED | RANKED * ranks
         parts = [part for part in parts if part.unsettled]
         parts.sort(key=_first)
@@ -53,12 +53,12 @@ class RecoveredRanges:
                 )
             else:
                 found += self._each_record(part)
-        found.sort(key=lambda held: held[0])
-        joined = _merge_adjacent(held for _, held in found)
-        return [add_range(*held, held.part.special & special) for held in joined]
+        found.sort(key=lambda pair: pair[0])
+        joined = _merge_adjacent(records for _, records in found)
+        return [add_range(*records, records.part.special & special) for records in joined]
 
     def _each_record(self, part: SegmentPart) -> list[tuple[int, _RecordRange]]:
-        """The unsettled records of a part, each with the number of its first message."""
+        """Returns the unsettled records of a part, each with the number of its first message."""
         index = self._loader.index(part)
         return [
             (index[ordinal].first, _RecordRange(part, ordinal, ordinal + 1, unsettled))
@@ -74,9 +74,8 @@ class RecoveredRanges:
         ranges = self._ranges(part, [ordinal])
         unsettled = sum(messages.count for messages in ranges)
         entry = part.entries.pop(ordinal, None)
-        if entry is not None:  # or it is damaged
-            assert isinstance(entry.settled_set, SettledSet)
-            part.partial[ordinal] = entry.settled_set.settled_bits(0, entry.count)
+        if entry is not None:  # None if it is damaged.
+            part.partial[ordinal] = settled_set_of(entry).bits(0, entry.count)
         return unsettled
 
     def _ranges(self, part: SegmentPart, ordinals: list[int]) -> list[MessageRange]:
@@ -97,7 +96,7 @@ def _first(part: SegmentPart) -> int:
 
 
 def _are_disjoint(parts: list[SegmentPart]) -> bool:
-    """Whether no two of them overlap, as nearly always: only compaction makes parts that do."""
+    """Whether no two parts overlap. That is the usual case: only compaction makes parts that do."""
     last = -1
     for part in parts:
         if part.first <= last:
@@ -107,7 +106,7 @@ def _are_disjoint(parts: list[SegmentPart]) -> bool:
 
 
 def _disjoint(parts: list[SegmentPart]) -> list[bool]:
-    """For parts sorted by their first message: which of them overlap no other."""
+    """Returns, for parts sorted by their first message, which of them overlap no other."""
     apart = [True] * len(parts)
     furthest = -1
     for at, part in enumerate(parts):
@@ -118,10 +117,10 @@ def _disjoint(parts: list[SegmentPart]) -> list[bool]:
     return apart
 
 
-def _merge_adjacent(held: Iterable[_RecordRange]) -> list[_RecordRange]:
-    """The ranges with those joined that are neighbours in the queue and in a part."""
+def _merge_adjacent(ranges: Iterable[_RecordRange]) -> list[_RecordRange]:
+    """Returns the ranges, with those joined that are adjacent both in the queue and in a part."""
     joined: list[_RecordRange] = []
-    for here in held:
+    for here in ranges:
         before = joined[-1] if joined else None
         if before is not None and before.part is here.part and before.high == here.low:
             unsettled = before.unsettled + here.unsettled

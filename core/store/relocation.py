@@ -1,30 +1,32 @@
-"""Points what is left of compacted records to their new places.
+"""Points the unsettled messages of compacted records to their new locations.
 
-Done for one queue after the other in steps: a step takes one entry, or one paged-out range, from
-its old part to the new one. Between two steps each message that is to be kept counts in exactly one
-of both, and whoever settles, reads or drops it finds it there. Old and new file can both be read
-all the time, so a batch may be read at its new places before all queues that hold messages of it
-were taken over.
+Queues are relocated one after the other, in steps: a step moves one entry, or one paged-out range,
+from its old part to the new one. Between two steps each unsettled message is counted in exactly one
+of the two parts, where it can be settled, read or dropped. Old and new files can both be read all
+the time, so a batch may be read at its new locations before all queues that have messages of it are
+relocated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
-from ..message.batch import Batch, QueueEntry
-from .copier import Copy, QueueCopy, Source
+from ..message.batch import Batch
+from ..message.queue_entry import QueueEntry
+from .copied_records import CompactedSegment, CopySource, QueueCopy
 from .segment import Segment
 from .segment_part import SegmentPart, location_of
-from .settled_set import Fragment, SettledSet
+from .settled_set import Fragment, RecordSettledSet, settled_set_of
 from .split_entries import SplitSettledSet, is_in_log, locations_of
 
-RECORDS_AT_ONCE = 256
-"""Records of which nothing is left, as one step marks them."""
+RECORDS_AT_ONCE: Final = 256
+"""Dead records that one step marks."""
 
 
-def relocate(copy: Copy, segments: dict[int, Segment]) -> Iterator[None]:
-    """The steps; the new file is one of the `segments` from the first one on, so that a queue that
-    is dropped is dropped there too, and sealed with the last."""
+def relocate(copy: CompactedSegment, segments: dict[int, Segment]) -> Iterator[None]:
+    """Relocates all records, in steps. The first step adds the new file to `segments`, so that a
+    queue that is dropped is dropped there too; the last one seals it."""
     target = copy.segment
     touched: dict[Batch, None] = {}
     segments[target.number] = target
@@ -42,11 +44,11 @@ def relocate(copy: Copy, segments: dict[int, Segment]) -> Iterator[None]:
 
 
 class _QueueRelocation:
-    """Takes one queue over from its old parts to the new one."""
+    """Moves one queue from its old parts to the new one."""
 
     def __init__(
         self,
-        copy: Copy,
+        copy: CompactedSegment,
         copied: QueueCopy,
         segments: Mapping[int, Segment],
         touched: dict[Batch, None],
@@ -55,8 +57,8 @@ class _QueueRelocation:
         self._touched = touched
         self._copied = copied
         self._part = copied.part
-        self._olds: list[tuple[SegmentPart, Source]] = []
-        self._ended: list[Source] = []
+        self._olds: list[tuple[SegmentPart, CopySource]] = []
+        self._ended: list[CopySource] = []
         for number, source in copied.sources.items():
             segment = segments.get(number)
             old = None if segment is None else segment.parts.get(self._part.queue_id)
@@ -69,7 +71,7 @@ class _QueueRelocation:
         olds = self._olds
         for old, _ in olds:
             self._part.next_offset = max(self._part.next_offset, old.next_offset)
-        # What is read or let go of meanwhile goes from one kind to the other.
+        # Paging turns entries into paged-out ranges and back meanwhile.
         while any(old.entries or old.paged_out_ranges for old, _ in olds):
             for old, source in olds:
                 while old.entries:
@@ -80,19 +82,18 @@ class _QueueRelocation:
                     self._take_paged_out(old, source)
                     yield
         for old, _ in olds:
-            # The rest is nobody's: its queue could not be restored, or it can't be read.
+            # The rest is not in use: its queue was not restored, or it can't be read.
             old.transfer_to(self._part, old.unsettled)
             old.segment.parts.pop(old.queue_id, None)
         for old, source in olds:
-            yield from self._bury(source, old)
+            yield from self._mark_dead(source, old)
         for source in self._ended:
-            yield from self._bury(source, None)
+            yield from self._mark_dead(source, None)
 
-    def _take_entry(self, old: SegmentPart, source: Source) -> None:
+    def _take_entry(self, old: SegmentPart, source: CopySource) -> None:
         ordinal, entry = old.entries.popitem()
         before = None if old.fragments is None else old.fragments.pop(ordinal, None)
-        settled_set = entry.settled_set
-        assert isinstance(settled_set, SettledSet)
+        settled_set = settled_set_of(entry)
         at = source.at(ordinal)
         base = 0 if before is None else before.low
         fragments = list(self._fragments(settled_set, source, at, base))
@@ -108,12 +109,12 @@ class _QueueRelocation:
         for fragment in fragments:
             self._part.entries[fragment.ordinal] = entry
             self._part.partial.pop(fragment.ordinal, None)
-        self._make_entries(entry.batch, old.segment.number, source, at)
+        self._set_locations(entry.batch, old.segment.number, source, at)
 
     def _fragments(
-        self, settled_set: SettledSet, source: Source, at: int, base: int
+        self, settled_set: RecordSettledSet, source: CopySource, at: int, base: int
     ) -> Iterator[Fragment]:
-        """What is left of a record, which began at position `base` of its entry."""
+        """Yields the unsettled fragments of a record that began at position `base` of its entry."""
         for ordinal in range(source.starts[at], source.stops[at]):
             low, high = base + self._copied.lows[ordinal], base + self._copied.highs[ordinal]
             unsettled = settled_set.unsettled_between(low, high)
@@ -125,7 +126,7 @@ class _QueueRelocation:
     def _split_entry(
         self,
         entry: QueueEntry,
-        settled_set: SettledSet,
+        settled_set: RecordSettledSet,
         before: Fragment | None,
         fragments: list[Fragment],
     ) -> None:
@@ -138,23 +139,23 @@ class _QueueRelocation:
             self._part.fragments = {}
         self._part.fragments.update((fragment.ordinal, fragment) for fragment in fragments)
 
-    def _make_entries(self, batch: Batch, segment: int, source: Source, at: int) -> None:
-        """Says where a batch can be read from now on: also what others hold of the record."""
+    def _set_locations(self, batch: Batch, segment: int, source: CopySource, at: int) -> None:
+        """Sets the new locations of a batch, including messages of the record in other queues."""
         if is_in_log(batch.location):
             first = source.bases[at] - batch.sequence
             records = ((first + index, where) for index, where in self._copy.locations(source, at))
             batch.location = locations_of(batch).exchange(segment, first, records)
             self._touched[batch] = None
 
-    def _take_paged_out(self, old: SegmentPart, source: Source) -> None:
+    def _take_paged_out(self, old: SegmentPart, source: CopySource) -> None:
         paged_out = old.paged_out_ranges[-1]
         location = location_of(paged_out)
         old.remove_paged_out(paged_out)
         low, high = source.at(location.low), source.at(location.high)
         if old.dead_count != source.dead_count:
-            # Others' records that lie in it, and were settled, must not be read with it.
+            # Settled records within the range must not be read with it.
             for at in range(low, high):
-                self._bury_dead(source, at, old)
+                self._mark_record_dead(source, at, old)
         location.part, location.at = self._part, len(self._part.paged_out_ranges)
         location.low, location.high = (
             (source.starts[low], source.stops[high - 1]) if low < high else (0, 0)
@@ -162,16 +163,17 @@ class _QueueRelocation:
         self._part.paged_out_ranges.append(paged_out)
         old.transfer_to(self._part, paged_out.count)
 
-    def _bury(self, source: Source, old: SegmentPart | None) -> Iterator[None]:
-        """Marks what was copied and has died since."""
+    def _mark_dead(self, source: CopySource, old: SegmentPart | None) -> Iterator[None]:
+        """Marks the copies of records that have been settled since the survey."""
         marked = 0
         for at in range(len(source.ordinals)):
-            marked += 1 + self._bury_dead(source, at, old)
+            marked += 1 + self._mark_record_dead(source, at, old)
             if marked >= RECORDS_AT_ONCE:
                 marked = 0
                 yield
 
-    def _bury_dead(self, source: Source, at: int, old: SegmentPart | None) -> int:
+    def _mark_record_dead(self, source: CopySource, at: int, old: SegmentPart | None) -> int:
+        """Marks the copies of a record if it is dead; returns how many there are."""
         if old is not None and not old.is_dead(source.ordinals[at]):
             return 0
         part = self._part

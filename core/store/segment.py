@@ -1,7 +1,8 @@
-"""Segments: the files of the log, and how many messages in each are not settled."""
+"""Segments: the files of the log, with the number of unsettled messages in each."""
 
 from __future__ import annotations
 
+from .loaded_batches import LoadedBatches
 from .segment_part import SegmentPart
 
 
@@ -9,11 +10,11 @@ class Segment:
     """One file of the log, with a part for each queue; `unsettled` of its `total` messages are not
     settled.
 
-    `unclean`: it was written by a process that did not stop in order, so what its queues' consumers
-    may have got is redelivered. `is_moved`: compaction wrote it, so messages of a queue in it may
-    have neighbours in other segments. `is_fenced`: a start could not read all of it, so it is never
-    cut, compacted or removed. `keeps_indexes`: the indexes that its ordinals refer to are kept in
-    memory and in checkpoints, not in its file.
+    `unclean`: it was written by a process that did not stop in order, so messages in it that
+    consumers may have got are redelivered. `is_moved`: compaction wrote it, so other segments may
+    have messages of a queue that are between those in it. `is_fenced`: a start could not read all
+    of it, so it is never cut, compacted or removed. `keeps_indexes`: the indexes that its ordinals
+    refer to are kept in memory and in checkpoints, not in its file.
     """
 
     __slots__ = (
@@ -21,18 +22,20 @@ class Segment:
         "is_fenced",
         "is_moved",
         "keeps_indexes",
+        "loaded",
         "number",
         "parts",
         "sealed",
         "total",
         "unclean",
         "unsettled",
-    )  # fmt: skip
+    )
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.end = 0
         self.parts: dict[int, SegmentPart] = {}
+        self.loaded = LoadedBatches()
         self.unsettled = 0
         self.total = 0
         self.sealed = False

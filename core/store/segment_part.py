@@ -1,6 +1,6 @@
-"""Segment parts: the records that one segment holds for one queue.
+"""Segment parts: the records that one segment has for one queue.
 
-Records are settled from the front as a rule; the ordinals of those settled out of order are noted
+Records are usually settled from the front; the ordinals of those settled out of order are noted
 until the front has reached them.
 """
 
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ..message.batch import PagedOut, QueueEntry
+from ..message.queue_entry import PagedOut, QueueEntry, RangeLocation
+from ..message.settled_set import unpacked
 from ..slices import release
 from .record_index import IndexSummary, RecordIndex
-from .settled_set import Fragment, SettledSet, unpacked
+from .settled_set import Fragment, RecordSettledSet, settled_set_of
 
 if TYPE_CHECKING:
     from .segment import Segment
@@ -30,7 +30,7 @@ class SegmentPart:
     `dead` has the ordinals of dead records behind `front`. `partial` has, for records that are not
     in memory as queue entries, which positions are settled, a bit each. `entries` are the entries
     in memory by ordinal; `paged_out_ranges` the ranges that are not in memory. `fragments` say
-    which positions of its entry a record holds, where these are not all.
+    which positions of its entry a record has, where these are not all.
     """
 
     __slots__ = (
@@ -50,7 +50,7 @@ class SegmentPart:
         "snapshot",
         "special",
         "unsettled",
-    )  # fmt: skip
+    )
 
     def __init__(self, segment: Segment, queue_id: int) -> None:
         self.segment = segment
@@ -70,7 +70,7 @@ class SegmentPart:
         self.paged_out_ranges: list[PagedOut] = []
         self.index: RecordIndex | None = None
         self.snapshot: Snapshot | None = None
-        """The snapshot that a checkpoint is taking of it, in slices."""
+        """The snapshot that a checkpoint takes of it, in slices."""
 
     @property
     def summary(self) -> IndexSummary:
@@ -94,10 +94,10 @@ class SegmentPart:
         if self.index is not None:
             self.next_offset = first + self.index[len(self.index) - 1].count
 
-    def attach(self, ordinal: int, entry: QueueEntry) -> SettledSet:
+    def attach(self, ordinal: int, entry: QueueEntry) -> RecordSettledSet:
         """Notes that the record is in memory as this entry; returns the entry's settled set."""
         self.entries[ordinal] = entry
-        settled_set = SettledSet(self, ordinal, entry.count)
+        settled_set = RecordSettledSet(self, ordinal, entry.count)
         entry.settled_set = settled_set
         bits = self.partial.pop(ordinal, None)
         if bits is not None:
@@ -134,14 +134,14 @@ class SegmentPart:
 
     @property
     def dead_count(self) -> int:
-        """How many records are dead."""
+        """The number of dead records."""
         return self.front + len(self.dead)
 
     def is_dead(self, ordinal: int) -> bool:
         return ordinal < self.front or ordinal in self.dead
 
     def count_settled(self, count: int, ordinal: int = 0) -> None:
-        """Subtracts settled messages of a record; removes a sealed part that has no others."""
+        """Subtracts settled messages of a record; removes a sealed part without unsettled ones."""
         if self.snapshot is not None and ordinal < self.snapshot.taken:
             self.snapshot.settled_since += count
         self.unsettled -= count
@@ -151,7 +151,7 @@ class SegmentPart:
             segment.parts.pop(self.queue_id, None)
 
     def transfer_to(self, other: SegmentPart, count: int) -> None:
-        """Moves the count of so many unsettled messages to the other part."""
+        """Moves `count` unsettled messages to the other part's counts."""
         self.unsettled -= count
         self.segment.unsettled -= count
         other.unsettled += count
@@ -172,7 +172,7 @@ class SegmentPart:
             self.front += 1
 
     def settled_bits(self) -> Iterator[tuple[int, bytes]]:
-        """Ordinals of partly settled records, each with its settled positions as bits."""
+        """Yields the ordinals of partly settled records, with their settled positions as bits."""
         yield from self.partial.items()
         for ordinal in list(self.entries):
             bits = self.settled_of(ordinal)
@@ -180,19 +180,30 @@ class SegmentPart:
                 yield ordinal, bits
 
     def settled_of(self, ordinal: int) -> bytes | None:
-        """The settled positions of a record as bits; None if none of them is settled."""
+        """Returns the settled positions of a record as bits; None if none is settled."""
         entry = self.entries.get(ordinal)
         if entry is None:
             return self.partial.get(ordinal)
-        settled_set = entry.settled_set
-        assert isinstance(settled_set, SettledSet)
+        settled_set = settled_set_of(entry)
         fragment = None if self.fragments is None else self.fragments.get(ordinal)
         low, high, unsettled = (
             (0, entry.count, settled_set.unsettled)
             if fragment is None
             else (fragment.low, fragment.high, fragment.unsettled)
         )
-        return settled_set.settled_bits(low, high) if unsettled < high - low else None
+        return settled_set.bits(low, high) if unsettled < high - low else None
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether messages are settled that are behind others which are not."""
+        return bool(self.dead or self.partial)
+
+    def unsettled_of(self, ordinal: int, count: int) -> int:
+        """Returns how many of a record's `count` messages are not settled."""
+        if self.is_dead(ordinal):
+            return 0
+        bits = self.settled_of(ordinal)
+        return count if bits is None else count - int.from_bytes(bits, "big").bit_count()
 
     def revive(self, ordinal: int) -> None:
         """Makes all messages of a record unsettled again."""
@@ -220,26 +231,28 @@ class SegmentPart:
         )
 
 
-@dataclass(slots=True)
-class PagedOutLocation:
+class PagedOutLocation(RangeLocation):
     """The location of a paged-out range: ordinals `low` to `high - 1` of a part, and its index in
     the part's `paged_out_ranges`."""
 
-    part: SegmentPart
-    low: int
-    high: int
-    at: int
+    __slots__ = ("at", "high", "low", "part")
+
+    def __init__(self, part: SegmentPart, low: int, high: int, at: int) -> None:
+        self.part = part
+        self.low = low
+        self.high = high
+        self.at = at
 
 
 def location_of(paged_out: PagedOut) -> PagedOutLocation:
-    """Where a range is that this store has paged out."""
+    """Returns the location of a range that this store has paged out."""
     location = paged_out.location
     assert isinstance(location, PagedOutLocation)
     return location
 
 
 class Snapshot:
-    """A consistent copy of what is settled in a part, taken in slices, up to ordinal `taken`.
+    """A consistent copy of a part's settlements, taken in slices, up to ordinal `taken`.
 
     Messages of copied records that are settled before the last slice are counted in
     `settled_since`, so that the number of unsettled messages fits the copy.
@@ -254,7 +267,7 @@ class Snapshot:
         self.partial: list[tuple[int, bytes]] = []
 
     def take(self, part: SegmentPart, count: int) -> None:
-        """Copies so many records more."""
+        """Copies the next `count` records."""
         end = min(self.taken + count, part.records)
         for ordinal in range(self.taken, end):
             if part.is_dead(ordinal):

@@ -1,21 +1,18 @@
 """Settlements since the last write group, as ranges of sequence numbers for each queue.
 
 A range settles all of the queue's messages in it, so it is extended only if no unsettled message
-of the queue can lie between.
+of the queue can be in between.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from ..message.batch import MessageRange
+from ..message.queue_entry import MessageRange
 from . import small_records
-from .settled_set import SettledSet
-
-if TYPE_CHECKING:
-    from .durable import DurableStore
+from .port import ManySettled
+from .settled_set import RecordSettledSet
 
 
 class _Ranges:
@@ -25,7 +22,7 @@ class _Ranges:
 
     def __init__(self) -> None:
         self.numbers = array("Q")
-        self.settled_set: SettledSet | None = None
+        self.settled_set: RecordSettledSet | None = None
         self.high = 0
 
 
@@ -34,6 +31,10 @@ class Settlements:
 
     def __init__(self) -> None:
         self._queues: dict[int, _Ranges] = {}
+        self.uncounted: set[ManyLogged] = set()
+        """Settlements that are logged, and not counted in memory yet."""
+        self.has_grown = False
+        """Whether messages were settled since segments were last checked for dead ones."""
 
     def __bool__(self) -> bool:
         return bool(self._queues)
@@ -47,7 +48,7 @@ class Settlements:
         """Adds messages to the record; they are not counted until `mark`."""
         entry = messages.entry
         settled_set = entry.settled_set
-        if not isinstance(settled_set, SettledSet):
+        if not isinstance(settled_set, RecordSettledSet):
             return
         ranges = self._of(queue_id)
         last = entry.sequence(messages.high - 1)
@@ -72,11 +73,14 @@ class Settlements:
     def forget(self, queue_id: int) -> None:
         """Drops the ranges of a queue that was deleted."""
         self._queues.pop(queue_id, None)
+        self.has_grown = True
 
     def take(self) -> bytes:
         """Returns the body of the record with all ranges, and begins anew."""
         queues, self._queues = self._queues, {}
-        return small_records.encode_settled({key: held.numbers for key, held in queues.items()})
+        self.has_grown = True
+        numbers = {queue_id: ranges.numbers for queue_id, ranges in queues.items()}
+        return small_records.encode_settled(numbers)
 
     def _of(self, queue_id: int) -> _Ranges:
         ranges = self._queues.get(queue_id)
@@ -88,15 +92,15 @@ class Settlements:
 def mark(messages: MessageRange) -> None:
     """Counts messages as settled in their segment parts."""
     settled_set = messages.entry.settled_set
-    if isinstance(settled_set, SettledSet):
-        settled_set.settle(messages.entry, messages.low, messages.high)
+    if isinstance(settled_set, RecordSettledSet):
+        settled_set.settle(messages.low, messages.high)
 
 
-class ManySettled:
-    """Implements `port.ManySettled`: ranges are collected, then logged, then counted."""
+class ManyLogged(ManySettled):
+    """Ranges that are collected, then logged, then counted."""
 
-    def __init__(self, store: DurableStore) -> None:
-        self._store = store
+    def __init__(self, settlements: Settlements) -> None:
+        self._settlements = settlements
         self.ranges = Settlements()
 
     def note(self, queue_id: int, messages: MessageRange) -> None:
@@ -106,17 +110,18 @@ class ManySettled:
         self.ranges.forget(queue_id)
 
     def log(self) -> None:
-        self._store.settle_many(self)
+        self._settlements.uncounted.add(self)
+        self._settlements.join(self.ranges)
 
     def count(self, messages: MessageRange) -> None:
         mark(messages)
 
     def end(self) -> None:
-        self._store.uncounted.discard(self)
+        self._settlements.uncounted.discard(self)
 
 
-def _follows(ranges: _Ranges, settled_set: SettledSet, low: int) -> bool:
-    """Whether no message of the queue lies between the last settled one and position `low`."""
+def _follows(ranges: _Ranges, settled_set: RecordSettledSet, low: int) -> bool:
+    """Whether no message of the queue is between the last settled one and position `low`."""
     before = ranges.settled_set
     if before is settled_set:
         return ranges.high == low
@@ -126,6 +131,6 @@ def _follows(ranges: _Ranges, settled_set: SettledSet, low: int) -> bool:
         and low == 0
         and before.part is settled_set.part
         and before.ordinal + 1 == settled_set.ordinal
-        # Between two records that were compacted others may lie that were not.
+        # Between two compacted records there may be others that were not compacted.
         and not settled_set.part.segment.is_moved
     )

@@ -1,27 +1,26 @@
-"""The small records: what is settled, what was delivered, definitions, indexes.
-
-Numbers are little-endian. Each pair here encodes a body and reads it back.
-"""
+"""Encodes and reads the bodies of small records: settlements, delivery marks, definitions and
+indexes. All numbers are little-endian."""
 
 from __future__ import annotations
 
 import struct
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
-from .codec import numbers, octets
+from .message_format import numbers, octets
 from .record_index import RecordIndex
 
-_QUEUE = struct.Struct("<QI")
-_MARK = struct.Struct("<QQ")
-_KEY = struct.Struct("<H?")
-_ONE = struct.Struct("<Q")
-_INDEX = struct.Struct("<QII")
-_COUNT = struct.Struct("<I")
+_QUEUE: Final = struct.Struct("<QI")
+_MARK: Final = struct.Struct("<QQ")
+_KEY: Final = struct.Struct("<H?")
+_ONE: Final = struct.Struct("<Q")
+_INDEX: Final = struct.Struct("<QII")
+_COUNT: Final = struct.Struct("<I")
 
 
 def encode_settled(ranges: Mapping[int, array[int]]) -> bytes:
-    """For each queue pairs of first and last number."""
+    """Encodes, for each queue, pairs of first and last sequence number."""
     return b"".join(
         [
             buffer
@@ -67,7 +66,7 @@ def read_number(body: memoryview) -> int:
 
 
 def encode_indexes(indexes: Iterable[tuple[int, RecordIndex]]) -> list[bytes]:
-    """A table of queue, place and length, then the numbers of each."""
+    """Encodes a table of queue id, position and length, then the numbers of each index."""
     rows, bodies, at = [], [], 0
     for queue_id, index in indexes:
         rows.append(_INDEX.pack(queue_id, at, len(index.numbers)))
@@ -77,8 +76,8 @@ def encode_indexes(indexes: Iterable[tuple[int, RecordIndex]]) -> list[bytes]:
 
 
 def damaged_index(body: bytes, queue_id: int, length: int) -> array[int]:
-    """What a table that is damaged says of a queue, whose index had so many numbers; none if it
-    does not say so."""
+    """Returns the numbers of a queue's index from a damaged table; empty unless the table states
+    `length` numbers for the queue."""
     if len(body) < _COUNT.size:
         return numbers("Q", b"")
     (count,) = _COUNT.unpack_from(body)
@@ -91,12 +90,12 @@ def damaged_index(body: bytes, queue_id: int, length: int) -> array[int]:
     return numbers("Q", b"")
 
 
-QUEUE_BYTES = 250
-"""About what a table takes for each queue beside its numbers."""
+QUEUE_BYTES: Final = 250
+"""Approximate memory of a table for each queue, beside the numbers."""
 
 
 class IndexTable:
-    """All indexes of a segment: read once, however many queues ask."""
+    """All indexes of a segment, read once for all queues."""
 
     def __init__(self, body: memoryview) -> None:
         (count,) = _COUNT.unpack_from(body)
@@ -107,7 +106,7 @@ class IndexTable:
         self.size_bytes = len(body) + QUEUE_BYTES * count
 
     def index(self, queue_id: int) -> RecordIndex:
-        """A queue's index; an empty one if it has none."""
+        """Returns a queue's index; an empty one if it has none."""
         at, length = self._locations.get(queue_id, (0, 0))
         start = self._base + 8 * at
         return RecordIndex(numbers("Q", self._body[start : start + 8 * length]))

@@ -1,38 +1,39 @@
 """Queue entries that compaction has split: each fragment is a record of its own.
 
-Compaction copies the unsettled messages of a record, a new record for each range of neighbours. A
-queue entry in memory stays as it is: its settled set is one, and its fragments say which record
-holds which of its positions. A fragment that is compacted again is pointed to its new record, or
-replaced by smaller ones: there are no fragments of fragments.
+Compaction copies the unsettled messages of a record, into a new record for each range of
+neighbouring ones. A queue entry in memory keeps one settled set; its fragments say which record has
+which of its positions. A fragment that is compacted again is pointed to its new record, or replaced
+by smaller ones: there are no fragments of fragments.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from ..message.batch import Batch, FramedBatch, QueueEntry, ScatteredBatch, StridedBatch
+from ..message.batch import Batch, BatchLocation
+from ..message.framed_batch import FramedBatch, ScatteredBatch, StridedBatch
+from ..message.queue_entry import QueueEntry
+from .location import RecordLocation
 from .segment_part import SegmentPart
-from .settled_set import Fragment, SettledSet
-
-RecordLocation = tuple[int, int, int]
-"""Segment, offset, size."""
+from .settled_set import Fragment, RecordSettledSet, settled_set_of
 
 
-class SplitSettledSet(SettledSet):
-    """The settled set of an entry that several records hold; `part` is that of the first."""
+class SplitSettledSet(RecordSettledSet):
+    """The settled set of an entry that is in several records; `part` is that of the first."""
 
     __slots__ = ("_fragments",)
 
-    def __init__(self, before: SettledSet, fragments: list[Fragment]) -> None:
-        super().__init__(fragments[0].part, fragments[0].ordinal, before.unsettled)
+    def __init__(self, before: RecordSettledSet, fragments: list[Fragment]) -> None:
+        super().__init__(fragments[0].part, fragments[0].ordinal, before.count)
+        self.unsettled = before.unsettled
         self.front, self.flags = before.front, before.flags
         self._fragments = fragments
 
-    def settle(self, entry: QueueEntry, low: int, high: int) -> None:
+    def settle(self, low: int, high: int) -> None:
         """Settles positions `low` to `high - 1`, none of which was settled before."""
-        self.mark(low, high, entry.count)
+        self.mark(low, high)
         fragments = self._fragments
         at = bisect_right(fragments, low, key=_low) - 1
         while at < len(fragments) and fragments[at].low < high:
@@ -45,8 +46,14 @@ class SplitSettledSet(SettledSet):
         at = bisect_left(self._fragments, fragment.low, key=_low)
         self._fragments[at : at + 1] = fragments
 
+    def records(self) -> Iterator[tuple[SegmentPart, int, int]]:
+        """Yields the record of each fragment, as `records_of`."""
+        for fragment in self._fragments:
+            yield fragment.part, fragment.ordinal, fragment.high - fragment.low
+
     def record_range(self) -> tuple[SegmentPart, int, int] | None:
-        """The part and the half-open interval of ordinals, if the fragments are neighbours."""
+        """Returns the part and the half-open interval of ordinals; None if the fragments are not
+        adjacent."""
         part, low = self._fragments[0].part, self._fragments[0].ordinal
         for ordinal, fragment in enumerate(self._fragments, low):
             if fragment.part is not part or fragment.ordinal != ordinal:
@@ -55,21 +62,29 @@ class SplitSettledSet(SettledSet):
 
 
 def record_range(entry: QueueEntry) -> tuple[SegmentPart, int, int] | None:
-    """The part and the half-open interval of ordinals that hold all of an entry; None if some of it
-    is settled, or its records are no neighbours."""
+    """Returns the part and the half-open interval of ordinals of all of an entry; None if some of
+    it is settled, or its records are not adjacent."""
     settled_set = entry.settled_set
-    if not isinstance(settled_set, SettledSet) or settled_set.unsettled < entry.count:
+    if not isinstance(settled_set, RecordSettledSet) or settled_set.unsettled < entry.count:
         return None
     if isinstance(settled_set, SplitSettledSet):
         return settled_set.record_range()
     return settled_set.part, settled_set.ordinal, settled_set.ordinal + 1
 
 
+def records_of(entry: QueueEntry) -> Iterable[tuple[SegmentPart, int, int]]:
+    """Returns the records of an entry in the log: the part, the ordinal, and how many messages."""
+    settled_set = settled_set_of(entry)
+    if isinstance(settled_set, SplitSettledSet):
+        return settled_set.records()
+    return ((settled_set.part, settled_set.ordinal, entry.count),)
+
+
 def _low(fragment: Fragment) -> int:
     return fragment.low
 
 
-class SplitLocations:
+class SplitLocations(BatchLocation):
     """The locations of a batch whose record was compacted: by the index of its first message, the
     location of each new record."""
 
@@ -78,18 +93,22 @@ class SplitLocations:
     def __init__(self, records: dict[int, RecordLocation]) -> None:
         self._records = records
 
-    def snapshot(self) -> list[tuple[int, RecordLocation]]:
-        """First index and location of each record, in order."""
-        return sorted(self._records.items())
+    @property
+    def in_order(self) -> list[tuple[int, RecordLocation]]:
+        """The first index and the location of each record."""
+        return sorted(self._records.items(), key=_first_index)
+
+    def snapshot(self) -> SplitLocations:
+        """Returns a copy that another thread may read."""
+        return SplitLocations(dict(self._records))
 
     def exchange(
         self, segment: int, first: int, records: Iterable[tuple[int, RecordLocation]]
     ) -> SplitLocations:
         """Replaces the record in that segment that begins with index `first`. Returns a new object,
-        so that whoever is reading sees that the locations have changed.
-        """
+        so that a pending read can detect the change."""
         before = self._records.get(first)
-        if before is not None and before[0] == segment:
+        if before is not None and before.segment == segment:
             del self._records[first]
         self._records.update(records)
         return SplitLocations(self._records)
@@ -97,28 +116,30 @@ class SplitLocations:
     def forget(self, segments: set[int]) -> None:
         """Removes records in segments that were compacted: none of their messages is unsettled."""
         for first, where in list(self._records.items()):
-            if where[0] in segments:
+            if where.segment in segments:
                 del self._records[first]
 
 
 def locations_of(batch: Batch) -> SplitLocations:
-    """The locations of a batch that is in the log."""
+    """Returns the locations of a batch that is in the log."""
     location = batch.location
     if isinstance(location, SplitLocations):
         return location
-    assert isinstance(location, tuple)
+    assert isinstance(location, RecordLocation)
     return SplitLocations({0: location})
 
 
-def is_in_log(location: object) -> bool:
-    """Whether a batch is read from segments, and from nowhere else."""
-    return isinstance(location, SplitLocations) or (
-        isinstance(location, tuple) and type(location[0]) is int
-    )
+def _first_index(record: tuple[int, RecordLocation]) -> int:
+    return record[0]
+
+
+def is_in_log(location: BatchLocation | None) -> bool:
+    """Whether a batch is read from segments."""
+    return isinstance(location, RecordLocation | SplitLocations)
 
 
 def reassemble(batch: Batch, fragments: list[tuple[int, Batch]]) -> Batch:
-    """Puts a batch together from its fragments; messages that were not copied stay empty.
+    """Returns a batch made of its fragments; messages that were not copied are empty.
 
     `fragments` are first indices and the batches that were read for them.
     """
@@ -157,7 +178,7 @@ def _strided(batch: StridedBatch, fragments: list[tuple[int, Batch]]) -> Batch:
 
 
 def batch_slice(batch: Batch, first: int, count: int) -> Batch:
-    """Neighbouring messages of a batch as a batch of their own; nothing is copied."""
+    """Returns adjacent messages of a batch as a batch of their own; nothing is copied."""
     sequence = batch.sequence + first
     if isinstance(batch, StridedBatch):
         layout = (batch.first + first * batch.stride, batch.stride, batch.content_at, batch.body_at)

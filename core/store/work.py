@@ -13,25 +13,25 @@ Result = TypeVar("Result")
 
 
 class Worker:
-    """Runs jobs on a thread once it is started; before that, where `deliver` is called."""
+    """Runs jobs on threads once it is started; before that, in `deliver`."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._post: Callable[[Callable[[], None]], None] | None = None
-        self._late: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
+        self._pending: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
         self._delivering = False
         self.failed: Callable[[BaseException], None] = _raise
-        """Called with what a job raised, instead of its `done`."""
+        """Called with the error of a job that raised, instead of its `done`."""
 
     def start(self, post: Callable[[Callable[[], None]], None]) -> None:
         self._post = post
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="log-worker")
-        late, self._late = self._late, deque()
-        for job, done in late:
+        pending, self._pending = self._pending, deque()
+        for job, done in pending:
             self.run(job, done)
 
     def stop(self) -> None:
-        """Waits for the jobs that have begun; the others are cancelled."""
+        """Waits for the jobs that have begun, and cancels the others."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
@@ -39,9 +39,9 @@ class Worker:
         self.deliver()
 
     def run(self, job: Callable[[], Result], done: Callable[[Result], None]) -> None:
-        """Runs a job; `done` gets its result on the broker's thread, never before this returns."""
+        """Runs a job; calls `done` with its result on the broker's thread, after this returns."""
         if self._pool is None:
-            self._late.append((job, done))
+            self._pending.append((job, done))
         else:
 
             def ended(future: Future[Result]) -> None:
@@ -56,8 +56,8 @@ class Worker:
             self._pool.submit(job).add_done_callback(ended)
 
     def awaited(self, job: Callable[[], Result]) -> Generator[Pause, None, Result]:
-        """As `run`, for sliced work: yields a `Pause`, then returns the result. If the caller does
-        not wait, the job is run again on its thread."""
+        """Runs a job for sliced work: yields a `Pause`, then returns the result. If the caller does
+        not wait, the job is run again on the caller's thread."""
         pause = Pause()
         results: list[Result] = []
 
@@ -85,13 +85,13 @@ class Worker:
             self._post(action)
 
     def deliver(self) -> None:
-        """Runs the jobs that wait, if there is no thread."""
+        """Runs the pending jobs, if there are no threads."""
         if self._delivering:
             return
         self._delivering = True
         try:
-            while self._late:
-                self._do(*self._late.popleft())
+            while self._pending:
+                self._do(*self._pending.popleft())
         finally:
             self._delivering = False
 

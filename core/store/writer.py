@@ -1,9 +1,10 @@
-"""The one that writes: everything that waits, then one sync for all who asked (group commit).
+"""The thread that writes the log: all pending work, then one sync for all of it (group commit).
 
-The gather is the previous sync; there is no timer. A full disk loses nothing: the batch stays,
-those who wait are refused, and it is tried again until there is space. Any other error of the
-disk is final, since after a failed sync nobody knows what was kept: everybody is refused, and
-nothing is ever written again (the kernel marks such pages clean; a later sync would succeed).
+Work is collected during the previous sync; there is no timer. On a full disk nothing is lost: the
+pending work stays, its commit numbers are refused, and it is tried again until there is space. Any
+other disk error is final, since after a failed sync it is unknown what is durable: all commits are
+refused, and nothing is written again (the kernel marks such pages clean; a later sync would
+succeed).
 """
 
 from __future__ import annotations
@@ -12,64 +13,80 @@ import errno
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
+from time import perf_counter
+from typing import Final
 
 from .disk import FULL, Disk, File
 from .record import Buffer, seal
+from .write_metrics import WriteMetrics
 
 logger = logging.getLogger(__name__)
 
-RETRY_S = 1.0
-WRITE_BYTES = 8 * 1024 * 1024
-"""What is put together for one write."""
+RETRY_S: Final = 1.0
+WRITE_BYTES: Final = 8 * 1024 * 1024
+"""Size from which no more records are joined into one write."""
 
 
-@dataclass(slots=True)
 class Append:
-    """A record to be written at a place that is known already."""
+    """A record to be written at an offset of the open segment."""
 
-    offset: int
-    kind: int
-    flags: int
-    sequence: int
-    buffers: list[Buffer]
+    __slots__ = ("buffers", "flags", "kind", "offset", "sequence")
+
+    def __init__(
+        self, offset: int, kind: int, flags: int, sequence: int, buffers: list[Buffer]
+    ) -> None:
+        self.offset = offset
+        self.kind = kind
+        self.flags = flags
+        self.sequence = sequence
+        self.buffers = buffers
 
 
-@dataclass(slots=True)
 class Footer:
-    """The last records of the open segment. They are encoded when they are written, for they may
-    be about 100,000 queues; `end` is the segment's length then."""
+    """The last records of the open segment; `end` is the segment's length when they are written.
 
-    encode: Callable[[int], list[tuple[int, list[Buffer]]]]
-    """Kinds and bodies, when they begin at this offset."""
-    end: int = 0
+    They are encoded only when they are written, since they may be about 100,000 queues: `encode`
+    returns kinds and bodies, for records that begin at an offset.
+    """
+
+    __slots__ = ("encode", "end")
+
+    def __init__(self, encode: Callable[[int], list[tuple[int, list[Buffer]]]]) -> None:
+        self.encode = encode
+        self.end = 0
 
 
-@dataclass(slots=True)
 class Roll:
-    """The open segment is complete; another one begins, unless it has no name."""
+    """Completes the open segment and begins another one, if `name` is not empty."""
 
-    number: int = 0
-    name: str = ""
-    header: bytes = b""
-    allocate_bytes: int = 0
+    __slots__ = ("allocate_bytes", "header", "name", "number")
+
+    def __init__(
+        self, number: int = 0, name: str = "", header: bytes = b"", allocate_bytes: int = 0
+    ) -> None:
+        self.number = number
+        self.name = name
+        self.header = header
+        self.allocate_bytes = allocate_bytes
 
 
-@dataclass(slots=True)
 class WriteGroup:
-    """What is written together; all before and in it is kept when its `number` is reported."""
+    """Work that is written together, and synced if `synced`; `number` is its commit number."""
 
-    number: int
-    synced: bool
-    size: int = 0
-    work: list[Append | Footer | Roll] = field(default_factory=list)
+    __slots__ = ("number", "size", "synced", "work")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.synced = False
+        self.size = 0
+        self.work: list[Append | Footer | Roll] = []
 
 
 class Writer:
-    """Writes batches in order. `report` gets (committed, refused, freed bytes) after each step,
-    `failed` the error that ended it; both are called on the writer's thread."""
+    """Writes groups in order. `report` is called with (committed, refused, freed bytes) after each
+    step, and `failed` with a final error; both are called on the writer's thread."""
 
     def __init__(
         self,
@@ -90,7 +107,7 @@ class Writer:
         self._file: File | None = None
         self._segment = 0
         self._end = 0
-        self._thread: Thread | None = None
+        self._log_thread: Thread | None = None
         self._ended = False
         self._retry = Event()
         self.is_dead = False
@@ -98,22 +115,21 @@ class Writer:
         self.error: OSError | None = None
         self.syncs = 0
         self.written_bytes = 0
+        self.metrics = WriteMetrics()
+        self._committed_bytes = 0
+        """What had been written at the last commit."""
 
     def start(self) -> None:
-        self._thread = Thread(target=self._run, name="log-writer", daemon=True)
-        self._thread.start()
-
-    @property
-    def is_started(self) -> bool:
-        return self._thread is not None
+        self._log_thread = Thread(target=self._run, name="log-writer", daemon=True)
+        self._log_thread.start()
 
     def has_written(self, segment: int, offset: int) -> bool:
-        """Whether what stands at this place can be read back."""
+        """Whether a record at this location can be read back."""
         return segment < self._segment or (segment == self._segment and offset < self._end)
 
     def put(self, group: WriteGroup) -> None:
-        """Hands over; without a thread it is written now."""
-        if self._thread is None:
+        """Queues a group for the thread; writes it at once if there is no thread."""
+        if self._log_thread is None:
             self._take(group)
             if not self.is_dead:
                 self._step()
@@ -121,20 +137,20 @@ class Writer:
             self._queue.put(group)
 
     def stop(self) -> None:
-        """Returns when everything is written, or can't be."""
-        if self._thread is not None:
+        """Ends the thread when everything is written or can't be."""
+        if self._log_thread is not None:
             self._queue.put(None)
             self._retry.set()
-            self._thread.join()
-            self._thread = None
+            self._log_thread.join()
+            self._log_thread = None
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def retry(self) -> None:
-        """There may be space again."""
+        """Tries again to write to a disk that was full."""
         self._retry.set()
-        if self._thread is None and not self.is_dead:
+        if self._log_thread is None and not self.is_dead:
             self._step()
 
     # -- on the thread
@@ -165,17 +181,17 @@ class Writer:
             pass
 
     def _step(self) -> bool:
-        """Writes what stands in line; False if it has to stay there."""
+        """Writes and syncs the pending work; False if it has to stay, because the disk is full."""
         try:
             self._write()
             if self._synced and self._file is not None:
-                self._sync(self._file)
+                self._commit(self._file)
         except _SyncError as error:
             return self._fail(error.cause)
         except OSError as error:
-            return self._full(error) if error.errno in FULL else self._fail(error)
+            return self._handle_full_disk(error) if error.errno in FULL else self._fail(error)
         except Exception as error:
-            # A thread that ended in silence would let everybody wait for ever.
+            # If the thread ended without a report, its callers would wait forever.
             logger.exception("internal error in the log's writer")
             return self._fail(OSError(errno.EIO, f"internal error: {error!r}"))
         committed = self._number if self._synced else 0
@@ -192,7 +208,7 @@ class Writer:
         self._failed(error)
         return True
 
-    def _full(self, error: OSError) -> bool:
+    def _handle_full_disk(self, error: OSError) -> bool:
         try:
             has_room = self._make_room()
         except OSError as worse:
@@ -200,25 +216,27 @@ class Writer:
         if has_room:
             return self._step()
         if self._synced:
-            logger.error("the disk is full (%s): publishes are refused until it has space", error)
+            logger.error(
+                "the disk is full (%s): publishes are refused until space is available", error
+            )
         self.is_stuck = True
         self._report(0, self._number, 0)
         return False
 
     def _write(self) -> None:
-        line = self._work
-        while line:
-            first = line[0]
+        pending = self._work
+        while pending:
+            first = pending[0]
             if not isinstance(first, Append):
                 if isinstance(first, Roll):
                     self._roll(first)
                 else:
                     self._complete(first)
-                line.popleft()
+                pending.popleft()
                 continue
             buffers: list[Buffer] = []
             end, count = self._end, 0
-            for work in line:
+            for work in pending:
                 if not isinstance(work, Append) or end - self._end > WRITE_BYTES:
                     break
                 assert work.offset == end
@@ -230,10 +248,10 @@ class Writer:
                 count += 1
             self._append(end, buffers)
             for _ in range(count):
-                line.popleft()
+                pending.popleft()
 
     def _complete(self, footer: Footer) -> None:
-        """Writes the last records together: an attempt that a full disk cuts short leaves none."""
+        """Writes the last records with one call, so that on a full disk none of them is left."""
         buffers: list[Buffer] = []
         end = self._end
         for kind, body in footer.encode(end):
@@ -263,7 +281,7 @@ class Writer:
         if not roll.name:
             return
         if roll.name in self._disk.names():
-            self._disk.remove(roll.name)  # an attempt that the full disk cut short
+            self._disk.remove(roll.name)  # An earlier attempt failed on a full disk.
         self._file = self._disk.create(roll.name)
         self._file.write(0, [roll.header])
         self._allocate(self._file, roll.allocate_bytes, len(roll.header))
@@ -273,7 +291,7 @@ class Writer:
         self._segment = roll.number
 
     def _allocate(self, file: File, size: int, header_bytes: int) -> None:
-        """Space taken in advance makes syncs cheaper; a disk that has none may still have some."""
+        """Allocates space for a segment, which makes syncs cheaper; not if there is too little."""
         try:
             file.allocate(size)
         except OSError as error:
@@ -281,16 +299,23 @@ class Writer:
                 raise
             file.truncate(header_bytes)
 
+    def _commit(self, file: File) -> None:
+        self._sync(file)
+        self.metrics.commit_bytes.observe(self.written_bytes - self._committed_bytes)
+        self._committed_bytes = self.written_bytes
+
     def _sync(self, file: File) -> None:
+        began_s = perf_counter()
         try:
             file.sync()
         except OSError as error:
             raise _SyncError(error) from error
+        self.metrics.sync_s.observe(perf_counter() - began_s)
         self.syncs += 1
 
 
 class _SyncError(Exception):
-    """Even for want of space: what was kept is unknown from here on."""
+    """A failed sync, which is final even for lack of space: it is unknown what is durable."""
 
     def __init__(self, cause: OSError) -> None:
         super().__init__(str(cause))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..message.model import FieldValue
 from .properties import EXPIRATION, HEADERS, join, split
@@ -21,18 +21,18 @@ from .tables import (
     items,
     join_entries,
     join_items,
-)  # fmt: skip
+)
 
-_EMPTY_TABLE = b"\x00\x00\x00\x00"
-_COUNT_MAX = 2**63 - 1
-_REJECTED = encode_value("rejected")
-_ONCE = b"l" + (1).to_bytes(8, "big")
+_EMPTY_TABLE: Final = b"\x00\x00\x00\x00"
+_COUNT_MAX: Final = 2**63 - 1
+_REJECTED: Final = encode_value("rejected")
+_ONCE: Final = b"l" + (1).to_bytes(8, "big")
 
 _Death = dict[bytes, bytes]
-"""One entry of the history: keys and raw values."""
+"""One entry of `x-death`: keys and raw values."""
 
 
-class Letter(NamedTuple):
+class DeadLetterProperties(NamedTuple):
     """The property list of a dead letter.
 
     `copies` are the routing keys of CC, empty if the queue has a dead-letter routing key.
@@ -52,25 +52,25 @@ def add_death(
     routing_key: str,
     time_s: int,
     keep_keys: bool,
-) -> Letter:
-    """Adds a death to a property list that `read_attributes` has passed."""
+) -> DeadLetterProperties:
+    """Adds an entry of `x-death` to a property list that `read_attributes` has passed."""
     parts = split(raw)
     table = parts.get(HEADERS, _EMPTY_TABLE)
     expiration = parts.pop(EXPIRATION, None)
     if b"-death" not in table and b"CC" not in table:
         added, deaths = _first_death(queue, reason, exchange, routing_key, time_s, expiration)
         parts[HEADERS] = (len(table) - 4 + len(added)).to_bytes(4, "big") + table[4:] + added
-        return Letter(join(parts), [], deaths)
+        return DeadLetterProperties(join(parts), [], deaths)
     pairs = dict(entries(table))
     copies = _keys(pairs, b"CC")
     death = _death(queue, reason, exchange, [routing_key, *copies], time_s, expiration)
-    _tell(pairs, death)
+    _set_last_death(pairs, death)
     deaths = _merge(_history(pairs), death)
     pairs[b"x-death"] = _array(deaths)
     if not keep_keys:
         pairs.pop(b"CC", None)
     parts[HEADERS] = join_entries(pairs)
-    return Letter(join(parts), copies if keep_keys else [], deaths)
+    return DeadLetterProperties(join(parts), copies if keep_keys else [], deaths)
 
 
 @lru_cache(64)
@@ -80,7 +80,7 @@ def _first_death(
     """Returns the encoded headers, and the history, for a message without one."""
     death = _death(queue, reason, exchange, [key], time_s, expiration)
     pairs: dict[bytes, bytes] = {}
-    _tell(pairs, death)
+    _set_last_death(pairs, death)
     pairs[b"x-death"] = _array([death])
     return join_entries(pairs)[4:], (death,)
 
@@ -106,7 +106,7 @@ def _death(
     return death
 
 
-def _tell(pairs: dict[bytes, bytes], death: _Death) -> None:
+def _set_last_death(pairs: dict[bytes, bytes], death: _Death) -> None:
     """Sets the headers of the last death, and those of the first, unless there was one."""
     is_first = not _history(pairs)
     for name in (b"queue", b"reason", b"exchange"):
@@ -120,7 +120,7 @@ def _array(deaths: Sequence[_Death]) -> bytes:
 
 
 def would_cycle(deaths: Sequence[_Death], target: str, reason: str) -> bool:
-    """True if the message has been dead in `target` before and nobody rejected it since.
+    """Whether the message was dead-lettered from `target` before and not rejected since.
 
     Such a message would be dead-lettered forever; a rejection by a consumer breaks the cycle.
     """

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from typing import Final
 
 from ..message.model import FieldValue, Table
 from .properties import HEADERS, join, split
 from .tables import decode_value, encode_value, entries, join_entries
 
-DELAY = "x-delay"
-DELAY_MAX_MS = 2**32 - 1
-_DELAY = DELAY.encode()
-_NO_TABLE = b"\x00\x00\x00\x00"
-_TEXT_MAX = 20
+DELAY: Final = "x-delay"
+DELAY_MAX_MS: Final = 2**32 - 1
+_DELAY: Final = DELAY.encode()
+_NO_TABLE: Final = b"\x00\x00\x00\x00"
+_TEXT_MAX: Final = 20
 
 
-def wait_ms(value: FieldValue) -> int:
+def read_delay_ms(value: FieldValue) -> int:
     """Returns the delay in milliseconds of a value of the header, 0 for none.
 
     Raises `ValueError` for an invalid value.
@@ -52,23 +53,23 @@ def _number(value: FieldValue) -> int | None:
             return None
 
 
-def kept_wait_ms(properties: bytes) -> int:
+def delay_ms_of(properties: bytes) -> int:
     """Returns the delay of a message whose header was checked when it was published."""
     table = split(properties).get(HEADERS, _NO_TABLE)
     for name, raw in entries(table):
         if name == _DELAY:
-            return wait_ms(decode_value(raw))
+            return read_delay_ms(decode_value(raw))
     return 0
 
 
-def has_waited(properties: bytes) -> tuple[bytes, Table]:
+def negate_delay(properties: bytes) -> tuple[bytes, Table]:
     """Negates the delay of a released message; returns property list and headers.
 
     All other headers stay byte for byte.
     """
     parts = split(properties)
     pairs = dict(entries(parts.get(HEADERS, _NO_TABLE)))
-    pairs[_DELAY] = encode_value(-wait_ms(decode_value(pairs.get(_DELAY, b"V"))))
+    pairs[_DELAY] = encode_value(-read_delay_ms(decode_value(pairs.get(_DELAY, b"V"))))
     parts[HEADERS] = join_entries(pairs)
     headers = {name.decode(): decode_value(value) for name, value in pairs.items()}
     return join(parts), headers

@@ -10,15 +10,18 @@ another channel number than the publisher are frame heads rewritten.
 from __future__ import annotations
 
 from array import array
+from typing import Final
 
-from ..message.batch import Batch, FramedBatch, MessageRange, ScatteredBatch, StridedBatch
+from ..message.batch import Batch
+from ..message.framed_batch import FramedBatch, ScatteredBatch, StridedBatch
+from ..message.queue_entry import MessageRange
 from .frames import DELIVER, END_OCTET, METHOD, body_frames, header_frame, short_string
 
-COLUMNS_MAX = 96
+COLUMNS_MAX: Final = 96
 """Longer bodies are copied faster whole; measured: even at about 100 bytes."""
-_COLUMNS_MIN_MESSAGES = 12
+_COLUMNS_MIN_MESSAGES: Final = 12
 """Below, setting up the columns costs more than a loop over the messages."""
-_SWAPPED = array("Q", [1]).tobytes()[0] == 1
+_SWAPPED: Final = array("Q", [1]).tobytes()[0] == 1
 
 
 class DeliverFramer:
@@ -34,7 +37,7 @@ class DeliverFramer:
         self._heads: dict[int, bytes] = {}
 
     def frames(self, messages: MessageRange, first_tag: int) -> bytes | bytearray:
-        """All frames of the range's deliveries; tags count up from `first_tag`."""
+        """Returns all frames of the range's deliveries; tags count up from `first_tag`."""
         entry = messages.entry
         batch = entry.batch
         if isinstance(batch, StridedBatch) and entry.selection is None:
@@ -45,7 +48,7 @@ class DeliverFramer:
         return self._one_by_one(batch, messages, first_tag)
 
     def _head(self, envelope_bytes: int) -> bytes:
-        """The deliver frame up to the delivery tag."""
+        """Returns the deliver frame up to the delivery tag."""
         head = self._heads.get(envelope_bytes)
         if head is None:
             size = 4 + len(self._tag_name) + 9 + envelope_bytes
@@ -102,7 +105,7 @@ class DeliverFramer:
         return b"".join(parts)
 
     def _content_heads(self, data: bytes, content: int, body: int) -> bytes:
-        """Header frame and body frame head on the consumer's channel."""
+        """Returns header frame and body frame head on the consumer's channel."""
         channel = self._channel_octets
         if data[content + 1 : content + 3] == channel:
             return data[content:body]
@@ -183,7 +186,7 @@ def write_numbers(out: bytearray, at: int, width: int, first_tag: int, count: in
 
 
 def content_frames(batch: Batch, index: int, channel: int, frame_max: int) -> bytes:
-    """Header and body frames of one message for any channel and frame size."""
+    """Returns the header and body frames of one message for any channel and frame size."""
     if isinstance(batch, FramedBatch):
         _, content, end = batch.bounds(index)
         data = batch.data

@@ -6,35 +6,35 @@ A frame is type, channel, payload size, payload, end octet: `B H I payload CE`.
 from __future__ import annotations
 
 from struct import Struct
+from typing import Final
 
 from .method_ids import BASIC_ACK, BASIC_DELIVER, BASIC_NACK, BASIC_PUBLISH, octets
 
-METHOD = 1
-HEADER = 2
-BODY = 3
-HEARTBEAT = 8
-END = 0xCE
-END_OCTET = b"\xce"
+METHOD: Final = 1
+HEADER: Final = 2
+BODY: Final = 3
+HEARTBEAT: Final = 8
+END: Final = 0xCE
+END_OCTET: Final = b"\xce"
 
-HEAD_BYTES = 7
-FRAME_OVERHEAD_BYTES = 8
+HEAD_BYTES: Final = 7
+FRAME_OVERHEAD_BYTES: Final = 8
 """Frame head and end octet."""
 
-PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
-HEARTBEAT_FRAME = b"\x08\x00\x00\x00\x00\x00\x00\xce"
+PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
+HEARTBEAT_FRAME: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
-BASIC = 60
-PUBLISH = octets(BASIC_PUBLISH)
-DELIVER = octets(BASIC_DELIVER)
-ACK = octets(BASIC_ACK)
+BASIC: Final = 60
+PUBLISH: Final = octets(BASIC_PUBLISH)
+DELIVER: Final = octets(BASIC_DELIVER)
+ACK: Final = octets(BASIC_ACK)
 
 _head = Struct(">BHI")
 _method_head = Struct(">BHII")
 _header_payload = Struct(">HHQ")
 _long_long_octet = Struct(">QB")
 
-ACK_FRAME_BYTES = 21
-NACK_FRAME_BYTES = 21
+ACK_FRAME_BYTES: Final = 21
 
 
 def frame(kind: int, channel: int, payload: bytes) -> bytes:
@@ -42,13 +42,13 @@ def frame(kind: int, channel: int, payload: bytes) -> bytes:
 
 
 def method_frame(channel: int, method: int, arguments: bytes = b"") -> bytes:
-    """A frame of a method of `method_ids`; `arguments` are encoded."""
+    """Returns a frame of a method of `method_ids`; `arguments` are encoded."""
     head = _method_head.pack(METHOD, channel, len(arguments) + 4, method)
     return head + arguments + END_OCTET
 
 
 def header_frame(channel: int, body_bytes: int, properties: bytes) -> bytes:
-    """`properties` is the flag word and the property list, encoded."""
+    """Returns a content header; `properties` is the flag word and the property list, encoded."""
     return frame(HEADER, channel, _header_payload.pack(BASIC, 0, body_bytes) + properties)
 
 

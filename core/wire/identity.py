@@ -6,14 +6,15 @@ import math
 from datetime import datetime
 from decimal import Decimal
 from hashlib import blake2b
+from typing import Final
 
 from ..message.model import FieldValue
 from .properties import HEADERS, split
 from .tables import decode_value, entries
 
-IDENTITY_BYTES = 16
+IDENTITY_BYTES: Final = 16
 """Long enough that two values never have the same digest by accident."""
-_NO_TABLE = b"\x00\x00\x00\x00"
+_NO_TABLE: Final = b"\x00\x00\x00\x00"
 
 
 def header(properties: bytes, name: str) -> FieldValue:

@@ -7,14 +7,14 @@ string that is cut short for a whole one.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pamqp import base, commands
 
 from ..errors import ConnectionFault
 from .tables import decode_table, syntax_error
 
-_INTEGER_BYTES = {"octet": 1, "short": 2, "long": 4, "longlong": 8, "timestamp": 8}
+_INTEGER_BYTES: Final = {"octet": 1, "short": 2, "long": 4, "longlong": 8, "timestamp": 8}
 _classes = cast(dict[int, type[base.Frame]], commands.INDEX_MAPPING)
 _fields: dict[int, tuple[type[base.Frame], tuple[tuple[str, str], ...]]] = {
     index: (cls, tuple((name, cls.amqp_type(name)) for name in cls.attributes()))

@@ -7,7 +7,7 @@ nothing else; `decode` and `encode` serve applications.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Final
 
 from ..message.model import Properties
 from .tables import (
@@ -19,25 +19,25 @@ from .tables import (
     syntax_error,
 )
 
-DIRECT_REPLY_TO = b"amq.rabbitmq.reply-to"
+DIRECT_REPLY_TO: Final = b"amq.rabbitmq.reply-to"
 
-CONTENT_TYPE = 0x8000
-CONTENT_ENCODING = 0x4000
-HEADERS = 0x2000
-DELIVERY_MODE = 0x1000
-PRIORITY = 0x0800
-CORRELATION_ID = 0x0400
-REPLY_TO = 0x0200
-EXPIRATION = 0x0100
-MESSAGE_ID = 0x0080
-TIMESTAMP = 0x0040
-TYPE = 0x0020
-USER_ID = 0x0010
-APP_ID = 0x0008
-CLUSTER_ID = 0x0004
-_BEHIND_PRIORITY = 0x07FC
-_COPIES = frozenset((b"CC", b"BCC"))
-_EXPIRATION_DIGITS = 11
+CONTENT_TYPE: Final = 0x8000
+CONTENT_ENCODING: Final = 0x4000
+HEADERS: Final = 0x2000
+DELIVERY_MODE: Final = 0x1000
+PRIORITY: Final = 0x0800
+CORRELATION_ID: Final = 0x0400
+REPLY_TO: Final = 0x0200
+EXPIRATION: Final = 0x0100
+MESSAGE_ID: Final = 0x0080
+TIMESTAMP: Final = 0x0040
+TYPE: Final = 0x0020
+USER_ID: Final = 0x0010
+APP_ID: Final = 0x0008
+CLUSTER_ID: Final = 0x0004
+_BEHIND_PRIORITY: Final = 0x07FC
+_COPIES: Final = frozenset((b"CC", b"BCC"))
+_EXPIRATION_DIGITS: Final = 11
 """Longer expirations may exceed the limit of 315,360,000,000 ms and are checked as numbers."""
 
 
@@ -45,34 +45,39 @@ TIMED, RANKED = 1, 2
 """Bits of `MessageAttributes.special`: the message has an expiration; it has a priority."""
 
 
-@dataclass(frozen=True, slots=True)
 class MessageAttributes:
-    """The properties that the broker uses; interned, compared by identity.
+    """The properties that the broker uses; interned, compared by identity, never changed.
 
     `expiration` is the publisher's text; `inspected` is true for the few messages whose properties
     affect routing or need a check (CC, BCC, direct reply-to, user-id, an expiration that is no
     number or a very long one).
     """
 
-    persistent: bool = False
-    priority: int = 0
-    expiration: str | None = None
-    inspected: bool = False
+    __slots__ = ("expiration", "inspected", "persistent", "priority", "special")
 
-    @property
-    def special(self) -> int:
+    def __init__(
+        self,
+        persistent: bool = False,
+        priority: int = 0,
+        expiration: str | None = None,
+        inspected: bool = False,
+    ) -> None:
+        self.persistent = persistent
+        self.priority = priority
+        self.expiration = expiration
+        self.inspected = inspected
+        self.special = TIMED * (expiration is not None) | RANKED * (priority > 0)
         """Why a queue may have to index such messages one by one, paged out or not: `TIMED`,
         `RANKED`, both or neither."""
-        return TIMED * (self.expiration is not None) | RANKED * (self.priority > 0)
 
 
-PLAIN = MessageAttributes()
-PERSISTENT = MessageAttributes(persistent=True)
+PLAIN: Final = MessageAttributes()
+PERSISTENT: Final = MessageAttributes(persistent=True)
 _interned: dict[tuple[bool, int, str | None, bool], MessageAttributes] = {
     (False, 0, None, False): PLAIN,
     (True, 0, None, False): PERSISTENT,
 }
-_INTERNED_MAX = 4096
+_INTERNED_MAX: Final = 4096
 """Bounds the memory that a publisher with a different expiration per message can use."""
 
 
@@ -188,11 +193,11 @@ def split(raw: bytes) -> dict[int, bytes]:
     return parts
 
 
-_FIXED_BYTES = {DELIVERY_MODE: 1, PRIORITY: 1, TIMESTAMP: 8}
+_FIXED_BYTES: Final = {DELIVERY_MODE: 1, PRIORITY: 1, TIMESTAMP: 8}
 
 
 def join(parts: dict[int, bytes]) -> bytes:
-    """The opposite of `split`."""
+    """Joins parts as `split` returns them."""
     flags = 0
     for bit in parts:
         flags |= bit
@@ -200,7 +205,7 @@ def join(parts: dict[int, bytes]) -> bytes:
 
 
 def without_header(raw: bytes, name: bytes) -> bytes:
-    """The list without one of its headers; the others stay byte for byte."""
+    """Returns the list without one of its headers; the others stay byte for byte."""
     parts = split(raw)
     pairs = dict(entries(parts[HEADERS]))
     pairs.pop(name, None)

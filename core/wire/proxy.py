@@ -12,22 +12,22 @@ header.
 from __future__ import annotations
 
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..errors import WarrenError
 
-V1_MAX_BYTES = 107
-V2_MAX_BYTES = 4_096
+V1_MAX_BYTES: Final = 107
+V2_MAX_BYTES: Final = 4_096
 """Enough for every extension field in use (TLS, authority, cloud); a header may claim 64 KiB."""
 
-_V1_START = b"PROXY "
-_V2_START = b"\r\n\r\n\0\r\nQUIT\n"
-_V2_HEAD_BYTES = 16
-_LINE_END = b"\r\n"
+_V1_START: Final = b"PROXY "
+_V2_START: Final = b"\r\n\r\n\0\r\nQUIT\n"
+_V2_HEAD_BYTES: Final = 16
+_LINE_END: Final = b"\r\n"
 _LOCAL, _PROXY = 0x20, 0x21
 """Version 2 and the command."""
 _TCP4, _TCP6, _UNIX_STREAM, _UNSPECIFIED = 0x11, 0x21, 0x31, 0x00
-_ADDRESS_BYTES = {_TCP4: 4, _TCP6: 16}
+_ADDRESS_BYTES: Final = {_TCP4: 4, _TCP6: 16}
 
 Endpoint = tuple[str, int]
 
@@ -63,7 +63,7 @@ def missing_bytes(head: bytes) -> int:
         return len(_V2_START) - len(head)
     if _V1_START.startswith(head):
         return len(_V1_START) - len(head)
-    raise ProxyHeaderError("there is no PROXY header in front")
+    raise ProxyHeaderError("PROXY header missing")
 
 
 def _missing_of_v2(head: bytes) -> int:
@@ -120,7 +120,7 @@ def _address(family: str, word: bytes) -> str:
     except (AddressValueError, UnicodeDecodeError):
         raise ProxyHeaderError(f"no addresses of the family {family}") from None
     if "%" in text:
-        raise ProxyHeaderError("an address with a zone means something on one machine only")
+        raise ProxyHeaderError("scoped addresses are not supported")
     return str(address)
 
 

@@ -9,6 +9,8 @@ and has the same attributes: 0.4 us.
 
 from __future__ import annotations
 
+from typing import Final
+
 from .properties import (
     DELIVERY_MODE,
     DIRECT_REPLY_TO,
@@ -22,12 +24,12 @@ from .properties import (
 )
 from .tables import ranges
 
-_SHAPES_PER_SIZE = 4
-_SIZES_MAX = 1024
-_STRUCTURE = b"\xff"
-_ASCII = b"\x80"
+_SHAPES_PER_SIZE: Final = 4
+_SIZES_MAX: Final = 1024
+_STRUCTURE: Final = b"\xff"
+_ASCII: Final = b"\x80"
 """Of a short string's text only the top bit is compared: it must stay ASCII."""
-_FREE = b"\x00"
+_FREE: Final = b"\x00"
 
 
 class Shapes:

@@ -1,16 +1,19 @@
-"""Adds a number to the headers of messages without decoding them: one that is known at delivery
-only (x-delivery-count, x-stream-offset, x-offset)."""
+"""Adds a number to the headers of messages without decoding them.
+
+For headers that are known at delivery only: x-delivery-count, x-stream-offset, x-offset.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from .frames import short_string
 from .properties import CONTENT_ENCODING, CONTENT_TYPE, HEADERS, split, without_header
 
-_KEPT_MAX = 512
-_LONG = b"l"
-_kept: dict[tuple[bytes, bytes], tuple[bytes, bytes]] = {}
+_CACHED_MAX: Final = 512
+_LONG: Final = b"l"
+_cached: dict[tuple[bytes, bytes], tuple[bytes, bytes]] = {}
 
 Numbers = Mapping[bytes, int]
 
@@ -18,13 +21,13 @@ Numbers = Mapping[bytes, int]
 def splice(raw: bytes, name: bytes) -> tuple[bytes, bytes]:
     """Returns the bytes before and after the eight octets of a new long header `name`, in a
     property list that `read_attributes` has passed. It replaces a header of that name."""
-    found = _kept.get((raw, name))
+    found = _cached.get((raw, name))
     if found is None:
         found = _splice(raw, name)
         if len(raw) <= 256:
-            if len(_kept) >= _KEPT_MAX:
-                _kept.clear()
-            _kept[raw, name] = found
+            if len(_cached) >= _CACHED_MAX:
+                _cached.clear()
+            _cached[raw, name] = found
     return found
 
 
@@ -48,6 +51,6 @@ def _splice(raw: bytes, name: bytes) -> tuple[bytes, bytes]:
 
 
 def with_number(raw: bytes, name: bytes, number: int) -> bytes:
-    """Returns the list with that header."""
+    """Returns the property list with the header `name` set to `number`."""
     before, after = splice(raw, name)
     return before + number.to_bytes(8, "big") + after

@@ -15,27 +15,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from struct import Struct
-from typing import cast
+from typing import Final, cast
 
 from ..errors import ConnectionFault
 from ..message.model import SIZED, FieldValue, SizedInt, Table
 
-MAX_DEPTH = 32
+MAX_DEPTH: Final = 32
 """Deeper tables exist only in attacks: 580 levels end a recursive decoder."""
-MAX_ENTRIES = 1024
+MAX_ENTRIES: Final = 1024
 
-_FIXED_BYTES = {
+_FIXED_BYTES: Final = {
     ord("t"): 1, ord("b"): 1, ord("B"): 1, ord("s"): 2, ord("u"): 2, ord("I"): 4, ord("i"): 4,
     ord("l"): 8, ord("L"): 8, ord("f"): 4, ord("d"): 8, ord("D"): 5, ord("T"): 8, ord("V"): 0,
 }  # fmt: skip
-_NUMBERS = {
+_NUMBERS: Final = {
     ord(kind): Struct(">" + layout) for kind, layout in zip("bBsuIilLfd", "bBhHiIqQfd", strict=True)
 }
-_STRINGS = frozenset(b"Sx")
-_LAST_SECOND = int(datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp())
-_TIME = ord("T")
-_TABLE = ord("F")
-_ARRAY = ord("A")
+_STRINGS: Final = frozenset(b"Sx")
+_LAST_SECOND: Final = int(datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp())
+_TIME: Final = ord("T")
+_TABLE: Final = ord("F")
+_ARRAY: Final = ord("A")
 
 
 def syntax_error(explanation: str) -> ConnectionFault:
@@ -43,7 +43,7 @@ def syntax_error(explanation: str) -> ConnectionFault:
 
 
 def check(data: bytes, at: int, end: int) -> int:
-    """Checks the table whose length word is at `at`; gives the offset behind it.
+    """Checks the table whose length word is at `at`; returns the offset behind it.
 
     Raises:
         ConnectionFault: 502 for a length past `end`, an unknown type, a duplicate or non-UTF-8
@@ -118,7 +118,7 @@ def decode_table(data: bytes, at: int, end: int) -> tuple[Table, int]:
 
 
 def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and raw values (type octet included) of a table that `check` has passed.
+    """Yields keys and raw values (type octet included) of a table that `check` has passed.
 
     `data` is the whole table, length word first.
     """
@@ -136,7 +136,7 @@ def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def items(data: bytes) -> Iterator[bytes]:
-    """Raw values of a checked array, length word first."""
+    """Yields the raw values of a checked array, length word first."""
     at = 4
     end = 4 + int.from_bytes(data[:4], "big")
     while at < end:
@@ -148,12 +148,12 @@ def items(data: bytes) -> Iterator[bytes]:
 
 
 def join_entries(pairs: Mapping[bytes, bytes]) -> bytes:
-    """The opposite of `entries`: a whole table, length word first."""
+    """Returns a whole table of entries as `entries` yields them, length word first."""
     return join_items(bytes((len(key),)) + key + value for key, value in pairs.items())
 
 
 def join_items(raw: Iterable[bytes]) -> bytes:
-    """The opposite of `items`: a whole array, length word first."""
+    """Returns a whole array of values as `items` yields them, length word first."""
     return _sized(b"".join(raw))
 
 
@@ -162,12 +162,12 @@ def _sized(raw: bytes) -> bytes:
 
 
 def decode_checked(data: bytes) -> Table:
-    """A table that `check` has passed, length word first."""
+    """Decodes a table that `check` has passed, length word first."""
     return {key.decode(): decode_value(value) for key, value in entries(data)}
 
 
 def decode_value(raw: bytes) -> FieldValue:
-    """One value with its type octet, as `entries` gives it.
+    """Decodes a value with its type octet, as `entries` yields it.
 
     A timestamp behind the year 9999 stays a number of seconds, text that is not UTF-8 stays
     bytes.
@@ -205,7 +205,7 @@ def _text(raw: bytes) -> str | bytes:
 
 
 def encode_table(table: Table) -> bytes:
-    """Raises `ValueError` for a key or value that AMQP can't carry."""
+    """Encodes a table. Raises `ValueError` for a key or value that AMQP can't carry."""
     pairs = {key.encode(): encode_value(value) for key, value in table.items()}
     for key in pairs:
         if len(key) > 255:
@@ -214,7 +214,7 @@ def encode_table(table: Table) -> bytes:
 
 
 def encode_value(value: FieldValue) -> bytes:
-    """One value with its type octet; raises as `encode_table` does."""
+    """Encodes a value with its type octet. Raises as `encode_table`."""
     match value:
         case None:
             return b"V"
@@ -247,19 +247,19 @@ def _encode_integer(value: int) -> bytes:
         return b"I" + value.to_bytes(4, "big", signed=True)
     if -(2**63) <= value < 2**63:
         return b"l" + value.to_bytes(8, "big", signed=True)
-    raise ValueError(f"table value {value}: 64 bits at most")
+    raise ValueError(f"table value {value} exceeds 64 bits")
 
 
 def _encode_time(value: datetime) -> bytes:
-    """Whole seconds; a date without a time zone counts as UTC."""
+    """Encodes whole seconds; a date without a time zone counts as UTC."""
     seconds = int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp())
     if seconds < 0:
-        raise ValueError(f"table value {value}: 1970 at the earliest")
+        raise ValueError(f"table value {value} is before 1970")
     return seconds.to_bytes(8, "big")
 
 
 def _encode_decimal(value: Decimal) -> bytes:
-    """A scale in one octet and 32 bits with a sign (AMQP 0-9-1 4.2.5.5)."""
+    """Encodes a scale in one octet and 32 bits with a sign (AMQP 0-9-1 4.2.5.5)."""
     exponent = value.as_tuple().exponent
     if isinstance(exponent, int) and exponent >= -255 and -(2**31) < value < 2**31:
         unscaled = int(value.scaleb(max(0, -exponent)))

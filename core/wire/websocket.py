@@ -7,7 +7,8 @@ one AMQP frame a message, as in LavinMQ.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import ClassVar, Final, NamedTuple
 
 from .frames import FRAME_OVERHEAD_BYTES, PROTOCOL_HEADER
 
@@ -15,18 +16,18 @@ CONTINUATION, TEXT, BINARY = 0, 1, 2
 CLOSE, PING, PONG = 8, 9, 10
 NORMAL, PROTOCOL_ERROR, UNSUPPORTED, INVALID_DATA = 1000, 1002, 1003, 1007
 """Close codes (RFC 6455 7.4.1)."""
-NO_CODE = 0
+NO_CODE: Final = 0
 """The code of a close frame without one."""
 
 _FINAL, _RESERVED, _OPCODE, _CONTROL = 0x80, 0x70, 0x0F, 0x08
 _MASKED, _LENGTH = 0x80, 0x7F
 _SHORT, _LONG = 126, 127
 """Lengths that say that the real one follows, in 2 or in 8 octets."""
-_MASK_BYTES = 4
-_CONTROL_MAX_BYTES = 125
-_CHUNK_BYTES = 8_192
+_MASK_BYTES: Final = 4
+_CONTROL_MAX_BYTES: Final = 125
+_CHUNK_BYTES: Final = 8_192
 """Unmasking is three times as fast in chunks as for a whole read."""
-_FRAMES_AT_ONCE = 4_096
+_FRAMES_AT_ONCE: Final = 4_096
 """Some 5 ms of work; a read can hold ten times as many."""
 
 
@@ -40,6 +41,9 @@ class Ending(NamedTuple):
 
 class Inbound:
     """Decodes the input of a client."""
+
+    takes_text: ClassVar[bool] = False
+    """Whether text messages are accepted: AMQP needs binary ones."""
 
     def __init__(self) -> None:
         self.ping: bytes | None = None
@@ -126,9 +130,14 @@ class Inbound:
             return _refused(PROTOCOL_ERROR, f"unknown opcode {opcode}")
         if (opcode == CONTINUATION) is not self._in_message:
             return _refused(PROTOCOL_ERROR, "a message or continuation is out of order")
-        if opcode == TEXT:
+        if opcode == TEXT and not self.takes_text:
             return _refused(UNSUPPORTED, "AMQP needs binary messages")
         return None
+
+    @staticmethod
+    def is_control(first: int) -> bool:
+        """Returns whether a frame with this first octet is a control frame."""
+        return bool(first & _CONTROL)
 
     def _control(self, opcode: int, data: bytes, at: int, length: int) -> int:
         end = at + _MASK_BYTES + length
@@ -183,6 +192,11 @@ def _closed_with(payload: bytes) -> Ending:
 def frame(opcode: int, payload: bytes) -> bytes:
     """Encodes a whole message or control frame; a server does not mask."""
     return _head(opcode, len(payload)) + payload
+
+
+def frames(opcode: int, payloads: Iterable[bytes]) -> bytes:
+    """Encodes many messages."""
+    return b"".join([_head(opcode, len(payload)) + payload for payload in payloads])
 
 
 def close_frame(code: int, reason: str = "") -> bytes:

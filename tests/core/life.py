@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from shutil import copytree
 from time import monotonic
 from typing import Any
 
-from tests.support.amqp import Client, Reply, make_broker, take_turns
+import pytest
+
+from tests.support.amqp import Client, Reply, make_broker, publish, take_turns
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.message.batch import MessageRange, PagedOut
 from warrenmq.core.queue.classic import ClassicQueue
 from warrenmq.core.queue.queue import Queue
 from warrenmq.core.store.disk import RealDisk, RealFile
 from warrenmq.core.store.durable import DurableStore
+from warrenmq.core.store.record import Record, scan
 
 PERSISTENT: Mapping[str, object] = {"delivery_mode": 2}
 TRANSIENT: Mapping[str, object] = {}
@@ -24,23 +27,23 @@ BEAT_S = 0.001
 
 
 class QuickFile(RealFile):
-    """Killing the process loses nothing that was written: syncs would only take time."""
+    """A file without syncs: killing the process loses nothing that was written."""
 
     def sync(self) -> None:
-        """Counted by the writer, and nothing else."""
+        """Does nothing; the writer counts the call."""
 
 
 class QuickDisk(RealDisk):
     """A real directory without syncs."""
 
     def create(self, name: str) -> RealFile:
-        return QuickFile(self._open(name, os.O_CREAT | os.O_EXCL))
+        return QuickFile(self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL))
 
     def open(self, name: str) -> RealFile:
-        return QuickFile(self._open(name, 0))
+        return QuickFile(self._open(name, os.O_RDWR))
 
     def sync_directory(self) -> None:
-        """As for files."""
+        """Does nothing, as for files."""
 
 
 class Life:
@@ -64,27 +67,27 @@ class Life:
         self.broker = make_broker(self.store, self.clock)
         self.before_restore()
         if not self.broker.restore():
-            self.broker.vhosts["/"].keeper.keep_vhost()
+            self.broker.vhosts["/"].storage.save_vhost()
         self.client = self.connect()
 
     def before_restore(self) -> None:
-        """For who changes what was kept before it comes back."""
+        """Does nothing; overridden to change the store before the broker is restored."""
 
     def connect(self) -> Client:
         return Client(self.broker)
 
     def stop(self) -> None:
-        """As `warren serve` does when it is told to."""
+        """Stops the broker in order, as `warren serve` does."""
         queues = self.broker.vhosts["/"].queues.values()
         self.broker.slices.finish()
-        self.broker.clock_steps.look()
+        self.broker.clock_steps.check()
         durable = [held.highest_delivered for held in queues if held.durable]
         self.store.stop({key: number for held in durable for key, number in held.items()})
 
     def abandon(self) -> None:
-        """The process is gone: nothing more is written, and its files are closed."""
-        self.store._writer.stop()
-        self.store._paging.close()
+        """Ends the process: nothing more is written, and its files are closed."""
+        self.store.writer.stop()
+        self.store.paging.close()
 
     def restart(self) -> Client:
         self.stop()
@@ -97,12 +100,12 @@ class Life:
         return self.client
 
     def start(self) -> None:
-        """From now on threads write and read; see `wait`."""
+        """Starts the threads that write and read; see `wait`."""
         self.store.start(self._posted.put)
 
     def wait(self, reached: Callable[[], bool]) -> None:
-        """Turns until it is so: each when a thread has something to tell, or when the broker
-        wants one, for which the clock moves on."""
+        """Takes turns until a condition holds: one when a thread reports something, or when the
+        broker requests one, for which the clock is advanced."""
         until_s = monotonic() + PATIENCE_S
         while not reached():
             assert monotonic() < until_s, "waited in vain"
@@ -121,7 +124,7 @@ class Life:
             take_turns(self.broker)
 
     def write(self) -> None:
-        """What was done is written, though nobody waits for it; checkpoints are made."""
+        """Writes everything, though nobody waits for it, and makes checkpoints."""
         self.turns(12, each_ms=10)
 
     # -- queues
@@ -140,7 +143,7 @@ class Life:
         self.client.declare(name, durable=True, **fields)
 
     def purge(self, name: str = "q") -> int:
-        """Gives how many messages, when their end is kept."""
+        """Purges a queue; returns the number of messages once that is durable."""
         replies = self.client.send("Queue.Purge", queue=name)
         self.turns()
         (answer,) = replies or self.client.come()
@@ -156,13 +159,29 @@ class Life:
         properties: Mapping[str, object] = PERSISTENT,
         **fields: Any,
     ) -> list[Reply]:
-        """Gives what came back, confirms included."""
+        """Publishes a message; returns the replies, confirms included."""
         found = self.client.publish(body, properties, routing_key=queue, **fields)
         self.turns()
         return found + self.client.come()
 
+    def publish_together(
+        self,
+        bodies: list[bytes],
+        queue: str = "q",
+        properties: Mapping[str, object] = PERSISTENT,
+        *,
+        exchange: str = "",
+    ) -> list[Reply]:
+        """Publishes messages in one read; returns the replies to it."""
+        return self.client.feed(
+            b"".join(
+                publish(1, body, properties, exchange=exchange, routing_key=queue)
+                for body in bodies
+            )
+        )
+
     def get(self, queue: str = "q", *, ack: bool = True) -> Reply | None:
-        """The next message of a queue, None if it is empty."""
+        """Returns the next message of a queue, None if it is empty."""
         found = _got(self.client.send("Basic.Get", queue=queue, no_ack=ack))
         for _ in range(20):
             if found:
@@ -173,7 +192,7 @@ class Life:
         return reply if reply.name == "Basic.GetOk" else None
 
     def drain(self, queue: str = "q") -> list[tuple[bytes, bool]]:
-        """Body and redelivered flag of all that a queue has, which is empty then."""
+        """Removes all messages of a queue; returns their bodies and redelivered flags."""
         tag = f"drain-{queue}"
         client = self.connect()
         found = client.consume(queue, tag, no_ack=True)
@@ -208,6 +227,32 @@ def _got(replies: list[Reply]) -> list[Reply]:
     return [reply for reply in replies if reply.name in ("Basic.GetOk", "Basic.GetEmpty")]
 
 
+def segments_of(size: int) -> pytest.MarkDecorator:
+    """Sets the segment size of the store of the fixture `life`."""
+    return pytest.mark.parametrize("life", [size], indirect=True, ids=str)
+
+
+def torn_lives(life: Life, directory: Path, act: Callable[[], None]) -> Iterator[Life]:
+    """Runs `act` and ends the life; yields lives whose log is cut within what `act` wrote."""
+    path = life.directory / life.files()[-1]
+    before = _log_end(path)
+    act()
+    life.write()
+    life.abandon()
+    end = _log_end(path)
+    for size in (*range(before, end, 7), end):
+        copy = copytree(life.directory, directory / f"torn-{size}")
+        os.truncate(copy / path.name, size)
+        torn = Life(copy)
+        yield torn
+        torn.abandon()
+
+
+def _log_end(path: Path) -> int:
+    scanned = scan(int(path.stem), memoryview(path.read_bytes()))
+    return max(found.end for found in scanned if isinstance(found, Record))
+
+
 def acks(replies: list[Reply]) -> list[tuple[int, bool]]:
     return [
         (reply["delivery_tag"], reply["multiple"]) for reply in replies if reply.name == "Basic.Ack"
@@ -216,7 +261,3 @@ def acks(replies: list[Reply]) -> list[tuple[int, bool]]:
 
 def numbered(count: int, first: int = 0, size: int = 6) -> list[bytes]:
     return [b"%0*d" % (size, number) for number in range(first, first + count)]
-
-
-def parts_of(queue: ClassicQueue) -> list[MessageRange | PagedOut]:
-    return list(queue.backlog)

@@ -1,4 +1,4 @@
-"""Messages as a client sends them, and batches of them as the broker keeps them.
+"""Messages as clients send them, and batches of them.
 
 The frames are pamqp's, so that what Warren makes of them can be compared with another codec.
 """
@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 
 from pamqp import body, commands, frame, header
 
-from warrenmq.core.message.batch import Batch, ScatteredBatch, SingleMessage, StridedBatch, envelope
+from warrenmq.core.message.batch import Batch, SingleMessage
+from warrenmq.core.message.envelope import envelope
+from warrenmq.core.message.framed_batch import ScatteredBatch, StridedBatch
 from warrenmq.core.wire.properties import PLAIN, MessageAttributes
 
 NO_PROPERTIES = b"\x00\x00"
@@ -28,7 +30,7 @@ class Sent:
 
     @property
     def raw_properties(self) -> bytes:
-        """Flag word and property list."""
+        """Returns flag word and property list."""
         return self.properties.marshal()
 
     def publish_frame(self, channel: int) -> bytes:
@@ -53,7 +55,7 @@ class Sent:
     def delivered(
         self, channel: int, consumer_tag: str, tag: int, redelivered: bool, frame_max: int
     ) -> bytes:
-        """What a consumer is to get, encoded by pamqp."""
+        """Returns the frames that a consumer has to get, encoded by pamqp."""
         method = commands.Basic.Deliver(
             consumer_tag, tag, redelivered, self.exchange, self.routing_key
         )
@@ -69,7 +71,7 @@ def strided(
     before: bytes = b"",
     arrived_ms: int = 0,
 ) -> StridedBatch:
-    """Messages that differ in nothing but their bodies' octets; `before` precedes them."""
+    """Returns messages that differ only in the bytes of their bodies; `before` precedes them."""
     first = messages[0]
     content_at = len(first.publish_frame(channel))
     body_at = content_at + len(first.header_frame(channel)) + (7 if first.body else 0)
@@ -114,7 +116,7 @@ def whole(
 def batch(
     count: int, sequence: int = 1, attributes: MessageAttributes = PLAIN, body_bytes: int = 4
 ) -> Batch:
-    """`count` messages whose bodies are their sequence numbers."""
+    """Returns `count` messages whose bodies are their sequence numbers."""
     numbers = range(sequence, sequence + count)
     messages = [Sent(number.to_bytes(body_bytes, "big")) for number in numbers]
     return strided(messages, sequence=sequence, attributes=attributes)

@@ -1,5 +1,4 @@
-"""Exchanges with very many bindings, and queues with these or consumers: made and deleted as one,
-though it is done in slices."""
+"""Declaring and deleting objects with very many bindings in slices, as one operation."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ def life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
         found.declare(f"q{number}")
     for number in range(COUNT):
         queue = found.queue(f"q{number % QUEUES}")
-        vhost.bind(vhost.exchange("x"), queue, f"k{number}", {})
-    vhost.bind(vhost.exchange("x"), found.queue(f"q{QUEUES - 1}"), "k", {})
+        vhost.bindings.add(vhost.exchange("x"), queue, f"k{number}", {})
+    vhost.bindings.add(vhost.exchange("x"), found.queue(f"q{QUEUES - 1}"), "k", {})
     count_steps(monkeypatch)
     yield found
     found.abandon()
@@ -50,7 +49,7 @@ def begin(client: Client, name: str, **fields: Any) -> None:
     if name.startswith("Exchange."):
         fields["exchange"] = "x"
     client.connection.receive(method(1, name, **fields))
-    client.connection.flush()
+    client.connection.output.flush()
 
 
 def go_on(client: Client) -> list[str]:
@@ -63,16 +62,7 @@ def kept(life: Life) -> int:
     return len(life.store.definitions)
 
 
-def test_a_deletion_ends_bindings_in_slices(life: Life) -> None:
-    other = life.connect()
-    vhost = life.broker.vhosts["/"]
-    begin(life.client, "Exchange.Delete")
-    assert "x" not in vhost.exchanges
-    other.publish(b"lost", exchange="front", routing_key="k")
-    assert not life.queue(f"q{QUEUES - 1}").ready_count, "nothing is routed by what is deleted"
-
-
-def test_it_is_answered_when_all_are_gone(life: Life) -> None:
+def test_delete_ok_follows_the_last_binding(life: Life) -> None:
     before = kept(life)
     begin(life.client, "Exchange.Delete")
     # It is not read before the first one is answered.
@@ -91,7 +81,7 @@ def test_it_is_answered_when_all_are_gone(life: Life) -> None:
 
 
 @pytest.mark.parametrize("passive", [False, True])
-def test_who_declares_it_meanwhile_gets_a_new_one(life: Life, *, passive: bool) -> None:
+def test_a_declaration_waits_for_the_deletion(life: Life, *, passive: bool) -> None:
     other = life.connect()
     begin(life.client, "Exchange.Delete")
     begin(other, "Exchange.Declare", exchange_type="fanout", durable=True, passive=passive)
@@ -106,14 +96,14 @@ def test_who_declares_it_meanwhile_gets_a_new_one(life: Life, *, passive: bool) 
     assert found is None if passive else found is not None and not found.binding_count
 
 
-def test_a_virtual_host_that_goes_meanwhile(life: Life) -> None:
+def test_a_virtual_host_is_deleted_meanwhile(life: Life) -> None:
     life.broker.users.add("admin", "secret", ("administrator",))
     begin(life.client, "Exchange.Delete")
     vhost = life.broker.vhosts.pop("/")
     life.broker.ending["/"] = vhost
-    for _ in vhost.clear():
+    for _ in vhost.deletion.delete_all():
         life.broker.turn()
-    assert not vhost.under_way and not vhost.exchanges
+    assert not vhost.busy_names and not vhost.exchanges
     bindings = [key for key in life.store.definitions if b"front" in key or b"q0" in key]
     assert bindings == []
 
@@ -122,14 +112,15 @@ def bind_all(vhost: VirtualHost, made: Exchange | Queue) -> Iterator[None]:
     """Somebody who keeps all bindings of `x`."""
     if isinstance(made, Exchange) and made.name == "x":
         for number in range(COUNT):
-            vhost.bind(made, vhost.queue(f"q{number % QUEUES}"), f"k{number}", {})
+            vhost.bindings.add(made, vhost.queue(f"q{number % QUEUES}"), f"k{number}", {})
             yield
 
 
-def test_what_is_made_is_found_when_it_has_its_bindings(life: Life) -> None:
+def test_a_declared_exchange_is_found_with_its_bindings(life: Life) -> None:
     other = life.connect()
     life.client.send("Exchange.Delete", exchange="x")
-    life.broker.on_declared = bind_all
+    vhost = life.broker.vhosts["/"]
+    life.broker.on_declared = lambda _, made: bind_all(vhost, made)
     fields: dict[str, Any] = {"exchange_type": "direct", "durable": True}
     begin(life.client, "Exchange.Declare", **fields)
     life.client.connection.receive(publish(1, b"first", exchange="x", routing_key=f"k{COUNT - 1}"))
@@ -148,13 +139,6 @@ def test_what_is_made_is_found_when_it_has_its_bindings(life: Life) -> None:
     assert life.broker.vhosts["/"].exchange("x").binding_count == COUNT
 
 
-def test_a_client_that_leaves_meanwhile_stops_nothing(life: Life) -> None:
-    begin(life.client, "Exchange.Delete")
-    life.client.connection.lost()
-    life.turns()
-    assert not life.broker.vhosts["/"].under_way
-
-
 @pytest.fixture
 def bound(life: Life) -> Life:
     """Queue `q` has as many bindings, from `x` and from an exchange that goes with the last one."""
@@ -163,8 +147,8 @@ def bound(life: Life) -> Life:
     life.client.call("Exchange.Declare", exchange="auto", **fields)
     life.declare("q")
     for number in range(COUNT):
-        vhost.bind(vhost.exchange("x"), life.queue("q"), f"own{number}", {})
-    vhost.bind(vhost.exchange("auto"), life.queue("q"), "", {})
+        vhost.bindings.add(vhost.exchange("x"), life.queue("q"), f"own{number}", {})
+    vhost.bindings.add(vhost.exchange("auto"), life.queue("q"), "", {})
     life.client.publish(b"ready", routing_key="q")
     return life
 
@@ -191,19 +175,7 @@ def test_a_queue_ends_at_once_and_its_bindings_in_slices(bound: Life) -> None:
     assert (answer.name, answer["message_count"]) == ("Queue.DeleteOk", 1)
 
 
-def test_who_declares_a_queue_that_goes_gets_a_new_one(bound: Life) -> None:
-    life, other = bound, bound.connect()
-    begin(life.client, "Queue.Delete", queue="q")
-    begin(other, "Queue.Declare", queue="q", durable=True)
-    assert other.come() == []
-    life.turns()
-    assert go_on(other) == ["Queue.DeclareOk"]
-    life.write()
-    life.crash()
-    assert not life.queue("q").bound
-
-
-def test_a_crash_in_the_middle_leaves_a_queue_and_the_rest_of_its_bindings(bound: Life) -> None:
+def test_crash_during_a_deletion_leaves_the_queue_and_remaining_bindings(bound: Life) -> None:
     life = bound
     begin(life.client, "Queue.Delete", queue="q")
     life.store.flush()
@@ -224,15 +196,14 @@ def test_two_deletions_that_meet_end_each_binding_once(bound: Life) -> None:
     assert not any(b"own" in key for key in life.store.definitions)
 
 
-def test_consumers_are_told_in_slices(life: Life) -> None:
-    """But for one who has cancelled meanwhile, and consumes something else by that tag."""
+def test_consumers_are_cancelled_in_slices(life: Life) -> None:
     client = life.connect()
     for number in range(COUNT):
         client.connection.receive(
             method(1, "Basic.Consume", queue="q0", consumer_tag=f"c{number}", nowait=True)
         )
     begin(life.client, "Queue.Delete", queue="q0")
-    client.connection.flush()
+    client.connection.output.flush()
     last = f"c{COUNT - 1}"
     client.connection.receive(method(1, "Basic.Cancel", consumer_tag=last, nowait=True))
     client.connection.receive(

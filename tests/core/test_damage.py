@@ -21,8 +21,9 @@ from warrenmq.app.unserved import unserved_data
 from warrenmq.core.errors import ConfigError
 from warrenmq.core.store import checkpoint, checkpointer
 from warrenmq.core.store.disk import RealDisk
+from warrenmq.core.store.location import RecordLocation
 from warrenmq.core.store.offline import OfflineLog, verify
-from warrenmq.core.store.record import FILE_HEADER_BYTES, Kind, Record, scan
+from warrenmq.core.store.record import FILE_HEADER_BYTES, Record, RecordKind, scan
 from warrenmq.core.store.segment import segment_name
 
 CASES = int(os.environ.get("WARREN_DAMAGE_CASES", "8"))
@@ -153,7 +154,7 @@ DAMAGES: list[Callable[[Path, random.Random], None]] = [
 
 
 def damage(directory: Path, chance: random.Random) -> list[str]:
-    """Gives what was done."""
+    """Returns a description of the damage."""
     done = []
     for _ in range(chance.choice([1, 1, 1, 2, 4])):
         files = sorted(path for path in directory.iterdir() if path.stat().st_size)
@@ -168,7 +169,9 @@ def damage(directory: Path, chance: random.Random) -> list[str]:
 
 def served(life: Life) -> Found:
     """All that consumers get, unacknowledged, and what is in quarantine; a crash follows."""
-    found: Found = {"": Counter({b"%d" % key: n for key, n in life.store.quarantine.items()})}
+    found: Found = {
+        "": Counter({b"%d" % key: n for key, n in life.store.recovered.quarantine.items()})
+    }
     vhost = life.broker.vhosts.get("/")
     if vhost is None:
         return found
@@ -209,7 +212,7 @@ def opened(directory: Path) -> Life:
 
 
 @pytest.mark.parametrize("seed", range(CASES))
-def test_what_is_sound_is_served_at_every_start(
+def test_sound_messages_are_served_at_every_start(
     images: list[Path], tmp_path: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -246,13 +249,14 @@ def test_what_is_sound_is_served_at_every_start(
 def kept(directory: Path) -> dict[tuple[int, int], tuple[int, int]]:
     """Where each message that is to be kept stands, segment and offset, by queue id and number."""
     log = OfflineLog(RealDisk(directory))
-    found = {}
+    found: dict[tuple[int, int], tuple[int, int]] = {}
     for queue_id in log.counts():
         for messages in log.messages(queue_id):
             for position in range(messages.low, messages.high):
                 place = messages.entry.batch.location
-                assert isinstance(place, tuple)
-                found[queue_id, messages.entry.sequence(position)] = (place[0], place[1])
+                assert isinstance(place, RecordLocation)
+                number = messages.entry.sequence(position)
+                found[queue_id, number] = place.segment, place.offset
     return found
 
 
@@ -262,7 +266,7 @@ def sound(directory: Path) -> set[tuple[int, int]]:
         (int(path.stem), found.offset)
         for path in directory.glob("*.log")
         for found in scan(int(path.stem), memoryview(path.read_bytes()))
-        if isinstance(found, Record) and found.kind == Kind.MESSAGES
+        if isinstance(found, Record) and found.kind == RecordKind.MESSAGES
     }
 
 
@@ -270,7 +274,7 @@ def indexed(directory: Path) -> list[Path]:
     """The segments that the newest checkpoint speaks of."""
     newest = checkpoint.read_newest(RealDisk(directory))
     assert newest is not None
-    return [directory / segment_name(number) for number in sorted(newest[0].segments)]
+    return [directory / segment_name(number) for number in sorted(newest.segments)]
 
 
 def spoil_index(path: Path, chance: random.Random, how: Callable[[bytearray, int], None]) -> None:
@@ -278,10 +282,10 @@ def spoil_index(path: Path, chance: random.Random, how: Callable[[bytearray, int
     data = bytearray(path.read_bytes())
     scanned = scan(int(path.stem), memoryview(bytes(data)))
     records = [found for found in scanned if isinstance(found, Record)]
-    messages = [found for found in records if found.kind == Kind.MESSAGES]
+    messages = [found for found in records if found.kind == RecordKind.MESSAGES]
     for found in chance.sample(messages, min(len(messages), chance.choice([1, 1, 2, 5]))):
         how(data, chance.randrange(found.offset, found.end))
-    (index,) = [found for found in records if found.kind == Kind.INDEX]
+    (index,) = [found for found in records if found.kind == RecordKind.INDEX]
     how(data, chance.randrange(index.offset, index.end))
     path.write_bytes(data)
 
@@ -298,7 +302,7 @@ def clear_block(data: bytearray, at: int) -> None:
 
 @pytest.mark.parametrize("how", [flip_one, clear_block])
 @pytest.mark.parametrize("seed", sorted({*range(CASES), 47, 219}))
-def test_records_keep_their_places_when_an_index_is_made_anew(
+def test_records_keep_their_positions_in_a_rebuilt_index(
     images: list[Path],
     tmp_path: Path,
     seed: int,
@@ -311,14 +315,16 @@ def test_records_keep_their_places_when_an_index_is_made_anew(
     directory = tmp_path / "log"
     shutil.copytree(images[seed % len(images)], directory)
     before = kept(directory)
-    for path in chance.sample(indexed(directory), 3):
+    segments = indexed(directory)  # How many there are depends on when compaction ran.
+    for path in chance.sample(segments, min(3, len(segments))):
         spoil_index(path, chance, how)
     there = sound(directory)
     expected = {message for message, place in before.items() if place in there}
     for _ in range(3):
         after = kept(directory).keys()
         assert not expected - after
-        if "are served again" not in caplog.text:
+        assert not (after - expected) & before.keys() or how is not flip_one
+        if "messages are redelivered" not in caplog.text:
             assert after <= before.keys()
             assert after == expected or how is not flip_one
         opened(directory).abandon()
@@ -326,7 +332,7 @@ def test_records_keep_their_places_when_an_index_is_made_anew(
 
 
 @pytest.mark.parametrize("kept_share", [0, 2])
-def test_a_cut_segment_is_told(images: list[Path], tmp_path: Path, kept_share: int) -> None:
+def test_a_cut_segment_is_reported(images: list[Path], tmp_path: Path, kept_share: int) -> None:
     directory = tmp_path / "log"
     shutil.copytree(images[0], directory)
     for path in indexed(directory):
@@ -335,12 +341,12 @@ def test_a_cut_segment_is_told(images: list[Path], tmp_path: Path, kept_share: i
     for _ in range(2):
         life = opened(directory)
         served(life)
-        assert life.store.unreadable.keys() & names
+        assert life.store.recovered.unreadable.keys() & names
         assert unserved_data(life.broker)
         life.abandon()
 
 
-def test_refusals_say_what_to_do(images: list[Path], tmp_path: Path) -> None:
+def test_errors_say_what_to_do(images: list[Path], tmp_path: Path) -> None:
     directory = tmp_path / "log"
     shutil.copytree(images[0], directory)
     path = indexed(directory)[0]

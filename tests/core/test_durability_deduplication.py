@@ -1,11 +1,10 @@
-"""What was seen is known after a crash and a restart: as long as the message itself lasts."""
+"""Seen message ids through crashes and restarts."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from tests.support.amqp import publish
 from warrenmq.core.definitions.keys import is_fact
 
-from .life import Life, acks, numbered
+from .life import Life, acks, numbered, torn_lives
 
 ENDS = ["crash", "restart"]
 DEDUPLICATES = {"x-message-deduplication": True, "x-cache-size": 1_000}
@@ -54,7 +53,7 @@ def facts(life: Life) -> int:
 
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize(("exchange", "queue"), [("", "q"), ("x", "plain")])
-def test_what_was_seen_is_known_again(life: Life, how: str, exchange: str, queue: str) -> None:
+def test_ids_are_known_after_a_restart(life: Life, how: str, exchange: str, queue: str) -> None:
     for number in range(5):
         send(life, number, exchange)
     life.write()
@@ -67,7 +66,7 @@ def test_what_was_seen_is_known_again(life: Life, how: str, exchange: str, queue
 
 
 @pytest.mark.parametrize("exchange", ["", "x"])
-def test_a_repeat_is_confirmed_with_what_it_repeats(
+def test_duplicate_is_confirmed_with_its_original(
     life: Life, monkeypatch: pytest.MonkeyPatch, exchange: str
 ) -> None:
     """Though somebody else sends it: the first one is not on disk yet."""
@@ -75,7 +74,7 @@ def test_a_repeat_is_confirmed_with_what_it_repeats(
     other = life.connect()
     other.call("Confirm.Select")
     reports: list[Any] = []
-    monkeypatch.setattr(life.store._worker, "post", reports.append)
+    monkeypatch.setattr(life.store.worker, "post", reports.append)
     send(life, 1, exchange)
     life.client, first = other, life.client
     send(life, 1, exchange)
@@ -89,33 +88,18 @@ def test_a_repeat_is_confirmed_with_what_it_repeats(
 
 
 @pytest.mark.parametrize(("exchange", "queue"), [("", "q"), ("x", "plain")])
-def test_wherever_a_write_is_torn(tmp_path: Path, exchange: str, queue: str) -> None:
-    """Of message and id both are there, or none."""
-    life = Life(tmp_path / "log")
-    declare(life)
-    life.write()
-    (name,) = life.files()
-    path = tmp_path / "log" / name
-    before = len(path.read_bytes().rstrip(b"\0"))
-    send(life, 1, exchange)
-    life.write()
-    life.abandon()
-    whole = path.read_bytes().rstrip(b"\0")
-    seen = []
-    for size in (*range(before, len(whole), 7), len(whole)):
-        torn = tmp_path / f"torn-{size}"
-        copytree(tmp_path / "log", torn)
-        (torn / name).write_bytes(whole[:size])
-        life = Life(torn)
-        was_there = life.queue(queue).ready_count
-        send(life, 1, exchange)
-        assert life.queue(queue).ready_count == 1
-        seen.append(was_there)
-        life.abandon()
-    assert set(seen) == {0, 1}, "both were looked at"
+def test_a_torn_write_leaves_message_and_id_or_neither(
+    life: Life, tmp_path: Path, exchange: str, queue: str
+) -> None:
+    seen = set()
+    for torn in torn_lives(life, tmp_path, lambda: send(life, 1, exchange)):
+        seen.add(torn.queue(queue).ready_count)
+        send(torn, 1, exchange)
+        assert torn.queue(queue).ready_count == 1
+    assert seen == {0, 1}
 
 
-def test_what_was_not_kept_was_not_seen(life: Life) -> None:
+def test_ids_of_transient_messages_are_not_stored(life: Life) -> None:
     send(life, 1, persistent=False)
     send(life, 1, "x", persistent=False)
     life.write()
@@ -126,7 +110,7 @@ def test_what_was_not_kept_was_not_seen(life: Life) -> None:
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_its_time_goes_on(tmp_path: Path, how: str) -> None:
+def test_age_of_an_id_counts_over_a_restart(tmp_path: Path, how: str) -> None:
     life = Life(tmp_path / "log")
     declare(life, x_cache_ttl=10_000)
     send(life, 1)
@@ -142,7 +126,7 @@ def test_its_time_goes_on(tmp_path: Path, how: str) -> None:
     life.abandon()
 
 
-def test_nothing_is_left_of_what_was_deleted(life: Life) -> None:
+def test_ids_are_deleted_with_queue_and_exchange(life: Life) -> None:
     for number in range(5):
         send(life, number)
         send(life, number, "x")
@@ -158,7 +142,7 @@ def test_nothing_is_left_of_what_was_deleted(life: Life) -> None:
     assert life.queue("q").ready_count == 1
 
 
-def test_no_more_is_kept_than_is_remembered(life: Life) -> None:
+def test_only_remembered_ids_are_stored(life: Life) -> None:
     life.declare("small", arguments=DEDUPLICATES | {"x-cache-size": 3})
     for number in range(50):
         properties = {"headers": {"x-deduplication-header": number}, "delivery_mode": 2}
@@ -169,7 +153,7 @@ def test_no_more_is_kept_than_is_remembered(life: Life) -> None:
     assert facts(life) == 3
 
 
-def test_a_transaction_is_seen_with_its_commit(life: Life) -> None:
+def test_transaction_stores_its_ids_at_the_commit(life: Life) -> None:
     life.client.call("Tx.Select")
     for exchange in ("", "x"):
         send(life, 1, exchange)
@@ -185,7 +169,7 @@ def test_a_transaction_is_seen_with_its_commit(life: Life) -> None:
     assert [life.queue(name).ready_count for name in ("q", "plain")] == [1, 1]
 
 
-def test_message_and_id_are_kept_together(tmp_path: Path) -> None:
+def test_message_and_id_are_stored_together(tmp_path: Path) -> None:
     """Killed at any moment: sent again until it is there, each message is there once."""
     chance = random.Random(3)
     life = Life(tmp_path / "log", segment_bytes=3_000)

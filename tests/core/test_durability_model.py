@@ -19,11 +19,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.support.amqp import Reply, publish
 from warrenmq.core import slices
-from warrenmq.core.store import compactor
+from warrenmq.core.store import checkpointer, compactor
 
 from .life import Life
 
-SEGMENT_BYTES = 1_200
 DEAD = "dead"
 LIMIT = 5
 ARGUMENTS: dict[str, dict[str, object]] = {
@@ -31,18 +30,21 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "other": {},
     "rejecting": {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": DEAD},
     "limited": {"x-max-length": LIMIT},
+    "ranked": {"x-max-priority": 3},
     "transient": {},
     DEAD: {},
 }
 NAMES = sorted(ARGUMENTS)
+KINDS: tuple[dict[str, object], ...] = ({}, {}, {"priority": 2}, {"expiration": "999999999"})
+"""Of messages: those with a priority or a time of their own are known one by one."""
 
 
 @dataclass
 class Held:
-    """A message in a queue; `order` says where in it."""
+    """A message in a queue; `order` says where in it, by priority and age."""
 
     body: bytes
-    order: int
+    order: tuple[int, int]
     persistent: bool
     seen: bool = False
 
@@ -67,10 +69,13 @@ class Model:
 
 
 class Durability(RuleBasedStateMachine):
+    life_type = Life
+    segment_bytes = 1_200
+
     def __init__(self) -> None:
         super().__init__()
         self.directory = Path(tempfile.mkdtemp(prefix="warren-model-"))
-        self.life = Life(self.directory, segment_bytes=SEGMENT_BYTES)
+        self.life = self.life_type(self.directory, segment_bytes=self.segment_bytes)
         self.queues: dict[str, Model] = {}
         self.moved: list[tuple[Held, str]] = []
         """Dead letters that may be at their source still, if the broker crashes now."""
@@ -90,7 +95,7 @@ class Durability(RuleBasedStateMachine):
 
     @initialize()
     def first_queues(self) -> None:
-        for name in (DEAD, "plain", "rejecting"):
+        for name in NAMES:
             self.declare(name)
 
     @rule(name=st.sampled_from(NAMES))
@@ -104,12 +109,15 @@ class Durability(RuleBasedStateMachine):
 
     @rule(
         name=st.sampled_from(NAMES), count=st.integers(1, 12), persistent=st.booleans(),
-        size=st.sampled_from((1, 7, 150)), everywhere=st.booleans(),
+        size=st.sampled_from((1, 7, 150)), everywhere=st.booleans(), kind=st.sampled_from(KINDS),
     )  # fmt: skip
-    def publish(self, name: str, count: int, persistent: bool, size: int, everywhere: bool) -> None:
+    def publish(
+        self, name: str, count: int, persistent: bool, size: int, everywhere: bool,
+        kind: dict[str, object],
+    ) -> None:  # fmt: skip
         if name not in self.queues:
             return
-        properties = {"delivery_mode": 2 if persistent else 1}
+        properties = {"delivery_mode": 2 if persistent else 1, **kind}
         exchange, key = ("amq.fanout", "") if everywhere else ("", name)
         data = b""
         for _ in range(count):
@@ -117,7 +125,8 @@ class Durability(RuleBasedStateMachine):
             body = b"%d " % self.count + b"x" * size
             data += publish(1, body, properties, exchange=exchange, routing_key=key)
             for held in self.queues.values() if everywhere else [self.queues[name]]:
-                held.put(Held(body, self.count, persistent))
+                rank = -2 if held.name == "ranked" and "priority" in kind else 0
+                held.put(Held(body, (rank, self.count), persistent))
         confirmed = _confirmed(self.client.feed(data)) or self.turned_confirm()
         assert confirmed
         self.trim()
@@ -183,24 +192,34 @@ class Durability(RuleBasedStateMachine):
             model.unsure.append(held)
             return
         self.count += 1
-        self.queues[DEAD].put(Held(held.body, self.count, held.persistent))
+        self.queues[DEAD].put(Held(held.body, (0, self.count), held.persistent))
         self.moved.append((held, model.name))
 
-    @rule(name=st.sampled_from(NAMES))
-    def purge(self, name: str) -> None:
+    @rule(name=st.sampled_from(NAMES), asked=st.booleans())
+    def purge(self, name: str, asked: bool) -> None:
         model = self.queues.get(name)
         if model is None:
             return
+        if asked:
+            self.ask(model)
         purged = self.life.purge(name)
         assert purged == len(model.ready)
         model.unsure += model.ready
         model.ready = []
 
-    @rule(name=st.sampled_from([name for name in NAMES if name != DEAD]))
-    def delete(self, name: str) -> None:
+    def ask(self, model: Model) -> None:
+        """Somebody wants the oldest message, which is on its way when the next thing happens."""
+        model.was_read = True
+        self.life.broker.tick()
+        self.life.queue(model.name).when_head_ready(lambda: None)
+
+    @rule(name=st.sampled_from([name for name in NAMES if name != DEAD]), asked=st.booleans())
+    def delete(self, name: str, asked: bool) -> None:
         model = self.queues.get(name)
         if model is None or model.unacked:
             return
+        if asked:
+            self.ask(model)
         self.client.call("Queue.Delete", queue=name)
         self.life.write()
         self.written()
@@ -214,9 +233,8 @@ class Durability(RuleBasedStateMachine):
     @rule()
     def page_out_unacked(self) -> None:
         for connection in self.life.broker.connections:
-            for channel in connection.channels.values():
-                for messages in channel.unacked.ranges():
-                    self.life.store.evict(messages.entry.batch)
+            for messages in connection.unacked():
+                self.life.store.batches.evict(messages.entry.batch)
 
     @rule(times=st.integers(1, 20), each_ms=st.sampled_from((0, 10, 6_000)))
     def time_passes(self, times: int, each_ms: int) -> None:
@@ -326,7 +344,7 @@ class Durability(RuleBasedStateMachine):
 
     @invariant()
     def nothing_failed(self) -> None:
-        assert not self.life.store._failed
+        assert not self.life.store.has_failed
 
     @precondition(lambda self: not any(held.ready or held.unacked for held in self.queues.values()))
     @rule()
@@ -337,23 +355,35 @@ class Durability(RuleBasedStateMachine):
         assert len(self.life.files()) <= 4
 
 
+class LifeInSteps(Life):
+    """Each turn is a millisecond, in which the store goes on with its work."""
+
+    def turns(self, count: int = 3, *, each_ms: int = 0) -> None:
+        super().turns(count, each_ms=max(1, each_ms))
+
+
 class DurabilityInSteps(Durability):
-    """The same with every slice as short as can be, and any two segments compacted: whatever
-    clients do falls between the steps of a compaction."""
+    """The same with every slice as short as can be, a segment for each publish, and any two
+    segments compacted: whatever clients do falls between the steps of a compaction."""
+
+    life_type = LifeInSteps
+    segment_bytes = 200
 
     def __init__(self) -> None:
         self.patches = pytest.MonkeyPatch()
         self.patches.setattr(slices, "SLICE_S", -1)
         self.patches.setattr(compactor, "MERGE", 2)
+        self.patches.setattr(checkpointer, "LOG_SHARE", 0)
         super().__init__()
 
     def teardown(self) -> None:
         super().teardown()
         self.patches.undo()
 
-    @rule(turns=st.integers(1, 6))
-    def roll(self, turns: int) -> None:
-        self.life.store.roll()
+    @rule(count=st.integers(2, 4), turns=st.integers(0, 40))
+    def fill(self, count: int, turns: int) -> None:
+        for size in range(count):
+            self.publish("plain", 4, True, size, True, {})
         self.life.turns(turns)
 
 
@@ -363,7 +393,8 @@ def _confirmed(replies: list[Reply]) -> bool:
 
 TestDurability = Durability.TestCase
 TestDurabilityInSteps = DurabilityInSteps.TestCase
-TestDurability.settings = TestDurabilityInSteps.settings = settings(
+TestDurability.settings = settings(
     max_examples=50, stateful_step_count=30, deadline=None,
     suppress_health_check=[HealthCheck.too_slow], report_multiple_bugs=False,
 )  # fmt: skip
+TestDurabilityInSteps.settings = settings(TestDurability.settings, max_examples=30)

@@ -1,4 +1,4 @@
-"""The durable store with its real threads: a writer, and those that read."""
+"""The durable store with its real threads."""
 
 from __future__ import annotations
 
@@ -50,9 +50,8 @@ class Receiver:
         return sum(reply.name == name for reply in self.replies)
 
 
-def data_of(bodies: list[bytes], queue: str = "q", *, transient: bool = False) -> bytes:
-    properties = TRANSIENT if transient else PERSISTENT
-    return b"".join(publish(1, body, properties, routing_key=queue) for body in bodies)
+def data_of(bodies: list[bytes], queue: str = "q") -> bytes:
+    return b"".join(publish(1, body, PERSISTENT, routing_key=queue) for body in bodies)
 
 
 def fill(life: Life, count: int, *, batch: int = 50) -> None:
@@ -65,26 +64,9 @@ def fill(life: Life, count: int, *, batch: int = 50) -> None:
     assert tags == sorted(set(tags))
 
 
-def test_what_is_confirmed_is_there(life: Life) -> None:
-    fill(life, 2_000)
-    life.crash()
-    assert life.bodies() == numbered(2_000)
-
-
-def test_what_is_delivered_and_acked_is_gone(life: Life) -> None:
-    reader = Receiver(life)
-    reader.send(method(1, "Basic.Consume", queue="q", consumer_tag="c"))
-    fill(life, 1_000)
-    found = reader.wait("Basic.Deliver", 1_000)
-    assert [reply.body for reply in found] == numbered(1_000)
-    reader.send(method(1, "Basic.Ack", delivery_tag=990, multiple=True))
-    life.restart()
-    assert life.drain() == [(body, True) for body in numbered(10, 990)]
-
-
 def test_a_paged_out_queue_is_consumed(life: Life) -> None:
     fill(life, 3_000)
-    life.wait(lambda: life.store.behind_bytes == 0)
+    life.wait(lambda: life.store.progress.behind_bytes == 0)
     life.page_out()
     assert life.queue("q").paged_out_count > 2_000
     reader = Receiver(life)
@@ -95,7 +77,7 @@ def test_a_paged_out_queue_is_consumed(life: Life) -> None:
 
 
 @pytest.mark.parametrize("name", ["Queue.Purge", "Queue.Delete"])
-def test_messages_on_their_way_are_not_wanted_any_more(life: Life, name: str) -> None:
+def test_queue_is_purged_or_deleted_during_page_in(life: Life, name: str) -> None:
     fill(life, 500)
     life.page_out()
     reader, other = Receiver(life), Receiver(life)
@@ -108,9 +90,9 @@ def test_messages_on_their_way_are_not_wanted_any_more(life: Life, name: str) ->
     assert life.queue("q").ready_count == 0
 
 
-def test_transient_messages_leave_and_come_back(life: Life) -> None:
+def test_transient_messages_are_paged_out_and_in(life: Life) -> None:
     life.client.declare("t")
-    life.client.feed(data_of(numbered(2_000), "t", transient=True))
+    life.publish_together(numbered(2_000), "t", TRANSIENT)
     before = life.broker.memory.resident_bytes
     life.page_out("t", transient=True)
     life.wait(lambda: life.broker.memory.resident_bytes < before // 2)
@@ -119,13 +101,13 @@ def test_transient_messages_leave_and_come_back(life: Life) -> None:
     assert [reply.body for reply in reader.wait("Basic.Deliver", 2_000)] == numbered(2_000)
 
 
-def test_segments_are_moved_and_go(life: Life) -> None:
+def test_segments_are_compacted_and_removed(life: Life) -> None:
     """What survives is read while it is moved, again and again."""
     life.declare("kept")
     publisher, reader = Receiver(life), Receiver(life)
     publisher.send(method(1, "Confirm.Select"))
     reader.send(method(1, "Basic.Consume", queue="q", consumer_tag="c", no_ack=True))
-    first = life.store.open_number
+    first = life.store.log.open_number
 
     def round_of(number: int, bodies: list[bytes]) -> None:
         publisher.send(data_of(bodies, "kept") + data_of([bytes(500)] * (20 - len(bodies))))
@@ -135,7 +117,7 @@ def test_segments_are_moved_and_go(life: Life) -> None:
         round_of(number, numbered(1, number))
         if number % 10 == 5:
             life.page_out("kept")
-    assert life.store.open_number - first > 50
+    assert life.store.log.open_number - first > 50
     for number in range(150, 300):
         round_of(number, [])
     assert len(life.files()) < 50
@@ -144,6 +126,6 @@ def test_segments_are_moved_and_go(life: Life) -> None:
 
 
 def test_a_stop_writes_everything(life: Life) -> None:
-    life.client.feed(data_of(numbered(1_000)))
+    life.publish_together(numbered(1_000))
     life.restart()
     assert life.drain() == [(body, False) for body in numbered(1_000)]

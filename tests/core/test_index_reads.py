@@ -1,4 +1,4 @@
-"""Work on messages whose index is on disk only: it waits for that, and nobody waits for it."""
+"""Work that needs an index on disk waits for it without blocking others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def begin(life: Life, name: str) -> None:
 
 def left(life: Life) -> int:
     """How many messages the store keeps, but for the stream's."""
-    return sum(segment.unsettled for segment in life.store.segments.values()) - COUNT
+    return sum(segment.unsettled for segment in life.store.log.segments.values()) - COUNT
 
 
 @pytest.mark.parametrize("meanwhile", ["nothing", "delete", "move", "stop", "crash"])
@@ -66,7 +66,7 @@ def test_a_purge_that_waits_for_an_index(
         expected = [*numbered(COUNT), b"late"]
     monkeypatch.setattr(Worker, "deliver", deliver)
     if meanwhile == "move":
-        life.store.roll()
+        life.store.log.roll()
     if meanwhile == "stop":
         life.restart()
     life.write()

@@ -1,23 +1,19 @@
-"""Queues with very many messages that are purged or deleted, users with very many connections: gone
-at once, settled or disconnected in slices."""
+"""Purging and deleting very many messages, queues and connections in slices."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import Client, make_broker, method, publish, take_turns
-from tests.support.steps import STEPS_A_TURN, count_steps
+from tests.support.steps import STEPS_A_TURN, count_calls, count_steps
 from warrenmq.core import slices
-from warrenmq.core.proto.connection import State
+from warrenmq.core.proto.connection_state import ConnectionState
 from warrenmq.core.store import paged_out_ranges
 from warrenmq.core.store.segment_part import SegmentPart
-from warrenmq.core.store.settlements import Settlements
 
 COUNT = 2 * STEPS_A_TURN * max(slices.RELEASED_AT_ONCE, paged_out_ranges.DISCARDED_AT_ONCE)
 
@@ -41,27 +37,9 @@ def begin(life: Life, name: str) -> None:
     life.client.connection.receive(method(1, name, queue="q"))
 
 
-def settlements(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How many messages are settled, by which way."""
-    counted: Counter[str] = Counter()
-    settle, count_settled = Settlements.settle, SegmentPart.count_settled
-
-    def settle_counted(self: Settlements, *given: Any) -> None:
-        counted["runs"] += 1
-        settle(self, *given)
-
-    def count_settled_counted(self: SegmentPart, *given: Any) -> None:
-        counted["records"] += 1
-        count_settled(self, *given)
-
-    monkeypatch.setattr(Settlements, "settle", settle_counted)
-    monkeypatch.setattr(SegmentPart, "count_settled", count_settled_counted)
-    return counted
-
-
 def left(life: Life) -> int:
     """How many messages the store keeps."""
-    return sum(segment.unsettled for segment in life.store.segments.values())
+    return sum(segment.unsettled for segment in life.store.log.segments.values())
 
 
 @pytest.mark.parametrize("is_paged_out", [False, True])
@@ -70,13 +48,13 @@ def test_a_purge_settles_in_slices(
 ) -> None:
     if is_paged_out:
         life.page_out()
-    counted = settlements(monkeypatch)
+    counted = count_calls(monkeypatch, (SegmentPart, "count_settled"))
     most = STEPS_A_TURN * (paged_out_ranges.DISCARDED_AT_ONCE if is_paged_out else 1)
     begin(life, "Queue.Purge")
     assert life.queue("q").ready_count == 0
     turns = 0
     while left(life):
-        assert counted["records"] <= most
+        assert counted.total() <= most
         assert life.client.come() == [], "it is answered when it is kept"
         counted.clear()
         life.broker.turn()
@@ -89,9 +67,7 @@ def test_a_purge_settles_in_slices(
     assert life.bodies("q") == []
 
 
-def test_a_second_purge_is_answered_behind_the_first(life: Life) -> None:
-    """Also one that has nothing to drop, and one that is done with before; each says what it
-    dropped itself."""
+def test_second_purge_is_answered_after_the_first(life: Life) -> None:
     others = [life.connect(), life.connect()]
     begin(life, "Queue.Purge")
     others[0].connection.receive(method(1, "Queue.Purge", queue="q"))
@@ -108,8 +84,7 @@ def test_a_second_purge_is_answered_behind_the_first(life: Life) -> None:
 
 
 @pytest.mark.parametrize("is_paged_out", [False, True])
-def test_what_comes_in_during_a_purge_stays(life: Life, *, is_paged_out: bool) -> None:
-    """Also what was delivered before and comes back, and though a read was under way."""
+def test_purge_keeps_messages_that_arrive_during_it(life: Life, *, is_paged_out: bool) -> None:
     tag = life.get("q", ack=False)
     assert tag is not None
     if is_paged_out:
@@ -144,10 +119,9 @@ def test_a_crash_in_the_middle_of_a_purge_brings_back_the_newest(
 
 @pytest.mark.parametrize("first", ["Queue.Delete", "Queue.Purge"])
 def test_a_deletion_frees_its_messages_in_slices(life: Life, first: str) -> None:
-    """Also one that comes in the middle of a purge; deliveries of it may still be acknowledged."""
     tag = life.get("q", ack=False)
     assert tag is not None
-    (part,) = (part for held in life.store.segments.values() for part in held.parts.values())
+    (part,) = (part for held in life.store.log.segments.values() for part in held.parts.values())
     entries = part.entries
     begin(life, first)
     if first != "Queue.Delete":
@@ -173,11 +147,9 @@ def test_a_deletion_frees_its_messages_in_slices(life: Life, first: str) -> None
 
 @pytest.mark.parametrize("is_auto_delete", [False, True])
 @pytest.mark.parametrize("how", ["Connection.Close", "lost"])
-def test_the_queues_of_a_connection_go_in_slices(
+def test_queues_of_a_connection_are_deleted_in_slices(
     monkeypatch: pytest.MonkeyPatch, how: str, *, is_auto_delete: bool
 ) -> None:
-    """Exclusive ones, and those that go with their last consumer. Nobody finds an exclusive one
-    any more, and who declares it again gets another."""
     count_steps(monkeypatch)
     broker = make_broker()
     client, other = Client(broker), Client(broker)
@@ -204,7 +176,6 @@ def test_the_queues_of_a_connection_go_in_slices(
 
 
 def test_the_connections_of_a_user_end_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What comes from them is not heard from the first on."""
     count_steps(monkeypatch)
     broker = make_broker()
     broker.users.add("admin", "secret", ("administrator",))
@@ -213,10 +184,11 @@ def test_the_connections_of_a_user_end_in_slices(monkeypatch: pytest.MonkeyPatch
     connections = [client.connection for client in clients]
     broker.tick()
     broker.users.remove("guest")
-    assert sum(one.state is State.CLOSING for one in connections) <= STEPS_A_TURN
+    assert sum(one.state is ConnectionState.CLOSING for one in connections) <= STEPS_A_TURN
     connections[-1].receive(publish(1, b"late", routing_key="q"))
     take_turns(broker)
     assert broker.vhosts["/"].queues["q"].ready_count == 0
     for client in clients:
         (closed,) = client.come()
         assert (closed.name, closed["reply_code"]) == ("Connection.Close", 320)
+        assert closed["reply_text"] == "CONNECTION_FORCED - user 'guest' is deleted"

@@ -1,19 +1,10 @@
-"""The fast and the cold path agree on long mixtures: rows, alternations, unique keys and lists.
-
-`tests/conformance/test_scan_agreement.py` mixes every method on one connection. Here the streams
-are long: a publisher, a consumer that acknowledges late and oddly, a reader with another channel
-number and small frames, and one whose messages come from the store, which commits and reads when
-it is told. Everything that comes out of all these connections is compared after each piece; only
-confirms may come later on the fast path, since what is stored together is confirmed together.
-"""
+"""The fast and the slow path agree on long mixtures of publishes and settlements."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -22,20 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.conformance import frames
-from tests.support.amqp import Client, Reply, make_broker, method, publish, read, split, take_turns
-from tests.support.manual_store import ManualStore
-from warrenmq.core.clock import ManualClock
-from warrenmq.core.proto.connection import State
-from warrenmq.core.proto.publish_scanner import TARGETS_MAX
+from tests.support.amqp import method, publish, read, split
 from warrenmq.core.route import at_random
 
-READER_CHANNEL = 5
-OPENED_OR_CLOSED = frozenset(
-    frames.method(name)[:4] for name in ("Channel.OpenOk", "Channel.Close", "Channel.CloseOk")
-)
-CONFIRMS = frozenset(frames.method(name)[:4] for name in ("Basic.Ack", "Basic.Nack"))
-REPLY_NAME = re.compile(rb"(?<=amq\.rabbitmq\.reply-to\.)[\w-]{24}")
-"""Random, so the two sides differ in it."""
+from .scan_sides import Side, Sides, open_channel
+
 ROW_BYTES_MAX = 300_000
 COUNTS = (1, 2, 3, 15, 16, 17, 23, 24, 25, 26, 60, 300)
 """Around the numbers at which the fast path changes its ways."""
@@ -48,13 +30,6 @@ ADDRESSES = (
     ("", "short"), ("by-key", "eu.fr"), ("by-key", UNIQUE), ("by-id", UNIQUE), ("parts", UNIQUE),
     ("any", UNIQUE), ("amq.topic", "by.id"),
 )  # fmt: skip
-EXCHANGES: tuple[tuple[str, str, dict[str, str]], ...] = (
-    ("by-key", "x-consistent-hash", {}),
-    ("by-id", "x-consistent-hash", {"hash-property": "message_id"}),
-    ("parts", "x-modulus-hash", {}),
-    ("any", "x-random", {"alternate-exchange": "by-key"}),
-)
-"""Those that choose one queue; `any` chooses its last binding here."""
 FAULTS = (
     publish(1, b"x", exchange="absent"),
     publish(1, b"x", {"user_id": "somebody"}, routing_key="acked"),
@@ -83,121 +58,6 @@ ENDS = (
     frames.heartbeat(1),
 )
 
-
-class Confirmed:
-    """Confirmed publishes: channel, how often that was opened or closed, tag, ack or nack."""
-
-    def __init__(self) -> None:
-        self.publishes: set[tuple[int, int, int, str]] = set()
-        self.turns = {1: 0, 2: 0}
-        self._last = {1: 0, 2: 0}
-
-    def read(self, out: bytes) -> bytes:
-        """Notes the confirms; gives everything else. Each tag comes once, in order."""
-        rest = b""
-        for _, channel, frame in split(out):
-            if frame[7:11] not in CONFIRMS:
-                rest += frame
-                if frame[7:11] in OPENED_OR_CLOSED:
-                    self.turns[channel] += 1
-                    self._last[channel] = 0
-                continue
-            (reply,) = read(frame)
-            first, last = self._last[channel] + 1, reply["delivery_tag"]
-            assert last > first if reply["multiple"] else last == first
-            self._last[channel] = last
-            turn = self.turns[channel]
-            self.publishes |= {(channel, turn, tag, reply.name) for tag in range(first, last + 1)}
-        return rest
-
-    @property
-    def of_open_channels(self) -> set[tuple[int, int, int, str]]:
-        return {publish for publish in self.publishes if publish[1] == self.turns[publish[0]]}
-
-
-class Side:
-    """One broker with its clients."""
-
-    def __init__(self, fast: bool, paging: bool, crowded: bool) -> None:
-        self.store = ManualStore()
-        self.store.paging = paging
-        self.clock = ManualClock()
-        self.broker = make_broker(self.store, self.clock)
-        self.publisher = Client(self.broker, fast=fast)
-        self.acker = Client(self.broker, fast=fast)
-        self.keeper = Client(self.broker, fast=fast)
-        self.reader = Client(self.broker, fast=fast, frame_max=frames.FRAME_MIN)
-        for queue in ("acked", "read", "kept"):
-            self.publisher.declare(queue)
-        self.publisher.declare("durable", durable=True)
-        self.publisher.declare(
-            "short", arguments={"x-max-length": 2, "x-overflow": "reject-publish"}
-        )
-        for queue in ("acked", "read"):
-            self.publisher.call("Queue.Bind", queue=queue, exchange="amq.fanout")
-            self.publisher.call("Queue.Bind", queue=queue, exchange="amq.topic", routing_key="eu.#")
-        self.publisher.call(
-            "Queue.Bind", queue="kept", exchange="amq.headers", arguments={"kind": "a"}
-        )
-        for name, kind, arguments in EXCHANGES:
-            self.publisher.call(
-                "Exchange.Declare", exchange=name, exchange_type=kind, arguments=arguments
-            )
-            for queue, weight in (("acked", "10"), ("read", "20"), ("kept", "10")):
-                self.publisher.call("Queue.Bind", queue=queue, exchange=name, routing_key=weight)
-        self.publisher.call(
-            "Exchange.Bind", destination="by-id", source="amq.topic", routing_key="by.*"
-        )
-        self.publisher.feed(open_channel(2))
-        self.publisher.send("Confirm.Select")
-        self.publisher.send(
-            "Basic.Consume", queue="amq.rabbitmq.reply-to", consumer_tag="replies", no_ack=True
-        )
-        if crowded:
-            self.publisher.receive(
-                b"".join(
-                    publish(1, b"", exchange="amq.topic", routing_key=f"us.{number}")
-                    for number in range(TARGETS_MAX)
-                )
-            )
-        self.acker.consume("acked")
-        self.keeper.consume("durable", "d", no_ack=True)
-        self.reader.send("Channel.Open", READER_CHANNEL)
-        self.reader.consume("read", "r", READER_CHANNEL, no_ack=True)
-        self.clients = (self.publisher, self.acker, self.reader, self.keeper)
-        self.confirmed = Confirmed()
-        self.come()
-
-    def feed(self, client: int, data: bytes) -> list[bytes]:
-        self.clients[client].receive(data)
-        return self.come()
-
-    def come(self) -> list[bytes]:
-        """What the clients were sent, without the confirms, which `confirmed` takes."""
-        take_turns(self.broker)
-        while self.store.arrive():
-            take_turns(self.broker)
-        outs = [REPLY_NAME.sub(b"?" * 24, client.transport.taken()) for client in self.clients]
-        return [self.confirmed.read(outs[0]), *outs[1:]]
-
-    def commit(self) -> list[bytes]:
-        self.store.commit()
-        return self.come()
-
-    def wait(self, ms: int) -> list[bytes]:
-        self.clock.advance(ms)
-        return self.come()
-
-    def counts(self) -> list[tuple[str, int, int]]:
-        queues = self.broker.vhosts["/"].queues.values()
-        return [(queue.name, queue.ready_count, queue.unacked_count) for queue in queues]
-
-
-def open_channel(channel: int) -> bytes:
-    return method(channel, "Channel.Open")
-
-
-# -- streams
 
 Lists = Callable[[int], dict[str, Any]]
 """Properties of message number n."""
@@ -296,9 +156,24 @@ class Other:
         return self.frames
 
 
+def interleaved() -> bytes:
+    """Contents of two channels, frame by frame in turn."""
+    streams = [
+        [
+            data
+            for *_, data in split(publish(channel, b"%d" % channel * 99, {}, 64, routing_key=key))
+        ]
+        for channel, key in ((1, "acked"), (2, "kept"))
+    ]
+    return b"".join(frame for pair in zip(*streams, strict=True) for frame in pair)
+
+
 OTHERS = st.sampled_from(
     [
         frames.heartbeat(),
+        interleaved(),
+        method(1, "Channel.Flow", active=True),
+        publish(1, b"x", immediate=True, routing_key="acked"),
         method(1, "Basic.Get", queue="kept", no_ack=True),
         method(2, "Basic.Get", queue="kept"),
         method(1, "Queue.Purge", queue="short"),
@@ -325,7 +200,9 @@ Step = tuple[str, object]
 
 VALUES: dict[str, st.SearchStrategy[object]] = {
     "publish": STREAMS,
-    "settle": st.sampled_from(["row", "evens", "backwards", "multiple", "twice", "requeue", "all"]),
+    "settle": st.sampled_from(
+        ["row", "evens", "backwards", "multiple", "twice", "requeue", "nack", "all"]
+    ),
     "qos": st.integers(0, 40),
     "commit": st.none(),
     "wait": st.sampled_from([1, 5, 6]),
@@ -347,6 +224,8 @@ def settle(tags: list[int], how: str) -> bytes:
         taken = chosen
     if how == "requeue":
         data = b"".join(method(1, "Basic.Reject", delivery_tag=tag, requeue=True) for tag in chosen)
+    elif how == "nack":
+        data = b"".join(method(1, "Basic.Nack", delivery_tag=tag, requeue=False) for tag in chosen)
     elif how == "all":
         data = method(1, "Basic.Ack", multiple=True)
     else:
@@ -361,17 +240,6 @@ def settle(tags: list[int], how: str) -> bytes:
         taken = list(tags)
     tags[:] = [tag for tag in tags if tag not in set(taken)]
     return data
-
-
-def pieces(data: bytes, cuts: list[float]) -> list[bytes]:
-    places = sorted({int(cut * len(data)) for cut in cuts} | {0, len(data)})
-    return [data[low:high] for low, high in pairwise(places)]
-
-
-def readable(out: bytes) -> list[Reply]:
-    return [
-        Reply(reply.channel, reply.name, reply.fields, None, reply.body[:40]) for reply in read(out)
-    ]
 
 
 class NoChance(Random):
@@ -393,7 +261,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @settings(
-    max_examples=200,
+    max_examples=150,
     deadline=None,
     derandomize=True,
     suppress_health_check=[
@@ -408,44 +276,35 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     paging=st.booleans(),
     crowded=st.integers(0, 3).map(lambda number: number == 3),
 )
-def test_long_mixtures(
+def test_fast_and_slow_path_agree_on_long_mixtures(
     plan: list[Step], cuts: list[float], end: Other, paging: bool, crowded: bool
 ) -> None:
-    """`crowded`: the publisher has used as many addresses before as are remembered."""
-    fast, cold = Side(True, paging, crowded), Side(False, paging, crowded)
+    sides = Sides(paging=paging, crowded=crowded)
     tags: list[int] = []
 
-    def both(act: Callable[[Side], list[bytes]]) -> None:
-        got, expected = act(fast), act(cold)
-        if got != expected:
-            assert [readable(out) for out in got] == [readable(out) for out in expected]
-        assert got == expected
-        assert fast.confirmed.publishes <= cold.confirmed.publishes
+    def feed(data: bytes, client: int) -> None:
+        for out in sides.feed(data, cuts, client):
+            note(out)
+
+    def note(out: list[bytes]) -> None:
         tags.extend(
             reply["delivery_tag"]
-            for reply in read(expected[1])
+            for reply in read(out[1])
             if reply.body or reply.name == "Basic.Deliver"
         )
 
     for name, value in [*plan, ("commit", None), ("publish", [end])]:
-        if name == "publish":
-            assert isinstance(value, list)
-            for piece in pieces(b"".join(part.data() for part in value), cuts):
-                both(partial(Side.feed, client=0, data=piece))
-        elif name == "settle":
-            assert isinstance(value, str)
-            data = settle(tags, value)
-            for piece in pieces(data, cuts):
-                both(partial(Side.feed, client=1, data=piece))
-        elif name == "qos":
-            assert isinstance(value, int)
-            data = method(1, "Basic.Qos", prefetch_count=value, global_=True)
-            both(partial(Side.feed, client=1, data=data))
-        elif name == "wait":
-            assert isinstance(value, int)
-            both(partial(Side.wait, ms=value))
-        else:
-            both(Side.commit)
-            if fast.publisher.connection.state is State.OPEN:
-                assert fast.confirmed.of_open_channels == cold.confirmed.of_open_channels
-        assert fast.counts() == cold.counts()
+        match name, value:
+            case "publish", list():
+                feed(b"".join(part.data() for part in value), 0)
+            case "settle", str():
+                feed(settle(tags, value), 1)
+            case "qos", int():
+                note(
+                    sides.feed(method(1, "Basic.Qos", prefetch_count=value, global_=True), [], 1)[0]
+                )
+            case "wait", int():
+                note(sides.act(partial(Side.wait, ms=value)))
+            case _:
+                sides.commit()
+        assert sides.fast.counts() == sides.slow.counts()

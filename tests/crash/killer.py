@@ -9,6 +9,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -219,4 +220,8 @@ class Killer:
 def _size(directory: Path) -> int:
     if not directory.exists():
         return 0
-    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+    total = 0
+    for path in directory.rglob("*"):
+        with suppress(FileNotFoundError):  # the server deletes files meanwhile
+            total += path.stat().st_size if path.is_file() else 0
+    return total

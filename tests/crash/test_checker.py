@@ -8,6 +8,11 @@ from .checker import Arrival, Checker
 from .journal import CONFIRMED, NACKED, WITHDRAWN, Journal, Route
 
 
+@pytest.fixture
+def checker() -> Checker:
+    return Checker()
+
+
 def deliver(
     checker: Checker,
     journal: Journal,
@@ -33,8 +38,7 @@ def confirmed(checker: Checker, count: int, *routes: Route) -> Journal:
     return journal
 
 
-def test_a_run_without_faults_is_valid() -> None:
-    checker = Checker()
+def test_a_run_without_faults_is_valid(checker: Checker) -> None:
     journal = confirmed(checker, 3)
     deliver(checker, journal, 0, 1, 2)
     verdict = checker.verdict()
@@ -42,8 +46,7 @@ def test_a_run_without_faults_is_valid() -> None:
     assert (verdict.attempted, verdict.confirmed) == (3, 3)
 
 
-def test_confirmed_and_not_consumed_is_lost() -> None:
-    checker = Checker()
+def test_confirmed_and_not_consumed_is_lost(checker: Checker) -> None:
     journal = confirmed(checker, 3)
     journal.end_life()
     deliver(checker, journal, 0, 2)
@@ -52,16 +55,7 @@ def test_confirmed_and_not_consumed_is_lost() -> None:
     assert verdict.examples == ["lost: message 1 of p (publisher 0, life 1) in q"]
 
 
-def test_delivered_without_an_ack_is_lost() -> None:
-    checker = Checker()
-    journal = confirmed(checker, 2)
-    deliver(checker, journal, 0)
-    deliver(checker, journal, 1, ack=False)
-    assert checker.verdict().lost == 1
-
-
-def test_stretches_are_told_in_one_line() -> None:
-    checker = Checker()
+def test_ranges_are_reported_in_one_line(checker: Checker) -> None:
     journal = confirmed(checker, 10, Route("q", 2, (0,)), Route("r", 2, (1,)))
     deliver(checker, journal, 0, 8)
     deliver(checker, journal, 5, queue="r")
@@ -74,38 +68,19 @@ def test_stretches_are_told_in_one_line() -> None:
     ]
 
 
-def test_what_was_never_consumed_at_all_is_lost() -> None:
-    checker = Checker()
+def test_messages_never_consumed_are_lost(checker: Checker) -> None:
     confirmed(checker, 70_000)
     assert checker.missing("q") == 70_000
     assert checker.verdict().lost == 70_000
 
 
-def test_each_queue_has_to_get_its_copy() -> None:
-    checker = Checker()
-    journal = confirmed(checker, 2, Route("q"), Route("r"))
-    deliver(checker, journal, 0, 1)
-    deliver(checker, journal, 0, queue="r")
-    assert checker.verdict().examples == ["lost: message 1 of p (publisher 0, life 1) in r"]
-
-
-def test_a_queue_owes_only_its_share() -> None:
-    checker = Checker()
-    journal = confirmed(checker, 10, Route("q", 3, (0, 2)), Route("r", 3, (1,)))
-    deliver(checker, journal, 0, 2, 3, 5, 6, 8, 9)
-    deliver(checker, journal, 1, 4, queue="r")
-    assert checker.verdict().examples == ["lost: message 7 of p (publisher 0, life 1) in r"]
-
-
-def test_transient_messages_may_be_lost() -> None:
-    checker = Checker()
+def test_transient_messages_may_be_lost(checker: Checker) -> None:
     confirmed(checker, 2, Route("q", may_vanish=True))
     assert checker.verdict().valid
 
 
 @pytest.mark.parametrize("fate", [NACKED, None])
-def test_unconfirmed_ones_may_be_lost(fate: int | None) -> None:
-    checker = Checker()
+def test_unconfirmed_ones_may_be_lost(checker: Checker, fate: int | None) -> None:
     journal = confirmed(checker, 1)
     journal.attempt(1)
     if fate is not None:
@@ -116,8 +91,7 @@ def test_unconfirmed_ones_may_be_lost(fate: int | None) -> None:
     assert (verdict.nacked, verdict.unknown) == ((1, 0) if fate else (0, 1))
 
 
-def test_unconfirmed_ones_that_come_are_recovered() -> None:
-    checker = Checker()
+def test_unconfirmed_ones_that_come_are_recovered(checker: Checker) -> None:
     journal = confirmed(checker, 1)
     journal.attempt(2)
     deliver(checker, journal, 0, 1)
@@ -126,8 +100,9 @@ def test_unconfirmed_ones_that_come_are_recovered() -> None:
 
 
 @pytest.mark.parametrize(("number", "queue"), [(3, "q"), (1, "r"), (0, "other")])
-def test_what_was_not_sent_there_is_unexpected(number: int, queue: str) -> None:
-    checker = Checker()
+def test_a_message_in_the_wrong_queue_is_unexpected(
+    checker: Checker, number: int, queue: str
+) -> None:
     checker.queue("other")
     journal = confirmed(checker, 3, Route("q"), Route("r", 2, (0,)))
     deliver(checker, journal, 0, 1, 2)
@@ -137,8 +112,7 @@ def test_what_was_not_sent_there_is_unexpected(number: int, queue: str) -> None:
     assert verdict.unexpected == 1 and not verdict.valid
 
 
-def test_what_was_rolled_back_is_unexpected() -> None:
-    checker = Checker()
+def test_a_rolled_back_message_is_unexpected(checker: Checker) -> None:
     journal = confirmed(checker, 1)
     journal.attempt(1)
     journal.settle(1, 1, WITHDRAWN)
@@ -146,52 +120,41 @@ def test_what_was_rolled_back_is_unexpected() -> None:
     assert checker.verdict().unexpected == 1
 
 
-def test_what_comes_again_carries_the_flag() -> None:
-    checker = Checker()
-    journal = confirmed(checker, 1)
-    deliver(checker, journal, 0)
-    deliver(checker, journal, 0, flagged=True)
+@pytest.mark.parametrize(
+    ("route", "is_retried", "is_flagged", "is_acked", "broken"),
+    [
+        (Route("q"), False, True, True, {}),
+        (Route("q"), False, False, False, {"unflagged": 1}),
+        (Route("q"), True, False, True, {}),
+        (Route("q", moved=True), False, False, True, {}),
+    ],
+)
+def test_a_second_delivery_is_flagged_unless_it_was_sent_again(
+    checker: Checker,
+    route: Route,
+    is_retried: bool,
+    is_flagged: bool,
+    is_acked: bool,
+    broken: dict[str, int],
+) -> None:
+    journal = confirmed(checker, 1, route)
+    if is_retried:
+        journal.retry(0)
+    deliver(checker, journal, 0, ack=is_acked)
+    deliver(checker, journal, 0, flagged=is_flagged)
     verdict = checker.verdict()
-    assert verdict.valid and verdict.duplicated == 1
+    assert (verdict.broken, verdict.valid) == (broken, not broken)
+    assert verdict.duplicated == is_acked
 
 
-def test_without_the_flag_it_is_a_fault() -> None:
-    checker = Checker()
-    journal = confirmed(checker, 1)
-    deliver(checker, journal, 0, ack=False)
-    deliver(checker, journal, 0)
-    verdict = checker.verdict()
-    assert verdict.broken == {"unflagged": 1} and not verdict.valid
-    assert verdict.duplicated == 0
-
-
-def test_what_was_sent_again_may_come_again() -> None:
-    checker = Checker()
-    journal = confirmed(checker, 1)
-    journal.retry(0)
-    deliver(checker, journal, 0, 0)
-    verdict = checker.verdict()
-    assert verdict.valid and verdict.duplicated == 1
-
-
-def test_what_was_moved_again_may_come_again() -> None:
-    checker = Checker()
-    journal = confirmed(checker, 1, Route("q", moved=True))
-    deliver(checker, journal, 0, 0)
-    verdict = checker.verdict()
-    assert verdict.valid and verdict.duplicated == 1
-
-
-def test_first_deliveries_keep_their_order() -> None:
-    checker = Checker()
+def test_first_deliveries_keep_their_order(checker: Checker) -> None:
     journal = confirmed(checker, 3)
     deliver(checker, journal, 0, 2, 1)
     verdict = checker.verdict()
     assert verdict.broken == {"disordered": 1} and not verdict.valid
 
 
-def test_two_consumers_share_a_queue_each_in_order() -> None:
-    checker = Checker()
+def test_two_consumers_share_a_queue_each_in_order(checker: Checker) -> None:
     journal = confirmed(checker, 4)
     deliver(checker, journal, 1, 3, consumer=1)
     deliver(checker, journal, 0, 2, consumer=2)
@@ -199,8 +162,9 @@ def test_two_consumers_share_a_queue_each_in_order() -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_redelivered_ones_are_in_order_where_nothing_is_returned(strict: bool) -> None:
-    checker = Checker()
+def test_redelivered_ones_are_in_order_where_nothing_is_returned(
+    checker: Checker, strict: bool
+) -> None:
     checker.queue("q", strict=strict)
     journal = confirmed(checker, 3)
     deliver(checker, journal, 0, 2)
@@ -208,16 +172,14 @@ def test_redelivered_ones_are_in_order_where_nothing_is_returned(strict: bool) -
     assert checker.verdict().valid is not strict
 
 
-def test_an_unordered_queue_has_no_order() -> None:
-    checker = Checker()
+def test_an_unordered_queue_has_no_order(checker: Checker) -> None:
     checker.queue("q", order=False)
     journal = confirmed(checker, 3)
     deliver(checker, journal, 2, 1, 0)
     assert checker.verdict().valid
 
 
-def test_a_second_answer_is_a_fault() -> None:
-    checker = Checker()
+def test_a_second_answer_is_a_fault(checker: Checker) -> None:
     journal = confirmed(checker, 2)
     journal.settle(1, 1, CONFIRMED)
     deliver(checker, journal, 0, 1)
@@ -226,8 +188,9 @@ def test_a_second_answer_is_a_fault() -> None:
 
 @pytest.mark.parametrize("came", [0, 1, 2])
 @pytest.mark.parametrize("life", [1, 2])
-def test_of_a_transaction_all_is_recovered_or_nothing(came: int, life: int) -> None:
-    checker = Checker()
+def test_of_a_transaction_all_is_recovered_or_nothing(
+    checker: Checker, came: int, life: int
+) -> None:
     journal = confirmed(checker, 1)
     journal.attempt(2)
     journal.groups.append((1, 2))
@@ -239,35 +202,14 @@ def test_of_a_transaction_all_is_recovered_or_nothing(came: int, life: int) -> N
     assert verdict.broken == ({"torn": 1} if torn else {})
 
 
-def test_an_undrained_queue_is_a_fault() -> None:
-    checker = Checker()
+def test_an_undrained_queue_is_a_fault(checker: Checker) -> None:
     journal = checker.publisher("p", [Route("q")])
     journal.attempt(1)
     assert checker.verdict().broken == {"undrained": 1}
 
 
-def test_a_queue_that_keeps_something_is_a_fault() -> None:
-    checker = Checker()
+def test_a_queue_that_keeps_something_is_a_fault(checker: Checker) -> None:
     journal = confirmed(checker, 1)
     deliver(checker, journal, 0)
     checker.drained("q", 1)
     assert checker.verdict().broken == {"remaining": 1}
-
-
-def test_a_message_knows_its_life() -> None:
-    journal = Journal(0, "p", [])
-    for _ in range(3):
-        journal.attempt(10)
-        journal.end_life()
-    assert [journal.life_of(number) for number in (0, 9, 10, 29, 30)] == [1, 1, 2, 3, 4]
-
-
-def test_ten_million_messages_are_octets() -> None:
-    checker = Checker()
-    journal = confirmed(checker, 10_000_000)
-    for first in range(0, 10_000_000, 2_500_000):
-        deliver(checker, journal, first)
-    inflow = checker.inboxes["q"].inflows[0]
-    inflow.marks.extend(bytes(10_000_000 - len(inflow.marks)))
-    assert len(inflow.marks) + len(journal.fates) <= 21_000_000
-    assert checker.missing("q") == 10_000_000 - 4

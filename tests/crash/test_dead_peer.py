@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from tests.conformance import raw
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
@@ -16,12 +11,6 @@ from .support import Sender, depth, drain
 
 HEARTBEAT_S = 1
 COUNT = 50
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[WarrenServer]:
-    with WarrenServer(dev=True, data=tmp_path / "data") as server:
-        yield server
 
 
 def test_a_dead_consumer_is_let_go_and_its_messages_come_back(server: WarrenServer) -> None:

@@ -107,9 +107,7 @@ def server(target: Target) -> Iterator[WarrenServer]:
         yield server
 
 
-def test_what_was_accepted_arrives_or_is_a_dead_letter(
-    server: WarrenServer, target: Target
-) -> None:
+def test_accepted_messages_arrive_or_are_dead_letters(server: WarrenServer, target: Target) -> None:
     chance = random.Random()
     with Publisher(server) as publisher:
         for _ in range(KILLS):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import resource
+import struct
 import subprocess
 from functools import partial
 from pathlib import Path
 
+import httpx
+
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer, warren_command
 
+from .clients import connected
 from .faults import SmallDisk
 from .support import Sender, Taker, amqp, depth, drain, numbers
 
@@ -81,6 +85,36 @@ def test_a_full_file_system_refuses_and_heals(tmp_path: Path) -> None:
         assert set(confirmed) - set(taken) <= set(numbers(drain(server, "q")))
 
 
+def test_a_transaction_that_fills_the_disk_is_repeated_and_published_once(tmp_path: Path) -> None:
+    data = tmp_path / "disk"
+    data.mkdir()
+    lengths = struct.pack("<HII", 1, 3, SIZE)
+    row = lengths + b"q" + b"\x10\x00\x02" + bytes(SIZE)
+    count = 9 * MIB // SIZE  # Staged they fit; published too they do not.
+    with (
+        SmallDisk(data, 16 * MIB) as disk,
+        WarrenServer(dev=True, data=data / "data", args=NO_ALARM, command=disk.command) as server,
+        httpx.Client(
+            base_url=f"{server.http_url}/transactions/fills/", params={"exchange": ""},
+            auth=("guest", "guest"), timeout=60,
+        ) as client,
+    ):  # fmt: skip
+        with connected(amqp(server)) as broker:
+            broker.declare_queue("q", durable=True)
+        rows = b"WSR1" + struct.pack("<I", count) + row * count
+        media_type = {"Content-Type": "application/vnd.warren.rows"}
+        assert client.put("1/0/1/0", content=rows, headers=media_type).status_code == 201
+        attempts = {"attempts": [[0, 1, 1]]}
+        assert client.post("1", json=attempts).status_code == 507
+        disk.resize(64 * MIB)
+        wait_until(lambda: client.post("1", json=attempts).is_success, 30.0, "the commit")
+        repeated = client.post("1", json=attempts).json()
+        assert (repeated["published"], repeated["replayed"]) == (count, True)
+        server.kill()
+        server.start()
+        assert depth(server, "q") == count
+
+
 def test_a_start_on_a_full_disk_drains_and_heals(tmp_path: Path) -> None:
     data = tmp_path / "disk"
     data.mkdir()
@@ -121,7 +155,7 @@ def test_a_first_start_without_space_says_so_in_one_line(tmp_path: Path) -> None
     limited = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *warren_command()]
     command = [*limited, "serve", "--dev", "--data", str(data)]
     found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert found.returncode == 2
+    assert found.returncode == 1
     (line,) = found.stderr.splitlines()
     assert str(data / "lock") in line
     assert "make room" in line

@@ -13,7 +13,6 @@ from .faults import injected
 from .support import Sender, drain, numbers
 
 BATCHES, BATCH = 10, 20
-WRITES = "pwrite64,pwritev,pwritev2,write"
 
 
 @pytest.mark.parametrize(
@@ -26,23 +25,24 @@ WRITES = "pwrite64,pwritev,pwritev2,write"
         ("pwritev,pwritev2", "error=EIO:when=2"),
     ],
 )
-def test_a_failed_disk_confirms_nothing_more(tmp_path: Path, calls: str, fault: str) -> None:
-    with WarrenServer(dev=True, data=tmp_path / "data") as server:
-        sender, other = Sender(server, "q"), Sender(server, "q", first=10_000)
-        with sender, other:
-            sender.publish(100)
-            with injected(server, calls, fault, tmp_path) as injection:
-                publish_until_it_fails(sender, other)
-                assert injection.fired, "nothing was injected"
-        wait_until(lambda: not server.running, 20.0, "the end of the process")
-        assert server.process.returncode not in (0, -9)
-        assert "Traceback" not in server.output()
-        server.start()
-        kept = set(numbers(drain(server, "q")))
-        confirmed = {*sender.fates.confirmed, *other.fates.confirmed}
-        assert confirmed <= kept
-        with Sender(server, "q", first=20_000) as again:
-            assert len(again.publish(10).confirmed) == 10
+def test_a_failed_disk_confirms_nothing_more(
+    server: WarrenServer, tmp_path: Path, calls: str, fault: str
+) -> None:
+    sender, other = Sender(server, "q"), Sender(server, "q", first=10_000)
+    with sender, other:
+        sender.publish(100)
+        with injected(server, calls, fault, tmp_path) as injection:
+            publish_until_it_fails(sender, other)
+            assert injection.fired, "nothing was injected"
+    wait_until(lambda: not server.running, 20.0, "the end of the process")
+    assert server.process.returncode not in (0, -9)
+    assert "Traceback" not in server.output()
+    server.start()
+    kept = set(numbers(drain(server, "q")))
+    confirmed = {*sender.fates.confirmed, *other.fates.confirmed}
+    assert confirmed <= kept
+    with Sender(server, "q", first=20_000) as again:
+        assert len(again.publish(10).confirmed) == 10
 
 
 def publish_until_it_fails(sender: Sender, other: Sender) -> None:

@@ -30,12 +30,8 @@ def test_a_backlog_is_many_times_the_memory(tmp_path: Path) -> None:
         assert peak_bytes(server) - before < LIMIT + SLACK
 
 
-def test_confirms_that_nobody_reads_are_bounded(tmp_path: Path) -> None:
-    with (
-        WarrenServer(dev=True, data=tmp_path / "data") as server,
-        Sender(server, "q", size=20) as deaf,
-        Sender(server, "other") as other,
-    ):
+def test_confirms_that_nobody_reads_are_bounded(server: WarrenServer) -> None:
+    with Sender(server, "q", size=20) as deaf, Sender(server, "other") as other:
         before = forget_peak(server)
         for _ in range(100):
             deaf.send(1_000)

@@ -57,19 +57,19 @@ def assert_untroubled(server: WarrenServer) -> None:
     assert asked(server, "/api/health/checks/storage") == {"status": "ok"}
 
 
-def test_what_a_start_can_not_read_is_fenced_and_told(tmp_path: Path) -> None:
+def test_sectors_unreadable_at_a_start_are_fenced_and_reported(tmp_path: Path) -> None:
     segment = filled(tmp_path / "data")
     raw, data = segment.read_bytes(), ("--data", str(tmp_path / "data"))
 
     checked = warren("verify", *data, under=unreadable(segment, "1+"))
     assert f"{segment.name}: 0 records" in checked.stdout and checked.returncode == 1
-    assert "it can't be read in places: Input/output error" in checked.stdout
+    assert "it is partly unreadable: Input/output error" in checked.stdout
     listed = warren("repair", "list", *data, under=unreadable(segment, "1+"))
-    assert listed.stdout.startswith(f"{segment.name}: can't be read in places: Input/output error")
+    assert listed.stdout.startswith(f"{segment.name}: partly unreadable: Input/output error")
 
     command = [*unreadable(segment, FIRST_BLOCK), *warren_command()]
     with WarrenServer(data=tmp_path / "data", command=command) as server:
-        assert f"{segment.name}: can't be read in places: Input/output error" in server.output()
+        assert f"{segment.name}: partly unreadable: Input/output error" in server.output()
         assert_told(server, segment.name)
         found = numbers(drain(server, "q"))
         assert COUNT - 4 <= len(found) < COUNT and found == sorted(found)
@@ -86,7 +86,7 @@ def test_what_a_start_can_not_read_is_fenced_and_told(tmp_path: Path) -> None:
         assert_untroubled(server)
 
 
-def test_what_can_not_be_read_while_running_is_told_and_kept(tmp_path: Path) -> None:
+def test_sectors_unreadable_while_running_are_reported_and_kept(tmp_path: Path) -> None:
     segment = filled(tmp_path / "data")
     with WarrenServer(data=tmp_path / "data") as server:
         with Sender(server, "other") as sender:

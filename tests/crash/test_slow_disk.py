@@ -12,12 +12,11 @@ from .faults import injected
 from .support import Sender
 
 DELAY_S = 4
-ROUNDS = 200
+ROUNDS = 20
 
 
-def test_only_persistent_messages_wait(tmp_path: Path) -> None:
+def test_only_persistent_messages_wait(server: WarrenServer, tmp_path: Path) -> None:
     with (
-        WarrenServer(dev=True, data=tmp_path / "data") as server,
         Sender(server, "durable") as sender,
         raw.connect(server.amqp_port, heartbeat=1) as client,
     ):

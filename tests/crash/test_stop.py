@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -24,12 +22,6 @@ STEP = 2_000
 STANDSTILL_S = 2.0
 WORK_S = 100.0
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[WarrenServer]:
-    with WarrenServer(dev=True, data=tmp_path / "data") as server:
-        yield server
 
 
 @pytest.fixture

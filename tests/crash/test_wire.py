@@ -6,7 +6,7 @@ import pytest
 
 from tests.bench import frames
 
-from .wire import Answer, Answers, Closed, Deliveries, Encoder, Form, read_body, refuse, settle
+from .wire import Answer, Answers, Closed, Deliveries, Form
 
 FORM = Form(7, "x", "key", 40)
 
@@ -20,25 +20,6 @@ def delivered(form: Form, number: int, tag: int, *, redelivered: bool = False) -
     whole = bytearray(message.delivered(tag, "c"))
     whole[7 + 4 + 2 + 8] = redelivered
     return bytes(whole)
-
-
-@pytest.mark.parametrize("size", [17, 40, 300_000])
-def test_publishes_carry_their_number(size: int) -> None:
-    form = Form(7, "x", "key", size)
-    bodies = [form.body(number) for number in (5, 6)]
-    wanted = b"".join(
-        frames.Message("x", "key", body, frames.PERSISTENT).published() for body in bodies
-    )
-    assert Encoder(form).publishes(5, 2) == wanted
-    assert [read_body(body) for body in bodies] == [(7, 5), (7, 6)]
-    assert len(bodies[0]) == size
-
-
-def test_a_damaged_body_is_nobodys() -> None:
-    body = bytearray(FORM.body(1))
-    body[3] ^= 1
-    assert read_body(bytes(body)) is None
-    assert read_body(b"") is None
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1_000_000])
@@ -66,15 +47,9 @@ def test_answers_in_any_order() -> None:
     assert (answers.floor, answers.count) == (7, 8)
 
 
-def test_the_brokers_close_is_told() -> None:
+def test_a_close_by_the_broker_is_raised() -> None:
     close = frames.method(1, 20, 40, b"\x01\x96" + frames.short("no such") + b"\x00" * 4)
     with pytest.raises(Closed, match="406 no such"):
         Answers().feed(close)
     with pytest.raises(Closed, match="406 no such"):
         Deliveries().feed(close)
-
-
-def test_what_a_consumer_sends() -> None:
-    assert settle(5, multiple=True) == frames.ack(1, 5, multiple=True)
-    assert refuse(5, requeue=True)[-2] == 2
-    assert refuse(5, requeue=False)[-2] == 0

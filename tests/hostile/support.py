@@ -1,4 +1,4 @@
-"""What hostile clients need: frames without end, sockets that don't read, and a look at /proc."""
+"""Hostile clients: endless frames, sockets that are not read; and figures from /proc."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def publish(body: bytes = b"", channel: int = 1, **fields: object) -> bytes:
 
 
 def memory_bytes(server: WarrenServer) -> int:
-    """What the process holds of the machine's memory (Linux)."""
+    """The resident memory of the process (Linux)."""
     return _status_bytes(server, "VmRSS:")
 
 
 def peak_bytes(server: WarrenServer) -> int:
-    """The most that it has held since `forget_peak`."""
+    """The peak of its memory since `forget_peak`."""
     return _status_bytes(server, "VmHWM:")
 
 
 def forget_peak(server: WarrenServer) -> int:
-    """Counts the peak from now on; gives where it begins."""
+    """Counts the peak from now on; returns where it begins."""
     server.rest()
     Path(f"/proc/{server.pid}/clear_refs").write_text("5")
     return peak_bytes(server)
@@ -56,9 +56,21 @@ def open_files(server: WarrenServer) -> int:
     return len(list(Path(f"/proc/{server.pid}/fd").iterdir()))
 
 
+def open_sockets(server: WarrenServer) -> int:
+    """Files of the store come and go on their own, sockets only with their connections."""
+    return sum(_is_socket(path) for path in Path(f"/proc/{server.pid}/fd").iterdir())
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return str(path.readlink()).startswith("socket:")
+    except FileNotFoundError:  # closed since it was listed
+        return False
+
+
 def push(connection: socket.socket, data: bytes, limit_bytes: int) -> int:
     """Sends `data` over and over, reading nothing, until the limit, or until nothing goes any
-    more; gives how many bytes went, whole copies only if the limit is a multiple."""
+    more; returns how many bytes went, whole copies only if the limit is a multiple."""
     connection.setblocking(False)
     sent = 0
     while sent < limit_bytes:
@@ -109,6 +121,6 @@ def assert_serves(server: WarrenServer) -> None:
     assert "Traceback" not in server.output()
 
 
-def wait_for_files(server: WarrenServer, count: int) -> None:
-    """Until no more than that many files are open: every connection has been let go."""
-    wait_until(lambda: open_files(server) <= count, 10.0, f"{count} open files")
+def wait_for_sockets(server: WarrenServer, count: int) -> None:
+    """Waits until no more than `count` sockets are open: every connection has been closed."""
+    wait_until(lambda: open_sockets(server) <= count, 10.0, f"{count} open sockets")

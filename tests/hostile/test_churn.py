@@ -4,78 +4,63 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tests.conformance import frames, raw
 from tests.support.server import WarrenServer
 
-from .support import batches, memory_bytes, method, open_files, publish, reset, wait_for_files
+from .support import batches, memory_bytes, method, open_sockets, publish, reset, wait_for_sockets
 
 CLOSE_OK = method("Connection.CloseOk", 0)
 CLOSE = b"\x00\x0a\x00\x32"
 CYCLES = 5_000
-ROUNDS = 10
+ROUNDS = 30
 LEAK_BYTES = 160
 """Per cycle; the smallest object that a cycle could leave, with its place in a dictionary."""
 CONNECTION_LEAK_BYTES = 3_000
 """A third of what an open connection takes."""
 
 
+def no_wait(name: str, number: int = 1, **fields: object) -> bytes:
+    return method(name, number, nowait=True, **fields)
+
+
 def queues(number: int) -> bytes:
-    name, key = f"churn{number}", f"key{number}"
-    return b"".join(
-        (
-            method("Queue.Declare", queue=name, nowait=True),
-            method("Queue.Bind", queue=name, exchange="amq.topic", routing_key=key, nowait=True),
-            publish(b"x", exchange="amq.topic", routing_key=key),
-            method("Queue.Delete", queue=name, nowait=True),
-        )
-    )
+    name = f"churn{number}"
+    binding: dict[str, Any] = {"exchange": "amq.topic", "routing_key": f"key{number}"}
+    bound = no_wait("Queue.Bind", queue=name, **binding)
+    deleted = no_wait("Queue.Delete", queue=name)
+    return no_wait("Queue.Declare", queue=name) + bound + publish(b"x", **binding) + deleted
 
 
 def queues_with_timers(number: int) -> bytes:
+    day_ms, name = 86_400_000, f"timed{number}"
     arguments = {
-        "x-expires": 86_400_000,
-        "x-message-ttl": 86_400_000,
-        "x-max-length": 5,
+        "x-expires": day_ms, "x-message-ttl": day_ms, "x-max-length": 5,
         "x-dead-letter-exchange": "",
-    }
-    name = f"timed{number}"
-    return b"".join(
-        (
-            method("Queue.Declare", queue=name, arguments=arguments, nowait=True),
-            publish(b"x", routing_key=name),
-            method("Queue.Delete", queue=name, nowait=True),
-        )
-    )
+    }  # fmt: skip
+    declared = no_wait("Queue.Declare", queue=name, arguments=arguments)
+    return declared + publish(b"x", routing_key=name) + no_wait("Queue.Delete", queue=name)
 
 
 def exchanges(number: int) -> bytes:
-    name, alternate = f"churn{number}", {"alternate-exchange": f"never{number}"}
+    name, arguments = f"churn{number}", {"alternate-exchange": f"never{number}"}
     return b"".join(
         (
-            method(
-                "Exchange.Declare",
-                exchange=name,
-                exchange_type="topic",
-                arguments=alternate,
-                nowait=True,
-            ),
-            method(
-                "Exchange.Bind", source=name, destination="amq.fanout", routing_key="x", nowait=True
-            ),
+            no_wait("Exchange.Declare", exchange=name, exchange_type="topic", arguments=arguments),
+            no_wait("Exchange.Bind", source=name, destination="amq.fanout", routing_key="x"),
             publish(b"x", exchange=name, routing_key="y"),
-            method("Exchange.Delete", exchange=name, nowait=True),
+            no_wait("Exchange.Delete", exchange=name),
         )
     )
 
 
 def consumers(number: int) -> bytes:
     tag, arguments = f"tag{number}", {"x-priority": number}
-    return method(
-        "Basic.Consume", queue="shared", consumer_tag=tag, arguments=arguments, nowait=True
-    ) + method("Basic.Cancel", consumer_tag=tag, nowait=True)
+    consumed = no_wait("Basic.Consume", queue="shared", consumer_tag=tag, arguments=arguments)
+    return consumed + no_wait("Basic.Cancel", consumer_tag=tag)
 
 
 def routing_keys(number: int) -> bytes:
@@ -84,11 +69,9 @@ def routing_keys(number: int) -> bytes:
 
 def properties(number: int) -> bytes:
     values = {
-        "message_id": f"id{number}",
-        "correlation_id": "c" * (number % 200),
-        "expiration": str(number),
-        "headers": {f"name{number}": number},
-    }
+        "message_id": f"id{number}", "correlation_id": "c" * (number % 200),
+        "expiration": str(number), "headers": {f"name{number}": number},
+    }  # fmt: skip
     return frames.publish_frames(1, b"x", values, routing_key="nobody")
 
 
@@ -96,8 +79,8 @@ def channels(number: int) -> bytes:
     return b"".join(
         (
             method("Channel.Open", 5),
-            method("Basic.Consume", 5, queue="shared", nowait=True),
-            method("Confirm.Select", 5, nowait=True),
+            no_wait("Basic.Consume", 5, queue="shared"),
+            no_wait("Confirm.Select", 5),
             publish(b"x", 5, routing_key=f"nobody{number}"),
             method("Channel.Close", 5, reply_code=200),
         )
@@ -159,7 +142,7 @@ def connection(number: int) -> bytes:
 
 def test_connections_leave_nothing_behind(warren: WarrenServer) -> None:
     raw.connect(warren.amqp_port).socket.close()  # from here on the password is remembered
-    files = open_files(warren)
+    sockets = open_sockets(warren)
 
     def come_and_go(first: int, count: int) -> int:
         for number in range(first, first + count):
@@ -173,7 +156,7 @@ def test_connections_leave_nothing_behind(warren: WarrenServer) -> None:
                     chunk = client.recv(65_536)
                     assert chunk, "no word at the end"
                     answer += chunk
-        wait_for_files(warren, files)
+        wait_for_sockets(warren, sockets)
         return memory_bytes(warren)
 
     come_and_go(0, 750)

@@ -59,7 +59,7 @@ def test_anonymous_clients_have_a_content_budget(bombs: Bombs, callback: Callbac
 
             def is_over() -> bool:
                 client.post("/hub", data={"hub.mode": "publish", "hub.url": topics})
-                return server.output().count("subscribers is spent") >= TOPICS
+                return server.output().count("subscribers is used up") >= TOPICS
 
             wait_until(is_over, 60.0, "topics that have to wait")
             client.put("/endpoint/q/mine", auth=("guest", "guest"))
@@ -71,7 +71,9 @@ def test_anonymous_clients_have_a_content_budget(bombs: Bombs, callback: Callbac
         assert_serves(server)
 
 
-def test_by_default_nothing_of_it_happens(bombs: Bombs, callback: Callback) -> None:
+def test_anonymous_clients_have_no_foreign_topics_by_default(
+    bombs: Bombs, callback: Callback
+) -> None:
     with WarrenServer(dev=False) as server:
         form = {"hub.mode": "subscribe", "hub.topic": bombs.url, "hub.callback": callback.url}
         answer = httpx.post(f"{server.http_url}/hub", data=form)

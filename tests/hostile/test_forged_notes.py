@@ -38,7 +38,7 @@ def over_an_old_header(server: WarrenServer, queue: str, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("publish", [over_amqp, over_http, over_an_old_header])
-def test_a_signed_delivery_says_what_is_true(
+def test_forged_internal_headers_are_ignored(
     warren: WarrenServer, callback: Callback, publish: Callable[[WarrenServer, str, bytes], None]
 ) -> None:
     queue = f"forged-{callback.port}"

@@ -32,7 +32,7 @@ def declare_chain(client: raw.Client, *, auto_delete: bool = False) -> None:
     client.send(b"".join(declared + bound))
 
 
-def test_a_chain_of_auto_delete_exchanges_goes_as_one(warren: WarrenServer) -> None:
+def test_a_long_chain_of_auto_delete_exchanges_is_deleted(warren: WarrenServer) -> None:
     with raw.connect(warren.amqp_port) as client:
         channel = client.channel()
         queue = str(channel.declare(exclusive=True).queue)

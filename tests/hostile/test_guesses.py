@@ -39,7 +39,7 @@ def test_an_attacker_locks_out_nobody_else(proxied: WarrenServer) -> None:
     assert status(proxied, OFFICE, ALICE[1]) == 200
 
 
-def test_no_claim_gives_further_guesses(proxied: WarrenServer) -> None:
+def test_forwarded_headers_give_no_further_guesses(proxied: WarrenServer) -> None:
     attacker = "203.0.113.77"
     assert [status(proxied, attacker, f"guess {n}") for n in range(6)] == [401] * 5 + [429]
     assert status(proxied, attacker, "one more", xff="192.0.2.1") == 429

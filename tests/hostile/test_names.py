@@ -48,7 +48,7 @@ def post(server: WarrenServer, target: str) -> int:
 
 
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: ascii(name)[1:25])
-def test_both_doors_lead_to_the_same_queue(warren: WarrenServer, name: str) -> None:
+def test_amqp_and_http_reach_the_same_names(warren: WarrenServer, name: str) -> None:
     key = name[:60]
     with raw.connect(warren.amqp_port) as client:
         channel = client.channel()
@@ -65,8 +65,7 @@ def test_both_doors_lead_to_the_same_queue(warren: WarrenServer, name: str) -> N
     assert "Traceback" not in warren.output()
 
 
-def test_no_name_forges_a_line_of_the_log(warren: WarrenServer) -> None:
-    """Even before login: the mechanism is refused by its name, the virtual host by its."""
+def test_names_do_not_forge_log_lines(warren: WarrenServer) -> None:
     forged = "x\n2026-01-01 00:00:00,000 CRITICAL forged\x1b[31m"
     with raw.Client(warren.amqp_port) as client:
         client.start()

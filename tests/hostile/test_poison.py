@@ -28,7 +28,7 @@ FULL = {
 
 
 @pytest.mark.parametrize("headers", FULL.values(), ids=FULL.keys())
-def test_a_dead_letter_with_full_headers_stops_nobody(
+def test_dead_letters_with_full_headers_stop_no_other(
     warren: WarrenServer, headers: object
 ) -> None:
     with raw.connect(warren.amqp_port) as client:

@@ -11,13 +11,13 @@ import pytest
 from tests.support.dns import Name, dns
 from tests.support.http import Answer, Callback
 from tests.support.server import WarrenServer
-from warrenmq.hub.verification.verify import TURNS_PER_TARGET
+from warrenmq.hub.verification.verify import SLOTS_PER_TARGET
 
 from .support import assert_serves
 
 DOMAINS = 3
-REQUESTS_PER_DOMAIN = 1_000
-NAMES = 1_000
+REQUESTS_PER_DOMAIN = 300
+NAMES = 300
 
 
 class Tarpit(Callback):
@@ -25,8 +25,7 @@ class Tarpit(Callback):
 
 
 @pytest.mark.timeout(300)
-def test_an_honest_subscriber_passes_by_thousands_of_tarpits(callback: Callback) -> None:
-    """Each domain has a client of its own, and all names of all domains lead to one address."""
+def test_many_tarpits_do_not_stop_other_verifications(callback: Callback) -> None:
     names = {f"*.tarpit{domain}.example": Name([Tarpit.host]) for domain in range(DOMAINS)}
     with dns(names) as zone, Tarpit() as tarpit:
         tarpit.refusal = Answer(hang=True)
@@ -38,11 +37,11 @@ def test_an_honest_subscriber_passes_by_thousands_of_tarpits(callback: Callback)
                     lambda domain: attack(server, tarpit, domain), range(DOMAINS)
                 )
                 assert sum(answers, Counter()) == {202: DOMAINS * REQUESTS_PER_DOMAIN}
-            tarpit.wait_verifications(TURNS_PER_TARGET, 60.0)
+            tarpit.wait_verifications(SLOTS_PER_TARGET, 60.0)
             assert subscribe(server, callback.url) == 202
             callback.wait_verifications(1, 60.0)
             # None of the tarpits had to answer, or to time out, before.
-            assert len(tarpit.requests) == TURNS_PER_TARGET
+            assert len(tarpit.requests) == SLOTS_PER_TARGET
             assert_serves(server)
 
 

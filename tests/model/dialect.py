@@ -1,4 +1,4 @@
-"""Where RabbitMQ 3.10 and Warren differ on purpose; docs/differences.md says why of each."""
+"""Intended differences from RabbitMQ 3.10; docs/differences.md gives the reasons."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Dialect:
-    """What the model is to expect. Each field has its row in docs/differences.md."""
+    """The behaviour that the model expects. Each field has a row in docs/differences.md."""
 
     expires_anywhere: bool = True
-    """Messages with a short time to live expire behind others with a long one."""
+    """Messages with a short TTL expire behind messages with a longer one."""
     requeued_zero_ttl_is_delivered: bool = True
     """A requeued message with TTL 0 goes to a consumer that can take it at once."""
     limits_requeued_first: bool = False
-    """Requeued messages meet limit and deadline before the consumers that wait for them."""
+    """Limit and TTL apply to requeued messages before waiting consumers are served."""
     numbers_by_value: bool = True
-    """10 and 10.0 are the same argument."""
+    """The arguments 10 and 10.0 are equal."""
     last_death_headers: bool = True
     """Dead letters carry x-last-death-reason, -queue and -exchange."""
     settles_by_consumer: bool = False
-    """Rejecting many at once takes those of one consumer after those of another."""
+    """Messages that are rejected together are dead-lettered consumer by consumer."""
     limits_count_the_expired: bool = False
-    """A queue over its limit drops its head before it looks what has expired."""
+    """A queue over its limit drops its head before it removes expired messages."""
     commits_at_once: bool = True
-    """What a commit requeues is there before what it publishes goes to a consumer."""
+    """Messages that a commit requeues are delivered before messages that it publishes."""
     single_active_by_priority: bool = False
-    """The next single active consumer is the one of the highest priority, not the eldest."""
+    """The next single active consumer has the highest priority; else it is the oldest."""
     immediate: bool = True
-    """A message that no consumer could take at once is returned when it was published so."""
+    """An immediate message that no consumer can take at once is returned."""
     quorum_as_classic: bool = True
-    """Quorum queues keep order, deadlines and limits as classic ones do."""
+    """Quorum queues keep order, TTL and limits as classic queues do."""
     batches_by_priority: bool = True
-    """Of messages that come together a waiting consumer gets the one of highest priority first."""
+    """A waiting consumer gets the highest priority of messages that arrive together first."""
     policies_change_deadlines: bool = True
-    """A message-ttl that comes or goes by policy is for the messages that are there, too."""
+    """Adding or removing message-ttl by policy applies to messages already in the queue."""
     policies_limit_first: bool = False
-    """A policy's max-length drops what is too much before its overflow says to refuse instead."""
+    """A policy's max-length drops messages before its overflow begins to reject publishes."""
     empty_name_is_looked_up: bool = True
-    """A passive declare without a name asks for the queue that the channel declared last."""
+    """A passive declare without a name refers to the queue that the channel declared last."""
     channel_limit_counts_gets: bool = False
-    """Unacked messages that came by basic.get use up a channel's prefetch that is set after them,
-    for as long as it is set."""
+    """Unacknowledged messages of basic.get count towards a channel limit that is set afterwards,
+    as long as that limit is set."""
     consumer_limit_ends_channel_limit: bool = False
-    """A prefetch for new consumers takes the channel's own away."""
+    """A prefetch limit for new consumers removes the channel's limit."""
 
 
 WARREN = Dialect()

@@ -40,8 +40,10 @@ class Errors(logging.Handler):
 class Inside:
     """Two connections to a broker; `perform` does an operation and gives what came of it."""
 
-    def __init__(self, *, fast: bool = True) -> None:
+    def __init__(self, *, fast: bool = True, pages: bool = False) -> None:
+        """With `pages` all that can be on disk alone is, after each operation."""
         self.fast = fast
+        self.pages = pages
         chance.seed(SEED)
         self.errors = Errors()
         logging.getLogger().addHandler(self.errors)
@@ -117,6 +119,8 @@ class Inside:
     def came(self) -> Came:
         """By seat; channels and connections that the broker closed are closed here too."""
         self.life.turns(2)
+        if self.pages:
+            self._page_out()
         assert not self.errors.records, "\n".join(self.errors.records)
         found: dict[Seat, list[Reply]] = {}
         for number, client in list(self.clients.items()):
@@ -128,6 +132,13 @@ class Inside:
                     client.receive(method(0, "Connection.CloseOk"))
                     self.clients[number] = self._connect()
         return found
+
+    def _page_out(self) -> None:
+        vhost = self.life.broker.vhosts["/"]
+        for queue in (*vhost.queues.values(), *vhost.inner_queues.values()):
+            for _ in queue.page_out(0, transient=True):
+                pass
+        self.life.turns(2)
 
     def counts(self) -> list[tuple[str, int, int]]:
         """Name, ready messages and consumers of each queue."""

@@ -42,7 +42,7 @@ class Message:
 
 
 def more_keys(headers: Mapping[str, Any]) -> list[str]:
-    """Of CC and BCC (amqp.md section 6); raises `ValueError` when one is no array of strings."""
+    """Returns the strings in CC and BCC. Raises `ValueError` for one that is no array."""
     keys: list[str] = []
     for name in ("CC", "BCC"):
         value = headers.get(name, [])

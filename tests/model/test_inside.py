@@ -16,17 +16,17 @@ from .stories import STORIES
 
 @pytest.mark.parametrize("fast", [True, False], ids=["fast", "cold"])
 def test_inside(fast: bool) -> None:
-    run(Timed, lambda: Pair(Inside(fast=fast), Model()), cases=55, steps=50)
+    run(Timed, lambda: Pair(Inside(fast=fast, pages=not fast), Model()), cases=55, steps=50)
 
 
 def test_exchanges_that_choose_wait_or_remember() -> None:
-    run(Special, lambda: Pair(Inside(), Model()), cases=35, steps=50)
+    run(Special, lambda: Pair(Inside(pages=True), Model()), cases=35, steps=50)
 
 
 @pytest.mark.parametrize("fast", [True, False], ids=["fast", "cold"])
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
 def test_stories(story: tuple[Operation, ...], fast: bool) -> None:
-    pair = Pair(Inside(fast=fast), Model())
+    pair = Pair(Inside(fast=fast, pages=not fast), Model())
     try:
         with suppress(Unsure):
             for operation in story:

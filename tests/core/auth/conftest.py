@@ -1,4 +1,4 @@
-"""Users whose hashes cost next to nothing, on a clock that stands still."""
+"""Users with cheap hashes, on a clock that the tests set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from warrenmq.core.auth import User, Users, hashes
 
 
 class Clock:
-    """In seconds, as `Users` wants it."""
+    """A clock in seconds, which tests set."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -1,5 +1,5 @@
-"""Which operation needs which right; the whole table is tested over AMQP and HTTP, in
-`tests/conformance/test_s8_rights.py`."""
+"""The permissions that operations need; `tests/conformance/test_s8_rights.py` has the whole table,
+over AMQP and HTTP."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def tony() -> User:
         ("direct", {}, False),
     ],
 )
-def test_which_exchanges_have_topics(
+def test_only_topic_exchanges_have_topic_permissions(
     tony: User, type_name: str, arguments: Table, asked: bool
 ) -> None:
     assert (at_topics(tony, "/", "x", type_name, arguments) is not None) is asked
     assert at_topics(tony, "/", "y", type_name, arguments) is None
 
 
-def test_arguments_of_the_other_kind_say_nothing(tony: User) -> None:
+def test_arguments_of_the_other_kind_are_ignored(tony: User) -> None:
     onward: Table = {"x-dead-letter-exchange": "a", "alternate-exchange": 5}
     to_declare(tony, "/", "exchange", "x", onward, is_new=True)
     to_declare(tony, "/", "queue", "q", {"alternate-exchange": "a"}, is_new=True)

@@ -29,7 +29,9 @@ def test_a_pattern_is_unanchored(pattern: str, name: str, answer: bool) -> None:
 
 @pytest.mark.parametrize("make", [matcher, lambda pattern: topic_matcher(pattern, "u", "v")])
 @pytest.mark.parametrize("pattern", ["(a", "a{2,1}", "(?=a)", "x" * 257, "\\1", "\ud800"])
-def test_no_pattern(make: object, pattern: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_invalid_pattern_is_refused(
+    make: object, pattern: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert callable(make)
     with pytest.raises(AuthError, match="pattern"):
         make(pattern)
@@ -65,13 +67,19 @@ def test_a_runaway_pattern_is_linear() -> None:
         (".*", "", True),
     ],
 )
-def test_variables(pattern: str, key: str, answer: bool) -> None:
+def test_user_name_and_vhost_are_inserted(pattern: str, key: str, answer: bool) -> None:
     assert topic_matcher(pattern, "tony", "eu")(key) is answer
 
 
 @pytest.mark.parametrize("name", [".*", "a|b", "(", "[x]", "^", "a\\", "{vhost}", "\u00fc+"])
-def test_a_name_stands_for_itself_whatever_it_is_made_of(name: str) -> None:
+def test_special_characters_of_a_name_are_escaped(name: str) -> None:
     allows = topic_matcher("^{username}$", name, "secret")
     assert allows(name)
     assert not allows("secret")
     assert not allows("b")
+
+
+def test_a_pattern_has_up_to_256_characters() -> None:
+    assert matcher("a" * 256)("a" * 256)
+    with pytest.raises(AuthError, match="a pattern has 257 characters, at most 256"):
+        matcher("a" * 257)

@@ -1,4 +1,4 @@
-"""A store that notes what is defined, a broker made of it, and what can be seen of a broker."""
+"""A store that records definitions, a broker restored from it, and its visible state."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 
 from tests.core.wire.support import TABLES
 from tests.support.users import GUEST_HASH
-from warrenmq.core.auth import Users
+from warrenmq.core.auth import Users, hashed
 from warrenmq.core.broker import Broker
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.definitions.kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,
+    GlobalParameterDefinition,
     OperatorPolicyDefinition,
+    ParameterDefinition,
     PermissionDefinition,
     PolicyDefinition,
     QueueDefinition,
@@ -44,11 +46,13 @@ DEFINITIONS: st.SearchStrategy[Definition] = st.one_of(
     st.builds(OperatorPolicyDefinition, TEXTS, TEXTS, TEXTS, TEXTS, PRIORITIES, TABLES),
     st.builds(VhostLimitsDefinition, TEXTS, TABLES),
     st.builds(UserLimitsDefinition, TEXTS, TABLES),
+    st.builds(ParameterDefinition, TEXTS, TEXTS, TEXTS, TEXTS),
+    st.builds(GlobalParameterDefinition, TEXTS, TEXTS),
 )
 
 
 class NotingStore(MemoryStore):
-    """Numbers what is defined, and keeps the numbers of `writes`."""
+    """Records each `define` in `writes`; commit numbers are its length."""
 
     def __init__(self, definitions: Mapping[bytes, bytes] | None = None) -> None:
         super().__init__()
@@ -65,16 +69,17 @@ class NotingStore(MemoryStore):
 
 
 def new_broker() -> tuple[Broker, NotingStore]:
-    """As the first start makes it, with the administrator `guest`."""
+    """Returns a broker as the first start makes it, with the administrator `guest`, and its
+    store."""
     store = NotingStore()
     broker = Broker(Users(), store=store, clock=ManualClock())
     assert not broker.restore()
-    broker.set_up("guest", "guest")
+    broker.set_up("guest", hashed("guest"))
     return broker, store
 
 
 def restarted(store: NotingStore) -> tuple[Broker, NotingStore]:
-    """As the next start makes it; nothing may have been written."""
+    """Returns a broker as the next start makes it, and its store; nothing may have been written."""
     again = NotingStore(store.definitions)
     broker = Broker(Users(), store=again, clock=ManualClock())
     assert broker.restore()
@@ -84,13 +89,13 @@ def restarted(store: NotingStore) -> tuple[Broker, NotingStore]:
 
 
 def made(*definitions: Definition) -> NotingStore:
-    """A store with these, in `/`, and the user `guest`."""
+    """Returns a store with these definitions in `/`, and the user `guest`."""
     found = [VhostDefinition("/"), UserDefinition("guest", GUEST_HASH, ()), *definitions]
     return NotingStore({one.key(): one.value() for one in found})
 
 
 def seen(broker: Broker) -> dict[str, Any]:
-    """All that is to outlive the process, by what clients and operators can see of it."""
+    """Returns the durable state, as clients and operators see it."""
     users = {
         user.name: (
             broker.users.password_hash(user.name), user.tags, user.permissions,

@@ -1,8 +1,8 @@
-"""The wall clock is stepped while messages wait: nothing ages by it, nor after the next start."""
+"""Steps of the wall clock, which must not change the ages of messages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ def fill(life: Life, queue: str, count: int = 5, **properties: Any) -> None:
 
 
 def end(life: Life, how: str) -> None:
-    life.broker.clock_steps.look()
+    life.broker.clock_steps.check()
     life.write()
     getattr(life, how)()
     life.turns()
@@ -49,7 +49,7 @@ def times_out(life: Life, queue: str, left_ms: int) -> bool:
 
 
 @pytest.mark.parametrize("step_s", STEPS_S)
-def test_a_policy_ages_a_backlog_on_disk_by_the_time_that_passed(life: Life, step_s: float) -> None:
+def test_a_ttl_by_policy_counts_from_arrival_over_a_clock_step(life: Life, step_s: float) -> None:
     life.declare("q")
     fill(life, "q")
     life.page_out()
@@ -61,7 +61,9 @@ def test_a_policy_ages_a_backlog_on_disk_by_the_time_that_passed(life: Life, ste
 
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize("step_s", STEPS_S)
-def test_a_ttl_goes_on_behind_a_step_and_a_start(life: Life, step_s: float, how: str) -> None:
+def test_a_ttl_continues_after_a_clock_step_and_a_start(
+    life: Life, step_s: float, how: str
+) -> None:
     life.declare("q", arguments={"x-message-ttl": 10 * MINUTE_MS})
     life.clock.step(step_s)
     fill(life, "q")
@@ -71,7 +73,7 @@ def test_a_ttl_goes_on_behind_a_step_and_a_start(life: Life, step_s: float, how:
 
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize("step_s", STEPS_S)
-def test_steps_of_several_lives_add_up(life: Life, step_s: float, how: str) -> None:
+def test_clock_steps_of_several_starts_add_up(life: Life, step_s: float, how: str) -> None:
     life.declare("q", arguments={"x-message-ttl": 10 * MINUTE_MS})
     for _ in range(3):
         life.clock.step(step_s)
@@ -80,15 +82,15 @@ def test_steps_of_several_lives_add_up(life: Life, step_s: float, how: str) -> N
     assert life.queue("q").ready_count == 15
 
 
-def test_a_clock_that_is_not_stepped_keeps_nothing(life: Life) -> None:
+def test_without_a_clock_step_nothing_is_stored(life: Life) -> None:
     before = dict(life.broker.store.definitions)
     life.turns(10, each_ms=997)
-    life.broker.clock_steps.look()
+    life.broker.clock_steps.check()
     assert life.broker.store.definitions == before
 
 
 @pytest.mark.parametrize("step_s", STEPS_S)
-def test_a_stream_keeps_its_messages_for_their_time(life: Life, step_s: float) -> None:
+def test_stream_retention_continues_after_a_clock_step(life: Life, step_s: float) -> None:
     life.declare("s", arguments={"x-queue-type": "stream", "x-max-age": "10m"})
     fill(life, "s")
     life.clock.step(step_s)
@@ -97,38 +99,12 @@ def test_a_stream_keeps_its_messages_for_their_time(life: Life, step_s: float) -
     assert life.queue("s").ready_count == 5
 
 
-@pytest.mark.parametrize("how", ENDS)
-@pytest.mark.parametrize("step_s", STEPS_S)
-def test_an_id_is_known_for_its_time(life: Life, step_s: float, how: str) -> None:
-    arguments = {"x-message-deduplication": True, "x-cache-size": 9, "x-cache-ttl": 10 * MINUTE_MS}
-    life.declare("q", arguments=arguments)
-    fill(life, "q", 1, headers={"x-deduplication-header": "a"})
-    life.clock.step(step_s)
-    end(life, how)
-    fill(life, "q", 1, headers={"x-deduplication-header": "a"})
-    assert life.queue("q").ready_count == 1
-    life.turns(1, each_ms=10 * MINUTE_MS)
-    fill(life, "q", 1, headers={"x-deduplication-header": "a"})
-    assert life.queue("q").ready_count == 2
-
-
-@pytest.mark.parametrize("how", ENDS)
-@pytest.mark.parametrize("step_s", STEPS_S)
-def test_a_delayed_message_is_due_when_it_was(life: Life, step_s: float, how: str) -> None:
-    call: Callable[..., Any] = life.client.call
-    call(
-        "Exchange.Declare", exchange="x", exchange_type="x-delayed-message", durable=True,
-        arguments={"x-delayed-type": "fanout"},
-    )  # fmt: skip
-    life.declare("q")
-    call("Queue.Bind", queue="q", exchange="x")
-    life.client.feed(
-        publish(1, b"m", {"delivery_mode": 2, "headers": {"x-delay": 10 * MINUTE_MS}}, exchange="x")
-    )
-    life.write()
-    life.clock.step(step_s)
-    end(life, how)
-    life.turns(2, each_ms=4 * MINUTE_MS)
-    assert life.queue("q").ready_count == 0
-    life.turns(4, each_ms=MINUTE_MS)
-    assert life.queue("q").ready_count == 1
+def test_a_step_is_logged_once(life: Life, caplog: pytest.LogCaptureFixture) -> None:
+    for step_s in (9, HOUR_S, -HOUR_S):
+        life.clock.step(step_s)
+        life.broker.clock_steps.check()
+        life.broker.clock_steps.check()
+    end(life, "restart")
+    life.broker.clock_steps.check()
+    steps = [line.split(" was set ")[1].split(",")[0] for line in caplog.messages]
+    assert steps == ["forward by 3600 s", "back by 3600 s"]

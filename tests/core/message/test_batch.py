@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pamqp import commands
 
-from warrenmq.core.message.batch import Batch, MessageRange, QueueEntry, envelope, split_envelope
-from warrenmq.core.wire.properties import PLAIN
+from warrenmq.core.message.batch import BATCH_BYTES, Batch, MemoryUsage
+from warrenmq.core.message.envelope import envelope, split_envelope
+from warrenmq.core.message.queue_entry import MessageRange, QueueEntry
 
 from ..messages import Sent, scattered, strided, whole
 
@@ -30,39 +32,23 @@ def assert_holds(batch: Batch, index: int, message: Sent) -> None:
     assert batch.body_bytes(index) == len(message.body)
 
 
-@given(SENT, st.integers(1, 5), st.integers(1, 65_535), st.binary(max_size=9))
-def test_strided(message: Sent, count: int, channel: int, before: bytes) -> None:
-    size = len(message.body)
-    bodies = [bytes((number,)) * size for number in range(count)]
-    sent = [
-        Sent(body, message.exchange, message.routing_key, message.properties) for body in bodies
-    ]
-    batch = strided(sent, channel=channel, before=before)
-    assert (batch.count, batch.resident) == (count, True)
-    assert batch.size_bytes == len(batch.data) - len(before)
-    for index, one in enumerate(sent):
-        assert_holds(batch, index, one)
-
-
 @given(st.lists(SENT, min_size=1, max_size=5), st.integers(1, 65_535), st.binary(max_size=9))
-def test_scattered(sent: list[Sent], channel: int, before: bytes) -> None:
-    batch = scattered(sent, channel=channel, before=before)
-    assert batch.count == len(sent)
-    assert batch.size_bytes == len(batch.data) - len(before)
-    for index, one in enumerate(sent):
-        assert_holds(batch, index, one)
-
-
-@given(SENT)
-def test_whole(message: Sent) -> None:
-    batch = whole(message)
-    assert batch.count == 1
-    assert batch.size_bytes >= len(message.body) + len(message.raw_properties)
-    assert_holds(batch, 0, message)
+def test_batches_hold_their_messages(sent: list[Sent], channel: int, before: bytes) -> None:
+    alike = [replace(sent[0], body=bytes((at,)) * len(sent[0].body)) for at in range(len(sent))]
+    for messages, make in ((alike, strided), (sent, scattered)):
+        batch = make(messages, channel=channel, before=before)
+        assert (batch.count, batch.resident) == (len(messages), True)
+        assert batch.size_bytes == len(batch.data) - len(before)
+        for index, one in enumerate(messages):
+            assert_holds(batch, index, one)
+    single = whole(sent[0])
+    assert single.count == 1
+    assert single.size_bytes >= len(sent[0].body) + len(sent[0].raw_properties)
+    assert_holds(single, 0, sent[0])
 
 
 @given(SENT, SENT)
-def test_sizes_can_be_asked_when_the_data_is_gone(first: Sent, second: Sent) -> None:
+def test_sizes_are_known_without_the_data(first: Sent, second: Sent) -> None:
     for batch in (strided([first, first]), scattered([first, second]), whole(first)):
         sizes = [batch.body_bytes(index) for index in range(batch.count)]
         size_bytes = batch.size_bytes
@@ -71,28 +57,38 @@ def test_sizes_can_be_asked_when_the_data_is_gone(first: Sent, second: Sent) -> 
         assert batch.size_bytes == size_bytes
 
 
-# -- runs and ranges
+@given(SENT, SENT)
+def test_memory_usage_counts_a_batch_while_it_is_resident(first: Sent, second: Sent) -> None:
+    for make in (
+        lambda: strided([first, first]), lambda: scattered([first, second]), lambda: whole(first)
+    ):  # fmt: skip
+        usage = MemoryUsage()
+        batch: Batch = make()
+        size = batch.size_bytes
+        for _ in range(2):
+            batch.charge(usage)
+            assert usage.resident_bytes == BATCH_BYTES + size
+        batch.evict()
+        assert (usage.resident_bytes, batch.resident) == (BATCH_BYTES, False)
+        batch.restore(make())
+        assert (usage.resident_bytes, batch.resident) == (BATCH_BYTES + size, True)
+        assert batch.body(0) == first.body
+        del batch
+        assert usage.resident_bytes == 0
 
 
-def test_an_entry_of_all_messages() -> None:
-    entry = QueueEntry(strided([Sent(b"a")] * 5, sequence=100), None)
-    assert (entry.count, entry.deadline_ms) == (5, None)
-    assert [entry.index(at) for at in range(5)] == [0, 1, 2, 3, 4]
-    assert [entry.sequence(at) for at in range(5)] == [100, 101, 102, 103, 104]
+# -- entries and ranges
 
 
-def test_an_entry_of_some_messages() -> None:
-    entry = QueueEntry(strided([Sent(b"a")] * 5, sequence=100), array("H", [1, 4]))
-    assert entry.count == 2
-    assert [entry.index(at) for at in range(2)] == [1, 4]
-    assert [entry.sequence(at) for at in range(2)] == [101, 104]
-
-
-def test_a_range() -> None:
-    entry = QueueEntry(strided([Sent(b"a")] * 5, sequence=100), array("H", [0, 2, 3]))
-    messages = MessageRange(entry, 1, 3)
-    assert (messages.count, messages.sequence, messages.redelivered) == (2, 102, False)
-    assert MessageRange(entry, 0, 1, True).redelivered
+@pytest.mark.parametrize("selection", [None, array("H", [1, 4])])
+def test_an_entry_has_all_messages_or_a_selection(selection: array[int] | None) -> None:
+    entry = QueueEntry(strided([Sent(b"a")] * 5, sequence=100), selection)
+    chosen = list(range(5)) if selection is None else list(selection)
+    assert (entry.count, entry.deadline_ms) == (len(chosen), None)
+    assert [entry.index(at) for at in range(entry.count)] == chosen
+    assert [entry.sequence(at) for at in range(entry.count)] == [100 + at for at in chosen]
+    messages = MessageRange(entry, 1, 2)
+    assert (messages.count, messages.sequence) == (1, 100 + chosen[1])
 
 
 @given(st.lists(st.binary(max_size=20), min_size=1, max_size=6), st.data())
@@ -105,19 +101,6 @@ def test_the_bodies_of_a_range(bodies: list[bytes], data: st.DataObject) -> None
     assert MessageRange(entry, low, high).body_bytes() == sum(
         len(bodies[at]) for at in chosen[low:high]
     )
-
-
-@pytest.mark.parametrize("size", [0, 1, 1000])
-def test_the_bodies_of_a_range_of_alike_messages(size: int) -> None:
-    entry = QueueEntry(strided([Sent(bytes(size))] * 6), None)
-    assert MessageRange(entry, 2, 6).body_bytes() == 4 * size
-    assert (
-        MessageRange(
-            QueueEntry(strided([Sent(bytes(size))] * 6), array("H", [0, 5])), 0, 2
-        ).body_bytes()
-        == 2 * size
-    )
-    assert MessageRange(QueueEntry(whole(Sent(bytes(size))), None), 0, 1).body_bytes() == size
 
 
 # -- envelopes
@@ -136,8 +119,3 @@ def test_an_envelope_holds_255_bytes_of_each(exchange: str, key: str) -> None:
     with pytest.raises(ValueError, match="255 bytes"):
         envelope(exchange, key)
     assert len(envelope("x" * 255, "\u00fc" * 127)) == 1 + 255 + 1 + 254
-
-
-def test_attributes_and_time_are_the_batches() -> None:
-    batch = whole(Sent(b"a"), sequence=7, arrived_ms=500)
-    assert (batch.sequence, batch.attributes, batch.arrived_ms) == (7, PLAIN, 500)

@@ -1,9 +1,10 @@
-"""Policies set in short."""
+"""Sets and clears policies of the first virtual host."""
 
 from __future__ import annotations
 
 from tests.support.amqp import take_turns
 from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
 from warrenmq.core.definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
 from warrenmq.core.message.model import FieldValue
 from warrenmq.core.policy.policies import Policies
@@ -23,7 +24,7 @@ def put(
     operator: bool = False,
     **definition: FieldValue,
 ) -> bool:
-    """Sets a policy of `/`, and has what follows from it done; keys have `_` for `-`."""
+    """Sets a policy of `/`, and takes the turns that put it into force; keys have `_` for `-`."""
     record = OperatorPolicyDefinition if operator else PolicyDefinition
     table = {key.replace("_", "-"): value for key, value in definition.items()}
     is_new = policies(broker).set(record("/", name, pattern, apply_to, priority, table))
@@ -38,7 +39,7 @@ def clear(broker: Broker, name: str, *, operator: bool = False) -> bool:
 
 
 def in_force(broker: Broker, queue: str) -> tuple[str | None, str | None]:
-    """The names of policy and operator policy of a queue."""
+    """Returns the names of policy and operator policy of a queue."""
     applied = policies(broker).of(broker.vhosts["/"].queues[queue])
     if applied is None:
         return None, None
@@ -47,3 +48,8 @@ def in_force(broker: Broker, queue: str) -> tuple[str | None, str | None]:
         None if policy is None else policy.record.name,
         None if operator is None else operator.record.name,
     )
+
+
+def later(broker: Broker, clock: ManualClock, ms: int) -> None:
+    clock.advance(ms)
+    take_turns(broker)

@@ -1,4 +1,4 @@
-"""`delayed-message` (LavinMQ): a policy makes exchanges delay messages, and stops it again."""
+"""The policy key `delayed-message` (LavinMQ): exchanges begin and stop to delay messages."""
 
 from __future__ import annotations
 
@@ -7,27 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.core.life import Life
-from tests.support.amqp import Client, make_broker, take_turns
+from tests.support.amqp import Client
 from warrenmq.core.broker import Broker
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.route.registry import exchange_types
 
-from .support import clear, policies, put
+from .support import clear, later, policies, put
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def broker(clock: ManualClock) -> Broker:
-    return make_broker(clock=clock)
-
-
-@pytest.fixture
-def client(broker: Broker) -> Client:
-    client = Client(broker)
+def client(client: Client) -> Client:
     bound(client)
     return client
 
@@ -44,27 +33,7 @@ def publish(client: Client, delay: int | None = 100) -> None:
     client.publish(b"m", properties, exchange="news", routing_key="a.b")
 
 
-def later(broker: Broker, clock: ManualClock, ms: int) -> None:
-    clock.advance(ms)
-    take_turns(broker)
-
-
-def test_messages_wait_while_it_is_in_force(
-    broker: Broker, client: Client, clock: ManualClock
-) -> None:
-    publish(client)
-    assert client.messages("mail") == 1
-    put(broker, "p", "^news$", delayed_message=True)
-    publish(client)
-    publish(client, None)
-    assert client.messages("mail") == 2
-    later(broker, clock, 99)
-    assert client.messages("mail") == 2
-    later(broker, clock, 2)
-    assert client.messages("mail") == 3
-
-
-def test_what_waits_comes_when_the_policy_is_gone(
+def test_delayed_messages_are_released_after_the_policy_is_cleared(
     broker: Broker, client: Client, clock: ManualClock
 ) -> None:
     put(broker, "p", "^news$", delayed_message=True)
@@ -80,14 +49,6 @@ def test_what_waits_comes_when_the_policy_is_gone(
     put(broker, "p", "^news$", delayed_message=False)
     publish(client)
     assert client.messages("mail") == 3
-
-
-def test_an_exchange_stays_what_it_is(broker: Broker, client: Client) -> None:
-    put(broker, "p", "^news$", delayed_message=True)
-    bound(client)  # a type that differs would be a 406
-    client.call("Queue.Unbind", queue="mail", exchange="news", routing_key="a.#")
-    publish(client, None)
-    assert client.messages("mail") == 0
 
 
 DELAYING = ("x-delayed-message",)
@@ -112,7 +73,7 @@ def test_exchanges_of_all_types(
     assert client.messages("mail") == (1 if kind in DELAYING else 2)
 
 
-def test_one_that_keeps_messages_is_passed_over(broker: Broker, client: Client) -> None:
+def test_exchanges_that_store_messages_are_not_delayed(broker: Broker, client: Client) -> None:
     client.call(
         "Exchange.Declare", exchange="kept", exchange_type="topic",
         arguments={"x-persist-messages": 5},
@@ -124,17 +85,8 @@ def test_one_that_keeps_messages_is_passed_over(broker: Broker, client: Client) 
         assert (policies(broker).of(found), found.alternate) == (None, None)
 
 
-def test_what_waits_goes_with_the_exchange(broker: Broker, client: Client) -> None:
-    put(broker, "p", "^news$", delayed_message=True)
-    publish(client)
-    clear(broker, "p")
-    assert len(broker.vhosts["/"].inner_queues) == 1
-    client.call("Exchange.Delete", exchange="news")
-    assert broker.vhosts["/"].inner_queues == {}
-
-
 @pytest.mark.parametrize("is_cleared", [False, True])
-def test_what_waits_outlives_a_crash(tmp_path: Path, is_cleared: bool) -> None:
+def test_delayed_messages_survive_a_crash(tmp_path: Path, is_cleared: bool) -> None:
     life = Life(tmp_path)
     bound(life.client, durable=True)
     put(life.broker, "p", "^news$", delayed_message=True)

@@ -1,4 +1,4 @@
-"""What a policy's definition may say: each key by its type and range, and nothing else."""
+"""The keys of a policy's definition, their types and ranges."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from warrenmq.core.policy.keys import PolicyError, check_definition, is_for, wit
 TEN_YEARS_MS = 315_360_000_000
 
 GOOD: list[tuple[str, FieldValue]] = [
-    ("message-ttl", 0), ("message-ttl", TEN_YEARS_MS), ("expires", 1), ("expires", TEN_YEARS_MS),
+    ("message-ttl", 0), ("message-ttl", TEN_YEARS_MS), ("expires", 1),
     ("max-length", 0), ("max-length", 2**63 - 1), ("max-length-bytes", 0),
-    ("max-in-memory-length", 5), ("max-in-memory-bytes", 5), ("delivery-limit", -1),
-    ("delivery-limit", 20), ("consumer-timeout", 0), ("overflow", "drop-head"),
-    ("overflow", "reject-publish"), ("overflow", "reject-publish-dlx"), ("queue-mode", "lazy"),
-    ("queue-mode", "default"), ("queue-version", 1), ("queue-version", 2),
+    ("max-in-memory-length", 0), ("max-in-memory-bytes", 0), ("delivery-limit", -1),
+    ("consumer-timeout", 0), ("overflow", "reject-publish-dlx"), ("queue-mode", "lazy"),
+    ("queue-version", 1), ("queue-version", 2),
     ("dead-letter-exchange", ""), ("dead-letter-exchange", "x" * 255),
     ("dead-letter-routing-key", "k"), ("dead-letter-strategy", "at-least-once"),
     ("delayed-retry-type", "all"), ("delayed-retry-min", 0), ("delayed-retry-max", 9),
     ("max-age", "7D"), ("stream-max-segment-size-bytes", 500_000_000),
     ("stream-filter-size-bytes", 16), ("stream-filter-size-bytes", 255),
+    ("archive", "cold"), ("archive", "x" * 255),
     ("queue-leader-locator", "balanced"), ("queue-master-locator", "min-masters"),
     ("alternate-exchange", "unrouted"), ("federation-upstream", "u"),
     ("federation-upstream-set", "all"), ("ha-mode", "exactly"), ("ha-params", 2),
     ("ha-sync-mode", "automatic"), ("ha-params", ["a@b"]),
+    ("target-group-size", 5), ("initial-cluster-size", 3), ("max-segment-size", 1_000_000),
 ]  # fmt: skip
 
 BAD: list[tuple[str, FieldValue, str]] = [
@@ -51,16 +52,20 @@ BAD: list[tuple[str, FieldValue, str]] = [
     ("alternate-exchange", True, "a text is needed, not true (bool)"),
     ("alternate-exchange", "a\rb", "a name has no line end"),
     ("dead-letter-strategy", "x", "'x' is not one of at-most-once, at-least-once"),
-    ("max-age", "7", "'7' is no age: a number and Y, M, D, h, m or s"),
-    ("max-age", 7, "'7' is no age: a number and Y, M, D, h, m or s"),
+    ("max-age", "7", "'7' is not a valid age (a number followed by Y, M, D, h, m or s)"),
+    ("max-age", 7, "'7' is not a valid age (a number followed by Y, M, D, h, m or s)"),
+    ("archive", "", "it must not be empty"),
+    ("archive", "a\nb", "a name has no line end"),
+    ("archive", "x" * 256, "it has 256 bytes, at most 255"),
+    ("archive", 5, "a text is needed, not 5 (signedint)"),
     ("stream-filter-size-bytes", 256, "256 is out of range 16 to 255"),
     (
         "max-priority", 5,
-        "it can't change while a queue lives; declare queues with x-max-priority",
+        "it can't be set by a policy; declare the queue with x-max-priority",
     ),
     (
         "single-active-consumer", True,
-        "it can't change while a queue lives; declare queues with x-single-active-consumer",
+        "it can't be set by a policy; declare the queue with x-single-active-consumer",
     ),
     ("max-lenght", 5, "unknown key"),
     ("x-max-length", 5, "unknown key; did you mean max-length?"),
@@ -70,6 +75,7 @@ BAD: list[tuple[str, FieldValue, str]] = [
 OPERATOR = {
     "message-ttl", "expires", "max-length", "max-length-bytes", "max-in-memory-length",
     "max-in-memory-bytes", "delivery-limit", "consumer-timeout", "overflow", "queue-version",
+    "target-group-size",
 }  # fmt: skip
 
 
@@ -80,20 +86,22 @@ def refused(definition: Table, *, operator: bool = False) -> str:
 
 
 @pytest.mark.parametrize(("key", "value"), GOOD)
-def test_a_value_in_range_is_taken(key: str, value: FieldValue) -> None:
+def test_value_in_range_is_accepted(key: str, value: FieldValue) -> None:
     check_definition({key: value}, operator=False)
     if key in OPERATOR:
         check_definition({key: value}, operator=True)
     else:
-        assert refused({key: value}, operator=True) == f"{key}: operator policies don't have it"
+        assert refused({key: value}, operator=True) == f"{key}: operator policies don't support it"
 
 
 @pytest.mark.parametrize(("key", "value", "complaint"), BAD)
-def test_what_is_wrong_is_said(key: str, value: FieldValue, complaint: str) -> None:
+def test_an_invalid_value_is_refused_with_the_reason(
+    key: str, value: FieldValue, complaint: str
+) -> None:
     assert refused({"expires": 5, key: value}) == f"{key}: {complaint}"
 
 
-def test_a_definition_says_something() -> None:
+def test_an_empty_definition_is_refused() -> None:
     assert refused({}) == "its definition is empty: it needs at least one key"
 
 
@@ -102,9 +110,9 @@ def test_a_federation_has_one_upstream_or_a_set() -> None:
     assert refused(both) == "federation-upstream and federation-upstream-set can't be set together"
 
 
-def test_what_rules_nothing_here_is_told() -> None:
-    definition: Table = {"ha-mode": "all", "max-length": 1, "queue-master-locator": "x"}
-    assert without_effect(definition) == ["ha-mode", "queue-master-locator"]
+def test_keys_without_effect_are_listed() -> None:
+    definition: Table = {"ha-mode": "all", "max-length": 1, "target-group-size": 5}
+    assert without_effect(definition) == ["ha-mode", "target-group-size"]
 
 
 @pytest.mark.parametrize(
@@ -119,10 +127,12 @@ def test_what_rules_nothing_here_is_told() -> None:
         ({"delayed-retry-type": "all"}, "quorum"),
         ({"max-age": "1h"}, "stream"),
         ({"max-age": "1h", "max-length-bytes": 5}, "stream"),
+        ({"archive": "cold"}, "stream"),
         ({"max-age": "1h", "max-length": 5}, ""),
         ({"ha-mode": "all"}, "classic quorum stream"),
+        ({"target-group-size": 5, "max-length": 5}, "classic quorum"),
     ],
 )
-def test_a_policy_is_for_the_types_that_have_all_of_it(definition: Table, types: str) -> None:
+def test_policy_applies_to_types_that_support_all_its_keys(definition: Table, types: str) -> None:
     found = [kind for kind in ("classic", "quorum", "stream") if is_for(definition, kind)]
     assert found == types.split()

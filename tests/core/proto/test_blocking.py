@@ -1,4 +1,4 @@
-"""A connection stops at its first publish while there is an alarm, and goes on behind it."""
+"""Alarms: a connection stops at its first publish until the alarm is over."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import logging
 
 import pytest
 
-from tests.conformance import frames
 from tests.support.amqp import Client, make_broker, method, names, publish, take_turns
 from warrenmq.core.broker import Broker
 from warrenmq.core.errors import ConnectionFault
-from warrenmq.core.proto.connection import State
+from warrenmq.core.proto.connection_state import ConnectionState
 from warrenmq.core.resources.alarms import Bounds, Reading
 
 ALARM = Reading(disk_free_bytes=0)
@@ -24,7 +23,7 @@ def broker() -> Broker:
     return broker
 
 
-@pytest.fixture(params=[True, False], ids=["fast", "cold"])
+@pytest.fixture(params=[True, False], ids=["fast", "slow"])
 def client(request: pytest.FixtureRequest, broker: Broker) -> Client:
     client = Client(broker, fast=request.param, tells_blocks=True)
     client.declare("q")
@@ -36,15 +35,11 @@ def raise_alarm(broker: Broker) -> None:
 
 
 def is_blocked(client: Client) -> bool:
-    return client.connection.blocked
+    return client.connection.pending.blocked
 
 
-def has_rest(client: Client) -> bool:
-    return client.connection.unfinished
-
-
-def reason(broker: Broker) -> str:
-    return broker.alarms.reason
+def is_unfinished(client: Client) -> bool:
+    return client.connection.pending.unfinished
 
 
 def end_alarm(broker: Broker) -> None:
@@ -52,9 +47,7 @@ def end_alarm(broker: Broker) -> None:
     take_turns(broker)
 
 
-def test_it_stops_at_the_publish_and_goes_on_behind_the_alarm(
-    broker: Broker, client: Client
-) -> None:
+def test_reading_stops_at_a_publish_until_the_alarm_is_over(broker: Broker, client: Client) -> None:
     raise_alarm(broker)
     replies = client.feed(
         method(1, "Queue.Declare", queue="before")
@@ -65,18 +58,17 @@ def test_it_stops_at_the_publish_and_goes_on_behind_the_alarm(
     assert names(replies) == ["Queue.DeclareOk", "Connection.Blocked"]
     assert replies[1]["reason"] == "low on disk"
     assert is_blocked(client)
-    assert not has_rest(client)
+    assert not is_unfinished(client)
     assert client.messages("q") == 0
     end_alarm(broker)
     assert client.transport.times_unblocked == 1
     assert not is_blocked(client)
-    assert has_rest(client)
+    assert is_unfinished(client)
     assert names(client.feed(b"")) == ["Connection.Unblocked", "Queue.DeclareOk"]
     assert client.messages("q") == 2
 
 
-def test_what_is_read_all_the_same_keeps_its_place(broker: Broker, client: Client) -> None:
-    """A read may be under way when reading is paused."""
+def test_input_read_while_blocked_keeps_its_order(broker: Broker, client: Client) -> None:
     raise_alarm(broker)
     client.feed(publish(1, b"one", routing_key="q"))
     assert client.feed(publish(1, b"two", routing_key="q")[:10]) == []
@@ -89,35 +81,7 @@ def test_what_is_read_all_the_same_keeps_its_place(broker: Broker, client: Clien
     ]  # fmt: skip
 
 
-def test_many_alike_messages_behind_a_large_read(broker: Broker, client: Client) -> None:
-    raise_alarm(broker)
-    message = publish(1, b"x" * 16, routing_key="q")
-    stream = message * 4000
-    client.feed(stream[:30])
-    client.feed(stream[30:])
-    assert client.messages("q") == 0
-    end_alarm(broker)
-    client.feed(b"")
-    assert client.messages("q") == 4000
-
-
-def test_who_does_not_publish_notices_nothing(broker: Broker, client: Client) -> None:
-    client.publish(b"one", routing_key="q")
-    client.publish(b"two", routing_key="q")
-    raise_alarm(broker)
-    reader = Client(broker, tells_blocks=True)
-    assert len(reader.consume("q")) == 2
-    assert reader.send("Basic.Ack", delivery_tag=1) == []
-    assert names(reader.send("Basic.Reject", delivery_tag=2, requeue=True)) == ["Basic.Deliver"]
-    assert reader.send("Basic.Ack", delivery_tag=3) == []
-    assert client.messages("q") == 0
-    assert names(reader.send("Channel.Close")) == ["Channel.CloseOk"]
-    end_alarm(broker)
-    assert reader.come() == []
-    assert reader.transport.times_unblocked == 0
-
-
-def test_dead_letters_pass(broker: Broker, client: Client) -> None:
+def test_dead_letters_are_not_blocked(broker: Broker, client: Client) -> None:
     client.declare("dead")
     client.declare(
         "dying",
@@ -131,7 +95,9 @@ def test_dead_letters_pass(broker: Broker, client: Client) -> None:
     assert client.messages("dead") == 1
 
 
-def test_a_message_half_sent_stays_half(broker: Broker, client: Client) -> None:
+def test_an_incomplete_message_waits_for_the_end_of_the_alarm(
+    broker: Broker, client: Client
+) -> None:
     message = publish(1, bytes(20_000), frame_max=10_008, routing_key="q")
     client.feed(message[:-10_008])
     raise_alarm(broker)
@@ -141,17 +107,7 @@ def test_a_message_half_sent_stays_half(broker: Broker, client: Client) -> None:
     assert client.messages("q") == 1
 
 
-def test_a_client_that_cannot_take_it_is_not_told(broker: Broker, client: Client) -> None:
-    silent = Client(broker)
-    raise_alarm(broker)
-    assert silent.publish(b"one", routing_key="q") == []
-    assert silent.connection.blocked
-    end_alarm(broker)
-    assert silent.feed(b"") == []
-    assert client.messages("q") == 1
-
-
-def test_it_is_told_once_per_alarm(broker: Broker, client: Client) -> None:
+def test_blocked_is_sent_once_per_alarm(broker: Broker, client: Client) -> None:
     for _ in range(2):
         raise_alarm(broker)
         message = publish(1, b"one", routing_key="q")
@@ -162,7 +118,7 @@ def test_it_is_told_once_per_alarm(broker: Broker, client: Client) -> None:
     assert client.messages("q") == 4
 
 
-def test_an_alarm_may_come_again_before_the_rest_is_read(broker: Broker, client: Client) -> None:
+def test_second_alarm_blocks_before_the_rest_is_handled(broker: Broker, client: Client) -> None:
     raise_alarm(broker)
     client.feed(publish(1, b"one", routing_key="q"))
     end_alarm(broker)
@@ -174,23 +130,21 @@ def test_an_alarm_may_come_again_before_the_rest_is_read(broker: Broker, client:
     assert client.messages("q") == 1
 
 
-def test_the_memory_of_messages_is_looked_at_in_every_turn(broker: Broker, client: Client) -> None:
+def test_memory_is_checked_in_every_turn(broker: Broker, client: Client) -> None:
     broker.alarms.bounds = Bounds(memory=80_000)
     client.publish(bytes(70_000), routing_key="q")
-    assert reason(broker) == ""
+    assert broker.alarms.reason == ""
     client.publish(bytes(10_000), routing_key="q")
-    assert reason(broker) == "low on memory"
+    assert broker.alarms.reason == "low on memory"
     replies = client.publish(b"more", routing_key="q")
     assert replies[0]["reason"] == "low on memory"
     reader = Client(broker)
     reader.consume("q", no_ack=True)
-    assert reason(broker) == ""
+    assert broker.alarms.reason == ""
     assert names(client.come()) == ["Connection.Unblocked"]
 
 
-def test_a_close_that_stands_behind_a_publish_waits_but_an_end_does_not(
-    broker: Broker, client: Client
-) -> None:
+def test_a_lost_socket_ends_a_blocked_connection(broker: Broker, client: Client) -> None:
     raise_alarm(broker)
     client.feed(publish(1, b"one", routing_key="q") + method(0, "Connection.Close"))
     client.come()
@@ -201,35 +155,19 @@ def test_a_close_that_stands_behind_a_publish_waits_but_an_end_does_not(
     assert client.messages("q") == 0
 
 
-def test_a_blocked_connection_that_is_closed_is_heard_again(broker: Broker, client: Client) -> None:
+def test_a_forced_close_ends_the_block(broker: Broker, client: Client) -> None:
     raise_alarm(broker)
     client.feed(publish(1, b"one", routing_key="q"))
     client.connection.fail(ConnectionFault(320, "shutdown"))
-    assert client.connection.unfinished
+    assert is_unfinished(client)
     assert client.transport.times_unblocked == 1
     assert names(client.feed(b"")) == ["Connection.Close"]
     client.feed(method(0, "Connection.CloseOk"))
-    assert client.connection.state is State.CLOSED
+    assert client.connection.state is ConnectionState.CLOSED
     assert client.messages("q") == 0
 
 
-def test_a_blocked_connection_has_nothing_to_go_on_with(broker: Broker, client: Client) -> None:
-    """Not even if it would have to rest anyway: it would be asked in every round of the loop."""
-    raise_alarm(broker)
-    client.connection.socket_writable = False
-    client.feed(publish(1, b"one", routing_key="q"))
-    assert is_blocked(client)
-    assert not has_rest(client)
-
-
-def test_errors_are_told_as_ever(broker: Broker, client: Client) -> None:
-    raise_alarm(broker)
-    replies = client.feed(frames.frame(frames.BODY, 1, b"x"))
-    assert names(replies) == ["Connection.Close"]
-    assert replies[0]["reply_code"] == 505
-
-
-def test_its_own_acks_stand_behind_the_publish_and_the_log_says_so(
+def test_acks_after_a_blocked_publish_wait_and_are_logged(
     broker: Broker, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.publish(b"one", routing_key="q")

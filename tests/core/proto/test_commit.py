@@ -1,4 +1,4 @@
-"""Commits that make dead letters: copies and settlements are one group with all the rest."""
+"""Commits that make dead letters: all of it is one group of the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.amqp import Client, bodies, make_broker, method, names, take_
 from warrenmq.core.proto import transaction
 from warrenmq.core.republish.republisher import REPUBLISHED_PER_TURN
 
-from .test_transaction import PERSISTENT, Store, filled, refused, row, synced
+from .test_transaction import PERSISTENT, Store, filled, row, synced
 
 TO_DEAD = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
@@ -57,31 +57,9 @@ def dead(client: Client) -> list[bytes]:
     return bodies(found)
 
 
-def test_rejects_are_one_group_with_publishes_and_acks(client: Client, store: Store) -> None:
-    prepared(client, store, 4)
-    client.feed(rejects(3) + method(1, "Basic.Ack", delivery_tag=4) + row(2))
-    assert client.messages("dead") == 0
-    assert client.send("Tx.Commit") == []
-    assert happened(store) == [["append 2", "append 3", "settle 1"] + ["settle 1"] * 3]
-    assert names(synced(client, store)) == ["Tx.CommitOk"]
-    assert (dead(client), client.messages("d"), client.messages("q")) == ([b"0", b"1", b"2"], 0, 2)
-
-
-def test_many_are_made_in_slices_and_take_effect_at_once(client: Client, store: Store) -> None:
-    count = 5 * REPUBLISHED_PER_TURN
-    prepared(client, store, count)
-    client.feed(method(1, "Basic.Nack", delivery_tag=count, multiple=True, requeue=False))
-    client.connection.receive(method(1, "Tx.Commit"))
-    for _ in range(4):
-        assert client.broker.turn()
-        assert happened(store) == []
-    take_turns(client.broker)
-    (group,) = happened(store)
-    assert group == [f"append {count}", f"settle {count}"]
-    assert names(synced(client, store)) == ["Tx.CommitOk"]
-
-
-def test_what_is_on_disk_is_read_first(client: Client, store: Store) -> None:
+def test_rejected_messages_are_read_from_disk_before_the_commit(
+    client: Client, store: Store
+) -> None:
     prepared(client, store, 3)
     store.evict_all()
     client.feed(rejects(3) + row(1) + method(1, "Tx.Commit") + method(1, "Basic.Qos"))
@@ -96,14 +74,16 @@ def test_what_is_on_disk_is_read_first(client: Client, store: Store) -> None:
     assert client.broker.memory.resident_bytes >= 0
 
 
-def test_what_can_t_be_read_stays_where_it_is(client: Client, store: Store) -> None:
+def test_a_rejected_message_that_cannot_be_read_is_not_settled(
+    client: Client, store: Store
+) -> None:
     prepared(client, store, 1)
     store.evict_all()
-    store._written.clear()
-    store._reads.clear()
+    store.batches.written.clear()
+    store.batches.reads.clear()
     client.feed(rejects(1) + row(1) + method(1, "Tx.Commit"))
-    ((_, ready),) = store._reads
-    store._reads.clear()
+    ((_, ready),) = store.batches.reads
+    store.batches.reads.clear()
     ready()
     take_turns(client.broker)
     assert happened(store) == [["append 1"]]
@@ -111,19 +91,8 @@ def test_what_can_t_be_read_stays_where_it_is(client: Client, store: Store) -> N
     assert client.broker.vhosts["/"].queues["d"].unacked_count == 0
 
 
-def test_a_rollback_makes_no_dead_letters(client: Client, store: Store) -> None:
-    prepared(client, store, 2)
-    client.feed(rejects(2))
-    client.call("Tx.Rollback")
-    client.feed(rejects(2) + method(1, "Tx.Commit"))
-    assert names(synced(client, store)) == ["Tx.CommitOk"]
-    assert dead(client) == [b"0", b"1"]
-
-
 @pytest.mark.parametrize("end", ["Channel.Close", "Connection.Close", "lost"])
-def test_what_was_committed_counts_though_its_channel_ends(
-    client: Client, store: Store, end: str
-) -> None:
+def test_a_commit_survives_the_end_of_its_channel(client: Client, store: Store, end: str) -> None:
     prepared(client, store, 2)
     store.evict_all()
     client.publish(b"nowhere", PERSISTENT, routing_key="nobody", mandatory=True)
@@ -137,12 +106,13 @@ def test_what_was_committed_counts_though_its_channel_ends(
     assert client.come() == []
     found = {name: queue.ready_count for name, queue in client.broker.vhosts["/"].queues.items()}
     assert (found["d"], found["dead"]) == (0, 2)
-    assert client.connection.waiting_reply_bytes == 0
+    assert client.connection.output.waiting_reply_bytes == 0
 
 
 @pytest.mark.parametrize(("gone", "left"), [("dead", 50), ("d", REPUBLISHED_PER_TURN + 50)])
-def test_a_queue_that_ends_meanwhile(client: Client, store: Store, gone: str, left: int) -> None:
-    """What was meant for a queue that is gone by then is gone with it."""
+def test_a_queue_is_deleted_during_a_commit(
+    client: Client, store: Store, gone: str, left: int
+) -> None:
     count = REPUBLISHED_PER_TURN + 50
     prepared(client, store, count)
     client.call("Channel.Open", 2)
@@ -156,7 +126,7 @@ def test_a_queue_that_ends_meanwhile(client: Client, store: Store, gone: str, le
     assert client.messages("dead") == left
 
 
-def test_a_return_comes_before_its_own_answer(client: Client, store: Store) -> None:
+def test_a_return_precedes_its_commit_ok(client: Client, store: Store) -> None:
     prepared(client, store, 1)
     store.evict_all()
     client.publish(b"r", PERSISTENT, routing_key="nobody", mandatory=True)
@@ -167,17 +137,10 @@ def test_a_return_comes_before_its_own_answer(client: Client, store: Store) -> N
     assert names(found) == ["Basic.Return", "Tx.CommitOk", "Basic.QosOk"]
 
 
-def test_a_full_disk_closes_the_channel(client: Client, store: Store) -> None:
-    prepared(client, store, 1)
-    client.feed(rejects(1) + method(1, "Tx.Commit"))
-    (close,) = refused(client, store)
-    assert (close.name, close["reply_code"]) == ("Channel.Close", 506)
-
-
 @pytest.mark.parametrize(
     ("requeue", "kind"), [("Basic.Reject", "quorum"), ("Basic.Nack", "classic")]
 )
-def test_those_that_came_back_too_often(
+def test_a_commit_dead_letters_by_delivery_limit(
     client: Client, store: Store, requeue: str, kind: str
 ) -> None:
     arguments: dict[str, Any] = TO_DEAD | {"x-delivery-limit": 1, "x-queue-type": kind}
@@ -195,7 +158,7 @@ def test_those_that_came_back_too_often(
     assert (client.messages("l"), dead(client)) == (1, [b"0"])
 
 
-def test_dead_letters_count_for_the_limit(
+def test_dead_letters_count_towards_the_limit(
     client: Client, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.call("Channel.Open", 2)

@@ -42,7 +42,7 @@ def use_transactions(client: Client) -> None:
 @pytest.mark.parametrize(
     "use", [use_nothing, use_bindings, use_consumers, use_confirms, use_transactions]
 )
-def test_what_ends_is_freed_at_once(use: Callable[[Client], None]) -> None:
+def test_a_lost_connection_is_freed_without_the_collector(use: Callable[[Client], None]) -> None:
     client = Client(make_broker())
     broker = client.broker
     client.declare("q")
@@ -52,7 +52,7 @@ def test_what_ends_is_freed_at_once(use: Callable[[Client], None]) -> None:
         client.connection.lost()
         del client
         broker.turn()
-        left = [held for held in gc.get_objects() if isinstance(held, Connection | Channel)]
-        assert not [held for held in left if held.broker is broker]
+        left = [one for one in gc.get_objects() if isinstance(one, Connection | Channel)]
+        assert not [one for one in left if one.broker is broker]
     finally:
         gc.enable()

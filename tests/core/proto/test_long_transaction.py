@@ -1,4 +1,4 @@
-"""Transactions that settle very many deliveries: in slices, and still as a whole."""
+"""Transactions that settle very many deliveries: in slices, and atomically."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.support.amqp import Client, bodies, make_broker, method, names, publish, take_turns
-from tests.support.steps import STEPS_A_TURN, count_steps
+from tests.support.steps import STEPS_A_TURN, count_calls, count_steps
 from warrenmq.core.proto import transaction
 from warrenmq.core.queue.classic import ClassicQueue
 from warrenmq.core.queue.unacked import Unacked
-from warrenmq.core.republish.republisher import RepublishGroup
+from warrenmq.core.republish.group import RepublishGroup
 
 COUNT = 2 * STEPS_A_TURN
 ALL: dict[str, Any] = {"delivery_tag": 0, "multiple": True}
@@ -52,25 +52,15 @@ def life(
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often something was done with one delivery."""
-    counted: Counter[str] = Counter()
     names = (
-        "note_settled",
-        "count_settled",
-        "begin_requeue",
-        "finish_requeue",
-        "settle",
-        "requeue",
+        "note_settled", "count_settled", "begin_requeue", "finish_requeue", "settle", "requeue",
+    )  # fmt: skip
+    return count_calls(
+        monkeypatch,
+        *((ClassicQueue, name) for name in names),
+        (RepublishGroup, "add"),
+        (transaction, "dead_letter_bytes"),
     )
-    counting_too = [(RepublishGroup, "add"), (transaction, "dead_letter_bytes")]
-    for owner, name in [*((ClassicQueue, name) for name in names), *counting_too]:
-        before = getattr(owner, name)
-
-        def counting(*given: Any, before: Any = before, **named: Any) -> Any:
-            counted["steps"] += 1
-            return before(*given, **named)
-
-        monkeypatch.setattr(owner, name, counting)
-    return counted
 
 
 def begin(life: Life, *frames: bytes) -> None:
@@ -80,14 +70,14 @@ def begin(life: Life, *frames: bytes) -> None:
 
 
 def go_on(life: Life, steps: Counter[str]) -> int:
-    """Turns until all is done, what the client sends meanwhile too; gives how many."""
+    """Takes turns until all is done, handling what the client sends; returns their number."""
     turns, more = 0, True
     connection = life.client.connection
-    while more or connection.unfinished:
-        assert steps["steps"] <= 2 * STEPS_A_TURN
+    while more or connection.pending.unfinished:
+        assert steps.total() <= 2 * STEPS_A_TURN
         steps.clear()
         more = life.broker.turn()
-        if connection.unfinished:
+        if connection.pending.unfinished:
             connection.receive(b"")
             more = True
         turns += 1
@@ -126,10 +116,9 @@ def test_a_commit_settles_in_slices(life: Life, steps: Counter[str], name: str) 
 
 @pytest.mark.parametrize("arguments", [TO_DEAD, TO_DEAD | {"x-delivery-limit": 3}])
 def test_a_commit_makes_dead_letters_in_slices(life: Life, steps: Counter[str]) -> None:
-    """And counts what they take before anything else of the client is heard."""
     steps.clear()
     begin(life, method(1, "Basic.Nack", **ALL, requeue=False), marker(), method(1, "Tx.Commit"))
-    assert life.client.connection.awaits_answer
+    assert life.client.connection.pending.awaits_reply
     assert go_on(life, steps) >= 3 * COUNT // STEPS_A_TURN
     life.turns()
     assert names(life.client.come()) == ["Tx.CommitOk"]
@@ -144,10 +133,10 @@ def test_a_crash_finds_all_dead_letters_of_a_commit_or_none(
     life: Life, steps: Counter[str]
 ) -> None:
     begin(life, method(1, "Basic.Nack", **ALL, requeue=False), marker(), method(1, "Tx.Commit"))
-    while not life.store.uncounted:
+    while not life.store.log.settlements.uncounted:
         life.broker.turn()
         assert life.queue("dead").ready_count in (0, COUNT)
-        if life.client.connection.unfinished:
+        if life.client.connection.pending.unfinished:
             life.client.connection.receive(b"")
     life.store.flush()
     assert life.queue("q").unacked_count, "not all is counted yet"
@@ -158,7 +147,7 @@ def test_a_crash_finds_all_dead_letters_of_a_commit_or_none(
 
 @pytest.mark.parametrize("turns", [0, 1, 3, 8])
 @pytest.mark.parametrize("arguments", [TO_DEAD])
-def test_a_channel_that_closes_before_its_commit_gives_all_back(life: Life, turns: int) -> None:
+def test_a_channel_that_closes_before_its_commit_requeues_all(life: Life, turns: int) -> None:
     begin(life, method(1, "Basic.Nack", **ALL, requeue=False))
     for _ in range(turns):
         life.broker.turn()
@@ -168,7 +157,7 @@ def test_a_channel_that_closes_before_its_commit_gives_all_back(life: Life, turn
 
 
 @pytest.mark.parametrize("arguments", [TO_DEAD])
-def test_more_dead_letters_than_a_transaction_may_hold_close_its_channel(
+def test_too_many_dead_letters_close_the_channel(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "TRANSACTION_MAX_BYTES", 10 * COUNT)
@@ -181,11 +170,11 @@ def test_more_dead_letters_than_a_transaction_may_hold_close_its_channel(
     assert (life.queue("q").ready_count, life.queue("marker").ready_count) == (COUNT, 0)
 
 
-def test_a_checkpoint_in_the_middle_does_not_bring_them_back(life: Life) -> None:
+def test_a_checkpoint_during_the_count_keeps_the_settlements(life: Life) -> None:
     begin(life, method(1, "Basic.Ack", **ALL), method(1, "Tx.Commit"))
-    while not life.store.uncounted:
+    while not life.store.log.settlements.uncounted:
         life.broker.turn()
-    life.store.roll()
+    life.store.log.roll()
     for _ in range(30):
         life.store.turned()
         life.store.flush()
@@ -193,7 +182,7 @@ def test_a_checkpoint_in_the_middle_does_not_bring_them_back(life: Life) -> None
     assert life.bodies("q") == []
 
 
-def test_messages_that_are_requeued_come_back_in_slices(life: Life, steps: Counter[str]) -> None:
+def test_a_commit_requeues_in_slices(life: Life, steps: Counter[str]) -> None:
     steps.clear()
     life.client.send("Basic.Cancel", consumer_tag="c")
     begin(life, method(1, "Basic.Nack", **ALL, requeue=True), marker(), method(1, "Tx.Commit"))
@@ -203,7 +192,7 @@ def test_messages_that_are_requeued_come_back_in_slices(life: Life, steps: Count
     assert (life.bodies("q"), life.bodies("marker")) == (numbered(COUNT), [b"committed"])
 
 
-def test_the_queue_ends_in_the_middle_of_a_commit(life: Life) -> None:
+def test_the_queue_is_deleted_while_a_commit_is_counted(life: Life) -> None:
     begin(life, method(1, "Basic.Ack", **ALL), method(1, "Tx.Commit"))
     other = Client(life.broker)
     other.call("Queue.Delete", queue="q")
@@ -211,15 +200,14 @@ def test_the_queue_ends_in_the_middle_of_a_commit(life: Life) -> None:
     assert sorted(names(life.client.come())) == ["Basic.Cancel", "Tx.CommitOk"]
     life.write()
     life.crash()
-    assert life.store.quarantine == {}
+    assert life.store.recovered.quarantine == {}
     assert "q" not in life.broker.vhosts["/"].queues
 
 
 @pytest.mark.parametrize("is_single", [False, True])
-def test_a_rollback_gives_the_tags_back_in_slices(
+def test_a_rollback_restores_the_tags_in_slices(
     life: Life, monkeypatch: pytest.MonkeyPatch, *, is_single: bool
 ) -> None:
-    """What the client sends behind it is taken when all are back."""
     if is_single:
         for tag in range(COUNT, 0, -1):
             life.client.send("Basic.Ack", delivery_tag=tag)
@@ -228,11 +216,11 @@ def test_a_rollback_gives_the_tags_back_in_slices(
     begin(life, method(1, "Tx.Rollback"), method(1, "Basic.Ack", delivery_tag=COUNT))
     turns = 0
     while life.broker.slices.busy:
-        assert life.client.connection.awaits_answer
+        assert life.client.connection.pending.awaits_reply
         life.broker.turn()
         turns += 1
     assert turns >= COUNT // STEPS_A_TURN
-    unacked: Unacked = life.client.connection.channels[1].unacked
+    unacked: Unacked = life.client.connection.channels[1].deliveries.unacked
     assert unacked.count == COUNT
     life.client.connection.receive(b"")
     assert unacked.count == COUNT - 1
@@ -245,7 +233,7 @@ def test_a_rollback_gives_the_tags_back_in_slices(
 
 @pytest.mark.parametrize("turns", [0, 1, 3])
 @pytest.mark.parametrize("end", ["Channel.Close", "lost"])
-def test_a_channel_that_closes_in_a_rollback_gives_all_back(
+def test_a_channel_that_closes_during_a_rollback_requeues_all(
     life: Life, end: str, turns: int
 ) -> None:
     half = {"delivery_tag": COUNT // 2 + 1, "multiple": True}

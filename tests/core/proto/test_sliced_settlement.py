@@ -1,4 +1,4 @@
-"""Very many deliveries settled at once: in slices, and what is true between these."""
+"""Settling very many deliveries in slices, and the state between two slices."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from tests.core.queue.support import classic
 from tests.support.amqp import Client, bodies, make_broker, method, names, publish, take_turns
-from tests.support.steps import STEPS_A_TURN, count_steps
-from warrenmq.core.message.batch import MessageRange
+from tests.support.steps import STEPS_A_TURN, count_calls, count_steps
+from warrenmq.core.message.queue_entry import MessageRange
 from warrenmq.core.queue.classic import ClassicQueue
 
 COUNT = 4 * STEPS_A_TURN
@@ -27,24 +27,12 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Client:
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often messages were looked at and put back, and acknowledged."""
-    counted: Counter[str] = Counter()
-    for name in ("begin_requeue", "finish_requeue", "settle", "reject"):
-        _count(monkeypatch, name, counted)
-    return counted
-
-
-def _count(monkeypatch: pytest.MonkeyPatch, name: str, counted: Counter[str]) -> None:
-    before = getattr(ClassicQueue, name)
-
-    def counting(*given: Any, **named: Any) -> Any:
-        counted[name] += 1
-        return before(*given, **named)
-
-    monkeypatch.setattr(ClassicQueue, name, counting)
+    names = ("begin_requeue", "finish_requeue", "settle", "reject")
+    return count_calls(monkeypatch, *((ClassicQueue, name) for name in names))
 
 
 def outstanding(client: Client, **arguments: Any) -> list[bytes]:
-    """Messages of `q` that came one by one, each a delivery of its own to channel 1; gives them."""
+    """Delivers messages of `q` to channel 1, each on its own; returns the deliveries."""
     client.declare("q", arguments=arguments)
     client.consume("q", "c")
     sent = [b"%06d" % number for number in range(COUNT)]
@@ -74,7 +62,7 @@ def slices(client: Client, name: str, **fields: Any) -> Iterator[None]:
         ("Connection.Close", {"reply_code": 200}),
     ],
 )
-def test_they_come_back_in_slices_and_in_order(
+def test_requeue_in_slices_and_in_order(
     client: Client, steps: Counter[str], name: str, fields: dict[str, Any]
 ) -> None:
     sent = outstanding(client)
@@ -87,7 +75,7 @@ def test_they_come_back_in_slices_and_in_order(
     steps.clear()
     for _ in slices(client, name, **fields):
         turns += 1
-        assert sum(steps.values()) <= 2 * STEPS_A_TURN
+        assert steps.total() <= 2 * STEPS_A_TURN
         steps.clear()
         assert queue.ready_count + queue.unacked_count <= COUNT
         if queue.unacked_count:
@@ -107,7 +95,7 @@ def test_they_come_back_in_slices_and_in_order(
         ("Basic.Nack", NACK | {"requeue": False}, "reject"),
     ],
 )
-def test_they_leave_in_slices(
+def test_ack_and_reject_in_slices(
     client: Client, steps: Counter[str], name: str, fields: dict[str, Any], step: str
 ) -> None:
     client.declare("dead")
@@ -122,7 +110,7 @@ def test_they_leave_in_slices(
     assert bodies(client.consume("dead")) == (sent if step == "reject" else [])
 
 
-def test_others_are_served_between_the_slices(client: Client) -> None:
+def test_other_connections_are_served_between_slices(client: Client) -> None:
     outstanding(client)
     other = Client(client.broker)
     other.declare("o")
@@ -151,7 +139,7 @@ def test_the_tags_are_unknown_at_once(client: Client, last: int) -> None:
     assert client.messages("q") == COUNT - (last < COUNT)
 
 
-def test_part_of_a_delivery_stays_outstanding(client: Client) -> None:
+def test_unsettled_part_of_a_delivery_stays_outstanding(client: Client) -> None:
     sent = outstanding(client)
     client.declare("p")
     client.receive(b"".join(publish(1, b"%d" % number, routing_key="p") for number in range(10)))
@@ -159,12 +147,12 @@ def test_part_of_a_delivery_stays_outstanding(client: Client) -> None:
     last = COUNT + 4
     assert client.send("Basic.Nack", delivery_tag=last, multiple=True, requeue=False) == []
     assert client.send("Basic.Ack", delivery_tag=last + 1) == []
-    assert len(sent) == COUNT and client.connection.channels[1].unacked.count == 5
+    assert len(sent) == COUNT and client.connection.channels[1].deliveries.unacked.count == 5
     (close,) = client.send("Basic.Ack", delivery_tag=last)
     assert close["reply_code"] == 406
 
 
-def test_a_get_waits_until_all_are_back(client: Client) -> None:
+def test_a_get_waits_until_all_are_requeued(client: Client) -> None:
     outstanding(client)
     other = Client(client.broker)
     client.connection.receive(method(1, "Basic.Nack", **NACK, requeue=True))
@@ -177,8 +165,7 @@ def test_a_get_waits_until_all_are_back(client: Client) -> None:
 
 
 @pytest.mark.parametrize("how", ["Queue.Delete", "Queue.Purge"])
-def test_the_queue_goes_or_is_emptied_meanwhile(client: Client, how: str) -> None:
-    """A purge empties it of what is ready."""
+def test_the_queue_is_deleted_or_purged_between_slices(client: Client, how: str) -> None:
     outstanding(client)
     other = Client(client.broker)
     other.declare("q2")
@@ -192,13 +179,13 @@ def test_the_queue_goes_or_is_emptied_meanwhile(client: Client, how: str) -> Non
     assert not client.broker.slices.busy
 
 
-def test_a_limit_drops_the_oldest_when_all_are_back(client: Client) -> None:
+def test_a_length_limit_drops_the_oldest_after_the_requeue(client: Client) -> None:
     sent = outstanding(client, **{"x-max-length": COUNT // 2})
     client.send("Basic.Nack", **NACK, requeue=True)
     assert bodies(client.consume("q", "d", no_ack=True)) == sent[COUNT // 2 :]
 
 
-def test_those_that_came_back_too_often_die_in_order(client: Client) -> None:
+def test_dead_letters_by_delivery_limit_keep_their_order(client: Client) -> None:
     client.declare("dead")
     dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
     sent = outstanding(client, **dead, **{"x-delivery-limit": 0})
@@ -206,7 +193,7 @@ def test_those_that_came_back_too_often_die_in_order(client: Client) -> None:
     assert bodies(client.consume("dead", "d", no_ack=True)) == sent
 
 
-def test_several_share_a_turn(client: Client) -> None:
+def test_pieces_of_sliced_work_share_a_turn(client: Client) -> None:
     done: Counter[str] = Counter()
 
     def work(name: str, count: int) -> Iterator[None]:
@@ -228,18 +215,20 @@ def test_several_share_a_turn(client: Client) -> None:
     assert done["a"] == done["b"] == 10 * STEPS_A_TURN
 
 
-def test_work_that_fails_ends_alone(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_ends_one_piece_of_sliced_work(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
     def broken() -> Iterator[None]:
         yield
         raise RuntimeError("broken")
 
     client.broker.slices.start(broken())
-    assert "internal error in sliced work" in caplog.text
+    assert "internal error in background work" in caplog.text
     assert not client.broker.turn()
 
 
 @pytest.mark.parametrize("name", ["begin_requeue", "finish_requeue"])
-def test_an_error_with_one_message_holds_up_no_other(
+def test_an_error_with_one_message_stops_no_other(
     client: Client,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -255,14 +244,13 @@ def test_an_error_with_one_message_holds_up_no_other(
 
     monkeypatch.setattr(ClassicQueue, name, broken)
     client.send("Basic.Nack", **NACK, requeue=True)
-    assert "the next steps follow" in caplog.text
+    assert "continuing with the next step" in caplog.text
     assert bodies(client.consume("q", "d", no_ack=True)) == [sent[0], *sent[2:]]
 
 
 def test_an_error_in_one_queue_releases_the_others(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A get that waits for what comes back may fail in any way."""
     sent = outstanding(client)
     for name in ("before", "behind"):
         client.declare(name)
@@ -274,8 +262,8 @@ def test_an_error_in_one_queue_releases_the_others(
     def fail() -> None:
         raise RuntimeError("broken")
 
-    classic(queues["q"]).page_in_requests.get_after_requeue(fail)
+    classic(queues["q"]).page_in_requests.when_requeued(fail)
     take_turns(client.broker)
-    assert "internal error in sliced work" in caplog.text
+    assert "internal error in background work" in caplog.text
     for name, expected in (("before", [b"x"]), ("q", sent), ("behind", [b"x"])):
         assert bodies(client.consume(name, name, no_ack=True)) == expected

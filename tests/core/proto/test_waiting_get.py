@@ -1,4 +1,4 @@
-"""A basic.get that waits for the disk: what stands behind it waits too, and nothing is stuck."""
+"""A basic.get that waits for the disk: later methods of its connection wait for it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.core.life import Life, numbered
-from tests.support.amqp import Client, method, names, take_turns
+from tests.support.amqp import Client, make_broker, method, names, take_turns
+from tests.support.manual_store import ManualStore
+from warrenmq.core.clock import ManualClock
 from warrenmq.core.errors import ConnectionFault
-from warrenmq.core.proto.connection import State
+from warrenmq.core.proto.connection_state import ConnectionState
 
 BEHIND = method(1, "Queue.Declare", queue="q", passive=True)
 
@@ -32,8 +34,8 @@ def begin(life: Life, no_ack: bool = True) -> Client:
     client = life.client
     life.broker.tick()
     client.connection.receive(method(1, "Basic.Get", queue="q", no_ack=no_ack) + BEHIND)
-    assert client.connection.is_stopped
-    assert not client.connection.unfinished
+    assert client.connection.pending.is_stopped
+    assert not client.connection.pending.unfinished
     assert client.come() == []
     return client
 
@@ -43,14 +45,14 @@ def end(life: Life, client: Client) -> list[str]:
     return names([*client.come(), *client.feed(b"")])
 
 
-def test_it_goes_on_when_the_message_was_read(life: Life) -> None:
+def test_get_ok_when_the_message_is_read(life: Life) -> None:
     client = begin(life)
     assert end(life, client) == ["Basic.GetOk", "Queue.DeclareOk"]
-    assert not client.connection.is_stopped
+    assert not client.connection.pending.is_stopped
 
 
 @pytest.mark.parametrize("doing", ["Queue.Purge", "Queue.Delete"])
-def test_it_goes_on_when_the_messages_are_gone(life: Life, doing: str) -> None:
+def test_get_empty_after_messages_were_removed_during_the_read(life: Life, doing: str) -> None:
     other = life.connect()
     client = begin(life)
     other.connection.receive(method(1, doing, queue="q"))
@@ -58,18 +60,35 @@ def test_it_goes_on_when_the_messages_are_gone(life: Life, doing: str) -> None:
     assert end(life, client) == ["Basic.GetEmpty", last]
 
 
-def test_it_goes_on_when_its_channel_is_closed(life: Life) -> None:
+def test_a_waiting_get_of_a_closed_channel_takes_nothing(life: Life) -> None:
     client = begin(life)
     client.connection.channels[1].release()
     life.turns()
-    assert not client.connection.is_stopped
+    assert not client.connection.pending.is_stopped
     assert life.queue("q").ready_count == 1
 
 
-def test_a_connection_that_is_closed_meanwhile_is_heard(life: Life) -> None:
+def test_a_closing_connection_is_read_again(life: Life) -> None:
     client = begin(life)
     client.connection.fail(ConnectionFault(320, "shutdown"))
     client.feed(method(0, "Connection.CloseOk"))
-    assert client.connection.state is State.CLOSED
+    assert client.connection.state is ConnectionState.CLOSED
     take_turns(life.broker)
     assert life.queue("q").ready_count == 1
+
+
+def test_get_empty_after_the_message_expired_during_the_read() -> None:
+    store, clock = ManualStore(), ManualClock()
+    broker = make_broker(store, clock)
+    first, second = Client(broker), Client(broker)
+    first.declare("q", durable=True, arguments={"x-message-ttl": 50})
+    first.publish(b"x", {"delivery_mode": 2}, routing_key="q")
+    store.commit()
+    store.evict_all()
+    assert not first.send("Basic.Get", queue="q"), "it has to be read first"
+    clock.advance(60)
+    take_turns(broker)
+    assert names(second.send("Basic.Get", queue="q")) == ["Basic.GetEmpty"]
+    store.arrive()
+    take_turns(broker)
+    assert names(first.come()) == ["Basic.GetEmpty"]

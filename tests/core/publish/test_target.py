@@ -1,4 +1,4 @@
-"""What a publish method frame says, and which messages have to be looked at."""
+"""Publish targets: messages that need a check, validity, and malformed frames."""
 
 from __future__ import annotations
 
@@ -25,45 +25,29 @@ def resolve(client: Client, watched: bool = True, **fields: Any) -> PublishTarge
     return read_target(client.connection.channels[1], payload, watched=watched)
 
 
-def queues(address: PublishTarget) -> list[str]:
-    return [queue.name for queue in address.queues]
+def queues(target: PublishTarget) -> list[str]:
+    return [queue.name for queue in target.queues]
 
 
-def test_default_exchange(client: Client) -> None:
-    address = resolve(client, routing_key="q")
-    assert address.exchange is None
-    assert (address.routing_key, address.number, queues(address)) == ("q", 1, ["q"])
-    assert address.envelope == b"\x00\x01q"
-    assert not address.special
-    assert not address.confirming
-
-
-def test_exchange(client: Client) -> None:
-    address = resolve(client, exchange="amq.topic", routing_key="eu.fr")
-    assert address.exchange is client.broker.vhosts["/"].exchanges["amq.topic"]
-    assert queues(address) == ["q"]
-    assert address.envelope == b"\x09amq.topic\x05eu.fr"
-
-
-def test_the_same_address_with_another_key(client: Client) -> None:
-    address = resolve(client, exchange="amq.topic", routing_key="eu.fr")
-    address.set_routing_key(b"\x09amq.topic\x02us", b"us")
-    assert (address.routing_key, address.envelope) == ("us", b"\x09amq.topic\x02us")
-    assert queues(address) == []
-    address.set_routing_key(b"\x09amq.topic\x05eu.de", b"eu.de")
-    assert queues(address) == ["q"]
-
-
-def test_a_key_that_is_not_utf_8(client: Client) -> None:
-    address = resolve(client, exchange="amq.topic", routing_key="eu.fr")
+def test_set_routing_key_changes_envelope_and_queues(client: Client) -> None:
+    target = resolve(client, exchange="amq.topic", routing_key="eu.fr")
+    assert (target.envelope, queues(target)) == (b"\x09amq.topic\x05eu.fr", ["q"])
+    target.set_routing_key(b"\x09amq.topic\x02us", b"us")
+    assert (target.routing_key, target.envelope) == ("us", b"\x09amq.topic\x02us")
+    assert queues(target) == []
+    target.set_routing_key(b"\x09amq.topic\x05eu.de", b"eu.de")
+    assert queues(target) == ["q"]
     with pytest.raises(ConnectionFault, match="can't be decoded") as caught:
-        address.set_routing_key(b"", b"\xff")
+        target.set_routing_key(b"", b"\xff")
     assert caught.value.code == 502
 
 
-def test_confirming_is_the_channels(client: Client) -> None:
-    client.call("Confirm.Select")
-    assert resolve(client, routing_key="q").confirming
+def test_set_routing_key_may_reach_a_headers_exchange(client: Client) -> None:
+    client.call("Exchange.Bind", destination="amq.headers", source="amq.topic", routing_key="by.#")
+    target = resolve(client, exchange="amq.topic", routing_key="eu.fr")
+    for key, special in (("eu.fr", False), ("by.x", True), ("eu.de", False)):
+        target.set_routing_key(b"", key.encode())
+        assert (target.special, target.each_message) == (special, special)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +67,7 @@ def test_confirming_is_the_channels(client: Client) -> None:
         ({"exchange": "by-id"}, True),
     ],
 )
-def test_which_messages_are_looked_at(
+def test_messages_that_need_a_check_are_published_alone(
     client: Client, fields: dict[str, Any], special: bool
 ) -> None:
     client.declare("limited", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
@@ -98,60 +82,30 @@ def test_which_messages_are_looked_at(
     assert resolve(client, **fields).special is special
 
 
-def test_another_key_may_lead_to_an_exchange_that_looks_at_each_message(client: Client) -> None:
-    client.call("Exchange.Bind", destination="amq.headers", source="amq.topic", routing_key="by.#")
-    address = resolve(client, exchange="amq.topic", routing_key="eu.fr")
-    assert (address.special, address.each_message) == (False, False)
-    address.set_routing_key(b"\x09amq.topic\x04by.x", b"by.x")
-    assert (address.special, address.each_message) == (True, True)
-    address.set_routing_key(b"\x09amq.topic\x05eu.de", b"eu.de")
-    assert (address.special, address.each_message) == (False, False)
+# -- validity
 
 
-# -- how long it holds
-
-
-def test_it_holds_until_its_queue_goes(client: Client) -> None:
-    address, other = resolve(client, routing_key="q"), resolve(client, exchange="amq.fanout")
-    client.call("Queue.Delete", queue="q")
-    assert address.route.dead
-    assert not other.route.dead
-
-
-def test_it_holds_until_its_exchange_changes(client: Client) -> None:
-    address = resolve(client, exchange="amq.topic", routing_key="eu.fr")
-    client.call("Queue.Bind", queue="q", exchange="amq.fanout")
-    assert not address.route.dead
+def test_a_target_is_valid_until_its_queue_or_exchange_changes(client: Client) -> None:
+    by_queue = resolve(client, routing_key="q")
+    by_exchange = resolve(client, exchange="amq.topic", routing_key="eu.fr")
+    other = resolve(client, exchange="amq.fanout")
+    unwatched = resolve(client, watched=False, exchange="amq.topic", routing_key="eu.fr")
+    client.call("Queue.Bind", queue="q", exchange="amq.direct")
+    assert not by_exchange.route.dead
     client.call("Queue.Bind", queue="q", exchange="amq.topic", routing_key="us")
-    assert address.route.dead
-
-
-def test_a_name_without_a_queue_is_never_remembered(client: Client) -> None:
-    assert resolve(client, routing_key="later").route.dead
-
-
-def test_for_a_single_use_nothing_is_watched(client: Client) -> None:
-    address = resolve(client, watched=False, exchange="amq.topic", routing_key="eu.fr")
+    assert (by_exchange.route.dead, by_queue.route.dead) == (True, False)
     client.call("Queue.Delete", queue="q")
-    assert not address.route.dead
+    assert (by_queue.route.dead, other.route.dead, unwatched.route.dead) == (True, False, False)
+
+
+def test_a_target_without_a_queue_is_not_cached(client: Client) -> None:
+    assert resolve(client, routing_key="later").route.dead
 
 
 # -- errors
 
 
-def test_unknown_exchange(client: Client) -> None:
-    with pytest.raises(ChannelError, match="no exchange 'x' in vhost '/'") as caught:
-        resolve(client, exchange="x")
-    assert caught.value.code == 404
-
-
-def test_internal_exchange(client: Client) -> None:
-    with pytest.raises(ChannelError, match="cannot publish to internal exchange") as caught:
-        resolve(client, exchange="amq.rabbitmq.trace")
-    assert caught.value.code == 403
-
-
-def test_write_access_comes_before_the_look_at_the_name(client: Client) -> None:
+def test_write_permission_is_checked_before_the_name(client: Client) -> None:
     client.broker.users.set_permissions("guest", "/", ".*", "", ".*")
     with pytest.raises(ChannelError, match="write access to exchange 'x' in vhost '/'") as caught:
         resolve(client, exchange="x")
@@ -170,7 +124,7 @@ WHOLE = frames.method("Basic.Publish", exchange="ab", routing_key="cd")
         frames.method("Basic.Publish", routing_key=b"\xc3"),
     ],
 )
-def test_malformed(client: Client, payload: bytes) -> None:
+def test_malformed_methods_are_refused(client: Client, payload: bytes) -> None:
     with pytest.raises(ConnectionFault) as caught:
         read_target(client.connection.channels[1], payload, watched=False)
     assert caught.value.code == 502

@@ -45,7 +45,7 @@ class Reading:
         self.seen = self.client.consume("s", self.tag, arguments=arguments)
 
     def more(self) -> list[Reply]:
-        """The deliveries up to now."""
+        """Returns the deliveries up to now."""
         for _ in range(30):
             self.life.turns(1)
             self.seen += self.client.come()

@@ -1,16 +1,18 @@
-"""A queue's context without a broker: what it asks of them is written down."""
+"""A queue context without a broker, which records the calls of its queues."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tests.core.messages import batch
 from warrenmq.core.clock import Clock, SystemClock
+from warrenmq.core.commits import Commits
 from warrenmq.core.definitions.facts import Facts
-from warrenmq.core.message.batch import Batch, MessageRange, QueueEntry
+from warrenmq.core.message.batch import Batch
 from warrenmq.core.message.model import FieldValue, Table
-from warrenmq.core.queue.arguments import Declared, read_rules
+from warrenmq.core.message.queue_entry import MessageRange, QueueEntry
+from warrenmq.core.queue.arguments import DeclaredArguments, read_rules
 from warrenmq.core.queue.backlog import Backlog
 from warrenmq.core.queue.classic import ClassicQueue
 from warrenmq.core.queue.consumer import Consumer
@@ -25,7 +27,7 @@ BUDGET = 2_000
 
 
 def sequences(*ranges: MessageRange) -> list[int]:
-    """The sequence numbers of all messages, in order."""
+    """Returns the sequence numbers of all messages, in order."""
     return [
         messages.entry.sequence(at)
         for messages in ranges
@@ -34,8 +36,8 @@ def sequences(*ranges: MessageRange) -> list[int]:
 
 
 def ranges(backlog: Backlog) -> list[MessageRange]:
-    """What is in memory of a backlog."""
-    return [held for held in backlog if isinstance(held, MessageRange)]
+    """Returns the ranges of a backlog that are in memory."""
+    return [messages for messages in backlog if isinstance(messages, MessageRange)]
 
 
 def head(backlog: Backlog) -> MessageRange:
@@ -48,8 +50,8 @@ def expiring(ms: str) -> MessageAttributes:
     return MessageAttributes(expiration=ms)
 
 
-class NotingStore(MemoryStore):
-    """Knows what was settled."""
+class RecordingStore(MemoryStore):
+    """Records what was settled."""
 
     def __init__(self) -> None:
         super().__init__(first_sequence=1)
@@ -61,14 +63,14 @@ class NotingStore(MemoryStore):
 
 
 @dataclass
-class House:
+class FakeContext:
     """The broker as queues see it. `dead_letters` are sequence numbers with their reasons."""
 
-    store: Store = field(default_factory=NotingStore)
+    store: Store = field(default_factory=RecordingStore)
     timers: Timers = field(default_factory=Timers)
     clock: Clock = field(default_factory=SystemClock)
     slices: Slices = field(default_factory=Slices)
-    always_kept: int = 0
+    persisting_queues: int = 0
     now_ms: int = 1_000
     dead_letters: list[tuple[int, str]] = field(default_factory=list)
     dropped: list[Queue] = field(default_factory=list)
@@ -76,21 +78,16 @@ class House:
 
     def __post_init__(self) -> None:
         self.facts = Facts(self.store)
+        self.commits = Commits(self.store, self.on_work, self.on_work)
 
     @property
     def settled(self) -> list[int]:
-        """Sequence numbers that durable queues told the store they are done with."""
-        assert isinstance(self.store, NotingStore)
+        """Returns the sequence numbers that durable queues have settled in the store."""
+        assert isinstance(self.store, RecordingStore)
         return self.store.settled
 
     def on_work(self) -> None:
-        """Tests take their turns themselves."""
-
-    def when_kept(self, commit: int, action: Callable[[], None]) -> None:
-        action()
-
-    def on_commit(self, callback: Callable[[], None]) -> None:
-        """Commits never grow here."""
+        """Does nothing: tests take their turns themselves."""
 
     def wake(self, queue: Queue) -> None:
         if not queue.active:
@@ -98,7 +95,7 @@ class House:
             self.active.append(queue)
 
     def note_timeout(self, timeout_ms: int | None) -> None:
-        """Nothing of this kind runs here."""
+        """Does nothing: no timeout is checked here."""
 
     def dead_letter(self, queue: Queue, messages: MessageRange, reason: str) -> None:
         self.dead_letters += [(number, reason) for number in sequences(messages)]
@@ -108,13 +105,11 @@ class House:
     ) -> None:
         self.dead_letter(queue, messages, reason)
 
-    def drop_queue(self, queue: Queue) -> None:
+    def delete_queue(self, queue: Queue) -> None:
         self.dropped.append(queue)
 
-    def queue(
-        self, *, durable: bool = False, auto_delete: bool = False, **arguments: FieldValue
-    ) -> ClassicQueue:
-        """Arguments are written with `_` for `-` and without their `x-`."""
+    def queue(self, *, durable: bool = False, **arguments: FieldValue) -> ClassicQueue:
+        """Creates a queue; arguments are written with `_` for `-` and without their `x-`."""
         table: Table = {f"x-{name.replace('_', '-')}": value for name, value in arguments.items()}
         return ClassicQueue(
             "q",
@@ -122,13 +117,12 @@ class House:
             self,
             1,
             durable=durable,
-            auto_delete=auto_delete,
             arguments=table,
-            rules=read_rules(Declared("q", "/"), table),
+            rules=read_rules(DeclaredArguments("q", "/"), table),
         )
 
     def turn(self, budget: int = BUDGET) -> None:
-        """Hands out until there is nothing more to do."""
+        """Dispatches until there is nothing more to do."""
         while self.active:
             queue = self.active.pop(0)
             queue.active = False
@@ -136,7 +130,7 @@ class House:
                 self.wake(queue)
 
     def wait(self, ms: int) -> None:
-        """Time passes, millisecond by millisecond as far as anything is due."""
+        """Advances the clock to each time at which something is due."""
         end_ms = self.now_ms + ms
         while (next_ms := self.timers.next_ms) is not None and next_ms <= end_ms:
             self.now_ms = max(self.now_ms, next_ms)
@@ -148,7 +142,7 @@ class House:
 
 @dataclass(eq=False)
 class Session:
-    """Takes deliveries; `room` is how many before its socket is full."""
+    """Takes deliveries, up to `room` of them before its socket is full."""
 
     prefetch: int = 0
     room: int = 1_000_000
@@ -175,16 +169,13 @@ class Session:
         self.cancels.append(consumer)
 
     def numbers(self, consumer: Consumer | None = None) -> list[int]:
-        """What was delivered, to all or to one."""
+        """Returns the sequence numbers delivered, to all consumers or to one."""
         return sequences(
             *(messages for to, messages in self.got if consumer is None or to is consumer)
         )
 
-    def redelivered(self) -> list[bool]:
-        return [messages.redelivered for _, messages in self.got for _ in range(messages.count)]
-
     def take_back(self, consumer: Consumer) -> list[MessageRange]:
-        """The unacked deliveries of a consumer, with their credit."""
+        """Removes and returns the unacked deliveries of a consumer, with their credit."""
         ranges = [messages for to, messages in self.got if to is consumer]
         self.got = [(to, messages) for to, messages in self.got if to is not consumer]
         for messages in ranges:
@@ -217,24 +208,24 @@ def add(
 
 
 def publish(
-    house: House,
+    context: FakeContext,
     queue: Queue,
     count: int = 1,
     attributes: MessageAttributes = PLAIN,
     body_bytes: int = 4,
 ) -> bool:
-    """One read's messages; False if the queue refuses them."""
-    entry = QueueEntry(made(house, count, attributes, body_bytes), None)
-    refused = queue.refuses(entry)
+    """Publishes the messages of one read; False if the queue refuses them."""
+    entry = QueueEntry(made(context, count, attributes, body_bytes), None)
+    refused = queue.refuses(entry.batch)
     if not refused:
         queue.enqueue(entry)
     return not refused
 
 
 def made(
-    house: House, count: int = 1, attributes: MessageAttributes = PLAIN, body_bytes: int = 4
+    context: FakeContext, count: int = 1, attributes: MessageAttributes = PLAIN, body_bytes: int = 4
 ) -> Batch:
-    return batch(count, house.store.reserve(count), attributes, body_bytes)
+    return batch(count, context.store.reserve(count), attributes, body_bytes)
 
 
 def classic(queue: Queue) -> ClassicQueue:
@@ -243,12 +234,12 @@ def classic(queue: Queue) -> ClassicQueue:
 
 
 def ready(queue: Queue) -> list[int]:
-    """The sequence numbers of the ready messages, in order."""
+    """Returns the sequence numbers of the ready messages, in order."""
     return sequences(*classic(queue).backlog)
 
 
 def take(queue: Queue, limit: int) -> Iterable[MessageRange]:
-    """Up to `limit` messages, taken as by get."""
+    """Takes up to `limit` messages as basic.get does."""
     while limit > 0 and (messages := queue.dequeue(limit)) is not None:
         limit -= messages.count
         yield messages

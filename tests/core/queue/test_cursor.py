@@ -1,4 +1,4 @@
-"""Readers of streams whose messages leave memory, move, or can't be read any more."""
+"""Cursors of streams: messages that are evicted, moved, dropped or unreadable."""
 
 from __future__ import annotations
 
@@ -7,25 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.life import PERSISTENT, TRANSIENT, Life, numbered
+from tests.core.life import PERSISTENT, Life, numbered
 from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.support.amqp import Client, make_broker, publish, take_turns
 from tests.support.manual_store import ManualStore
-from warrenmq.core.message.batch import MessageRange, PagedOut
+from warrenmq.core.message.queue_entry import MessageRange, PagedOut
 from warrenmq.core.queue.cursor import Cursor
 from warrenmq.core.queue.retention import WHOLE
 from warrenmq.core.store import read_size, relocation
-from warrenmq.core.store.copier import Copy
-from warrenmq.core.store.durable import DurableStore
+from warrenmq.core.store.copied_records import CompactedSegment
 from warrenmq.core.store.segment import Segment
 
 
 @pytest.fixture
-def life(tmp_path: Path) -> Iterator[Life]:
-    life = Life(tmp_path / "log")
+def life(life: Life) -> Life:
     declare(life)
-    yield life
-    life.abandon()
+    return life
 
 
 def damage(life: Life, *bodies: bytes, crashed: bool = False) -> None:
@@ -44,25 +41,8 @@ def damage(life: Life, *bodies: bytes, crashed: bool = False) -> None:
     life.open()
 
 
-@pytest.mark.parametrize("lost", [[0], [2, 3], [4], [0, 1, 2, 3, 4]])
-@pytest.mark.parametrize("start", [0, 3])
-def test_offsets_of_others_stay_when_a_record_is_damaged(
-    life: Life, lost: list[int], start: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    fill(life, numbered(5))
-    damage(life, *(b"%06d" % number for number in lost))
-    fill(life, [b"new"])
-    left = [number for number in range(start, 5) if number not in lost]
-    reading = Reading(life, start)
-    assert reading.offsets() == [*left, 5]
-    assert reading.bodies() == [*(b"%06d" % number for number in left), b"new"]
-    assert ("left out" in caplog.text) is (len(left) < 5 - start)
-    assert stream(life).ready_count == 6
-
-
-@pytest.mark.parametrize("lost", [[1], [2, 3], [1, 3]])
-def test_offsets_of_others_stay_when_a_crash_left_damage(life: Life, lost: list[int]) -> None:
-    """No checkpoint says how many there were: the records behind do."""
+@pytest.mark.parametrize("lost", [[0], [0, 2], [2, 3], [1, 3]])
+def test_offsets_after_a_crash_with_damage(life: Life, lost: list[int]) -> None:
     life.declare("q")
     for number in range(5):
         read = publish(1, b"%06d" % number, PERSISTENT, routing_key="s") * (number + 1)
@@ -90,11 +70,11 @@ def test_offsets_of_others_stay_when_a_crash_left_damage(life: Life, lost: list[
 
 
 def drop(life: Life, over: Callable[[], int]) -> None:
-    stream(life).log.drop(over, lambda: None)
+    stream(life).log.dropping.begin(over, lambda: None)
     life.turns()
 
 
-def test_what_was_lost_is_dropped_with_the_rest(life: Life) -> None:
+def test_lost_messages_are_dropped_with_the_rest(life: Life) -> None:
     for number in range(20):
         fill(life, [b"%06d" % number])
     life.write()
@@ -113,10 +93,9 @@ def test_what_was_lost_is_dropped_with_the_rest(life: Life) -> None:
 
 
 @pytest.mark.parametrize("lost", [1, 4])
-def test_a_damaged_index_and_record_stop_nobody(
+def test_a_damaged_index_and_record(
     life: Life, lost: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The index is made anew then, with a place for what is lost."""
     fill(life, numbered(5))
     life.stop()
     body = b"%06d" % lost
@@ -135,25 +114,11 @@ def test_a_damaged_index_and_record_stop_nobody(
     assert Reading(life, 4).offsets() == [4, 5][lost == 4 :]
 
 
-def test_all_of_it_with_its_index_can_be_damaged(life: Life) -> None:
-    fill(life, numbered(3))
-    life.stop()
-    for name in life.files():
-        path = life.directory / name
-        data = bytearray(path.read_bytes())
-        data[48:] = b"\x07" * (len(data) - 48)
-        path.write_bytes(data)
-    life.open()
-    fill(life, [b"new"])
-    assert Reading(life, "first").offsets() == [3]
-    assert Reading(life, "1h").offsets() == [3]
-
-
-class Deaf(ManualStore):
+class UnreadableStore(ManualStore):
     """Reads arrive, but what was written is not there."""
 
     def arrive(self) -> int:
-        reads, self._reads = self._reads, []
+        reads = self.take_reads()
         for _, ready in reads:
             ready()
         return len(reads)
@@ -176,27 +141,14 @@ def offsets(reader: Client) -> list[int]:
     return [reply.headers["x-stream-offset"] for reply in found]
 
 
-def test_what_left_memory_alone_is_fetched() -> None:
-    store = ManualStore()
-    publisher, reader = late(store)
-    for body in numbered(3):
-        publisher.publish(body, PERSISTENT, routing_key="s")
-    store.commit()
-    assert offsets(reader) == []
-    while store.arrive():
-        take_turns(reader.broker)
-    assert offsets(reader) == [0, 1, 2]
-
-
-def test_what_can_not_be_fetched_is_left_out() -> None:
-    """And is not asked for again and again."""
-    store = Deaf()
+def test_unreadable_batches_are_left_out() -> None:
+    store = UnreadableStore()
     store.paging = False
     publisher, reader = late(store)
     for body in numbered(3):
         publisher.publish(body, PERSISTENT, routing_key="s")
-    (first, *_) = store._written
-    store.evict(first)
+    (first, *_) = store.batches.written
+    store.batches.evict(first)
     store.commit()
     assert offsets(reader) == []
     assert store.arrive() == 1
@@ -204,28 +156,7 @@ def test_what_can_not_be_fetched_is_left_out() -> None:
     assert not store.reads
 
 
-def test_what_was_read_and_left_memory_is_read_again(life: Life) -> None:
-    fill(life, numbered(10))
-    life.restart()
-    log, found = stream(life).log, []
-    cursor = Cursor(log, life.store, 0, lambda: None)
-    assert cursor.next() is None
-    life.turns()
-    first = cursor.next()
-    assert first is not None
-    found.append(first)
-    for _, messages in cursor._ahead:
-        life.store.evict(messages.entry.batch)
-    cursor.offset += first.count
-    assert cursor.next() is None
-    life.turns()
-    second = cursor.next()
-    assert second is not None
-    assert second.entry.batch.body(0) == b"000001"
-
-
-def test_a_move_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is under way finds another place than it asked for, and asks anew."""
+def test_compaction_during_a_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     life = Life(tmp_path / "log", segment_bytes=8_192)
     declare(life)
     life.declare("q")
@@ -241,7 +172,7 @@ def test_a_move_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     moves: list[bool] = []
     plain = relocation.relocate
 
-    def relocate(copy: Copy, segments: dict[int, Segment]) -> Iterator[None]:
+    def relocate(copy: CompactedSegment, segments: dict[int, Segment]) -> Iterator[None]:
         asked.release_read_ahead()
         asked.next()
         moves.append(asked.is_reading)
@@ -249,7 +180,7 @@ def test_a_move_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("warrenmq.core.store.compactor.relocate", relocate)
     for _ in range(20):
-        life.store.roll()
+        life.store.log.roll()
         life.write()
     assert any(moves)
     asked.next()
@@ -265,7 +196,7 @@ def test_a_move_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     life.abandon()
 
 
-def test_a_range_that_is_dropped_while_it_is_read(life: Life) -> None:
+def test_a_range_is_dropped_during_a_read(life: Life) -> None:
     fill(life, numbered(20))
     life.restart()
     fill(life, numbered(3, 20))
@@ -273,13 +204,13 @@ def test_a_range_that_is_dropped_while_it_is_read(life: Life) -> None:
     woken: list[int] = []
     cursor = Cursor(log, life.store, 0, lambda: woken.append(log.first))
     assert cursor.next() is None
-    drop(life, lambda: WHOLE * isinstance(log.chunk_at(log.first).content, PagedOut))
+    drop(life, lambda: WHOLE * isinstance(log.chunks.at(log.first).content, PagedOut))
     assert woken == [20]
     messages = cursor.next()
     assert messages is not None and cursor.offset == 20
 
 
-def test_a_range_that_is_split_while_it_is_read(life: Life) -> None:
+def test_a_range_is_split_during_a_read(life: Life) -> None:
     fill(life, numbered(20))
     life.restart()
     fill(life, numbered(3, 20))
@@ -295,8 +226,7 @@ def test_a_range_that_is_split_while_it_is_read(life: Life) -> None:
     assert (cursor.offset, messages.entry.batch.body(messages.low)) == (5, b"000005")
 
 
-def test_a_file_that_is_gone_ends_nothing(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read whose turn comes very late: its segment has been moved and removed."""
+def test_a_removed_segment_is_left_out(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(life, numbered(5))
     life.restart()
     fill(life, [b"new"])
@@ -304,9 +234,9 @@ def test_a_file_that_is_gone_ends_nothing(life: Life, monkeypatch: pytest.Monkey
     def gone(*args: object) -> bytes:
         raise FileNotFoundError
 
-    monkeypatch.setattr(type(life.store._paging.reader), "read", gone)
+    monkeypatch.setattr(type(life.store.paging.reader), "read", gone)
     assert Reading(life, "first").bodies() == [b"new"]
-    assert not life.store._failed
+    assert not life.store.has_failed
 
 
 def test_a_message_larger_than_a_chunk_or_a_frame(
@@ -323,8 +253,7 @@ def test_a_message_larger_than_a_chunk_or_a_frame(
     assert reading.offsets() == [0, 1, 2, 3]
 
 
-def test_messages_with_priorities_and_expirations_can_be_cold(life: Life) -> None:
-    """They are given in the order in which they came, and do not expire."""
+def test_messages_with_priorities_and_expirations_are_paged_out(life: Life) -> None:
     for number in range(20):
         properties = {**PERSISTENT, "priority": number % 10, "expiration": "1"}
         life.publish(b"%06d" % number, "s", properties)
@@ -337,23 +266,7 @@ def test_messages_with_priorities_and_expirations_can_be_cold(life: Life) -> Non
     assert Reading(life, "first").bodies() == numbered(20)
 
 
-@pytest.mark.parametrize("durable", [True, False])
-def test_messages_that_others_hold_too_can_be_cold(life: Life, durable: bool) -> None:
-    life.client.declare("q", durable=durable)
-    for queue in ("s", "q"):
-        life.client.call("Queue.Bind", queue=queue, exchange="amq.fanout")
-    for body in numbered(20):
-        life.client.publish(body, TRANSIENT if durable else PERSISTENT, exchange="amq.fanout")
-        life.turns()
-    life.write()
-    life.page_out("s")
-    assert stream(life).paged_out_count == 20
-    assert life.bodies("q") == numbered(20)
-    assert Reading(life, "first").bodies() == numbered(20)
-
-
-def test_messages_that_were_moved_can_be_cold(tmp_path: Path) -> None:
-    """What is in memory while its segment is moved leaves memory later all the same."""
+def test_compacted_messages_are_paged_out(tmp_path: Path) -> None:
     life = Life(tmp_path / "log", segment_bytes=8_192)
     declare(life)
     life.declare("q")
@@ -366,17 +279,17 @@ def test_messages_that_were_moved_can_be_cold(tmp_path: Path) -> None:
     life.write()
     life.drain("q")
     for _ in range(20):
-        life.store.roll()
+        life.store.log.roll()
         life.write()
     log = stream(life).log
     assert log.resident_count == 120
     life.page_out("s")
     assert (log.resident_count, log.resident_bytes) == (0, 0)
-    assert any(held.is_moved for held in life.store.segments.values())
+    assert any(messages.is_moved for messages in life.store.log.segments.values())
     expected = [b"%06d" % at for number in range(60) for at in (number, 1_000 + number)]
     assert Reading(life, "first").bodies() == expected
     life.crash()
-    assert len(stream(life).log._chunks) < 20, "neighbours come back as one"
+    assert len(list(stream(life).log.chunks)) < 20, "neighbours come back as one"
     assert Reading(life, "first").bodies() == expected
     for again in range(3):
         fill(life, [b"new"])
@@ -386,34 +299,7 @@ def test_messages_that_were_moved_can_be_cold(tmp_path: Path) -> None:
     life.abandon()
 
 
-def test_a_store_that_reads_on_two_threads(life: Life) -> None:
-    """Readers that begin at once ask the same index."""
-    life.client.feed(b"".join(publish(1, body, PERSISTENT, routing_key="s") for body in [b"x"] * 9))
-    fill(life, numbered(300))
-    life.restart()
-    life.start()
-    assert isinstance(life.store, DurableStore)
-    readings = [Reading(life, at * 30) for at in range(10)]
-    expected = [list(range(at * 30, 309)) for at in range(10)]
-    life.wait(lambda: all(map(list.__eq__, map(Reading.offsets, readings), expected)))
-
-
-@pytest.mark.parametrize("lost", [[0], [0, 1], [0, 2]])
-def test_offsets_stay_when_a_crash_left_damage_at_the_front(life: Life, lost: list[int]) -> None:
-    fill(life, numbered(4))
-    damage(life, *(b"%06d" % number for number in lost), crashed=True)
-    left = [number for number in range(4) if number not in lost]
-    for new in range(4, 7):
-        fill(life, [b"%06d" % new])
-        left.append(new)
-        reading = Reading(life, "first")
-        assert reading.offsets() == left
-        assert reading.bodies() == [b"%06d" % number for number in left]
-        life.restart()
-
-
-def test_a_loss_between_two_processes_keeps_no_start_from_being_made(life: Life) -> None:
-    """Their sequence numbers lie apart by more than an entry of an index can say."""
+def test_a_loss_between_two_distant_sequence_numbers(life: Life) -> None:
     fill(life, numbered(2))
     life.clock.advance(3_600_000)
     life.crash()

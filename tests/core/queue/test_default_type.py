@@ -1,4 +1,4 @@
-"""The default queue type of a virtual host, as clients meet it."""
+"""The default queue type of a virtual host."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def kinds(broker: Broker) -> dict[str, str]:
     return {name: queue.kind for name, queue in broker.vhosts["/"].queues.items()}
 
 
-def test_a_durable_queue_with_a_name_has_it(broker: Broker, client: Client) -> None:
+def test_named_durable_queue_has_the_default_type(broker: Broker, client: Client) -> None:
     client.declare("mail", durable=True)
     client.declare("own", durable=True, arguments={"x-queue-type": "classic"})
     assert kinds(broker) == {"mail": "quorum", "own": "classic"}
@@ -37,7 +37,7 @@ def test_a_durable_queue_with_a_name_has_it(broker: Broker, client: Client) -> N
     assert close["reply_code"] == 406
 
 
-def test_queues_that_can_not_be_of_it_are_classic(broker: Broker, client: Client) -> None:
+def test_queues_unfit_for_the_default_type_are_classic(broker: Broker, client: Client) -> None:
     client.declare("transient")
     client.declare("exclusive", durable=True, exclusive=True)
     client.declare("passing", durable=True, auto_delete=True)
@@ -46,7 +46,7 @@ def test_queues_that_can_not_be_of_it_are_classic(broker: Broker, client: Client
     assert generated in kinds(broker)
 
 
-def test_what_is_there_stays_what_it_is(broker: Broker, client: Client) -> None:
+def test_existing_queue_keeps_its_type(broker: Broker, client: Client) -> None:
     put_vhost(broker, "/", {})
     client.declare("old", durable=True)
     put_vhost(broker, "/", {"default_queue_type": "stream"})

@@ -1,153 +1,127 @@
-"""The queue behind an exchange that delays, without its exchange; time is the house's own."""
+"""The inner queue of a delayed exchange, on a manual clock."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 
 import pytest
 
-from warrenmq.core.message.batch import (
-    Batch,
-    MessageRange,
-    PagedOut,
-    QueueEntry,
-    SingleMessage,
-    envelope,
-)
+from tests.support.manual_store import ManualStore
+from warrenmq.core.message.batch import SingleMessage
+from warrenmq.core.message.envelope import envelope
 from warrenmq.core.message.model import Properties
+from warrenmq.core.message.queue_entry import MessageRange, PagedOut, QueueEntry, RangeLocation
 from warrenmq.core.queue.delay import RELEASED, RELEASES_AT_ONCE, DelayQueue
+from warrenmq.core.store.port import PageIn
 from warrenmq.core.wire import properties as wire
 
-from .support import House, NotingStore
+from .support import FakeContext
 
 
-class SlowStore(NotingStore):
-    """Reads arrive when it is told."""
+class Range(RangeLocation):
+    """A paged-out message, in memory."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.reads: list[Callable[[], None]] = []
-        self.lost: Batch | None = None
+    def __init__(self, messages: MessageRange) -> None:
+        self.messages = messages
 
-    def fetch(self, batch: Batch, ready: Callable[[], None]) -> None:
-        def arrive() -> None:
-            batch.resident = batch is not self.lost
-            ready()
 
-        self.reads.append(arrive)
+class SlowPageIn(PageIn):
+    """Paged-out ranges arrive with the batches of a store."""
 
-    def page_in(
+    def __init__(self, store: ManualStore) -> None:
+        self._batches = store.batches
+
+    def request(
         self,
         paged_out: PagedOut,
         ready: Callable[[Sequence[MessageRange]], None],
         *,
         is_urgent: bool = True,
     ) -> None:
+        assert isinstance(paged_out.location, Range)
+        messages = paged_out.location.messages
+
         def arrive() -> None:
-            ranges = paged_out.location
-            assert isinstance(ranges, list)
             paged_out.count = 0
-            ready(ranges)
+            ready([messages])
 
-        self.reads.append(arrive)
-
-    def arrive(self) -> None:
-        reads, self.reads = self.reads, []
-        for read in reads:
-            read()
+        self._batches.reads.append((messages.entry.batch, arrive))
 
 
-def delay_queue(house: House) -> DelayQueue:
-    return DelayQueue("delay\nx", "/", house, 1, durable=True)
+def delay_queue(context: FakeContext) -> DelayQueue:
+    return DelayQueue("delay\nx", "/", context, 1, durable=True)
 
 
-def run(house: House, delay_ms: int, came_ms: int | None = None) -> QueueEntry:
+def run(context: FakeContext, delay_ms: int, came_ms: int | None = None) -> QueueEntry:
     raw = wire.encode(Properties(headers={"x-delay": delay_ms}))
-    number = house.store.reserve(1)
-    at_ms = house.now_ms if came_ms is None else came_ms
+    number = context.store.reserve(1)
+    at_ms = context.now_ms if came_ms is None else came_ms
     return QueueEntry(SingleMessage(envelope("x", "k"), raw, b"", number, wire.PLAIN, at_ms), None)
 
 
-def released(house: House) -> list[int]:
-    assert {reason for _, reason in house.dead_letters} <= {RELEASED}
-    return [number for number, _ in house.dead_letters]
+def released(context: FakeContext) -> list[int]:
+    assert {reason for _, reason in context.dead_letters} <= {RELEASED}
+    return [number for number, _ in context.dead_letters]
 
 
-def test_they_leave_by_their_times() -> None:
-    house = House()
-    queue = delay_queue(house)
-    for delay_ms in (3_000, 1_000, 2_000, 1_000):
-        queue.enqueue(run(house, delay_ms))
-    house.wait(999)
-    assert (released(house), queue.ready_count) == ([], 4)
-    house.wait(1)
-    assert released(house) == [2, 4]
-    house.wait(2_000)
-    assert (released(house), queue.ready_count) == ([2, 4, 3, 1], 0)
-    assert house.timers.next_ms is None
-
-
-def test_a_turn_lets_a_bounded_number_go() -> None:
-    house = House()
-    queue = delay_queue(house)
+def test_a_turn_releases_a_bounded_number(context: FakeContext) -> None:
+    queue = delay_queue(context)
     count = 2 * RELEASES_AT_ONCE + 10
     for _ in range(count):
-        queue.enqueue(run(house, 5))
-    house.now_ms += 5
+        queue.enqueue(run(context, 5))
+    context.now_ms += 5
     assert queue.dispatch(100_000)
-    assert len(released(house)) == RELEASES_AT_ONCE
+    assert len(released(context)) == RELEASES_AT_ONCE
     while queue.dispatch(100_000):
         pass
-    assert released(house) == list(range(1, count + 1))
+    assert released(context) == list(range(1, count + 1))
 
 
-@pytest.mark.parametrize("kind", ["stretch", "singles", "both", "many"])
-def test_nothing_goes_out_before_all_is_known(kind: str) -> None:
-    """What came before the start may be due before what comes now."""
-    store = SlowStore()
-    house = House(store=store)
-    queue = delay_queue(house)
-    count = 600 if kind == "many" else 2
-    entries = [run(house, 500, came_ms=400 - number) for number in range(count)]
-    held: list[PagedOut | MessageRange] = [MessageRange(single, 0, 1) for single in entries]
-    if kind in ("stretch", "both"):
-        held[0] = PagedOut(1, [held[0]])
-    if kind == "stretch":
-        held[1] = PagedOut(1, [held[1]])
-    for part in held:
-        if isinstance(part, MessageRange):
-            part.entry.batch.resident = False
-    queue.recover(held)
+@pytest.mark.parametrize(("count", "paged_out"), [(2, 0), (2, 1), (2, 2), (600, 0)])
+def test_nothing_is_released_before_all_is_read(count: int, paged_out: int) -> None:
+    store = ManualStore(first_sequence=1)
+    store.page_in = SlowPageIn(store)
+    context = FakeContext(store=store)
+    queue = delay_queue(context)
+    recovered: list[PagedOut | MessageRange] = []
+    for number in range(count):
+        messages = MessageRange(run(context, 500, came_ms=400 - number), 0, 1)
+        batch = messages.entry.batch
+        store.batches.written[batch] = copy(batch)
+        store.batches.evict(batch)
+        recovered.append(PagedOut(1, Range(messages)) if number < paged_out else messages)
+    queue.recover(recovered)
     while store.reads:
-        queue.enqueue(run(house, 1))
-        house.wait(10)
-        assert released(house) == []
+        queue.enqueue(run(context, 1))
+        context.wait(10)
+        assert released(context) == []
         store.arrive()
-    house.turn()
-    assert released(house)[:count] == list(range(count, 0, -1))
+    context.turn()
+    assert released(context)[:count] == list(range(count, 0, -1))
 
 
-def test_a_message_that_cannot_be_read_holds_nobody() -> None:
-    store = SlowStore()
-    house = House(store=store)
-    queue = delay_queue(house)
-    lost, kept = run(house, 5), run(house, 5)
+def test_an_unreadable_message_delays_no_other() -> None:
+    store = ManualStore(first_sequence=1)
+    context = FakeContext(store=store)
+    queue = delay_queue(context)
+    lost, kept = run(context, 5), run(context, 5)
     for single in (lost, kept):
         single.batch.resident = False
     queue.recover([MessageRange(single, 0, 1) for single in (lost, kept)])
-    store.lost = lost.batch
-    store.arrive()
-    house.wait(5)
-    assert (released(house), queue.ready_count) == ([2], 0)
+    for batch, ready in store.take_reads():
+        batch.resident = batch is kept.batch
+        ready()
+    context.wait(5)
+    assert (released(context), queue.ready_count) == ([2], 0)
 
 
-def test_a_queue_that_has_ended_has_no_appointments() -> None:
-    house = House()
-    queue = delay_queue(house)
+def test_a_deleted_delay_queue_has_no_timer(context: FakeContext) -> None:
+    queue = delay_queue(context)
     for delay_ms in (500, 50_000):
-        queue.enqueue(run(house, delay_ms))
+        queue.enqueue(run(context, delay_ms))
     queue.deleted = True
     assert queue.purge() == 2
-    assert house.timers.next_ms is None
-    house.wait(100_000)
-    assert released(house) == []
+    assert context.timers.next_ms is None
+    context.wait(100_000)
+    assert released(context) == []

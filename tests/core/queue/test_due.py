@@ -1,13 +1,17 @@
-"""Messages by their times, against a sorted list of them."""
+"""Messages by due time, against a sorted list."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.held import held_of
 from tests.core.messages import batch
-from warrenmq.core.message.batch import Batch, MessageRange, QueueEntry
-from warrenmq.core.queue.due import AHEAD_MS, Due
+from warrenmq.core.message.batch import Batch
+from warrenmq.core.message.queue_entry import MessageRange, QueueEntry
+from warrenmq.core.queue.due import AHEAD_MS, DueHeap
 
 from .support import sequences
 
@@ -16,12 +20,12 @@ def single(sequence: int) -> MessageRange:
     return MessageRange(QueueEntry(batch(1, sequence), None), 0, 1)
 
 
-def taken(due: Due, now_ms: int, limit: int = 1_000) -> list[int]:
-    """The numbers of all that are due, having looked at so many at once."""
+def taken(due: DueHeap, now_ms: int, limit: int = 1_000) -> list[int]:
+    """The numbers of all that are due, having filtered at so many at once."""
     found = []
     more = True
     while more:
-        more = due.move_near(now_ms, limit)[1]
+        more = due.promote_due_soon(now_ms, limit)[1]
         while (messages := due.take(now_ms)) is not None:
             found += sequences(messages)
     return found
@@ -38,8 +42,8 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(1, 5))
-def test_they_come_by_their_times(steps: list[tuple[str, int]], limit: int) -> None:
-    due, now_ms = Due(), 10_000
+def test_messages_are_taken_by_due_time(steps: list[tuple[str, int]], limit: int) -> None:
+    due, now_ms = DueHeap(), 10_000
     ranges: dict[int, MessageRange] = {}
     times: dict[int, int] = {}
     for action, number in steps:
@@ -66,46 +70,45 @@ def test_they_come_by_their_times(steps: list[tuple[str, int]], limit: int) -> N
     assert (len(due), due.next_ms) == (0, None)
 
 
-def test_only_what_is_soon_has_to_be_read() -> None:
-    due = Due()
+def test_only_messages_due_soon_are_read() -> None:
+    due = DueHeap()
     batches: list[Batch] = []
     for second in range(5):
         messages = single(second)
         batches.append(messages.entry.batch)
         due.add(10_000 + second * 1_000, messages, 0)
         messages.entry.batch.evict()
-    assert due.move_near(0, 100) == ([], False)
+    assert due.promote_due_soon(0, 100) == ([], False)
     assert due.next_ms == 9_000
-    assert due.move_near(9_000, 100) == (batches[:1], False)
-    assert due.move_near(11_000, 1) == (batches[1:2], True)
-    assert due.move_near(11_000, 1) == (batches[2:3], False)
-    assert due.move_near(11_000, 1) == ([], False)
+    assert due.promote_due_soon(9_000, 100) == (batches[:1], False)
+    assert due.promote_due_soon(11_000, 1) == (batches[1:2], True)
+    assert due.promote_due_soon(11_000, 1) == (batches[2:3], False)
+    assert due.promote_due_soon(11_000, 1) == ([], False)
 
 
-def test_what_is_not_soon_may_go() -> None:
-    due = Due()
+def test_messages_not_due_soon_are_evicted() -> None:
+    due = DueHeap()
     for second in range(5):
         due.add(second * 1_000, single(second), 0)
     evicted: list[int] = []
 
-    def evict(found: Batch) -> bool:
-        if found.sequence == 4:
+    def evict(found: Batch, kept: int) -> bool:
+        if found.sequence == kept:
             return False
         evicted.append(found.sequence)
         return True
 
-    list(due.evict_far(0, evict))
+    list(due.evict_not_due_soon(0, partial(evict, kept=4)))
     assert evicted == [2, 3]
-    list(due.evict_far(0, evict))
-    assert evicted == [2, 3], "they have gone"
-    assert len(due._fresh) == 1, "this one could not go yet"
+    list(due.evict_not_due_soon(0, partial(evict, kept=0)))
+    assert evicted == [2, 3, 4], "those have gone, this one could not go yet"
 
 
-def test_what_has_gone_is_not_kept_for_paging() -> None:
-    due = Due()
+def test_released_messages_are_forgotten() -> None:
+    due = DueHeap()
     for number in range(3_000):
         messages = single(number)
         due.add(10 * number + 1_500, messages, 10 * number)
         messages.low = 1
         taken(due, 10 * number)
-    assert len(due._fresh) < 600
+    assert held_of(due, MessageRange) < 600

@@ -1,4 +1,4 @@
-"""x-max-priority: the backlog against a model, queues with it, and what lasts of its order."""
+"""x-max-priority: the backlog against a model, paging, and recovery."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tests.core.life import PERSISTENT, TRANSIENT, Life
 from tests.core.messages import batch
-from tests.support.amqp import bodies
-from warrenmq.core.message.batch import MessageRange, PagedOut, QueueEntry
+from warrenmq.core.message.queue_entry import MessageRange, PagedOut, QueueEntry
 from warrenmq.core.queue.priority import PriorityBacklog
 from warrenmq.core.wire.properties import RANKED, MessageAttributes
 
-from .support import House, Session, add, publish, ranges, ready, sequences, take
+from .support import ranges, sequences
 
 HIGHEST = 4
 
@@ -46,8 +45,10 @@ class Model(RuleBasedStateMachine):
     def numbers(self) -> list[int]:
         return [
             number
-            for held in self.backlog
-            for number in (self.paged_out[held] if isinstance(held, PagedOut) else sequences(held))
+            for messages in self.backlog
+            for number in (
+                self.paged_out[messages] if isinstance(messages, PagedOut) else sequences(messages)
+            )
         ]
 
     @rule(count=st.integers(1, 6), priority=st.integers(0, 6))
@@ -57,7 +58,7 @@ class Model(RuleBasedStateMachine):
         self.next += count
 
     @rule(count=st.integers(1, 6))
-    def freeze(self, count: int) -> None:
+    def page_out_range(self, count: int) -> None:
         paged_out = PagedOut(count, None)
         self.backlog.append_range(paged_out)
         self.paged_out[paged_out] = list(range(self.next, self.next + count))
@@ -131,7 +132,7 @@ class Model(RuleBasedStateMachine):
     def page_out(self, keep: int) -> None:
         """What a store can read again gets paged out, all else stays as it is."""
 
-        def freeze(messages: MessageRange, before: PagedOut | None) -> PagedOut | None:
+        def page_out_range(messages: MessageRange, before: PagedOut | None) -> PagedOut | None:
             if messages.entry.batch.attributes.special or messages.count < messages.entry.count:
                 return None
             if before is None:
@@ -142,20 +143,24 @@ class Model(RuleBasedStateMachine):
             return before
 
         before = ranges(self.backlog)
-        list(self.backlog.page_out(keep, freeze))
+        list(self.backlog.page_out(keep, page_out_range))
         if len(self.waiting) <= keep:
             assert ranges(self.backlog) == before
 
     @invariant()
     def agrees(self) -> None:
         backlog = self.backlog
-        is_sorted = not any(held.special for held in self.paged_out)
+        is_sorted = not any(messages.special for messages in self.paged_out)
         assert sorted(self.numbers()) == sorted(self.expected())
         assert self.numbers() == self.expected() or not is_sorted
-        assert backlog.count == len(self.waiting) == sum(held.count for held in backlog.levels())
+        assert (
+            backlog.count
+            == len(self.waiting)
+            == sum(messages.count for messages in backlog.levels())
+        )
         assert backlog.paged_out_ranges == len(self.paged_out)
         assert backlog.first_paged_out() is next(
-            (held for held in backlog if isinstance(held, PagedOut)), None
+            (messages for messages in backlog if isinstance(messages, PagedOut)), None
         )
         head = backlog.head()
         assert (head is None) is not bool(self.waiting)
@@ -168,7 +173,7 @@ TestModel: Any = Model.TestCase
 TestModel.settings = settings(max_examples=60, stateful_step_count=30)
 
 
-def test_a_range_behind_higher_priorities_is_read_in_time() -> None:
+def test_read_ahead_counts_messages_of_higher_priorities() -> None:
     backlog = PriorityBacklog(9)
     backlog.append(QueueEntry(batch(5, 1, of(9)), None))
     backlog.append(QueueEntry(batch(3, 6), None))
@@ -178,166 +183,46 @@ def test_a_range_behind_higher_priorities_is_read_in_time() -> None:
     assert backlog.paged_out_within(9) == [paged_out]
 
 
-def test_the_newest_of_the_lowest_priority_are_the_last_to_be_wanted() -> None:
-    backlog = PriorityBacklog(9)
-    assert backlog.newest() is None
-    low = backlog.append(QueueEntry(batch(1, 1, of(1)), None))
-    backlog.append(QueueEntry(batch(1, 2, of(7)), None))
-    assert backlog.newest() is low
-    backlog.empty(low)
-    newest = backlog.newest()
-    assert newest is not None
-    assert newest.sequence == 2
-
-
-def test_levels_that_were_used_once_are_not_asked_for_good() -> None:
+def test_empty_levels_are_removed() -> None:
     backlog = PriorityBacklog(255)
-    held = [backlog.append(QueueEntry(batch(1, at + 1, of(at)), None)) for at in range(256)]
-    for messages in held[8:]:
+    ranges = [backlog.append(QueueEntry(batch(1, at + 1, of(at)), None)) for at in range(256)]
+    for messages in ranges[8:]:
         backlog.empty(messages)
-    assert backlog.head() is held[7]
+    assert backlog.head() is ranges[7]
     assert len(backlog.levels()) == 8
-    backlog.requeue(MessageRange(held[200].entry, 0, 1, True))
+    backlog.requeue(MessageRange(ranges[200].entry, 0, 1, True))
     head = backlog.head()
     assert head is not None
     assert (backlog.count, head.count, len(backlog.levels())) == (9, 1, 9)
 
 
-def went_out(backlog: PriorityBacklog, keep: int) -> list[int]:
+def paged_out_by(backlog: PriorityBacklog, keep: int) -> list[int]:
     """What is asked to go so that so many stay, in the order in which it is asked."""
     asked: list[int] = []
 
-    def freeze(messages: MessageRange, before: PagedOut | None) -> None:
+    def page_out_range(messages: MessageRange, before: PagedOut | None) -> None:
         asked.extend(sequences(messages))
 
-    list(backlog.page_out(keep, freeze))
+    list(backlog.page_out(keep, page_out_range))
     return asked
 
 
-def test_the_lowest_priority_goes_first() -> None:
-    """As much of it as is over what is to stay in all."""
+def test_the_lowest_priority_is_paged_out_first() -> None:
     backlog = PriorityBacklog(9)
     for number in range(1, 11):
         backlog.append(QueueEntry(batch(1, number, of(5 * (number % 2))), None))
-    assert went_out(backlog, 10) == []
-    assert went_out(backlog, 8) == [8, 10]
-    assert went_out(backlog, 3) == [2, 4, 6, 8, 10, 9, 7]
+    assert paged_out_by(backlog, 10) == []
+    assert paged_out_by(backlog, 8) == [8, 10]
+    assert paged_out_by(backlog, 3) == [2, 4, 6, 8, 10, 9, 7]
 
 
-def test_what_went_before_is_not_asked_again() -> None:
+def test_evicted_batches_are_not_visited_again() -> None:
     backlog = PriorityBacklog(9)
     for number in range(1, 6):
         backlog.append(QueueEntry(batch(1, number, of(5)), None))
     for messages in ranges(backlog)[1:]:
         messages.entry.batch.evict()
-    assert went_out(backlog, 0) == []
-
-
-# -- queues
-
-
-def test_higher_ones_go_first_and_the_older_of_alike_ones() -> None:
-    house, session = House(), Session()
-    queue = house.queue(max_priority=5)
-    for priority in (1, 5, 0, 5, 3):
-        publish(house, queue, 2, of(priority))
-    assert ready(queue) == [3, 4, 7, 8, 9, 10, 1, 2, 5, 6]
-    add(queue, session, no_ack=True)
-    house.turn()
-    assert session.numbers() == [3, 4, 7, 8, 9, 10, 1, 2, 5, 6]
-
-
-def test_above_the_highest_counts_as_the_highest() -> None:
-    house = House()
-    queue = house.queue(max_priority=2)
-    for priority in (2, 255, 1, 3):
-        publish(house, queue, 1, of(priority))
-    assert ready(queue) == [1, 2, 4, 3]
-
-
-def test_priorities_mean_nothing_to_a_queue_without_them() -> None:
-    house = House()
-    for queue in (house.queue(), house.queue(max_priority=0), house.queue(max_length=9)):
-        house.store.reserve(10)
-        for priority in (0, 9, 3):
-            publish(house, queue, 1, of(priority))
-        assert ready(queue) == sorted(ready(queue))
-
-
-def test_quorum_queues_have_32_of_them() -> None:
-    house = House()
-    queue = house.queue(durable=True, queue_type="quorum")
-    for priority in (30, 31, 200, 4, 5):
-        publish(house, queue, 1, of(priority))
-    assert ready(queue) == [2, 3, 1, 5, 4]
-
-
-def test_what_comes_back_goes_to_its_place_among_its_like() -> None:
-    house = House()
-    queue = house.queue(max_priority=5)
-    publish(house, queue, 3, of(1))
-    publish(house, queue, 2, of(4))
-    held = list(take(queue, 4))
-    assert sequences(*held) == [4, 5, 1, 2]
-    publish(house, queue, 1, of(4))
-    for messages in reversed(held):
-        queue.requeue(messages)
-    assert ready(queue) == [4, 5, 6, 1, 2, 3]
-    assert [messages.redelivered for messages in ranges(queue.backlog)] == [
-        True,
-        False,
-        True,
-        False,
-    ]
-
-
-def test_a_late_urgent_message_overtakes_what_waits_for_credit() -> None:
-    house, session = House(), Session()
-    queue = house.queue(max_priority=5)
-    consumer = add(queue, session, prefetch=1)
-    publish(house, queue, 3)
-    house.turn()
-    publish(house, queue, 1, of(5))
-    house.turn()
-    session.ack(consumer)
-    house.turn()
-    assert session.numbers() == [4]
-
-
-def test_each_priority_expires_by_itself() -> None:
-    """Older ones of a lower priority stand behind younger ones, and are due before them."""
-    house = House()
-    queue = house.queue(max_priority=5, message_ttl=100)
-    publish(house, queue, 2, of(0))
-    house.wait(50)
-    publish(house, queue, 2, of(5))
-    publish(house, queue, 1, of(5, "10"))
-    house.wait(11)
-    assert (ready(queue), house.dead_letters) == ([3, 4, 1, 2], [(5, "expired")])
-    house.wait(40)
-    assert (ready(queue), house.dead_letters[1:]) == ([3, 4], [(1, "expired"), (2, "expired")])
-    house.wait(50)
-    assert ready(queue) == []
-
-
-def test_over_its_length_it_drops_what_would_go_next() -> None:
-    """The head is the highest priority, as RabbitMQ has it."""
-    house = House()
-    queue = house.queue(max_priority=5, max_length=2)
-    publish(house, queue, 2, of(0))
-    publish(house, queue, 1, of(5))
-    assert (ready(queue), house.dead_letters) == ([1, 2], [(3, "maxlen")])
-
-
-def test_purge_takes_every_priority() -> None:
-    house = House()
-    queue = house.queue(durable=True, max_priority=5)
-    for priority in range(4):
-        publish(house, queue, 2, of(priority))
-    assert (queue.purge(), queue.ready_count, ready(queue)) == (8, 0, [])
-    assert sorted(house.settled) == list(range(1, 9))
-    publish(house, queue, 1, of(3))
-    assert ready(queue) == [9]
+    assert paged_out_by(backlog, 0) == []
 
 
 # -- on disk
@@ -352,7 +237,7 @@ def life(tmp_path: Path) -> Iterator[Life]:
 
 
 def fill(life: Life, priorities: Sequence[int], *, transient: bool = False) -> list[bytes]:
-    """One message of each; gives them as they are to come out."""
+    """Publishes one message of each; returns them in the expected order."""
     properties = TRANSIENT if transient else PERSISTENT
     sent = []
     for number, priority in enumerate(priorities):
@@ -366,7 +251,7 @@ def fill(life: Life, priorities: Sequence[int], *, transient: bool = False) -> l
 MIXED = [0, 3, 0, 0, 9, 1, 3, 0, 0, 0, 9, 0]
 
 
-def test_only_what_has_no_priority_gets_cold(life: Life) -> None:
+def test_only_messages_without_priority_are_paged_out(life: Life) -> None:
     expected = fill(life, MIXED)
     life.page_out()
     queue = life.classic("q")
@@ -376,61 +261,19 @@ def test_only_what_has_no_priority_gets_cold(life: Life) -> None:
     assert life.bodies() == expected
 
 
-def test_transient_ones_leave_memory_too(life: Life) -> None:
-    expected = fill(life, MIXED, transient=True)
-    life.page_out(transient=True)
-    life.turns()
-    assert all(not messages.entry.batch.resident for messages in ranges(life.classic("q").backlog))
-    assert life.bodies() == expected
-
-
-def test_an_urgent_one_overtakes_paged_out_ones(life: Life) -> None:
-    fill(life, [0] * 20)
-    life.page_out()
-    life.publish(b"now", properties={**PERSISTENT, "priority": 5})
-    reply = life.get()
-    assert reply is not None
-    assert reply.body == b"now"
-    assert life.queue("q").paged_out_count == 20
-
-
-def test_one_that_comes_while_others_are_read_back_is_next(life: Life) -> None:
+def test_a_priority_overtakes_messages_being_paged_in(life: Life) -> None:
     expected = fill(life, [0] * 20)
     life.page_out()
     life.broker.tick()
     queue = life.classic("q")
-    queue.get(lambda: None)
+    queue.when_head_ready(lambda: None)
     assert queue.is_paging_in
     life.client.publish(b"now", {**PERSISTENT, "priority": 5}, routing_key="q")
     life.turns()
     assert life.bodies() == [b"now", *expected]
 
 
-@pytest.mark.parametrize("again", [Life.restart, Life.crash])
-def test_the_order_is_the_same_after_a_restart(life: Life, again: Any) -> None:
-    expected = fill(life, MIXED)
-    again(life)
-    assert life.queue("q").paged_out_count == 0  # One part holds all; some in it have a priority.
-    assert life.bodies() == expected
-
-
-@pytest.mark.parametrize("again", [Life.restart, Life.crash])
-def test_what_was_delivered_is_back_in_its_place(life: Life, again: Any) -> None:
-    expected = fill(life, MIXED)
-    life.client.call("Basic.Qos", prefetch_count=5)
-    delivered = life.client.consume("q")
-    assert bodies(delivered) == expected[:5]
-    life.client.call("Basic.Cancel", consumer_tag="c")
-    life.client.send("Basic.Ack", delivery_tag=2)
-    life.write()
-    again(life)
-    found = life.drain()
-    assert [body for body, _ in found] == [expected[0], *expected[2:]]
-    assert [flag for _, flag in found[:4]] == [True] * 4
-
-
-def test_segments_without_priorities_come_back_cold(tmp_path: Path) -> None:
-    """And go where those of priority 0 are, older ones first."""
+def test_segments_without_priorities_are_not_read(tmp_path: Path) -> None:
     life = Life(tmp_path / "log", segment_bytes=4_096)
     life.declare("q", arguments={"x-max-priority": 9})
     expected = fill(life, [0] * 100 + [7] + [0] * 100 + [2])

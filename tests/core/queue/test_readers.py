@@ -1,25 +1,21 @@
-"""Many readers of one stream, and what one of them costs the others."""
+"""Many readers of one stream: fairness, shared entries, and memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+import gc
+from typing import Any
 
 import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
 from tests.core.messages import batch
 from tests.core.queue.reading import Reading, declare, fill, stream
-from tests.core.queue.support import House, Session
-from tests.support.amqp import Client, make_broker, publish, take_turns
-from warrenmq.core.broker import CROWDED_MESSAGES
-from warrenmq.core.errors import ChannelError
-from warrenmq.core.message.batch import QueueEntry
+from tests.core.queue.support import FakeContext, Session
+from tests.support.amqp import Client, make_broker, publish
+from warrenmq.core.broker import CONSUMERS_BEHIND_MESSAGES
 from warrenmq.core.message.model import FieldValue
-from warrenmq.core.publish.local import LocalDelivery, LocalSession
-from warrenmq.core.queue import header_rewriting as dressing
-from warrenmq.core.queue import stream_offsets as showing
-from warrenmq.core.queue import stream_spec
+from warrenmq.core.message.queue_entry import QueueEntry
+from warrenmq.core.queue import header_rewriting, stream_offsets, stream_spec
 from warrenmq.core.queue.consumer import Consumer
 from warrenmq.core.queue.rules import PLAIN
 from warrenmq.core.queue.stream import StreamQueue
@@ -27,15 +23,13 @@ from warrenmq.core.queue.stream import StreamQueue
 
 @pytest.fixture
 def queue() -> StreamQueue:
-    return StreamQueue("s", "/", House(), 1, durable=True, rules=PLAIN)
+    return StreamQueue("s", "/", FakeContext(), 1, durable=True, rules=PLAIN)
 
 
 @pytest.fixture
-def life(tmp_path: Path) -> Iterator[Life]:
-    life = Life(tmp_path / "log")
+def life(life: Life) -> Life:
     declare(life)
-    yield life
-    life.abandon()
+    return life
 
 
 def enqueue(queue: StreamQueue, count: int, *, each: int = 500) -> None:
@@ -55,38 +49,36 @@ def add(
 
 
 @pytest.fixture
-def looked(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+def filtered(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The messages that a filter was asked about."""
     found: list[bytes] = []
-    plain = stream_spec.Filter.wants
+    plain = stream_spec.StreamFilter.wants
 
-    def wants(self: stream_spec.Filter, properties: bytes) -> bool:
+    def wants(self: stream_spec.StreamFilter, properties: bytes) -> bool:
         found.append(properties)
         return plain(self, properties)
 
-    monkeypatch.setattr(stream_spec.Filter, "wants", wants)
+    monkeypatch.setattr(stream_spec.StreamFilter, "wants", wants)
     return found
 
 
 # -- turns
 
 
-def test_a_filter_looks_at_no_more_than_a_turn_allows(
-    queue: StreamQueue, looked: list[bytes]
-) -> None:
+def test_a_filter_is_bounded_per_turn(queue: StreamQueue, filtered: list[bytes]) -> None:
     enqueue(queue, 20_000, each=2_500)
     session = Session()
     add(queue, session, filter="none")
     more, turns = True, 0
     while more:
         more, turns = queue.dispatch(300), turns + 1
-        assert len(looked) <= 300 * turns
-    assert len(looked) == 20_000
+        assert len(filtered) <= 300 * turns
+    assert len(filtered) == 20_000
     assert not session.got
 
 
-def test_a_filter_that_finds_nothing_holds_up_nobody(
-    queue: StreamQueue, looked: list[bytes]
+def test_a_filter_without_matches_delays_no_other(
+    queue: StreamQueue, filtered: list[bytes]
 ) -> None:
     enqueue(queue, 20_000)
     searching, reading = Session(), Session()
@@ -94,7 +86,7 @@ def test_a_filter_that_finds_nothing_holds_up_nobody(
     add(queue, reading)
     queue.dispatch(1_000)
     assert len(reading.numbers()) >= 400
-    assert len(looked) <= 600
+    assert len(filtered) <= 600
 
 
 def test_readers_share_a_turn(queue: StreamQueue) -> None:
@@ -107,7 +99,6 @@ def test_readers_share_a_turn(queue: StreamQueue) -> None:
 
 
 def test_more_readers_than_a_turn_has_messages(queue: StreamQueue) -> None:
-    """They come one after the other, and each gets everything."""
     enqueue(queue, 3, each=3)
     sessions = [Session() for _ in range(50)]
     for session in sessions:
@@ -119,10 +110,9 @@ def test_more_readers_than_a_turn_has_messages(queue: StreamQueue) -> None:
     assert [session.numbers() for session in sessions] == [[0, 1, 2]] * 50
 
 
-def test_who_has_read_everything_costs_nothing(
+def test_readers_at_the_end_are_not_visited(
     queue: StreamQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does who has no credit: only those are asked for whom there is something."""
     enqueue(queue, 10, each=10)
     idle = [add(queue, Session()) for _ in range(10)]
     stuck = [add(queue, Session(), prefetch=1) for _ in range(10)]
@@ -144,7 +134,7 @@ def test_who_has_read_everything_costs_nothing(
     assert not {*idle, *stuck} & {*asked}
 
 
-def test_a_reader_that_goes_leaves_the_line(queue: StreamQueue) -> None:
+def test_a_removed_reader_is_not_scheduled(queue: StreamQueue) -> None:
     enqueue(queue, 100, each=100)
     sessions = [Session() for _ in range(3)]
     consumers = [add(queue, session) for session in sessions]
@@ -158,36 +148,40 @@ def test_a_reader_that_goes_leaves_the_line(queue: StreamQueue) -> None:
     assert queue.ring is None
 
 
-def test_a_long_stream_slows_no_publisher() -> None:
-    """There is nobody who could not keep up: nothing is taken from it."""
+def test_a_long_stream_does_not_slow_publishers() -> None:
     broker = make_broker()
     client, reader = Client(broker), Client(broker)
     client.declare("s", durable=True, arguments={"x-queue-type": "stream"})
     reader.call("Basic.Qos", prefetch_count=1)
     reader.consume("s")
     read = publish(1, b"", {}, routing_key="s") * 4_000
-    for _ in range(CROWDED_MESSAGES // 4_000 + 2):
+    for _ in range(CONSUMERS_BEHIND_MESSAGES // 4_000 + 2):
         client.feed(read)
-    assert broker.vhosts["/"].queues["s"].ready_count > CROWDED_MESSAGES
-    assert not broker.crowded
+    assert broker.vhosts["/"].queues["s"].ready_count > CONSUMERS_BEHIND_MESSAGES
+    assert not broker.consumers_behind
 
 
 # -- what they are shown
 
 
-def test_who_takes_little_of_an_entry_has_little_of_it_dressed(
-    queue: StreamQueue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Many slow readers at different places must not dress a whole entry for each message."""
-    enqueue(queue, 40_000, each=2_000)
+@pytest.fixture
+def rewritten(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many messages were rewritten at once."""
     counts: list[int] = []
-    plain = dressing.with_header
+    plain = header_rewriting.with_header
 
     def with_header(messages: object, *rest: object) -> object:
         counts.append(messages.count)  # type: ignore[attr-defined]
         return plain(messages, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(showing, "with_header", with_header)
+    monkeypatch.setattr(stream_offsets, "with_header", with_header)
+    return counts
+
+
+def test_only_delivered_messages_are_rewritten_for_small_prefetches(
+    queue: StreamQueue, rewritten: list[int]
+) -> None:
+    enqueue(queue, 40_000, each=2_000)
     sessions = [Session() for _ in range(20)]
     consumers = [
         add(queue, session, prefetch=1, offset=2_000 * at + 5)
@@ -197,29 +191,21 @@ def test_who_takes_little_of_an_entry_has_little_of_it_dressed(
         queue.dispatch(2_000)
         for session, consumer in zip(sessions, consumers, strict=True):
             session.ack(consumer)
-    assert sum(counts) == 200
+    assert sum(rewritten) == 200
 
 
-def test_readers_at_the_end_share_what_is_dressed(
-    queue: StreamQueue, monkeypatch: pytest.MonkeyPatch
+def test_readers_at_the_end_share_rewritten_entries(
+    queue: StreamQueue, rewritten: list[int]
 ) -> None:
-    counts: list[int] = []
-    plain = dressing.with_header
-
-    def with_header(messages: object, *rest: object) -> object:
-        counts.append(messages.count)  # type: ignore[attr-defined]
-        return plain(messages, *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(showing, "with_header", with_header)
     for _ in range(20):
         add(queue, Session())
     enqueue(queue, 1_000, each=500)
     while queue.dispatch(2_000):
         pass
-    assert counts == [500, 500]
+    assert rewritten == [500, 500]
 
 
-def test_what_is_dressed_is_counted_and_let_go(life: Life) -> None:
+def test_rewritten_entries_are_counted_and_freed(life: Life) -> None:
     body = b"x" * 10_000
     life.client.feed(publish(1, body, PERSISTENT, routing_key="s") * 10)
     life.write()
@@ -235,7 +221,7 @@ def test_what_is_dressed_is_counted_and_let_go(life: Life) -> None:
     assert memory.resident_bytes <= plain
 
 
-def test_what_waits_for_an_ack_needs_no_memory(life: Life) -> None:
+def test_unacked_deliveries_take_no_memory(life: Life) -> None:
     life.client.feed(publish(1, b"x" * 10_000, PERSISTENT, routing_key="s") * 10)
     life.write()
     reading = Reading(life, "first")
@@ -247,7 +233,54 @@ def test_what_waits_for_an_ack_needs_no_memory(life: Life) -> None:
     assert life.queue("s").unacked_count == 0
 
 
-def test_what_was_read_ahead_leaves_memory_too(life: Life) -> None:
+def test_readers_at_one_offset_share_entries(life: Life) -> None:
+    """Each record is in memory once, until the last of them has read it."""
+    fill(life, [b"x" * 10_000] * 20)
+    life.restart()
+    memory = life.broker.memory
+    readings = [Reading(life, "first", prefetch=1)]
+    assert readings[0].offsets() == [0]
+    alone = memory.resident_bytes
+    assert alone > 200_000
+    readings += [Reading(life, "first", prefetch=1) for _ in range(4)]
+    assert all(reading.offsets() == [0] for reading in readings)
+    assert memory.resident_bytes == alone
+    *rest, gone = readings
+    gone.client.send("Connection.Close", reply_code=200)
+    for reading in rest:
+        for _ in range(20):
+            reading.ack()
+        assert reading.offsets() == list(range(20))
+    assert memory.resident_bytes < 5_000
+
+
+ENDS: dict[str, dict[str, Any]] = {
+    "Basic.Cancel": {"consumer_tag": "c"},
+    "Connection.Close": {"reply_code": 200},
+    "Queue.Delete": {"queue": "s"},
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_read_ahead_ends_with_its_last_reader(life: Life, end: str) -> None:
+    """At once: the garbage collector leaves old objects alone."""
+    fill(life, [b"x" * 10_000] * 20)
+    life.restart()
+    client = life.connect()
+    client.call("Basic.Qos", prefetch_count=1)
+    client.consume("s", arguments={"x-stream-offset": "first"})
+    life.turns()
+    assert life.broker.memory.resident_bytes > 150_000
+    gc.disable()
+    try:
+        client.send(end, **ENDS[end])
+        life.turns()
+        assert life.broker.memory.resident_bytes < 5_000
+    finally:
+        gc.enable()
+
+
+def test_read_ahead_is_freed_by_paging_out(life: Life) -> None:
     for _ in range(20):
         fill(life, [b"x" * 10_000])
     life.restart()
@@ -261,26 +294,7 @@ def test_what_was_read_ahead_leaves_memory_too(life: Life) -> None:
         assert reading.offsets() == [0, 1]
 
 
-@pytest.mark.parametrize("requeue", [True, False])
-def test_recover_gives_credit_and_nothing_twice(life: Life, requeue: bool) -> None:
-    """As reject does: there is nothing to come back."""
-    fill(life, numbered(5))
-    reading = Reading(life, "first", prefetch=2)
-    assert reading.offsets() == [0, 1]
-    reading.seen += reading.client.send("Basic.Recover", requeue=requeue)
-    assert reading.offsets() == [0, 1, 2, 3]
-
-
-def test_a_stop_of_a_channel_gives_nothing_back(life: Life) -> None:
-    fill(life, numbered(5))
-    reading, other = Reading(life, "first"), Reading(life, "next")
-    assert len(reading.more()) == 5
-    reading.client.send("Channel.Close", reply_code=200)
-    assert (life.queue("s").unacked_count, life.queue("s").ready_count) == (0, 5)
-    assert other.offsets() == []
-
-
-def test_a_reader_by_time_can_go_while_its_place_is_searched(life: Life) -> None:
+def test_a_reader_is_removed_during_its_search(life: Life) -> None:
     fill(life, numbered(50))
     life.restart()
     client = life.connect()
@@ -297,79 +311,3 @@ def test_a_reader_by_time_can_go_while_its_place_is_searched(life: Life) -> None
     life.client.call("Queue.Delete", queue="s")
     life.turns()
     assert not session.got and session.cancels == [consumer]
-
-
-def test_an_exclusive_reader_is_alone(life: Life) -> None:
-    life.client.call("Basic.Qos", prefetch_count=5)
-    life.client.consume("s", "one", exclusive=True)
-    other = life.connect()
-    other.call("Basic.Qos", prefetch_count=5)
-    reply = other.call("Basic.Consume", queue="s")
-    assert (reply.name, reply["reply_code"]) == ("Channel.Close", 403)
-
-
-def test_immediate_finds_a_reader_that_has_read_everything(life: Life) -> None:
-    fill(life, numbered(3))
-    replies = life.client.publish(b"no", PERSISTENT, routing_key="s", immediate=True)
-    assert [reply["reply_code"] for reply in replies if reply.name == "Basic.Return"] == [313]
-    reading = Reading(life, "next")
-    assert reading.bodies() == []
-    replies = life.client.publish(b"yes", PERSISTENT, routing_key="s", immediate=True)
-    assert not [reply for reply in replies if reply.name == "Basic.Return"]
-    assert reading.bodies() == [b"yes"]
-
-
-# -- applications in this process
-
-
-def local(life: Life, **arguments: FieldValue) -> tuple[LocalSession, list[LocalDelivery]]:
-    got: list[LocalDelivery] = []
-    session = LocalSession(
-        life.broker, stream(life), prefetch=3, on_delivery=got.append, on_cancel=lambda: None,
-        arguments={f"x-stream-{name}": value for name, value in arguments.items()},
-    )  # fmt: skip
-    take_turns(life.broker)
-    return session, got
-
-
-def test_an_application_reads_a_stream(life: Life) -> None:
-    fill(life, numbered(5))
-    session, got = local(life, offset="first")
-    assert [delivery.message.body for delivery in got] == numbered(3)
-    assert [(one.message.properties.headers or {})["x-stream-offset"] for one in got] == [0, 1, 2]
-    assert len({delivery.sequence for delivery in got}) == 3
-    got[0].ack()
-    got[1].nack(requeue=True)
-    take_turns(life.broker)
-    assert [delivery.message.body for delivery in got] == numbered(5)
-    session.close()
-    assert stream(life).unacked_count == 0
-
-
-def test_an_application_that_leaves_in_the_midst(life: Life) -> None:
-    life.client.feed(
-        b"".join(publish(1, body, PERSISTENT, routing_key="s") for body in numbered(3))
-    )
-    life.turns()
-    sessions: list[LocalSession] = []
-    got: list[LocalDelivery] = []
-
-    def take(delivery: LocalDelivery) -> None:
-        got.append(delivery)
-        sessions[0].cancel()
-
-    sessions.append(
-        LocalSession(
-            life.broker, stream(life), prefetch=3, on_delivery=take, on_cancel=lambda: None,
-            arguments={"x-stream-offset": "first"},
-        )
-    )  # fmt: skip
-    take_turns(life.broker)
-    assert (len(got), stream(life).unacked_count) == (1, 1)
-    assert stream(life).ring is None
-
-
-def test_an_application_is_told_what_is_wrong(life: Life) -> None:
-    with pytest.raises(ChannelError, match="x-stream-offset"):
-        local(life, offset="soon")
-    assert stream(life).ring is None

@@ -1,9 +1,8 @@
-"""What streams drop when they are over their limits, and what that costs."""
+"""Retention of streams by size, age and count, and its cost."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from pathlib import Path
+from collections.abc import Generator
 
 import pytest
 
@@ -11,25 +10,17 @@ from tests.core.life import PERSISTENT, Life, numbered
 from tests.core.queue.reading import Reading, declare, fill, stream
 from tests.support.amqp import publish
 from warrenmq.core import slices
-from warrenmq.core.message.batch import PagedOut
 from warrenmq.core.message.model import Table
-from warrenmq.core.queue import retention, stream_log
-from warrenmq.core.queue.cursor import Cursor
-from warrenmq.core.queue.rules import PLAIN, Rules
+from warrenmq.core.message.queue_entry import PagedOut
+from warrenmq.core.queue import retention, stream_dropping
+from warrenmq.core.queue.rules import Rules
 from warrenmq.core.store import paged_out_ranges
-from warrenmq.core.store.browser import Browser
+from warrenmq.core.store.browser import LogBrowser
 from warrenmq.core.store.paged_out_ranges import PagedOutRanges
-from warrenmq.core.store.record import Kind, Record, scan
+from warrenmq.core.store.record import Record, RecordKind, scan
 
 
-@pytest.fixture
-def life(tmp_path: Path) -> Iterator[Life]:
-    life = Life(tmp_path / "log")
-    yield life
-    life.abandon()
-
-
-def records(life: Life, kind: Kind) -> int:
+def records(life: Life, kind: RecordKind) -> int:
     """How many records of a kind were written."""
     life.write()
     found = 0
@@ -42,14 +33,13 @@ def records(life: Life, kind: Kind) -> int:
 
 def left(life: Life) -> int:
     """How many messages the store keeps."""
-    return sum(segment.unsettled for segment in life.store.segments.values())
+    return sum(segment.unsettled for segment in life.store.log.segments.values())
 
 
 # -- by size
 
 
 def test_a_range_is_dropped_from_its_front(life: Life) -> None:
-    """What one segment holds is one range after a restart; it need not go as a whole."""
     declare(life, max_length_bytes=20_000)
     for body in numbered(120):
         fill(life, [body])
@@ -58,7 +48,7 @@ def test_a_range_is_dropped_from_its_front(life: Life) -> None:
     fill(life, numbered(100, 120))
     log = stream(life).log
     assert 15_000 < log.size_bytes <= 20_000
-    assert isinstance(log._chunks[log._dropped].content, PagedOut)
+    assert isinstance(next(iter(log.chunks)).content, PagedOut)
     assert Reading(life, "first").bodies() == numbered(220)[log.first :]
     life.crash()
     assert stream(life).log.first == log.first
@@ -67,7 +57,6 @@ def test_a_range_is_dropped_from_its_front(life: Life) -> None:
 
 @pytest.mark.parametrize("mixed", [True, False])
 def test_its_size_is_the_same_after_a_restart(life: Life, mixed: bool) -> None:
-    """Or a limit would drop something at each start. Messages of others don't count."""
     declare(life)
     life.declare("q")
     for body in numbered(20):
@@ -86,31 +75,19 @@ def test_its_size_is_the_same_after_a_restart(life: Life, mixed: bool) -> None:
     assert wire < size < 1.5 * wire
 
 
-def test_what_was_paged_out_is_dropped_from_its_front(life: Life) -> None:
-    declare(life, max_length_bytes=20_000)
-    fill(life, numbered(150))
-    life.write()
-    life.page_out("s")
-    fill(life, numbered(100, 150))
-    log = stream(life).log
-    assert 15_000 < log.size_bytes <= 20_000
-    assert Reading(life, "first").bodies() == numbered(250)[log.first :]
-
-
-def test_not_each_message_is_followed_by_a_drop(life: Life) -> None:
+def test_drops_are_batched(life: Life) -> None:
     declare(life, max_length_bytes=64_000)
     fill(life, numbered(800))
     dropped = stream(life).log.first
-    before = records(life, Kind.DEFINITION)
+    before = records(life, RecordKind.DEFINITION)
     fill(life, numbered(400, 800))
     assert stream(life).log.first >= dropped + 390
-    assert records(life, Kind.DEFINITION) - before < 80
+    assert records(life, RecordKind.DEFINITION) - before < 80
 
 
 def test_no_index_is_read_unless_there_is_a_limit(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stream of a terabyte begins as fast as an empty one."""
     declare(life)
     fill(life, numbered(20))
     weighed: list[PagedOut] = []
@@ -132,46 +109,10 @@ def test_no_index_is_read_unless_there_is_a_limit(
     assert stream(life).log.first > 20
 
 
-def test_a_limit_of_nothing_keeps_the_last(life: Life) -> None:
+def test_limit_of_0_keeps_the_last_chunk(life: Life) -> None:
     declare(life, max_length_bytes=0)
     fill(life, numbered(5))
     assert Reading(life, "first").bodies() == [b"000004"]
-
-
-def test_a_policy_comes_and_goes(life: Life) -> None:
-    declare(life)
-    fill(life, numbered(100))
-    stream(life).apply(Rules(max_length_bytes=2_000))
-    first = stream(life).log.first
-    assert first > 70
-    stream(life).apply(PLAIN)
-    fill(life, numbered(100, 100))
-    assert stream(life).log.first == first
-    stream(life).apply(Rules(max_age_ms=60_000))
-    life.clock.advance(120_000)
-    life.turns(40, each_ms=2_000)
-    assert stream(life).log.first == 199
-
-
-def test_a_reader_far_behind_while_all_is_dropped(life: Life) -> None:
-    declare(life, max_length_bytes=5_000)
-    fill(life, numbered(40))
-    life.restart()
-    cursor = Cursor(stream(life).log, life.store, 0, lambda: None)
-    assert cursor.next() is None and cursor.is_reading
-    reading = Reading(life, "first", prefetch=3)
-    seen = list(reading.offsets())
-    for first in range(40, 240, 40):
-        fill(life, numbered(40, first))
-        reading.ack()
-        offsets = reading.offsets()
-        assert offsets[: len(seen)] == seen
-        assert offsets[len(seen)] >= stream(life).log.first
-        seen = offsets
-    assert seen == sorted(seen)
-    messages = cursor.next()
-    life.turns()
-    assert messages is None or cursor.offset >= stream(life).log.first
 
 
 # -- in slices
@@ -181,7 +122,6 @@ def test_a_reader_far_behind_while_all_is_dropped(life: Life) -> None:
 def test_very_many_are_dropped_in_slices(
     life: Life, monkeypatch: pytest.MonkeyPatch, *, is_paged_out: bool
 ) -> None:
-    """A crash after any of them leaves each message its offset."""
     declare(life)
     count = 500
     for body in numbered(count):
@@ -196,7 +136,10 @@ def test_very_many_are_dropped_in_slices(
     while kept[-1] > count // 2:
         life.broker.turn()
         kept.append(left(life))
-        assert kept[-2] - kept[-1] <= paged_out_ranges.DISCARDED_AT_ONCE * stream_log.STEPS_AT_ONCE
+        assert (
+            kept[-2] - kept[-1]
+            <= paged_out_ranges.DISCARDED_AT_ONCE * stream_dropping.STEPS_AT_ONCE
+        )
     life.store.flush()
     life.crash()
     assert stream(life).log.first == count + 1 - kept[-1]
@@ -207,53 +150,41 @@ def test_very_many_are_dropped_in_slices(
 # -- by age
 
 
-def test_an_idle_stream_grows_old(life: Life) -> None:
+def test_age_of_an_idle_stream_counts_over_a_restart(life: Life) -> None:
     declare(life, max_age="1h")
     for body in numbered(5):
         fill(life, [body])
-        life.clock.advance(600_000)
-    for _ in range(10):
-        life.turns(1, each_ms=360_000)
-    assert stream(life).log.first == 4
-
-
-def test_an_idle_stream_grows_old_over_a_restart(life: Life) -> None:
-    """Each segment is a range; the last message of one says how old it is."""
-    declare(life, max_age="1h")
-    for body in numbered(5):
-        fill(life, [body])
-        life.store.roll()
+        life.store.log.roll()
         life.clock.advance(600_000)
     life.restart()
-    assert all(isinstance(piece.content, PagedOut) for piece in stream(life).log._chunks)
+    assert all(isinstance(piece.content, PagedOut) for piece in stream(life).log.chunks)
     for _ in range(10):
         life.turns(3, each_ms=120_000)
     assert stream(life).log.first == 4
 
 
-def test_the_age_of_a_range_is_read_once(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However much comes in while it is read."""
+def test_the_age_of_a_range_is_read_only_once(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     declare(life, max_age="1h")
     fill(life, numbered(5))
     life.restart()
     begun: list[int] = []
-    plain = Browser.browse
+    plain = LogBrowser.browse
 
-    def browse(self: Browser, paged_out: PagedOut, position: int, ready: object) -> None:
+    def browse(self: LogBrowser, paged_out: PagedOut, position: int, ready: object) -> None:
         begun.append(position)
         plain(self, paged_out, position, ready)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Browser, "browse", browse)
+    monkeypatch.setattr(LogBrowser, "browse", browse)
     life.client.connection.receive(publish(1, b"new", PERSISTENT, routing_key="s"))
     for _ in range(10):
         life.client.connection.receive(publish(1, b"new", PERSISTENT, routing_key="s"))
     life.turns()
     fill(life, numbered(5))
     assert len(begun) <= 1
-    assert stream(life).log._chunks[0].newest_ms is not None
+    assert next(iter(stream(life).log.chunks)).newest_ms is not None
 
 
-def test_a_range_whose_age_can_not_be_read_stays(life: Life) -> None:
+def test_range_of_unreadable_age_is_kept(life: Life) -> None:
     declare(life, max_age="1h")
     fill(life, numbered(5))
     life.stop()
@@ -271,16 +202,16 @@ def test_a_range_whose_age_can_not_be_read_stays(life: Life) -> None:
 # -- by count, for exchanges
 
 
-def test_a_count_drops_now_and_then(life: Life) -> None:
+def test_drops_by_count_are_batched(life: Life) -> None:
     arguments: Table = {"x-persist-messages": 640}
     life.client.call(
         "Exchange.Declare", exchange="x", exchange_type="fanout", durable=True, arguments=arguments
     )
     for body in numbered(700):
         life.client.publish(body, PERSISTENT, exchange="x")
-    before = records(life, Kind.DEFINITION)
+    before = records(life, RecordKind.DEFINITION)
     for body in numbered(100):
         life.client.publish(body, PERSISTENT, exchange="x")
     (kept,) = life.broker.vhosts["/"].inner_queues.values()
     assert 640 <= kept.ready_count <= 640 + 640 // retention.STEP_SHARE
-    assert records(life, Kind.DEFINITION) - before < 30
+    assert records(life, RecordKind.DEFINITION) - before < 30

@@ -1,4 +1,4 @@
-"""Persistent exchanges: what a new binding gets of the past, and that it misses nothing."""
+"""Replays to new bindings of persistent exchanges: order, completeness, interruptions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fill(life: Life, bodies: list[bytes], key: str = "", headers: Any = None) ->
 
 
 def bind(life: Life, queue: Any = "q", key: Any = "", **arguments: Any) -> Reply:
-    """Gives the answer, however long it takes."""
+    """Binds, and returns the reply once it comes."""
     table = {f"x-{name}": value for name, value in arguments.items()}
     replies = life.client.send(
         "Queue.Bind", queue=queue, exchange="x", routing_key=key, arguments=table
@@ -63,96 +63,10 @@ def replayed(life: Life, key: Any = "", **arguments: Any) -> list[bytes]:
     return life.bodies(name)
 
 
-def kept(life: Life) -> RetainedQueue:
+def history(life: Life) -> RetainedQueue:
     queue = life.broker.vhosts["/"].exchanges["x"].inner
     assert isinstance(queue, RetainedQueue)
     return queue
-
-
-@pytest.mark.parametrize(
-    ("arguments", "numbers"),
-    [
-        ({"head": 3}, [1, 2, 3]),
-        ({"head": -3}, [1, 2, 3, 4, 5, 6, 7]),
-        ({"tail": 3}, [8, 9, 10]),
-        ({"tail": -3}, [4, 5, 6, 7, 8, 9, 10]),
-        ({"head": 0}, []),
-        ({"tail": 0}, []),
-        ({"head": 10}, list(range(1, 11))),
-        ({"head": 11}, list(range(1, 11))),
-        ({"head": -10}, []),
-        ({"head": -11}, []),
-        ({"tail": 10}, list(range(1, 11))),
-        ({"tail": 11}, list(range(1, 11))),
-        ({"tail": -10}, []),
-        ({"tail": -11}, []),
-        ({}, []),
-    ],
-)
-@pytest.mark.parametrize("cold", [False, True])
-def test_the_ten_message_table_of_head_and_tail(
-    life: Life, arguments: dict[str, int], numbers: list[int], cold: bool
-) -> None:
-    declare(life, persist_messages=10)
-    fill(life, TEN)
-    if cold:
-        life.crash()
-    assert [int(body) for body in replayed(life, **arguments)] == numbers
-
-
-def test_a_consumer_logs_its_offset_and_binds_again_from_there(life: Life) -> None:
-    declare(life, persist_messages=100)
-    life.declare("first")
-    bind(life, "first")
-    fill(life, TEN)
-    seen = [life.get("first") for _ in range(4)]
-    logged = [reply.headers["x-offset"] for reply in seen if reply is not None]
-    assert logged == [0, 1, 2, 3]
-    life.client.call("Queue.Delete", queue="first")
-    fill(life, numbered(2, 11))
-    life.crash()
-    # The last one that was logged comes again; one more, and it does not.
-    assert [int(body) for body in replayed(life, **{"from": logged[-1]})] == list(range(4, 13))
-    assert [int(body) for body in replayed(life, **{"from": logged[-1] + 1})] == list(range(5, 13))
-
-
-@pytest.mark.parametrize("offset", [0, 99, 2**40])
-def test_from_0_or_an_unknown_offset_is_everything(life: Life, offset: int) -> None:
-    declare(life, persist_messages=10)
-    fill(life, TEN)
-    assert replayed(life, **{"from": offset}) == TEN
-
-
-def test_from_the_end_is_nothing(life: Life) -> None:
-    declare(life, persist_messages=10)
-    fill(life, TEN)
-    assert replayed(life, **{"from": 10}) == []
-
-
-def test_an_offset_that_was_dropped_is_everything_that_is_left(life: Life) -> None:
-    declare(life, persist_messages=3)
-    fill(life, TEN)
-    assert replayed(life, **{"from": 2}) == TEN[7:]
-
-
-def test_copies_carry_their_offset_and_nothing_else_changes(life: Life) -> None:
-    declare(life, persist_messages=10)
-    fill(life, [b"one", b"two"], key="k", headers={"a": 1})
-    life.declare("q")
-    bind(life, "q", tail=1)
-    reply = life.get("q")
-    assert reply is not None and reply.properties is not None
-    assert (reply.body, reply["exchange"], reply["routing_key"]) == (b"two", "x", "k")
-    assert reply.headers == {"a": 1, "x-offset": 1}
-    assert reply.properties.delivery_mode == 2
-
-
-def test_what_is_kept_without_any_binding(life: Life) -> None:
-    """And as it is kept, it has been routed: nobody is told otherwise."""
-    declare(life, persist_messages=10)
-    replies = life.client.publish(b"one", PERSISTENT, exchange="x", mandatory=True)
-    assert not [reply for reply in replies if reply.name == "Basic.Return"]
-    assert replayed(life, tail=5) == [b"one"]
 
 
 def test_the_count_is_exact(life: Life) -> None:
@@ -161,11 +75,11 @@ def test_the_count_is_exact(life: Life) -> None:
     assert replayed(life, **{"from": 0}) == numbered(5, 95)
     fill(life, numbered(20, 100))
     assert replayed(life, **{"from": 0}) == numbered(5, 115)
-    assert kept(life).log.end - kept(life).log.first < 100, "what is not kept goes"
+    assert history(life).log.end - history(life).log.first < 100, "what is not kept goes"
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_the_time_is_exact(life: Life, again: bool) -> None:
+def test_the_age_limit_is_exact(life: Life, again: bool) -> None:
     declare(life, persist_ms=10_000)
     for body in TEN:
         fill(life, [body])
@@ -175,30 +89,7 @@ def test_the_time_is_exact(life: Life, again: bool) -> None:
     assert replayed(life, **{"from": 0}) == TEN[5:]
 
 
-def test_only_what_the_binding_would_have_got(life: Life) -> None:
-    declare(life, "topic", persist_messages=100)
-    for body in TEN:
-        fill(life, [body], key=f"k.{int(body) % 2}")
-    odd = [body for body in TEN if int(body) % 2]
-    assert replayed(life, key="k.1", **{"from": 0}) == odd
-    assert replayed(life, key="k.1", tail=2) == odd[-2:]
-    assert replayed(life, key="k.1", tail=-2) == odd[2:]
-    assert replayed(life, key="k.1", head=2) == odd[:2]
-    assert replayed(life, key="k.1", head=-2) == odd[:-2]
-    assert replayed(life, key="none.*", tail=2) == []
-
-
-def test_headers_decide_too(life: Life) -> None:
-    declare(life, "headers", persist_messages=100)
-    for body in TEN:
-        fill(life, [body], headers={"n": int(body) % 3})
-    life.declare("q")
-    arguments = {"n": 1, "x-tail": 2}
-    life.client.call("Queue.Bind", queue="q", exchange="x", arguments=arguments)
-    assert life.bodies("q") == [TEN[6], TEN[9]]
-
-
-def test_what_is_published_while_old_ones_are_read_comes_after_them(life: Life) -> None:
+def test_new_messages_follow_replayed_ones(life: Life) -> None:
     declare(life, persist_messages=10_000)
     fill(life, numbered(3_000))
     life.crash()
@@ -220,7 +111,7 @@ def test_what_is_published_while_old_ones_are_read_comes_after_them(life: Life) 
     assert bodies == numbered(3_010)
 
 
-def test_a_second_bind_of_the_same_brings_nothing(life: Life) -> None:
+def test_a_repeated_binding_replays_nothing(life: Life) -> None:
     declare(life, persist_messages=10)
     fill(life, TEN)
     life.declare("q")
@@ -232,148 +123,12 @@ def test_a_second_bind_of_the_same_brings_nothing(life: Life) -> None:
     assert life.bodies("q") == []
 
 
-def test_bindings_of_a_restarted_server_bring_nothing(life: Life) -> None:
-    declare(life, persist_messages=10)
-    fill(life, TEN)
-    life.declare("q")
-    bind(life, "q", tail=3)
-    life.bodies("q")
-    life.restart()
-    assert life.queue("q").ready_count == 0
-    fill(life, [b"new"])
-    assert life.bodies("q") == [b"new"]
-
-
-def test_a_deleted_exchange_takes_what_it_kept_with_it(life: Life) -> None:
-    declare(life, persist_messages=10)
-    fill(life, TEN)
-    life.client.call("Exchange.Delete", exchange="x")
-    life.write()
-    assert not life.broker.vhosts["/"].inner_queues
-    life.crash()
-    declare(life, persist_messages=10)
-    assert replayed(life, **{"from": 0}) == []
-
-
-def test_a_queue_that_refuses(life: Life) -> None:
+def test_full_queue_refuses_replayed_messages(life: Life) -> None:
     declare(life, persist_messages=10)
     fill(life, TEN)
     life.declare("q", arguments={"x-max-length": 4, "x-overflow": "reject-publish"})
     assert bind(life, "q", **{"from": 0}).name == "Queue.BindOk"
     assert life.bodies("q") == TEN[:4]
-
-
-def test_no_binding_to_an_exchange(life: Life) -> None:
-    declare(life, persist_messages=10)
-    reply = life.client.call("Exchange.Bind", destination="amq.fanout", source="x")
-    assert (reply.name, reply["reply_code"]) == ("Channel.Close", 403)
-    assert "exchange 'x' in vhost '/' keeps messages" in reply["reply_text"]
-
-
-def test_another_exchange_may_feed_it(life: Life) -> None:
-    declare(life, persist_messages=10)
-    assert (
-        life.client.call("Exchange.Bind", destination="x", source="amq.fanout").name
-        == "Exchange.BindOk"
-    )
-    life.client.publish(b"one", PERSISTENT, exchange="amq.fanout")
-    assert replayed(life, tail=1) == [b"one"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ({"x-persist-messages": 0}, "0 is out of range"),
-        ({"x-persist-messages": -1}, "-1 is out of range"),
-        ({"x-persist-messages": "5"}, "a whole number is needed"),
-        ({"x-persist-ms": 0}, "0 is out of range"),
-        ({"x-persist-ms": 1.5}, "a whole number is needed"),
-    ],
-)
-def test_bad_arguments_of_the_exchange(life: Life, arguments: dict[str, Any], text: str) -> None:
-    reply = life.client.call(
-        "Exchange.Declare", exchange="x", exchange_type="fanout", arguments=arguments
-    )
-    assert (reply.name, reply["reply_code"]) == ("Channel.Close", 406)
-    assert text in reply["reply_text"]
-    assert "for exchange 'x' in vhost '/'" in reply["reply_text"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ({"head": 1, "tail": 1}, "x-head and x-tail of one binding exclude each other"),
-        ({"head": "1"}, "invalid x-head '1': a whole number is needed"),
-        ({"from": -1}, "invalid x-from '-1': an offset is 0 or more"),
-    ],
-)
-def test_bad_arguments_of_the_binding(life: Life, arguments: dict[str, Any], text: str) -> None:
-    declare(life, persist_messages=10)
-    life.declare("q")
-    reply = bind(life, "q", **arguments)
-    assert (reply.name, reply["reply_code"]) == ("Channel.Close", 406)
-    assert text in reply["reply_text"]
-
-
-def test_not_together_with_delays(life: Life) -> None:
-    reply = life.client.call(
-        "Exchange.Declare", exchange="x", exchange_type="x-delayed-message",
-        arguments={"x-delayed-type": "fanout", "x-persist-messages": 1},
-    )  # fmt: skip
-    assert (reply.name, reply["reply_code"]) == ("Channel.Close", 406)
-
-
-def test_transient_exchanges_keep_for_as_long_as_they_live(life: Life) -> None:
-    life.client.call(
-        "Exchange.Declare", exchange="x", exchange_type="fanout",
-        arguments={"x-persist-messages": 5},
-    )  # fmt: skip
-    fill(life, TEN)
-    assert replayed(life, tail=2) == TEN[-2:]
-    life.write()
-    life.crash()
-    assert not life.broker.vhosts["/"].inner_queues
-
-
-class TestRecentHistory:
-    """x-recent-history."""
-
-    @pytest.mark.parametrize("again", [False, True])
-    def test_each_new_binding_gets_the_last_messages(self, life: Life, again: bool) -> None:
-        declare(life, "x-recent-history", recent_history_length=3)
-        fill(life, TEN)
-        if again:
-            life.crash()
-        assert replayed(life, key="any") == TEN[-3:]
-
-    def test_20_unless_told(self, life: Life) -> None:
-        declare(life, "x-recent-history")
-        fill(life, numbered(30))
-        assert replayed(life) == numbered(20, 10)
-
-    def test_what_is_not_to_be_stored(self, life: Life) -> None:
-        declare(life, "x-recent-history")
-        fill(life, [b"one"])
-        fill(life, [b"two"], headers={"x-recent-history-no-store": True})
-        fill(life, [b"three"], headers={"x-recent-history-no-store": False})
-        assert replayed(life) == [b"one", b"three"]
-
-    def test_copies_are_as_they_were(self, life: Life) -> None:
-        declare(life, "x-recent-history")
-        fill(life, [b"one"], headers={"a": 1})
-        life.declare("q")
-        bind(life)
-        reply = life.get()
-        assert reply is not None
-        assert reply.headers == {"a": 1}
-
-    @pytest.mark.parametrize("length", [0, -1, "5", True])
-    def test_bad_lengths_are_refused(self, life: Life, length: object) -> None:
-        reply = life.client.call(
-            "Exchange.Declare", exchange="x", exchange_type="x-recent-history",
-            arguments={"x-recent-history-length": length},
-        )  # fmt: skip
-        assert (reply.name, reply["reply_code"]) == ("Channel.Close", 406)
 
 
 # -- under way: what was kept is on disk only, so that reading takes turns
@@ -390,7 +145,7 @@ def binding(name: str, queue: Any = "q", key: Any = "", **arguments: Any) -> byt
 
 
 @pytest.fixture
-def cold(life: Life) -> Life:
+def stored(life: Life) -> Life:
     """Ten messages, of which nothing is in memory, and a queue."""
     declare(life, "topic", persist_messages=100)
     fill(life, TEN, key="k")
@@ -414,14 +169,13 @@ def answers(life: Life) -> list[str]:
 FROM = {"from": 0}
 
 
-def test_a_binding_comes_into_force_while_publishing_goes_on() -> None:
-    """There is always something that is not on disk yet."""
+def test_binding_takes_effect_while_publishing_continues() -> None:
     store = ManualStore()
     store.paging = False
     client = persistent(store, TEN)
     store.commit()
     client.publish(b"new", PERSISTENT, exchange="x")
-    assert store.committed < store.barrier()
+    assert store.progress.committed < store.barrier()
     reply = client.call("Queue.Bind", queue="q", exchange="x", arguments={"x-from": 0})
     assert reply.name == "Queue.BindOk"
     assert client.broker.vhosts["/"].queues["q"].ready_count == 11
@@ -440,104 +194,82 @@ def persistent(store: ManualStore, bodies: list[bytes]) -> Client:
     return client
 
 
-def test_answers_come_in_order(cold: Life) -> None:
+def test_replies_keep_their_order(stored: Life) -> None:
     unread(
-        cold,
+        stored,
         binding("Queue.Bind", key="k", **FROM),
         frames.publish_frames(1, b"new", PERSISTENT, exchange="x", routing_key="k"),
         binding("Queue.Bind", key="other"),
         method("Queue.Declare", queue="q", passive=True),
     )
-    assert answers(cold) == ["Queue.BindOk", "Queue.BindOk", "Queue.DeclareOk"]
-    assert cold.bodies() == [*TEN, b"new"]
+    assert answers(stored) == ["Queue.BindOk", "Queue.BindOk", "Queue.DeclareOk"]
+    assert stored.bodies() == [*TEN, b"new"]
 
 
-def test_a_client_that_does_not_wait_is_not_told(cold: Life) -> None:
+def test_returns_and_confirms_do_not_wait_for_a_binding(stored: Life) -> None:
+    stored.confirm()
     unread(
-        cold,
-        method(
-            "Queue.Bind", queue="q", exchange="x", routing_key="k", nowait=True,
-            arguments={"x-from": 0},
-        ),
-        method("Queue.Declare", queue="q", passive=True),
-    )  # fmt: skip
-    assert answers(cold) == ["Queue.DeclareOk"]
-    assert cold.bodies() == TEN
-
-
-def test_returns_and_confirms_do_not_wait_for_a_binding(cold: Life) -> None:
-    cold.confirm()
-    unread(
-        cold,
+        stored,
         binding("Queue.Bind", key="k", **FROM),
         frames.publish_frames(1, b"lost", PERSISTENT, routing_key="nowhere", mandatory=True),
     )
-    assert answers(cold) == ["Basic.Return", "Basic.Ack", "Queue.BindOk"]
+    assert answers(stored) == ["Basic.Return", "Basic.Ack", "Queue.BindOk"]
 
 
 @pytest.mark.parametrize("times", [2, 3])
-def test_the_same_binding_again_while_it_is_on_its_way(cold: Life, times: int) -> None:
+def test_a_repeated_binding_during_its_replay(stored: Life, times: int) -> None:
     bind = binding("Queue.Bind", key="k", **FROM)
-    unread(cold, bind * times)
-    assert answers(cold) == ["Queue.BindOk"] * times
-    fill(cold, [b"new"], key="k")
-    assert cold.bodies() == [*TEN, b"new"]
+    unread(stored, bind * times)
+    assert answers(stored) == ["Queue.BindOk"] * times
+    fill(stored, [b"new"], key="k")
+    assert stored.bodies() == [*TEN, b"new"]
 
 
-def test_a_binding_that_is_taken_back_while_it_is_on_its_way(cold: Life) -> None:
-    unread(cold, binding("Queue.Bind", key="k", **FROM), binding("Queue.Unbind", key="k", **FROM))
-    assert answers(cold) == ["Queue.BindOk", "Queue.UnbindOk"]
-    fill(cold, [b"new"], key="k")
-    assert cold.bodies() == []
-    assert not cold.broker.vhosts["/"].exchanges["x"].binding_count
-    assert not kept(cold).replays
-    assert replayed(cold, "k", **FROM) == [*TEN, b"new"]
+def test_unbind_during_a_replay(stored: Life) -> None:
+    unread(stored, binding("Queue.Bind", key="k", **FROM), binding("Queue.Unbind", key="k", **FROM))
+    assert answers(stored) == ["Queue.BindOk", "Queue.UnbindOk"]
+    fill(stored, [b"new"], key="k")
+    assert stored.bodies() == []
+    assert not stored.broker.vhosts["/"].exchanges["x"].binding_count
+    assert not history(stored).replays
+    assert replayed(stored, "k", **FROM) == [*TEN, b"new"]
 
 
-def test_another_binding_that_is_taken_back_changes_nothing(cold: Life) -> None:
+def test_two_replays_to_a_queue_follow_each_other(stored: Life) -> None:
+    fill(stored, [b"a.b"], key="a.b")
+    stored.write()
+    stored.crash()
     unread(
-        cold, binding("Queue.Bind", key="k", **FROM), binding("Queue.Unbind", key="other", **FROM)
-    )
-    assert answers(cold) == ["Queue.BindOk", "Queue.UnbindOk"]
-    assert cold.bodies() == TEN
-
-
-def test_two_bindings_of_a_queue_come_one_after_the_other(cold: Life) -> None:
-    """The second as if it had been asked for when the first was in force."""
-    fill(cold, [b"a.b"], key="a.b")
-    cold.write()
-    cold.crash()
-    unread(
-        cold,
+        stored,
         binding("Queue.Bind", key="#.b", **FROM),
         binding("Queue.Bind", key="a.#", tail=5),
         frames.publish_frames(1, b"new", PERSISTENT, exchange="x", routing_key="a.x.b"),
     )
-    assert answers(cold) == ["Queue.BindOk", "Queue.BindOk"]
-    fill(cold, [b"last"], key="a.b")
-    assert cold.bodies() == [b"a.b", b"new", b"a.b", b"new", b"last"]
+    assert answers(stored) == ["Queue.BindOk", "Queue.BindOk"]
+    fill(stored, [b"last"], key="a.b")
+    assert stored.bodies() == [b"a.b", b"new", b"a.b", b"new", b"last"]
 
 
-def test_what_another_binding_brings_meanwhile_comes_once(cold: Life) -> None:
-    bind(cold, key="*.b")
-    unread(cold, binding("Queue.Bind", key="#", **FROM))
-    fill_now(cold, [b"both"], "a.b")
-    fill_now(cold, [b"one"], "a")
-    assert answers(cold) == ["Queue.BindOk"]
-    fill(cold, [b"late"], key="a.b")
-    assert sorted(cold.bodies()) == sorted([*TEN, b"both", b"one", b"late"])
+def test_messages_routed_by_another_binding_are_not_duplicated(stored: Life) -> None:
+    bind(stored, key="*.b")
+    unread(stored, binding("Queue.Bind", key="#", **FROM))
+    fill_now(stored, [b"both"], "a.b")
+    fill_now(stored, [b"one"], "a")
+    assert answers(stored) == ["Queue.BindOk"]
+    fill(stored, [b"late"], key="a.b")
+    assert sorted(stored.bodies()) == sorted([*TEN, b"both", b"one", b"late"])
 
 
-def test_what_another_binding_no_longer_brings_is_not_missed(cold: Life) -> None:
-    bind(cold, key="*.b")
-    unread(cold, binding("Queue.Bind", key="#", **FROM))
-    fill_now(cold, [b"both"], "a.b")
-    unread(cold, binding("Queue.Unbind", key="*.b"))
-    fill_now(cold, [b"mine"], "a.b")
-    unread(cold, binding("Queue.Bind", key="a.*"))
-    fill_now(cold, [b"both again"], "a.b")
-    assert answers(cold)[0] == "Queue.BindOk"
-    bodies = cold.bodies()
+def test_messages_after_another_unbind_are_replayed(stored: Life) -> None:
+    bind(stored, key="*.b")
+    unread(stored, binding("Queue.Bind", key="#", **FROM))
+    fill_now(stored, [b"both"], "a.b")
+    unread(stored, binding("Queue.Unbind", key="*.b"))
+    fill_now(stored, [b"mine"], "a.b")
+    unread(stored, binding("Queue.Bind", key="a.*"))
+    fill_now(stored, [b"both again"], "a.b")
+    assert answers(stored)[0] == "Queue.BindOk"
+    bodies = stored.bodies()
     assert sorted(bodies) == sorted([*TEN, b"both", b"mine", b"both again"])
 
 
@@ -548,29 +280,29 @@ def fill_now(life: Life, bodies: list[bytes], key: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["queue", "exchange", "channel", "connection"])
-def test_an_end_while_it_is_on_its_way(cold: Life, what: str) -> None:
-    other = cold.connect()
-    unread(cold, binding("Queue.Bind", key="k", **FROM))
+def test_deletions_during_a_replay(stored: Life, what: str) -> None:
+    other = stored.connect()
+    unread(stored, binding("Queue.Bind", key="k", **FROM))
     if what == "queue":
         other.send("Queue.Delete", queue="q")
-        assert answers(cold) == ["Queue.BindOk"]
+        assert answers(stored) == ["Queue.BindOk"]
     elif what == "exchange":
         other.send("Exchange.Delete", exchange="x")
-        assert answers(cold) == ["Queue.BindOk"]
-        assert not cold.broker.vhosts["/"].inner_queues
-        assert cold.broker.always_kept == 0
+        assert answers(stored) == ["Queue.BindOk"]
+        assert not stored.broker.vhosts["/"].inner_queues
+        assert stored.broker.persisting_queues == 0
     elif what == "channel":
-        unread(cold, method("Channel.Close", reply_code=200))
-        assert answers(cold) == ["Channel.CloseOk"]
+        unread(stored, method("Channel.Close", reply_code=200))
+        assert answers(stored) == ["Channel.CloseOk"]
     else:
-        cold.client.connection.lost()
-        cold.turns(10)
-    vhost = cold.broker.vhosts["/"]
+        stored.client.connection.lost()
+        stored.turns(10)
+    vhost = stored.broker.vhosts["/"]
     bound = bool(vhost.queues["q"].bound) if "q" in vhost.queues else False
     assert bound is (what in ("channel", "connection")), "a binding outlives who asked for it"
 
 
-def test_a_virtual_host_ends_while_it_is_on_its_way(life: Life) -> None:
+def test_a_virtual_host_is_deleted_during_a_replay(life: Life) -> None:
     life.broker.add_vhost("v")
     life.broker.users.set_permissions("guest", "v", ".*", ".*", ".*")
     client = Client(life.broker, vhost="v")
@@ -586,19 +318,19 @@ def test_a_virtual_host_ends_while_it_is_on_its_way(life: Life) -> None:
     list(held.page_out(0, transient=False))
     life.broker.tick()
     client.connection.receive(binding("Queue.Bind", **FROM))
-    for _ in life.broker.vhosts["v"].clear():
+    for _ in life.broker.vhosts["v"].deletion.delete_all():
         pass
     life.turns(5)
     assert "Queue.BindOk" in [reply.name for reply in client.come()]
-    assert (life.broker.always_kept, len(life.broker.vhosts["v"].inner_queues)) == (0, 0)
+    assert (life.broker.persisting_queues, len(life.broker.vhosts["v"].inner_queues)) == (0, 0)
 
 
-def test_a_crash_on_the_way_leaves_no_binding(cold: Life) -> None:
-    unread(cold, binding("Queue.Bind", key="k", **FROM))
-    cold.store.flush()
-    cold.crash()
-    assert not cold.broker.vhosts["/"].exchanges["x"].binding_count
-    assert replayed(cold, "k", **FROM) == TEN
+def test_a_crash_during_a_replay_leaves_no_binding(stored: Life) -> None:
+    unread(stored, binding("Queue.Bind", key="k", **FROM))
+    stored.store.flush()
+    stored.crash()
+    assert not stored.broker.vhosts["/"].exchanges["x"].binding_count
+    assert replayed(stored, "k", **FROM) == TEN
 
 
 # -- what it must not do to others
@@ -613,7 +345,7 @@ def test_a_turn_replays_a_part(life: Life) -> None:
     for name in ("a", "b", "c", "d"):
         unread(life, binding("Queue.Bind", name, tail=5_000))
     queues = [life.queue(name) for name in ("a", "b", "c", "d")]
-    held = kept(life)
+    held = history(life)
     counts = [0] * 4
     while held.dispatch(400):
         now = [queue.ready_count for queue in queues]
@@ -622,35 +354,35 @@ def test_a_turn_replays_a_part(life: Life) -> None:
     assert [queue.ready_count for queue in queues] == [5_000] * 4
 
 
-def test_it_waits_for_the_end_of_an_alarm_as_publishers_do(cold: Life) -> None:
-    cold.broker.alarms.bounds = Bounds(memory=1)
-    cold.broker.alarms.measure(Reading(other_bytes=100))
-    unread(cold, binding("Queue.Bind", key="k", **FROM))
-    assert answers(cold) == []
-    assert cold.queue("q").ready_count == 0
-    cold.broker.alarms.bounds = Bounds()
-    assert answers(cold) == ["Queue.BindOk"]
-    assert cold.bodies() == TEN
+def test_a_replay_waits_for_the_end_of_an_alarm(stored: Life) -> None:
+    stored.broker.alarms.bounds = Bounds(memory=1)
+    stored.broker.alarms.measure(Reading(other_bytes=100))
+    unread(stored, binding("Queue.Bind", key="k", **FROM))
+    assert answers(stored) == []
+    assert stored.queue("q").ready_count == 0
+    stored.broker.alarms.bounds = Bounds()
+    assert answers(stored) == ["Queue.BindOk"]
+    assert stored.bodies() == TEN
 
 
-def test_it_waits_for_the_disk_as_publishers_do() -> None:
+def test_a_replay_waits_for_the_disk() -> None:
     store = ManualStore()
     store.paging = False
     client = persistent(store, TEN)
     store.commit()
-    store.behind_bytes = store.behind_max_bytes + 1
+    store.progress.behind_bytes = store.progress.behind_max_bytes + 1
     assert not client.send("Queue.Bind", queue="q", exchange="x", arguments={"x-from": 0})
     store.commit()
     take_turns(client.broker)
     assert not client.come()
-    store.behind_bytes = store.behind_max_bytes
+    store.progress.behind_bytes = store.progress.behind_max_bytes
     store.commit()
     take_turns(client.broker)
     assert [reply.name for reply in client.come()] == ["Queue.BindOk"]
     assert client.broker.vhosts["/"].queues["q"].ready_count == 10
 
 
-def test_retention_while_it_is_on_its_way(life: Life) -> None:
+def test_retention_during_a_replay(life: Life) -> None:
     declare(life, persist_messages=10)
     fill(life, TEN)
     life.declare("q")
@@ -664,7 +396,7 @@ def test_retention_while_it_is_on_its_way(life: Life) -> None:
     assert bodies == list(range(bodies[0], 51))
 
 
-def test_damage_costs_what_is_damaged_and_no_offset(life: Life) -> None:
+def test_damage_leaves_offsets_unchanged(life: Life) -> None:
     declare(life, persist_messages=10)
     fill(life, TEN)
     life.stop()
@@ -683,20 +415,7 @@ def test_damage_costs_what_is_damaged_and_no_offset(life: Life) -> None:
 # -- what messages are like
 
 
-def test_large_messages_are_cut_for_each_reader(life: Life) -> None:
-    declare(life, persist_messages=10)
-    bodies = [b"%d" % number * 500_000 for number in range(3)]
-    fill(life, bodies)
-    life.declare("q")
-    bind(life, "q", **FROM)
-    reader = Client(life.broker, frame_max=4_096)
-    found = [reply for reply in reader.consume("q", no_ack=True) if reply.name == "Basic.Deliver"]
-    assert [reply.body for reply in found] == bodies
-    life.crash()
-    assert replayed(life, **FROM) == bodies
-
-
-def test_copies_to_other_keys_count(life: Life) -> None:
+def test_cc_and_bcc_keys_match(life: Life) -> None:
     declare(life, "direct", persist_messages=10)
     fill(life, [b"cc"], key="a", headers={"CC": ["b"]})
     fill(life, [b"bcc"], key="a", headers={"BCC": ["b"]})
@@ -704,47 +423,3 @@ def test_copies_to_other_keys_count(life: Life) -> None:
     assert replayed(life, "b", **FROM) == [b"cc", b"bcc"]
     life.crash()
     assert replayed(life, "b", **FROM) == [b"cc", b"bcc"]
-
-
-def test_what_expires_expires_in_the_queue(life: Life) -> None:
-    """The exchange keeps it; its copy has all of its time again."""
-    declare(life, persist_messages=10)
-    life.client.publish(b"one", {**PERSISTENT, "expiration": "5000"}, exchange="x")
-    life.clock.advance(60_000)
-    life.turns()
-    life.declare("q")
-    bind(life, "q", **FROM)
-    life.turns(1, each_ms=4_000)
-    assert life.queue("q").ready_count == 1
-    life.turns(2, each_ms=4_000)
-    assert life.queue("q").ready_count == 0
-
-
-def test_a_stream_may_be_bound(life: Life) -> None:
-    declare(life, persist_messages=10)
-    fill(life, TEN)
-    life.declare("s", arguments={"x-queue-type": "stream"})
-    assert bind(life, "s", tail=3).name == "Queue.BindOk"
-    assert life.queue("s").ready_count == 3
-
-
-def test_an_alternate_gets_what_finds_no_queue(life: Life) -> None:
-    """Keeping a message is no route for it; nor is it unroutable."""
-    life.client.call(
-        "Exchange.Declare", exchange="x", exchange_type="direct", durable=True,
-        arguments={"x-persist-messages": 5, "alternate-exchange": "amq.fanout"},
-    )  # fmt: skip
-    life.declare("q")
-    life.client.call("Queue.Bind", queue="q", exchange="amq.fanout")
-    fill(life, [b"one"], key="k")
-    assert life.bodies("q") == [b"one"]
-    assert replayed(life, "k", **FROM) == [b"one"]
-
-
-def test_it_is_said_once_how_much_recent_history_keeps(life: Life) -> None:
-    reply = life.client.call(
-        "Exchange.Declare", exchange="x", exchange_type="x-recent-history",
-        arguments={"x-persist-messages": 5},
-    )  # fmt: skip
-    assert (reply.name, reply["reply_code"]) == ("Channel.Close", 406)
-    assert "x-persist-messages" in reply["reply_text"]

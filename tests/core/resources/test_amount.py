@@ -1,4 +1,4 @@
-"""Shares and sizes as people write them."""
+"""Parsing and formatting amounts of memory and disk."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_amounts(text: str, expected: int) -> None:
         ("", "neither a share"), ("-1", "neither a share"), ("lots", "neither a share"),
         ("inf", "neither a share"), ("nan", "neither a share"), ("1e3", "neither a share"),
         ("50%", "neither a share"), ("1" * 19, "neither a share"), (".5", "neither a share"),
-        ("5XB", "no unit 'XB'"), ("5M", "no unit 'M'"), ("536870912", "has a unit: 536870912B"),
-        ("100.1", "multiple above 100"),
+        ("5XB", "unknown unit 'XB'"), ("5M", "unknown unit 'M'"),
+        ("536870912", "has a unit: 536870912B"), ("100.1", "multiple above 100"),
     ],
 )  # fmt: skip
 def test_refused_amounts(text: str, why: str) -> None:
@@ -43,5 +43,5 @@ def test_refused_amounts(text: str, why: str) -> None:
         (GIB * 3 // 2, "1.5 GiB"), (2048 * GIB, "2.0 TiB"),
     ],
 )  # fmt: skip
-def test_words(size_bytes: int, words: str) -> None:
+def test_size_is_formatted(size_bytes: int, words: str) -> None:
     assert in_words(size_bytes) == words

@@ -1,4 +1,4 @@
-"""What objects and buffers weigh."""
+"""Estimates of the memory of objects and buffers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from warrenmq.core.resources.footprint import (
 )
 
 
-def test_each_object_of_a_connection_weighs() -> None:
+def test_objects_of_a_connection_are_counted() -> None:
     client = Client(make_broker())
     size = connection_bytes(client.connection)
     client.send("Channel.Open", 2)
@@ -29,18 +29,18 @@ def test_each_object_of_a_connection_weighs() -> None:
     assert connection_bytes(client.connection) == size - CHANNEL_BYTES
 
 
-def test_what_waits_weighs() -> None:
+def test_buffers_are_counted() -> None:
     client = Client(make_broker())
     size = connection_bytes(client.connection)
     client.feed(publish(1, bytes(20_000), routing_key="q")[:-1])
     assert connection_bytes(client.connection) > size + 20_000
     client.feed(b"\xce")
     assert connection_bytes(client.connection) == size
-    client.connection.write(bytes(300))
+    client.connection.output.write(bytes(300))
     assert connection_bytes(client.connection) == size + 300
 
 
-def test_what_has_come_of_a_message_weighs_at_once() -> None:
+def test_partial_messages_are_counted_at_once() -> None:
     client = Client(make_broker())
     alarms = client.broker.alarms
     message = publish(1, bytes(20_000), frame_max=10_008, routing_key="q")
@@ -53,8 +53,7 @@ def test_what_has_come_of_a_message_weighs_at_once() -> None:
     assert alarms.used_bytes == 0
 
 
-def test_a_declared_size_weighs_nothing() -> None:
-    """Or one client could announce gigabytes and stop all others."""
+def test_a_declared_size_is_not_counted() -> None:
     client = Client(make_broker())
     size = connection_bytes(client.connection)
     header = frames.frame(frames.HEADER, 1, frames.content_header(16 * 2**20, None))
@@ -62,7 +61,7 @@ def test_a_declared_size_weighs_nothing() -> None:
     assert connection_bytes(client.connection) - size < 1000
 
 
-def test_each_shared_object_weighs() -> None:
+def test_shared_objects_are_counted() -> None:
     store = ManualStore()
     broker = make_broker(store=store)
     size = shared_bytes(broker)
@@ -72,5 +71,5 @@ def test_each_shared_object_weighs() -> None:
     client.send("Exchange.Declare", exchange="x", exchange_type="direct")
     client.send("Queue.Bind", queue="q", exchange="x", routing_key="k")
     assert shared_bytes(broker) == size + QUEUE_BYTES + EXCHANGE_BYTES + BINDING_BYTES
-    store.behind_bytes = 777
+    store.progress.behind_bytes = 777
     assert shared_bytes(broker) == size + QUEUE_BYTES + EXCHANGE_BYTES + BINDING_BYTES + 777

@@ -1,4 +1,4 @@
-"""Whom the pager takes memory from, when, and where it stops."""
+"""The pager: which messages are paged out, when, and how many."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.amqp import bodies, publish
+from tests.support.amqp import publish
 from warrenmq.core import slices
 from warrenmq.core.message import batch
-from warrenmq.core.message.batch import MessageRange
+from warrenmq.core.message.queue_entry import MessageRange
 from warrenmq.core.queue.backlog import STEP_RANGES
 from warrenmq.core.resources import alarms as alarms_module
 from warrenmq.core.resources import pager
@@ -67,7 +67,7 @@ def in_memory(life: Life, queue: str) -> int:
 
 
 def unacked(life: Life) -> list[MessageRange]:
-    return list(life.client.connection.channels[1].unacked.ranges())
+    return list(life.client.connection.channels[1].deliveries.unacked.ranges())
 
 
 def taken(life: Life, queue: str) -> bool:
@@ -75,13 +75,7 @@ def taken(life: Life, queue: str) -> bool:
     return in_memory(life, queue) < found.ready_count
 
 
-def test_what_fits_stays(life: Life) -> None:
-    fill(life, "a", 30)
-    assert not taken(life, "a")
-    assert life.broker.memory.resident_bytes > 30 * SIZE
-
-
-def test_memory_stays_within_the_budget(life: Life) -> None:
+def test_messages_are_paged_out_beyond_the_budget(life: Life) -> None:
     largest = 0
     for first in range(0, 400, 20):
         fill(life, "a", 20, first)
@@ -93,7 +87,7 @@ def test_memory_stays_within_the_budget(life: Life) -> None:
     assert life.broker.memory.resident_bytes == 0
 
 
-def test_the_largest_goes_first(life: Life) -> None:
+def test_the_largest_queue_is_paged_out_first(life: Life) -> None:
     fill(life, "a", 8)
     fill(life, "b", 12)
     fill(life, "c", 8)
@@ -103,8 +97,9 @@ def test_the_largest_goes_first(life: Life) -> None:
     assert not taken(life, "a")
 
 
-def test_what_nobody_consumes_goes_first(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though it is shorter."""
+def test_queues_without_consumers_are_paged_out_first(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pager, "_UNREAD_HEAD_BYTES", 0)
     life.client.call("Basic.Qos", prefetch_count=PREFETCH)
     life.client.consume("b")
@@ -115,7 +110,7 @@ def test_what_nobody_consumes_goes_first(life: Life, monkeypatch: pytest.MonkeyP
     assert not taken(life, "b")
 
 
-def test_the_newest_of_a_queue_go_first(life: Life) -> None:
+def test_the_newest_messages_are_paged_out_first(life: Life) -> None:
     fill(life, "a", 100)
     first = next(iter(life.classic("a").backlog))
     assert isinstance(first, MessageRange)
@@ -130,7 +125,7 @@ def test_a_consumed_queue_keeps_a_longer_front(life: Life) -> None:
     assert READ_HEAD // (SIZE + 100) - 1 <= in_memory(life, "a") < 100
 
 
-def test_unacked_messages_go_last_and_the_oldest_first(life: Life) -> None:
+def test_unacked_messages_are_paged_out_last_oldest_first(life: Life) -> None:
     life.client.consume("a")
     fill(life, "a", 80)
     held = [messages.entry.batch.resident for messages in unacked(life)]
@@ -142,7 +137,7 @@ def test_unacked_messages_go_last_and_the_oldest_first(life: Life) -> None:
     assert life.broker.memory.resident_bytes == 0
 
 
-def test_unacked_messages_stay_while_ready_ones_can_go(life: Life) -> None:
+def test_ready_messages_are_paged_out_before_unacked_ones(life: Life) -> None:
     life.client.call("Basic.Qos", prefetch_count=10)
     life.client.consume("a")
     fill(life, "a", 10)
@@ -151,7 +146,7 @@ def test_unacked_messages_stay_while_ready_ones_can_go(life: Life) -> None:
     assert all(messages.entry.batch.resident for messages in unacked(life))
 
 
-def test_it_stops_at_half_and_begins_again_at_the_whole(life: Life) -> None:
+def test_paging_stops_at_half_of_the_budget(life: Life) -> None:
     fill(life, "a", 55)
     found = []
     for number in range(55, 200):
@@ -162,7 +157,7 @@ def test_it_stops_at_half_and_begins_again_at_the_whole(life: Life) -> None:
     assert min(found) <= BUDGET // 2
 
 
-def test_transient_messages_stay_longer(life: Life) -> None:
+def test_transient_messages_have_a_larger_budget(life: Life) -> None:
     fill(life, "a", 80, transient=True)
     assert not taken(life, "a")
     fill(life, "a", 200, 80, transient=True)
@@ -174,27 +169,10 @@ def test_transient_messages_stay_longer(life: Life) -> None:
     assert life.broker.memory.resident_bytes == 0
 
 
-def test_unacked_transient_messages_stay_as_long(life: Life) -> None:
-    life.client.consume("a")
-    fill(life, "a", 80, transient=True)
-    ranges = unacked(life)
-    assert sum(messages.count for messages in ranges) == 80
-    assert all(messages.entry.batch.resident for messages in ranges)
-
-
-def test_of_transient_queues_too_no_more_is_taken_than_is_needed(life: Life) -> None:
-    fill(life, "a", 10, transient=True)
-    fill(life, "b", 170, transient=True)
-    life.turns()
-    assert taken(life, "b")
-    assert not taken(life, "a")
-
-
 @pytest.mark.parametrize("consumed", [True, False], ids=["unacked", "ready"])
-def test_no_slice_grows_with_what_is_in_memory(
+def test_slices_do_not_grow_with_memory(
     life: Life, monkeypatch: pytest.MonkeyPatch, consumed: bool
 ) -> None:
-    """A slice is one step here, and lets go of a few batches at most."""
     monkeypatch.setattr(pager, "KEPT_BUDGET_BYTES", 1024 * KIB)
     if consumed:
         life.client.consume("a")
@@ -211,15 +189,7 @@ def test_no_slice_grows_with_what_is_in_memory(
     assert max(gone) <= STEP_RANGES * (SIZE + 800)
 
 
-def test_a_small_memory_limit_makes_a_small_budget(life: Life) -> None:
-    life.broker.alarms.bounds = Bounds(memory=8 * 16 * KIB)
-    fill(life, "a", 30)
-    assert taken(life, "a")
-
-
-def test_what_was_read_lately_is_counted_and_goes_before_an_alarm(
-    life: Life, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_is_emptied_before_an_alarm(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recent, "DROPPED_AT_ONCE", 10)
     fill(life, "a", 50)
     life.restart()
@@ -244,31 +214,3 @@ def test_a_small_memory_limit_makes_a_small_cache(life: Life) -> None:
     life.broker.alarms.bounds = Bounds(memory=160 * KIB)
     assert len(life.bodies("a")) == 50
     assert 0 < life.store.cache.size_bytes <= 20 * KIB
-
-
-def test_a_long_queue_that_is_consumed_meanwhile(life: Life) -> None:
-    expected: list[bytes] = []
-    found: list[bytes] = []
-    reader = life.connect()
-    reader.send("Basic.Qos", prefetch_count=3)
-    found += bodies(reader.consume("a"))
-    for first in range(0, 300, 30):
-        fill(life, "a", 30, first)
-        expected += [body(number) for number in range(first, first + 30)]
-        for _ in range(4):
-            found += [reply.body for reply in reader.come() if reply.name == "Basic.Deliver"]
-            replies = reader.send("Basic.Ack", delivery_tag=0, multiple=True)
-            found += [reply.body for reply in replies if reply.name == "Basic.Deliver"]
-            life.turns()
-    found += reader.bodies()
-    assert found == expected[: len(found)]
-    assert len(found) > 30
-    assert life.queue("a").ready_count == 300 - len(found)
-
-
-def test_numbers_of_a_queue(life: Life) -> None:
-    fill(life, "a", 100)
-    queue = life.queue("a")
-    assert queue.paged_out_count + in_memory(life, "a") == queue.ready_count == 100
-    assert 0 < queue.estimated_bytes < BUDGET
-    assert queue.estimated_bytes == pytest.approx(in_memory(life, "a") * (SIZE + 80), rel=0.2)

@@ -1,4 +1,4 @@
-"""What has come in part: whose it is, who waits for room, and who goes when memory is short."""
+"""Partially received content: owners, waiting for room, and ending it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_one_that_is_alone_always_has_room(unfinished: PartialContents, ended: l
     assert begin(unfinished, ended, "alice").claim(1_000)
 
 
-def test_who_waits_goes_on_in_turn(unfinished: PartialContents, ended: list[str]) -> None:
+def test_waiting_content_continues_in_order(unfinished: PartialContents, ended: list[str]) -> None:
     first = begin(unfinished, ended, "alice")
     assert first.claim(80)
     went_on: list[int] = []
@@ -72,7 +72,7 @@ def test_who_waits_goes_on_in_turn(unfinished: PartialContents, ended: list[str]
     assert went_on == [90, 10, 20]
 
 
-def test_who_gives_up_waits_no_more(unfinished: PartialContents, ended: list[str]) -> None:
+def test_closed_content_waits_no_more(unfinished: PartialContents, ended: list[str]) -> None:
     first, second = (begin(unfinished, ended, "alice") for _ in range(2))
     assert first.claim(80)
     assert not second.claim(80, lambda: ended.append("went on"))
@@ -81,7 +81,7 @@ def test_who_gives_up_waits_no_more(unfinished: PartialContents, ended: list[str
     assert ended == []
 
 
-def test_the_largest_owner_goes_first_and_its_oldest(
+def test_oldest_content_of_the_largest_owner_is_ended_first(
     unfinished: PartialContents, ended: list[str]
 ) -> None:
     parts = [begin(unfinished, ended, name, 50_000) for name in ("alice", "bob", "bob", "bob")]

@@ -24,7 +24,7 @@ def test_hashes_are_the_same_in_every_process() -> None:
     assert hash_of_destination(FakeQueue("q")).hex() == "3480b4d561db0334"
 
 
-def test_keys_that_are_alike_differ_in_every_bit() -> None:
+def test_similar_keys_differ_in_every_bit() -> None:
     counts = [0] * 64
     for number in range(1000):
         mixed = hash_of(b"key-%d" % number)

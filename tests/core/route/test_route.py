@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-from warrenmq.core.route.route import Route, Watched
+from warrenmq.core.route.route import Destination, Route
 
 
-def route_of(*sources: Watched) -> Route:
+def route_of(*sources: Destination) -> Route:
     route = Route((), uses_key=False, uses_headers=False)
     route.watch(sources)
     return route
 
 
-def test_a_change_ends_the_routes_that_used_it_and_no_other() -> None:
-    changing, staying = Watched(), Watched()
+def test_a_change_ends_only_the_routes_that_depend_on_it() -> None:
+    changing, staying = Destination("q"), Destination("q")
     used, both, unused = route_of(changing), route_of(changing, staying), route_of(staying)
     changing.changed()
     assert (used.dead, both.dead, unused.dead) == (True, True, False)
@@ -18,7 +18,7 @@ def test_a_change_ends_the_routes_that_used_it_and_no_other() -> None:
 
 
 def test_callbacks_run_once() -> None:
-    source, calls = Watched(), list[str]()
+    source, calls = Destination("q"), list[str]()
     route = route_of(source)
     route.on_dead = [lambda: calls.append("first"), lambda: calls.append("second")]
     source.changed()
@@ -28,7 +28,7 @@ def test_callbacks_run_once() -> None:
 
 
 def test_all_routes_are_dead_before_the_first_callback() -> None:
-    source, seen = Watched(), list[bool]()
+    source, seen = Destination("q"), list[bool]()
     routes = [route_of(source) for _ in range(3)]
     for route in routes:
         route.on_dead = [lambda: seen.extend(other.dead for other in routes)]
@@ -36,16 +36,16 @@ def test_all_routes_are_dead_before_the_first_callback() -> None:
     assert seen == [True] * 9
 
 
-def test_a_callback_may_resolve_anew() -> None:
-    source, made = Watched(), list[Route]()
+def test_callback_may_resolve_again() -> None:
+    source, made = Destination("q"), list[Route]()
     route_of(source).on_dead = [lambda: made.append(route_of(source))]
     source.changed()
     assert source.routes == set(made)
     assert not made[0].dead
 
 
-def test_a_released_route_is_held_by_nobody_and_counts_as_dead() -> None:
-    first, second, calls = Watched(), Watched(), list[str]()
+def test_a_released_route_is_dead_and_not_watched() -> None:
+    first, second, calls = Destination("q"), Destination("q"), list[str]()
     route = route_of(first, second)
     route.on_dead = [lambda: calls.append("dead")]
     route.release()
@@ -54,8 +54,8 @@ def test_a_released_route_is_held_by_nobody_and_counts_as_dead() -> None:
     assert (route.dead, calls) == (True, ["dead"])
 
 
-def test_routes_made_and_released_do_not_pile_up() -> None:
-    source = Watched()
+def test_released_routes_are_not_collected() -> None:
+    source = Destination("q")
     for _ in range(10_000):
         route_of(source).release()
     assert source.routes == set()

@@ -7,6 +7,7 @@ import pytest
 from tests.support.amqp import make_broker
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.server.listener import Listener
+from warrenmq.core.store.port import Store
 
 
 @pytest.fixture
@@ -15,9 +16,15 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def listener(clock: ManualClock) -> AsyncIterator[Listener]:
-    """Without sockets; its broker's time stands still."""
-    listener = Listener(make_broker(clock=clock))
+def store() -> Store | None:
+    """The store of the listener's broker; None for one in memory."""
+    return None
+
+
+@pytest.fixture
+async def listener(clock: ManualClock, store: Store | None) -> AsyncIterator[Listener]:
+    """A listener without sockets, on a stopped clock."""
+    listener = Listener(make_broker(store, clock))
     await listener.start([])
     yield listener
     for peer in list(listener.peers):

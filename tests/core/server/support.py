@@ -1,4 +1,4 @@
-"""A listener with the sockets that a test wants: real ones on loopback, or made up."""
+"""Clients of a listener: on real loopback sockets, or with a fake transport."""
 
 from __future__ import annotations
 
@@ -8,33 +8,39 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.conformance import frames
-from tests.support.amqp import Reply, method, read
+from tests.support.amqp import HEAD_BYTES, Reply, method, read
 from warrenmq.core.server.listener import Listener
 from warrenmq.core.server.peer import Peer
 
 NO_FILE = 2**20
-"""The system says so when it is asked about it."""
+"""No open file has this number."""
 READY_S = 10.0
 """A bound, not an expectation."""
 
 
 def listening_socket() -> socket.socket:
-    """Free port, loopback."""
+    """Returns a socket that listens at a free loopback port."""
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setblocking(False)
     return listening
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Waits until it is true, in a bounded number of looks."""
+    """Waits for a condition, for a bounded time."""
     deadline = asyncio.get_running_loop().time() + READY_S
     while not condition():
         assert asyncio.get_running_loop().time() < deadline, "it did not come true"
         await asyncio.sleep(0.001)
 
 
+async def rounds(count: int = 5) -> None:
+    """Runs some iterations of the event loop."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 def log_in(password: str = "guest", heartbeat_s: int = 0, **client_properties: Any) -> bytes:
-    """From start-ok to an open channel 1; all of it may be sent at once."""
+    """Returns the frames from start-ok to an open channel 1, which may be sent at once."""
     return (
         method(
             0, "Connection.StartOk", mechanism="PLAIN", response=f"\0guest\0{password}",
@@ -52,17 +58,16 @@ class Remote:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
-        self._pending = b""
 
     @classmethod
-    async def knock(cls, port: int) -> Remote:
-        """Connected, and not one octet sent."""
+    async def dial(cls, port: int) -> Remote:
+        """Connects without sending anything."""
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     @classmethod
     async def enter(cls, port: int, **given: Any) -> Remote:
-        """Logged in, with channel 1."""
-        remote = await cls.knock(port)
+        """Connects, logs in and opens channel 1."""
+        remote = await cls.dial(port)
         remote.send(frames.PROTOCOL_HEADER + log_in(**given))
         assert (await remote.next("Channel.OpenOk")).channel == 1
         return remote
@@ -71,23 +76,21 @@ class Remote:
         self.writer.write(data)
 
     async def reply(self) -> Reply:
-        """The next method, with its content. Raises `EOFError` at the end."""
+        """Returns the next method, with its content. Raises `EOFError` at the end."""
+        data = b""
         async with asyncio.timeout(READY_S):
             while True:
-                for end in self._ends():
-                    try:
-                        (reply,) = read(self._pending[:end])
-                    except StopIteration:
-                        continue
-                    self._pending = self._pending[end:]
-                    return reply
-                more = await self.reader.read(65_536)
-                if not more:
-                    raise EOFError
-                self._pending += more
+                head = await self.reader.readexactly(HEAD_BYTES)
+                size = int.from_bytes(head[3:], "big") + len(frames.FRAME_END)
+                data += head + await self.reader.readexactly(size)
+                try:
+                    (reply,) = read(data)
+                except StopIteration:
+                    continue
+                return reply
 
     async def next(self, name: str) -> Reply:
-        """The next reply of that name; others before it are passed over."""
+        """Returns the next reply of that name; others before it are skipped."""
         while True:
             reply = await self.reply()
             if reply.name == name:
@@ -110,16 +113,6 @@ class Remote:
         except ConnectionError:
             pass
 
-    def _ends(self) -> list[int]:
-        """Where whole frames end in what is pending."""
-        ends: list[int] = []
-        at = 0
-        while at + 7 <= len(self._pending):
-            at += 8 + int.from_bytes(self._pending[at + 3 : at + 7], "big")
-            if at <= len(self._pending):
-                ends.append(at)
-        return ends
-
 
 class PlainSocket:
     def setsockopt(self, *_: int) -> None: ...
@@ -129,7 +122,7 @@ class PlainSocket:
 
 
 class FakeTransport(asyncio.Transport):
-    """Takes notes."""
+    """Records what is written, and how reading was paused."""
 
     def __init__(self, remote: str = "127.0.0.1") -> None:
         super().__init__()
@@ -187,21 +180,21 @@ class FakeTransport(asyncio.Transport):
         return self._aborted
 
     def replies(self) -> list[Reply]:
-        """What has come since the last time."""
+        """Returns the replies since the last call."""
         taken, self.written = self.written, b""
         return read(taken)
 
 
 def meet(listener: Listener, remote: str = "127.0.0.1") -> tuple[Peer, FakeTransport]:
-    """A peer whose socket is made up."""
+    """Returns a peer with a fake transport."""
     peer, transport = Peer(listener), FakeTransport(remote)
     peer.connection_made(transport)
     return peer, transport
 
 
 def meet_open(listener: Listener, heartbeat_s: int = 0) -> tuple[Peer, FakeTransport]:
-    """As `meet`, past its login; the password counts as checked a moment ago."""
-    listener.broker.users.check("guest", "guest", loopback=True)
+    """As `meet`, logged in with channel 1."""
+    listener.broker.users.passwords.check("guest", "guest", loopback=True)
     peer, transport = meet(listener)
     peer.data_received(frames.PROTOCOL_HEADER)
     peer.data_received(log_in(heartbeat_s=heartbeat_s))

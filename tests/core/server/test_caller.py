@@ -1,8 +1,6 @@
-"""Who is there: by the socket, by a proxy's word, by a certificate."""
+"""Identifying clients by socket, proxy header and certificate."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
@@ -15,20 +13,6 @@ from .support import FakeTransport
 HERE = ("127.0.0.1", 5672)
 FAR = Relayed(("192.0.2.7", 4_000), ("198.51.100.1", 5672))
 NEAR = Relayed(("127.0.0.1", 4_000), HERE)
-
-
-class Secured(FakeTransport):
-    """As after a TLS handshake."""
-
-    def __init__(self, certificate: dict[str, Any] | None) -> None:
-        super().__init__()
-        self._certificate = certificate
-
-    def getpeercert(self) -> dict[str, Any] | None:
-        return self._certificate
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self if name == "ssl_object" else super().get_extra_info(name, default)
 
 
 @pytest.mark.parametrize(
@@ -62,15 +46,5 @@ def test_loopback(address: str, loopback: bool) -> None:
          Caller("2001:db8::1:2:3:4:50000 -> 127.0.0.1:5672", "behind 2001:db8::", False)),
     ],
 )  # fmt: skip
-def test_who_is_there(socket_address: str, relayed: Relayed | None, expected: Caller) -> None:
+def test_caller_of(socket_address: str, relayed: Relayed | None, expected: Caller) -> None:
     assert caller_of(FakeTransport(socket_address), relayed, common_name) == expected
-
-
-def test_the_name_in_a_certificate() -> None:
-    transport = Secured({"subject": ((("commonName", "anders"),),)})
-    assert caller_of(transport, None, common_name).certified == "anders"
-
-
-@pytest.mark.parametrize("certificate", [None, {}])
-def test_no_certificate_or_none_that_was_verified(certificate: dict[str, Any] | None) -> None:
-    assert caller_of(Secured(certificate), None, common_name).certified is None

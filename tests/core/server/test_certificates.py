@@ -1,9 +1,8 @@
-"""Which certificate a client gets, which files are refused, and reading them again."""
+"""Certificates by host name, unusable files, and reloading."""
 
 from __future__ import annotations
 
 import ssl
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -57,7 +56,7 @@ class Handshake:
         return common_names(dict(certificate))
 
 
-def test_the_name_decides(authority: Authority, default: CertificateFiles) -> None:
+def test_certificates_by_host_name(authority: Authority, default: CertificateFiles) -> None:
     certificates = Certificates(
         default,
         {"one.example.org": files(authority, "one.example.org"),
@@ -73,23 +72,13 @@ def test_the_name_decides(authority: Authority, default: CertificateFiles) -> No
         assert Handshake(context, authority.client_context(), host).hosts == [served]
 
 
-def test_without_a_name_or_with_another_it_is_the_default(
-    authority: Authority, default: CertificateFiles
-) -> None:
+def test_the_default_certificate(authority: Authority, default: CertificateFiles) -> None:
     context = Certificates(
         default, {"one.example.org": files(authority, "one.example.org")}
     ).context()
     assert Handshake(context, authority.client_context(), None).hosts == ["localhost"]
     with pytest.raises(ssl.SSLCertVerificationError, match="not valid for 'a.b.one.example.org'"):
         Handshake(context, authority.client_context(), "a.b.one.example.org")
-
-
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_versions(authority: Authority, default: CertificateFiles, version: ssl.TLSVersion) -> None:
-    client = authority.client_context()
-    client.minimum_version = client.maximum_version = version
-    handshake = Handshake(Certificates(default).context(), client)
-    assert handshake.server.version() == version.name.replace("_", ".")
 
 
 def test_older_versions_are_refused(default: CertificateFiles) -> None:
@@ -101,7 +90,7 @@ def test_older_versions_are_refused(default: CertificateFiles) -> None:
 
 @pytest.mark.parametrize("verify", [Verify.OPTIONAL, Verify.REQUIRED])
 @pytest.mark.parametrize("host", ["localhost", "one.example.org"])
-def test_a_client_shows_its_certificate(
+def test_client_certificates(
     authority: Authority, default: CertificateFiles, verify: Verify, host: str
 ) -> None:
     certificates = Certificates(
@@ -115,52 +104,10 @@ def test_a_client_shows_its_certificate(
     assert (("commonName", "anders"),) in certificate["subject"]
 
 
-def test_a_client_without_one(authority: Authority, default: CertificateFiles) -> None:
-    certificates = Certificates(default, ca=authority.file)
-    optional = Handshake(certificates.context(Verify.OPTIONAL), authority.client_context())
-    assert optional.server.getpeercert() is None
-    with pytest.raises(ssl.SSLError, match="PEER_DID_NOT_RETURN_A_CERTIFICATE"):
-        Handshake(certificates.context(Verify.REQUIRED), authority.client_context())
-
-
-def test_one_of_somebody_elses_authority(
-    authority: Authority, default: CertificateFiles, tmp_path: Path
-) -> None:
-    other = Authority(tmp_path)
-    client = authority.client_context()
-    client.load_cert_chain(*other.issue("x@example.org", name="anders"))
-    context = Certificates(default, ca=authority.file).context(Verify.OPTIONAL)
-    with pytest.raises(ssl.SSLCertVerificationError):
-        Handshake(context, client)
-
-
-@pytest.mark.parametrize(("since_days", "until_days"), [(-10, -1), (1, 10)])
-def test_one_that_is_not_valid_now(
-    authority: Authority, default: CertificateFiles, since_days: int, until_days: int
-) -> None:
-    now = datetime.now(UTC)
-    made = authority.ca.issue_cert(
-        "anders@example.org", common_name="anders",
-        not_before=now + timedelta(days=since_days), not_after=now + timedelta(days=until_days),
-    )  # fmt: skip
-    client = authority.client_context()
-    made.configure_cert(client)
-    context = Certificates(default, ca=authority.file).context(Verify.OPTIONAL)
-    with pytest.raises(ssl.SSLCertVerificationError, match="expired|not yet valid"):
-        Handshake(context, client)
-
-
-def test_nobody_is_asked(authority: Authority, default: CertificateFiles) -> None:
-    handshake = Handshake(
-        Certificates(default, ca=authority.file).context(), authority.client_context("anders")
-    )
-    assert handshake.server.getpeercert() is None
-
-
 # -- files
 
 
-def test_files_that_can_not_be_used(authority: Authority, tmp_path: Path) -> None:
+def test_unusable_files(authority: Authority, tmp_path: Path) -> None:
     cert, key = authority.issue("localhost", file="good")
     _, other_key = authority.issue("localhost", file="other")
     text, empty = tmp_path / "text", tmp_path / "empty"
@@ -184,8 +131,7 @@ def test_files_that_can_not_be_used(authority: Authority, tmp_path: Path) -> Non
             Certificates(CertificateFiles(cert, key), ca=ca)
 
 
-def test_nobody_is_asked_for_a_password(authority: Authority) -> None:
-    """The library would read it from the terminal and the server would hang."""
+def test_encrypted_keys_are_refused(authority: Authority) -> None:
     from cryptography.hazmat.primitives import serialization
 
     cert, key = authority.issue("localhost", file="locked")
@@ -204,22 +150,6 @@ def test_nobody_is_asked_for_a_password(authority: Authority) -> None:
 # -- reading again
 
 
-def test_reload(authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A socket that listens has its context for good."""
-    first, second = Authority(tmp_path), Authority(tmp_path)
-    pair = CertificateFiles(*first.issue("localhost"))
-    certificates = Certificates(pair)
-    context = certificates.context()
-    assert Handshake(context, first.client_context()).hosts == ["localhost"]
-    second.issue("localhost")
-    assert certificates.reload()
-    assert Handshake(context, second.client_context()).hosts == ["localhost"]
-    Path(pair.key).write_text("torn")
-    assert not certificates.reload()
-    assert "the certificates stay as they were: certificate" in caplog.text
-    assert Handshake(context, second.client_context()).hosts == ["localhost"]
-
-
 @pytest.fixture
 def clients_ca(authority: Authority, tmp_path: Path) -> Path:
     path = tmp_path / "clients.pem"
@@ -229,11 +159,10 @@ def clients_ca(authority: Authority, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize("verify", [Verify.OPTIONAL, Verify.REQUIRED])
-def test_who_was_verified_with_another_ca_is_verified_again(
+def test_sessions_verified_by_an_old_ca_are_refused(
     authority: Authority, default: CertificateFiles, clients_ca: Path, tmp_path: Path,
     version: ssl.TLSVersion, verify: Verify,
 ) -> None:  # fmt: skip
-    """In TLS 1.2 a client may go on with what was agreed in an earlier connection."""
     (tmp_path / "other").mkdir()
     certificates = Certificates(default, ca=str(clients_ca))
     context, client = certificates.context(verify), authority.client_context("anders")
@@ -247,7 +176,7 @@ def test_who_was_verified_with_another_ca_is_verified_again(
             Handshake(context, client, session=session)
 
 
-def test_with_the_same_ca_sessions_go_on(
+def test_sessions_resume_with_the_same_ca(
     authority: Authority, default: CertificateFiles, clients_ca: Path
 ) -> None:
     certificates = Certificates(default, ca=str(clients_ca))
@@ -261,7 +190,7 @@ def test_with_the_same_ca_sessions_go_on(
     assert resumed.server.getpeercert()
 
 
-def test_after_a_refusal_the_handshake_is_a_whole_one(
+def test_a_full_handshake_follows_a_refused_session(
     authority: Authority, default: CertificateFiles, clients_ca: Path
 ) -> None:
     certificates = Certificates(default, ca=str(clients_ca))

@@ -1,5 +1,3 @@
-"""Whose turn it is, when many wait."""
-
 from __future__ import annotations
 
 import asyncio
@@ -10,10 +8,10 @@ from warrenmq.core.server.fair_semaphore import FairSemaphore
 
 
 class Visitors:
-    """Each stays in until told to go."""
+    """Tasks that stay in their turn until `go` is called."""
 
     def __init__(self, at_once: int) -> None:
-        self.turnstile = FairSemaphore(at_once)
+        self.semaphore = FairSemaphore(at_once)
         self.inside: list[str] = []
         self.entered: list[str] = []
         self._leave: dict[str, asyncio.Event] = {}
@@ -35,14 +33,14 @@ class Visitors:
             await asyncio.sleep(0)
 
     async def _stay(self, name: str) -> None:
-        async with self.turnstile.turn(name.partition(".")[0]):
+        async with self.semaphore.turn(name.partition(".")[0]):
             self.inside.append(name)
             self.entered.append(name)
             await self._leave[name].wait()
             self.inside.remove(name)
 
 
-async def test_so_many_are_in_at_once() -> None:
+async def test_at_once() -> None:
     visitors = Visitors(2)
     await visitors.come("a.1", "b.1", "c.1")
     assert visitors.inside == ["a.1", "b.1"]
@@ -56,7 +54,7 @@ async def test_so_many_are_in_at_once() -> None:
         await visitors.go(name)
 
 
-async def test_who_sends_many_waits_behind_nobody_but_itself() -> None:
+async def test_addresses_take_turns() -> None:
     visitors = Visitors(1)
     crowd = [f"crowd.{number}" for number in range(6)]
     await visitors.come(*crowd, "tony.1", "evan.1", "tony.2")
@@ -67,7 +65,7 @@ async def test_who_sends_many_waits_behind_nobody_but_itself() -> None:
     ]  # fmt: skip
 
 
-async def test_who_goes_away_while_waiting_takes_no_turn() -> None:
+async def test_a_cancelled_waiter_takes_no_turn() -> None:
     visitors = Visitors(1)
     await visitors.come("a.1", "b.1", "c.1")
     visitors.tasks["b.1"].cancel()
@@ -76,14 +74,14 @@ async def test_who_goes_away_while_waiting_takes_no_turn() -> None:
     await visitors.go("c.1")
 
 
-async def test_who_goes_away_when_called_gives_the_turn_on() -> None:
-    turnstile, entered = FairSemaphore(1), []
+async def test_a_waiter_cancelled_at_its_turn_passes_it_on() -> None:
+    semaphore, entered = FairSemaphore(1), []
 
     async def come(name: str) -> None:
-        async with turnstile.turn(name):
+        async with semaphore.turn(name):
             entered.append(name)
 
-    async with turnstile.turn("a"):
+    async with semaphore.turn("a"):
         called, behind = asyncio.create_task(come("b")), asyncio.create_task(come("c"))
         await asyncio.sleep(0)
     called.cancel()
@@ -91,9 +89,9 @@ async def test_who_goes_away_when_called_gives_the_turn_on() -> None:
     assert entered == ["c"]
 
 
-async def test_an_error_gives_the_turn_on() -> None:
-    turnstile = FairSemaphore(1)
+async def test_an_error_ends_the_turn() -> None:
+    semaphore = FairSemaphore(1)
     for _ in range(2):
         with pytest.raises(ValueError, match="x"):
-            async with turnstile.turn("a"):
+            async with semaphore.turn("a"):
                 raise ValueError("x")

@@ -1,4 +1,4 @@
-"""Passwords are checked in few threads, each once, and not too often."""
+"""Password checks: threads, caching, and throttling."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import pytest
 
 from tests.support.users import GUEST_HASH, guest_users
 from warrenmq.core.auth import AuthError, User, Users, hashes, imported
-from warrenmq.core.server import login_queue as waiting_room
 from warrenmq.core.server import logins as module
-from warrenmq.core.server.login_queue import TooManyAttempts
 from warrenmq.core.server.logins import ClientGone, Logins, TooManyFailures
 
 SECRET_SHA256 = "AooJzju8/26DNt7JG8KqzbTFtDL7hFOsSj4/uutyxYMdgAC3"
@@ -28,8 +26,8 @@ class Checks:
         self.go = threading.Event()
         self.go.set()
         self._lock = threading.Lock()
-        self._check = users.check
-        monkeypatch.setattr(users, "check", self._counted)
+        self._check = users.passwords.check
+        monkeypatch.setattr(users.passwords, "check", self._counted)
 
     def _counted(self, name: str, password: str, *, loopback: bool) -> User | None:
         with self._lock:
@@ -56,130 +54,6 @@ def checks(users: Users, monkeypatch: pytest.MonkeyPatch) -> Checks:
     return Checks(users, monkeypatch)
 
 
-@pytest.fixture
-def logins(users: Users, monkeypatch: pytest.MonkeyPatch) -> Iterator[Logins]:
-    monkeypatch.setattr(module, "AT_ONCE", 4)
-    logins = Logins(users)
-    yield logins
-    logins.close()
-
-
-async def log_in(
-    logins: Logins, name: str, password: str = "guest", address: str = "10.0.0.1"
-) -> User | None:
-    return await logins.user(name, password, address=address, loopback=True)
-
-
-async def test_the_user_or_nobody(users: Users, logins: Logins) -> None:
-    assert await log_in(logins, "guest") is users.get("guest")
-    assert await log_in(logins, "guest", "wrong") is None
-    assert await log_in(logins, "nobody") is None
-    assert await logins.user("guest", "guest", address="", loopback=False) is None
-
-
-async def test_four_at_once(logins: Logins, checks: Checks) -> None:
-    checks.go.clear()
-    tries = [asyncio.ensure_future(log_in(logins, f"user{number}")) for number in range(10)]
-    while checks.at_once < 4:
-        await asyncio.sleep(0)
-    checks.go.set()
-    assert all(await asyncio.gather(*tries))
-    assert (len(checks.passwords), checks.most_at_once) == (10, 4)
-
-
-@pytest.mark.parametrize("addresses", [1, 50])
-async def test_who_come_together_cost_few_checks(
-    logins: Logins, checks: Checks, addresses: int
-) -> None:
-    checks.go.clear()
-    tries = [
-        asyncio.ensure_future(log_in(logins, "user1", address=f"10.0.0.{number % addresses}"))
-        for number in range(50)
-    ]
-    while not checks.at_once:
-        await asyncio.sleep(0)
-    checks.go.set()
-    assert all(await asyncio.gather(*tries))
-    assert len(checks.passwords) <= (1 if addresses == 1 else 4)
-
-
-async def test_guesses_that_come_together_are_five(logins: Logins, checks: Checks) -> None:
-    tries = [log_in(logins, "user1", f"wrong{number}") for number in range(50)]
-    answers = await asyncio.gather(*tries, return_exceptions=True)
-    assert len(checks.passwords) == 5
-    assert answers.count(None) == 5
-    assert sum(isinstance(answer, TooManyFailures) for answer in answers) == 45
-    assert not logins._locks
-
-
-@pytest.mark.parametrize("address", ["2001:db8::{:x}", "::ffff:10.0.0.1", "10.0.0.1"])
-async def test_nor_more_from_what_counts_as_one_address(
-    logins: Logins, checks: Checks, address: str
-) -> None:
-    """A subscriber has 2**64 addresses of IPv6, and IPv4 has two ways to be written."""
-    tries = [
-        log_in(logins, "user1", f"wrong{number}", address=address.format(number))
-        for number in range(50)
-    ]
-    await asyncio.gather(*tries, return_exceptions=True)
-    assert len(checks.passwords) == 5
-
-
-async def test_an_address_with_many_guesses_does_not_hold_up_others(
-    logins: Logins, checks: Checks
-) -> None:
-    checks.go.clear()
-    guesses = [
-        asyncio.ensure_future(log_in(logins, f"nobody{number}", f"guess{number}"))
-        for number in range(100)
-    ]
-    while checks.at_once < 4:
-        await asyncio.sleep(0)
-    others = [
-        asyncio.ensure_future(log_in(logins, f"user{number}", address=f"10.0.1.{number}"))
-        for number in range(3)
-    ]
-    await asyncio.sleep(0)
-    checks.go.set()
-    assert all(await asyncio.gather(*others))
-    assert checks.passwords.index("guest") <= 5
-    assert await asyncio.gather(*guesses) == [None] * 100
-
-
-async def test_no_more_wait_than_may(
-    logins: Logins, checks: Checks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(waiting_room, "ADDRESS_MAX_BYTES", 20 * waiting_room.ATTEMPT_BYTES)
-    checks.go.clear()
-    tries = [asyncio.ensure_future(log_in(logins, f"name{number}", "x")) for number in range(30)]
-    while not checks.at_once:
-        await asyncio.sleep(0)
-    other = asyncio.ensure_future(log_in(logins, "user1", address="10.0.0.2"))
-    checks.go.set()
-    answers = await asyncio.gather(*tries, return_exceptions=True)
-    assert [answer for answer in answers if answer] == [
-        answer for answer in answers if isinstance(answer, TooManyAttempts)
-    ]
-    assert 0 < answers.count(None) < 20
-    assert await other
-    assert await log_in(logins, "user1")
-
-
-async def test_from_then_on_the_right_one_is_not_looked_at(
-    logins: Logins, users: Users, checks: Checks
-) -> None:
-    for number in range(5):
-        await log_in(logins, "user1", f"wrong{number}")
-    with pytest.raises(TooManyFailures) as refusal:
-        await log_in(logins, "user1")
-    assert 0 < refusal.value.wait_s <= 60
-    assert len(checks.passwords) == 5
-    assert await log_in(logins, "user1", address="10.0.0.2")
-    assert await log_in(logins, "user2")
-    with pytest.raises(TooManyFailures):
-        await log_in(logins, "user1")
-
-
 class Pauses:
     """Those behind wrong passwords; they last while `go` is not set."""
 
@@ -194,13 +68,88 @@ class Pauses:
 
 
 @pytest.fixture
-def pauses(logins: Logins, monkeypatch: pytest.MonkeyPatch) -> Pauses:
-    pauses = Pauses()
-    monkeypatch.setattr(logins, "_pause", pauses)
-    return pauses
+def pauses() -> Pauses:
+    return Pauses()
 
 
-async def test_where_it_was_right_it_is_not_refused(
+@pytest.fixture
+def logins(users: Users, pauses: Pauses, monkeypatch: pytest.MonkeyPatch) -> Iterator[Logins]:
+    monkeypatch.setattr(module, "AT_ONCE", 4)
+    logins = Logins(users, pauses)
+    yield logins
+    logins.close()
+
+
+async def log_in(
+    logins: Logins, name: str, password: str = "guest", address: str = "10.0.0.1"
+) -> User | None:
+    return await logins.user(name, password, address=address, loopback=True)
+
+
+async def test_four_passwords_are_checked_at_once(logins: Logins, checks: Checks) -> None:
+    checks.go.clear()
+    tries = [asyncio.ensure_future(log_in(logins, f"user{number}")) for number in range(10)]
+    while checks.at_once < 4:
+        await asyncio.sleep(0)
+    checks.go.set()
+    assert all(await asyncio.gather(*tries))
+    assert (len(checks.passwords), checks.most_at_once) == (10, 4)
+
+
+@pytest.mark.parametrize("addresses", [1, 50])
+async def test_logins_at_the_same_time_share_a_check(
+    logins: Logins, checks: Checks, addresses: int
+) -> None:
+    checks.go.clear()
+    tries = [
+        asyncio.ensure_future(log_in(logins, "user1", address=f"10.0.0.{number % addresses}"))
+        for number in range(50)
+    ]
+    while not checks.at_once:
+        await asyncio.sleep(0)
+    checks.go.set()
+    assert all(await asyncio.gather(*tries))
+    assert len(checks.passwords) <= (1 if addresses == 1 else 4)
+
+
+async def test_concurrent_guesses_are_limited(logins: Logins, checks: Checks) -> None:
+    tries = [log_in(logins, "user1", f"wrong{number}") for number in range(50)]
+    answers = await asyncio.gather(*tries, return_exceptions=True)
+    assert len(checks.passwords) == 5
+    assert answers.count(None) == 5
+    assert sum(isinstance(answer, TooManyFailures) for answer in answers) == 45
+
+
+@pytest.mark.parametrize("address", ["2001:db8::{:x}", "::ffff:10.0.0.1", "10.0.0.1"])
+async def test_guesses_are_limited_by_network(logins: Logins, checks: Checks, address: str) -> None:
+    tries = [
+        log_in(logins, "user1", f"wrong{number}", address=address.format(number))
+        for number in range(50)
+    ]
+    await asyncio.gather(*tries, return_exceptions=True)
+    assert len(checks.passwords) == 5
+
+
+async def test_guesses_from_one_address_do_not_delay_others(logins: Logins, checks: Checks) -> None:
+    checks.go.clear()
+    guesses = [
+        asyncio.ensure_future(log_in(logins, f"nobody{number}", f"guess{number}"))
+        for number in range(30)
+    ]
+    while checks.at_once < 4:
+        await asyncio.sleep(0)
+    others = [
+        asyncio.ensure_future(log_in(logins, f"user{number}", address=f"10.0.1.{number}"))
+        for number in range(3)
+    ]
+    await asyncio.sleep(0)
+    checks.go.set()
+    assert all(await asyncio.gather(*others))
+    assert checks.passwords.index("guest") <= 5
+    assert await asyncio.gather(*guesses) == [None] * 30
+
+
+async def test_a_trusted_address_is_not_refused(
     logins: Logins, checks: Checks, pauses: Pauses
 ) -> None:
     assert await log_in(logins, "user1")
@@ -214,10 +163,9 @@ async def test_where_it_was_right_it_is_not_refused(
     assert (pauses.count, len(checks.passwords)) == (3, 9)
 
 
-async def test_guesses_from_there_are_looked_at_one_by_one(
+async def test_guesses_from_a_trusted_address_are_followed_by_pauses(
     logins: Logins, checks: Checks, pauses: Pauses
 ) -> None:
-    """However many come together: each is followed by a pause, also if its sender has left."""
     await log_in(logins, "user1")
     pauses.go.clear()
     tries = [asyncio.ensure_future(log_in(logins, "user1", f"wrong{n}")) for n in range(20)]
@@ -234,10 +182,9 @@ async def test_guesses_from_there_are_looked_at_one_by_one(
     assert (pauses.count, len(checks.passwords)) == (15, 21)
 
 
-async def test_what_was_wrong_before_costs_nothing(
+async def test_a_repeated_wrong_password_is_not_checked_again(
     logins: Logins, users: Users, checks: Checks, pauses: Pauses
 ) -> None:
-    """Programs with an old password hold up nobody, and may have the new one some day."""
     assert await log_in(logins, "user1")
     for _ in range(20):
         assert await log_in(logins, "user1", "old") is None
@@ -248,7 +195,9 @@ async def test_what_was_wrong_before_costs_nothing(
     assert (pauses.count, len(checks.passwords)) == (1, 8)
 
 
-async def test_who_hangs_up_has_tried(logins: Logins, users: Users, checks: Checks) -> None:
+async def test_a_cancelled_login_counts_as_a_guess(
+    logins: Logins, users: Users, checks: Checks
+) -> None:
     checks.go.clear()
     for number in range(50):
         guess = asyncio.ensure_future(log_in(logins, "user1", f"wrong{number}"))
@@ -261,7 +210,7 @@ async def test_who_hangs_up_has_tried(logins: Logins, users: Users, checks: Chec
     assert len(checks.passwords) == 5
 
 
-async def test_who_is_gone_before_it_was_their_turn_costs_nothing(
+async def test_the_password_of_a_disconnected_client_is_not_checked(
     logins: Logins, checks: Checks, users: Users
 ) -> None:
     for _ in range(6):
@@ -273,14 +222,14 @@ async def test_who_is_gone_before_it_was_their_turn_costs_nothing(
     assert await log_in(logins, "user1")
 
 
-async def test_a_hash_of_rabbitmq_is_replaced(logins: Logins, users: Users) -> None:
+async def test_a_rabbitmq_hash_is_replaced_at_login(logins: Logins, users: Users) -> None:
     users.add_hashed("evan", imported(SECRET_SHA256))
 
-    class Keeper:
+    class Storage:
         def __getattr__(self, name: str) -> object:
             return lambda *_: 0
 
-    users.keeper = Keeper()  # type: ignore[assignment]
+    users.storage = Storage()  # type: ignore[assignment]
     assert await log_in(logins, "evan", "secret") is users.get("evan")
     assert not hashes.is_foreign(users.password_hash("evan"))
     assert await log_in(logins, "evan", "secret") is users.get("evan")

@@ -1,4 +1,4 @@
-"""What the machine says of itself, read from made-up files and from the real ones."""
+"""Memory and disk limits, read from prepared files and from the real system."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def test_version_2_with_a_limit_above(tmp_path: Path) -> None:
 
 
 def test_version_2_in_a_container(tmp_path: Path) -> None:
-    """The path may be the one outside; the limit stands at the top."""
     write(tmp_path / "proc/self/cgroup", "0::/../../docker/0123\n")
     write(tmp_path / "sys/fs/cgroup/memory.max", f"{128 * MIB}\n")
     assert memory(tmp_path) == Memory(128 * MIB, "control group")
@@ -60,7 +59,7 @@ def test_address_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory(tmp_path) == Memory(1024 * MIB, "RLIMIT_AS")
 
 
-def test_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_physical", lambda: None)
     assert memory(tmp_path) is None
 
@@ -89,5 +88,5 @@ def test_disk(tmp_path: Path) -> None:
     assert disk(tmp_path / "nothing") is None
 
 
-def test_trimming_hurts_nobody() -> None:
+def test_trim_does_not_fail() -> None:
     trim()

@@ -1,4 +1,4 @@
-"""When a peer is read and when not, and what reaches its connection."""
+"""Peers: when they are read, paused and closed."""
 
 from __future__ import annotations
 
@@ -9,74 +9,41 @@ import pytest
 from tests.conformance import frames
 from tests.support.amqp import method, names, publish
 from warrenmq.core import broker as broker_module
-from warrenmq.core.broker import TURN_MESSAGES
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.proto import connection as connection_module
-from warrenmq.core.proto.connection import Connection, State
+from warrenmq.core.local.publisher import LocalPublisher
+from warrenmq.core.message.model import Properties
+from warrenmq.core.proto import frame_reader, handshake
+from warrenmq.core.proto.connection import Connection
+from warrenmq.core.proto.connection_state import ConnectionState
+from warrenmq.core.proto.dispatch import receive_frame
 from warrenmq.core.server import peer as peer_module
 from warrenmq.core.server.listener import Listener
-from warrenmq.core.server.peer import FULL_READ_BYTES, HIGH_WATER_BYTES
+from warrenmq.core.server.peer import FULL_READ_BYTES
+from warrenmq.core.turn import TURN_MESSAGES
 
-from .support import log_in, meet, meet_open, until
-
-
-async def rounds(count: int = 5) -> None:
-    """Lets the loop go round."""
-    for _ in range(count):
-        await asyncio.sleep(0)
+from .support import log_in, meet, meet_open, rounds, until
 
 
-async def test_a_connection_knows_who_is_there(listener: Listener) -> None:
-    peer, transport = meet(listener)
-    assert peer.connection.name == "127.0.0.1:50000 -> 127.0.0.1:5672"
-    assert peer.connection.peer_is_loopback
-    assert peer in listener.peers
-    assert transport.high_water_bytes == HIGH_WATER_BYTES
-    assert not meet(listener, "192.0.2.1")[0].connection.peer_is_loopback
-
-
-async def test_what_comes_is_answered_in_the_same_call(listener: Listener) -> None:
-    peer, transport = meet_open(listener)
-    peer.data_received(method(1, "Queue.Declare", queue="q"))
-    assert names(transport.replies()) == ["Queue.DeclareOk"]
-
-
-async def test_the_end_gives_everything_back(listener: Listener) -> None:
-    peer, _ = meet_open(listener)
-    peer.data_received(method(1, "Queue.Declare", queue="q", exclusive=True))
-    peer.connection_lost(None)
-    assert listener.peers == set()
-    assert peer.connection.state is State.CLOSED
-    assert listener.broker.vhosts["/"].queues == {}
-
-
-async def test_the_time_is_taken_at_each_read(listener: Listener, clock: ManualClock) -> None:
-    peer, _ = meet_open(listener)
-    clock.advance(500)
-    peer.data_received(frames.heartbeat())
-    assert peer.connection.received_ms == clock.now_ms()
-
-
-async def test_an_internal_error_behind_a_login_too(
+async def test_an_internal_error_in_input_sent_with_the_login(
     listener: Listener, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What was sent together with the login is taken when the password was checked."""
+    def failing(connection: Connection, *frame: object) -> None:
+        if connection.state is ConnectionState.OPEN:
+            raise KeyError("a defect")
+        receive_frame(connection, *frame)  # type: ignore[arg-type]
 
-    def failing(channel: object, payload: bytes) -> None:
-        raise KeyError("a defect")
-
-    monkeypatch.setattr(connection_module, "receive_method", failing)
+    monkeypatch.setattr(frame_reader, "receive_frame", failing)
     peer, transport = meet(listener)
     peer.data_received(frames.PROTOCOL_HEADER + log_in() + method(1, "Basic.Qos"))
     assert not transport.is_reading()
-    await until(lambda: peer.connection.state is State.CLOSING)
+    await until(lambda: peer.connection.state is ConnectionState.CLOSING)
     await rounds()
     assert [reply["reply_code"] for reply in transport.replies()[-1:]] == [541]
     assert transport.is_reading(), "for its close-ok"
     assert "internal error" in caplog.text
 
 
-async def test_an_internal_error_ends_this_connection_alone(
+async def test_an_internal_error_closes_one_connection(
     listener: Listener, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     peer, transport = meet_open(listener)
@@ -86,7 +53,7 @@ async def test_an_internal_error_ends_this_connection_alone(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(Connection, "_frame", fail)
+        patch.setattr(frame_reader, "receive_frame", fail)
         peer.data_received(frames.heartbeat())
     (close,) = transport.replies()
     assert (close["reply_code"], close["reply_text"]) == (
@@ -97,18 +64,17 @@ async def test_an_internal_error_ends_this_connection_alone(
     assert names(others.replies()) == ["Basic.QosOk"]
 
 
-async def test_what_a_turn_leaves_over_is_done_in_the_next_ones(listener: Listener) -> None:
+async def test_work_left_by_a_turn_is_done_in_later_turns(listener: Listener) -> None:
     peer, _ = meet_open(listener)
     row = publish(1, b"x", routing_key="q") * (2 * TURN_MESSAGES)
     peer.data_received(method(1, "Queue.Declare", queue="q") + row)
     peer.data_received(method(1, "Basic.Consume", queue="q", no_ack=True))
-    assert listener.broker.counters.delivered < 2 * TURN_MESSAGES
+    assert listener.broker.statistics.total.deliver_get < 2 * TURN_MESSAGES
     await rounds(100)
-    assert listener.broker.counters.delivered == 2 * TURN_MESSAGES
+    assert listener.broker.statistics.total.deliver_get == 2 * TURN_MESSAGES
 
 
-async def test_who_was_refused_in_silence_is_not_read(listener: Listener) -> None:
-    """What it goes on sending until it is dropped would be kept."""
+async def test_a_client_to_be_dropped_is_not_read(listener: Listener) -> None:
     peer, transport = meet(listener)
     peer.connection.certified = "nobody"
     peer.data_received(
@@ -122,8 +88,7 @@ async def test_who_was_refused_in_silence_is_not_read(listener: Listener) -> Non
 # -- behind the end
 
 
-async def test_what_comes_behind_close_is_discarded(listener: Listener) -> None:
-    """Clients say close ahead of what they have buffered; unread, it would reset the socket."""
+async def test_input_after_close_is_discarded(listener: Listener) -> None:
     peer, transport = meet_open(listener)
     peer.data_received(method(1, "Queue.Declare", queue="q") + method(0, "Connection.Close"))
     assert names(transport.replies()) == ["Queue.DeclareOk", "Connection.CloseOk"]
@@ -139,7 +104,7 @@ async def test_what_comes_behind_close_is_discarded(listener: Listener) -> None:
     assert listener.broker.vhosts["/"].queues["q"].ready_count == 0
 
 
-async def test_no_more_than_may_come_behind_close(
+async def test_discarded_input_is_bounded(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peer_module, "DISCARDED_MAX_BYTES", 1_000)
@@ -154,7 +119,7 @@ async def test_no_more_than_may_come_behind_close(
 # -- back-pressure
 
 
-async def test_a_full_read_lets_everybody_else_have_a_turn(listener: Listener) -> None:
+async def test_a_full_read_pauses_for_one_turn(listener: Listener) -> None:
     peer, transport = meet_open(listener)
     peer.data_received(publish(1, bytes(FULL_READ_BYTES // 2), routing_key="q") * 3)
     assert not transport.is_reading()
@@ -162,18 +127,14 @@ async def test_a_full_read_lets_everybody_else_have_a_turn(listener: Listener) -
     assert transport.is_reading()
 
 
-async def test_a_small_read_does_not_wait(listener: Listener) -> None:
-    peer, transport = meet_open(listener)
-    peer.data_received(publish(1, b"x", routing_key="q"))
-    assert transport.is_reading()
-
-
-async def test_a_publisher_ahead_of_its_consumers_rests(
-    listener: Listener, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("properties", [{}, {"user_id": "guest"}])
+async def test_a_publisher_ahead_of_its_consumers_pauses_for_two_turns(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch, properties: dict[str, object]
 ) -> None:
-    monkeypatch.setattr(broker_module, "CROWDED_MESSAGES", 10)
+    """In batches and one by one."""
+    monkeypatch.setattr(broker_module, "CONSUMERS_BEHIND_MESSAGES", 10)
     peer, transport = meet_open(listener)
-    row = publish(1, b"x", routing_key="q") * 20
+    row = publish(1, b"x", properties, routing_key="q") * 20
     peer.data_received(method(1, "Queue.Declare", queue="q") + row)
     assert transport.is_reading(), "a queue that only grows slows nobody"
     peer.data_received(
@@ -184,24 +145,14 @@ async def test_a_publisher_ahead_of_its_consumers_rests(
     assert not transport.is_reading(), "everybody else has two turns"
     await rounds(1)
     assert transport.is_reading()
-
-
-async def test_who_does_not_read_gets_nothing_more(listener: Listener) -> None:
-    peer, transport = meet_open(listener)
-    publisher, _ = meet_open(listener)
-    peer.data_received(
-        method(1, "Queue.Declare", queue="q") + method(1, "Basic.Consume", queue="q")
+    LocalPublisher(listener.broker, listener.broker.vhosts["/"], None).publish(
+        "", "q", Properties(), b"x"
     )
-    transport.replies()
-    peer.pause_writing()
-    publisher.data_received(publish(1, b"x", routing_key="q"))
-    assert transport.replies() == []
-    peer.resume_writing()
-    assert names(transport.replies()) == ["Basic.Deliver"]
+    peer.data_received(method(1, "Basic.Qos"))
+    assert transport.is_reading(), "others are not slowed for it"
 
 
-async def test_who_does_not_read_may_acknowledge_but_not_ask(listener: Listener) -> None:
-    """A slow consumer's acks and heartbeats are heard; answers would pile up."""
+async def test_a_slow_reader_may_acknowledge_but_gets_no_replies(listener: Listener) -> None:
     peer, transport = meet_open(listener)
     peer.data_received(
         method(1, "Queue.Declare", queue="q")
@@ -222,7 +173,7 @@ async def test_who_does_not_read_may_acknowledge_but_not_ask(listener: Listener)
     assert transport.is_reading()
 
 
-async def test_two_reasons_not_to_read_have_to_end_both(listener: Listener) -> None:
+async def test_reading_resumes_when_all_pauses_are_over(listener: Listener) -> None:
     peer, transport = meet_open(listener)
     peer.data_received(publish(1, bytes(FULL_READ_BYTES // 2), routing_key="q") * 3)
     peer.pause_writing()
@@ -234,21 +185,20 @@ async def test_two_reasons_not_to_read_have_to_end_both(listener: Listener) -> N
     assert transport.is_reading()
 
 
-async def test_what_is_left_of_a_read_waits_without_spinning(listener: Listener) -> None:
-    """Answers fill the socket's buffer; until it has room the loop must find nothing to do."""
+async def test_the_rest_of_a_read_waits_without_polling(listener: Listener) -> None:
     peer, transport = meet_open(listener)
     peer.data_received(method(1, "Queue.Declare", queue="q"))
     peer.pause_writing()
     peer.data_received(method(1, "Basic.Qos") * 3)
     reads = 0
-    read_on = peer.read_on
+    resume_reading = peer.resume_reading
 
     def count() -> None:
         nonlocal reads
         reads += 1
-        read_on()
+        resume_reading()
 
-    peer.read_on = count  # type: ignore[method-assign]
+    peer.resume_reading = count  # type: ignore[method-assign]
     await rounds(50)
     assert reads <= 2
     transport.replies()
@@ -258,30 +208,9 @@ async def test_what_is_left_of_a_read_waits_without_spinning(listener: Listener)
     assert transport.is_reading()
 
 
-async def test_what_is_left_of_a_read_dies_with_the_socket(listener: Listener) -> None:
-    peer, transport = meet_open(listener)
-    peer.pause_writing()
-    peer.data_received(method(1, "Basic.Qos") * 3)
-    transport.abort()
-    peer.connection_lost(None)
-    assert not peer.connection.unfinished
-    await rounds()
-
-
-async def test_nothing_is_read_while_a_password_is_checked(listener: Listener) -> None:
-    peer, transport = meet(listener)
-    peer.data_received(frames.PROTOCOL_HEADER)
-    peer.data_received(log_in())
-    assert not transport.is_reading()
-    while not transport.is_reading():
-        await asyncio.sleep(0.001)
-    assert names(transport.replies())[-1] == "Channel.OpenOk"
-
-
-async def test_what_came_with_the_login_goes_on_after_it(
+async def test_input_sent_with_the_login_is_handled_over_several_turns(
     listener: Listener, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even if taking it has to rest on the way."""
     peer, transport = meet(listener)
     peer.data_received(frames.PROTOCOL_HEADER)
     peer.data_received(log_in() + method(1, "Queue.Declare") * 20)
@@ -297,15 +226,12 @@ async def test_what_came_with_the_login_goes_on_after_it(
     assert names(transport.replies()).count("Queue.DeclareOk") == 20
 
 
-async def test_a_refused_login_is_never_read_again(listener: Listener) -> None:
+async def test_a_refused_login_is_never_read_again(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handshake, "LOGIN_DELAY_S", 0)
     peer, transport = meet(listener)
     peer.data_received(frames.PROTOCOL_HEADER)
     peer.data_received(log_in("wrong"))
-    async with asyncio.timeout(10):
-        await asyncio.gather(*listener._tasks - {max(listener._tasks, key=_is_watch)})
+    await until(transport.was_aborted)
     assert not transport.is_reading()
-    peer.abort()
-
-
-def _is_watch(task: asyncio.Task[None]) -> bool:
-    return "watch" in repr(task.get_coro())

@@ -1,4 +1,4 @@
-"""A peer that publishes during an alarm: its socket, its heartbeats, its end."""
+"""Peers that publish during an alarm: reading, heartbeats, closing."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.support.amqp import make_broker, method, names, publish
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.resources.alarms import Bounds, Reading
 from warrenmq.core.server.listener import Listener
-from warrenmq.core.server.peer import PauseReason, Peer
-from warrenmq.core.server.watchdog import look_after
+from warrenmq.core.server.peer import Peer
+from warrenmq.core.server.watchdog import check_peers
 
-from .support import FakeTransport, Remote, listening_socket, log_in, meet, meet_open, until
+from .support import FakeTransport, Remote, listening_socket, log_in, meet, until
 
 CAPABLE: dict[str, Any] = {"capabilities": {"connection.blocked": True}}
 
@@ -29,7 +29,7 @@ def end_alarm(listener: Listener) -> None:
 
 
 def meet_capable(listener: Listener, heartbeat_s: int = 0) -> tuple[Peer, FakeTransport]:
-    listener.broker.users.check("guest", "guest", loopback=True)
+    listener.broker.users.passwords.check("guest", "guest", loopback=True)
     peer, transport = meet(listener)
     peer.data_received(frames.PROTOCOL_HEADER)
     peer.data_received(log_in(heartbeat_s=heartbeat_s, **CAPABLE))
@@ -42,7 +42,7 @@ def ready(listener: Listener) -> int:
     return listener.broker.vhosts["/"].queues["q"].ready_count
 
 
-async def test_it_is_not_read_until_the_alarm_is_over(listener: Listener) -> None:
+async def test_a_blocked_peer_is_not_read_until_the_alarm_is_over(listener: Listener) -> None:
     peer, transport = meet_capable(listener)
     raise_alarm(listener)
     peer.data_received(frames.heartbeat())
@@ -60,7 +60,7 @@ async def test_it_is_not_read_until_the_alarm_is_over(listener: Listener) -> Non
     assert not peer.is_paused
 
 
-async def test_a_large_read_does_not_open_it_again(listener: Listener) -> None:
+async def test_the_end_of_a_turn_does_not_resume_a_blocked_peer(listener: Listener) -> None:
     peer, transport = meet_capable(listener)
     raise_alarm(listener)
     peer.data_received(publish(1, bytes(10_000), routing_key="q") * 20)
@@ -72,7 +72,7 @@ async def test_a_large_read_does_not_open_it_again(listener: Listener) -> None:
     assert ready(listener) == 20
 
 
-async def test_what_it_was_sent_meanwhile_does_not_open_it(listener: Listener) -> None:
+async def test_writing_does_not_resume_a_blocked_peer(listener: Listener) -> None:
     peer, transport = meet_capable(listener)
     raise_alarm(listener)
     peer.data_received(publish(1, b"one", routing_key="q"))
@@ -83,46 +83,37 @@ async def test_what_it_was_sent_meanwhile_does_not_open_it(listener: Listener) -
     assert ready(listener) == 0
 
 
-async def test_heartbeats_are_sent_and_not_expected(listener: Listener, clock: ManualClock) -> None:
+async def test_a_blocked_peer_gets_heartbeats_and_need_not_send_any(
+    listener: Listener, clock: ManualClock
+) -> None:
     peer, transport = meet_capable(listener, heartbeat_s=10)
     raise_alarm(listener)
     peer.data_received(publish(1, b"one", routing_key="q"))
     transport.replies()
     for _ in range(10):
         clock.advance(10_000)
-        look_after(listener)
+        check_peers(listener)
     assert not transport.was_aborted()
     assert names(transport.replies()) == ["Heartbeat"] * 10
     end_alarm(listener)
     await until(transport.is_reading)
     clock.advance(20_001)
-    look_after(listener)
+    check_peers(listener)
     assert transport.was_aborted()
 
 
-async def test_heartbeats_are_expected_of_who_is_not_blocked(
-    listener: Listener, clock: ManualClock
-) -> None:
-    _, transport = meet_open(listener, heartbeat_s=10)
-    raise_alarm(listener)
-    clock.advance(20_001)
-    look_after(listener)
-    assert transport.was_aborted()
-
-
-async def test_a_half_read_message_is_not_held_against_it(
+async def test_a_blocked_peer_may_leave_a_message_incomplete(
     listener: Listener, clock: ManualClock
 ) -> None:
     peer, transport = meet_capable(listener)
     raise_alarm(listener)
     peer.data_received(publish(1, b"one", routing_key="q")[:-3])
     clock.advance(60_000)
-    look_after(listener)
+    check_peers(listener)
     assert not transport.was_aborted()
 
 
-async def test_publishing_in_the_breath_of_the_login(listener: Listener) -> None:
-    """What came with the password is taken when that was checked."""
+async def test_a_publish_sent_with_the_login_is_blocked(listener: Listener) -> None:
     raise_alarm(listener)
     peer, transport = meet(listener)
     peer.data_received(
@@ -133,26 +124,12 @@ async def test_publishing_in_the_breath_of_the_login(listener: Listener) -> None
     )
     await until(lambda: peer.is_blocked)
     assert not transport.is_reading()
-    assert PauseReason.LOGIN not in peer._pauses
     end_alarm(listener)
     await until(transport.is_reading)
     assert ready(listener) == 1
 
 
-async def test_a_blocked_peer_that_goes(listener: Listener) -> None:
-    peer, transport = meet_capable(listener)
-    raise_alarm(listener)
-    peer.data_received(publish(1, b"one", routing_key="q"))
-    transport.close()
-    peer.connection_lost(None)
-    end_alarm(listener)
-    await asyncio.sleep(0)
-    assert listener.peers == set()
-    assert ready(listener) == 0
-
-
-async def test_a_stop_does_not_wait_for_the_blocked(clock: ManualClock) -> None:
-    """They are told, and their close-ok is heard behind all that they had published."""
+async def test_a_stop_reads_the_close_ok_of_blocked_peers(clock: ManualClock) -> None:
     listener = Listener(make_broker(clock=clock))
     listening = listening_socket()
     await listener.start([listening])

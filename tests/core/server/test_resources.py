@@ -1,4 +1,4 @@
-"""The watch over memory and disk, with numbers that the test makes up."""
+"""Monitoring memory and disk, with given measurements."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.amqp import make_broker, method, names, publish
+from tests.support.amqp import make_broker, names, publish
 from tests.support.manual_store import ManualStore
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.resources.amount import GIB, MIB, Amount, read_amount
 from warrenmq.core.server import resources as resources_module
 from warrenmq.core.server.listener import Listener
-from warrenmq.core.server.machine import Disk, Memory
+from warrenmq.core.server.machine import DiskSpace, Memory
 from warrenmq.core.server.resources import TRIM_PERIODS, Resources
 
 from .support import meet_open, until
@@ -23,7 +23,7 @@ class Machine:
 
     def __init__(self) -> None:
         self.memory: Memory | None = Memory(1000 * MIB, "control group")
-        self.disk: Disk | None = Disk(500 * GIB, 1000 * GIB)
+        self.disk: DiskSpace | None = DiskSpace(500 * GIB, 1000 * GIB)
         self.rss: int | None = 100 * MIB
         self.rss_after_trim: int | None = None
         self.trims = 0
@@ -48,7 +48,7 @@ def watch(
     resources.rss = lambda: machine.rss
     resources.disk = lambda _: machine.disk
     resources.trim = machine.trim
-    resources.bound()
+    resources.set_limits()
     return resources
 
 
@@ -64,7 +64,7 @@ def watch(
         ("0", 0, 0, "memory limit: none (memory_limit is 0)"),
     ],
 )  # fmt: skip
-async def test_bounds_of_memory(
+async def test_memory_limits(
     listener: Listener, machine: Machine, setting: str, limit: int, rss: int, line: str
 ) -> None:
     resources = watch(listener, machine, memory=setting)
@@ -73,7 +73,7 @@ async def test_bounds_of_memory(
     assert resources.lines[0] == line
 
 
-async def test_memory_that_is_not_known(
+async def test_unknown_memory_size(
     listener: Listener, machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine.memory = None
@@ -91,92 +91,78 @@ async def test_memory_that_is_not_known(
         ("3GiB", GIB, 3 * GIB), ("0", GIB, 0),
     ],
 )  # fmt: skip
-async def test_bounds_of_disk(
+async def test_disk_limits(
     listener: Listener, machine: Machine, setting: str, size: int, limit: int
 ) -> None:
-    machine.disk = Disk(size, size)
+    machine.disk = DiskSpace(size, size)
     resources = watch(listener, machine, disk_free=setting)
     assert listener.broker.alarms.bounds.disk_free == limit
     words = "none" if not limit else f"{limit / (GIB if limit >= GIB else MIB):.1f} "
     assert resources.lines[1].startswith(f"disk free limit: {words}")
 
 
-async def test_a_disk_that_cannot_be_asked(
+async def test_unknown_disk_size(
     listener: Listener, machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine.disk = None
-    await watch(listener, machine).look()
+    await watch(listener, machine).measure()
     assert not listener.broker.alarms.any
     assert "free space" in caplog.text
 
 
-async def test_disk_goes_and_comes_back(listener: Listener, machine: Machine) -> None:
-    resources = watch(listener, machine)
-    peer, transport = meet_open(listener)
-    peer.data_received(method(1, "Queue.Declare", queue="q"))
-    machine.disk = Disk(GIB - 1, 1000 * GIB)
-    await resources.look()
-    peer.data_received(publish(1, b"one", routing_key="q"))
-    assert not transport.is_reading()
-    machine.disk = Disk(2 * GIB, 1000 * GIB)
-    await resources.look()
-    await until(transport.is_reading)
-    assert listener.broker.vhosts["/"].queues["q"].ready_count == 1
-
-
-async def test_what_clients_hold_is_counted(listener: Listener, machine: Machine) -> None:
+async def test_buffers_of_clients_are_counted(listener: Listener, machine: Machine) -> None:
     resources = watch(listener, machine, memory="100KiB")
-    await resources.look()
+    await resources.measure()
     used = listener.broker.alarms.used_bytes
     peer, transport = meet_open(listener)
     peer.data_received(publish(1, bytes(50_000), routing_key="q")[:-1])
-    await resources.look()
+    await resources.measure()
     assert used + 50_000 < listener.broker.alarms.used_bytes < used + 65_000
     assert not listener.broker.alarms.any
     transport.waiting_bytes = 50_000
-    await resources.look()
+    await resources.measure()
     assert listener.broker.alarms.reason == "low on memory"
     transport.waiting_bytes = 0
     peer.connection_lost(None)
-    await resources.look()
+    await resources.measure()
     assert not listener.broker.alarms.any
 
 
-async def test_a_store_without_space(clock: ManualClock, machine: Machine) -> None:
+async def test_a_full_store_raises_the_disk_alarm(clock: ManualClock, machine: Machine) -> None:
     store = ManualStore()
     listener = Listener(make_broker(store=store, clock=clock))
     resources = watch(listener, machine)
     store.barrier()
     store.refuse()
-    await resources.look()
+    await resources.measure()
     assert listener.broker.alarms.reason == "low on disk"
     store.commit()
-    await resources.look()
+    await resources.measure()
     assert not listener.broker.alarms.any
 
 
-async def test_memory_is_given_back_before_the_process_counts_as_large(
+async def test_free_memory_is_returned_before_an_rss_alarm(
     listener: Listener, machine: Machine
 ) -> None:
     resources = watch(listener, machine)
     listener.broker.memory.resident_bytes = 200 * MIB
     machine.rss, machine.rss_after_trim = 900 * MIB, 800 * MIB
-    await resources.look()
+    await resources.measure()
     assert machine.trims == 1
     assert not listener.broker.alarms.any
     machine.rss = machine.rss_after_trim = 900 * MIB
-    await resources.look()
+    await resources.measure()
     assert machine.trims == 1
     assert listener.broker.alarms.reason == "low on memory"
     for _ in range(TRIM_PERIODS):
-        await resources.look()
+        await resources.measure()
     assert machine.trims == 2
     machine.rss = 700 * MIB
-    await resources.look()
+    await resources.measure()
     assert not listener.broker.alarms.any
 
 
-async def test_looking_goes_on_through_errors(
+async def test_measuring_continues_after_errors(
     listener: Listener,
     machine: Machine,
     monkeypatch: pytest.MonkeyPatch,
@@ -193,29 +179,19 @@ async def test_looking_goes_on_through_errors(
     resources.rss = fail
     await until(lambda: "internal error" in caplog.text)
     resources.rss = lambda: 0
-    machine.disk = Disk(0, GIB)
+    machine.disk = DiskSpace(0, GIB)
     await until(lambda: listener.broker.alarms.disk)
     await resources.stop()
 
 
-async def test_the_first_look_is_before_the_start_returns(
-    listener: Listener, machine: Machine
-) -> None:
-    machine.disk = Disk(0, GIB)
+async def test_blocked_and_unblocked_are_sent_at_once(listener: Listener, machine: Machine) -> None:
     resources = watch(listener, machine)
-    await resources.start()
-    assert listener.broker.alarms.disk
-    await resources.stop()
-
-
-async def test_clients_are_told_in_the_same_look(listener: Listener, machine: Machine) -> None:
-    resources = watch(listener, machine)
-    listener.broker.users.check("guest", "guest", loopback=True)
+    listener.broker.users.passwords.check("guest", "guest", loopback=True)
     peer, transport = meet_open(listener)
-    peer.connection.wants_blocked_notify = True
-    machine.disk = Disk(0, GIB)
-    await resources.look()
+    peer.connection.pending.notifies_client = True
+    machine.disk = DiskSpace(0, GIB)
+    await resources.measure()
     peer.data_received(publish(1, b"one", routing_key="q"))
-    machine.disk = Disk(100 * GIB, 100 * GIB)
-    await resources.look()
+    machine.disk = DiskSpace(100 * GIB, 100 * GIB)
+    await resources.measure()
     assert names(transport.replies()) == ["Connection.Blocked", "Connection.Unblocked"]

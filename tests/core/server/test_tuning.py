@@ -11,7 +11,6 @@ from warrenmq.core.server import tuning
 from warrenmq.core.server.tuning import (
     FEW_BLOCKS,
     GC_THRESHOLDS,
-    SWITCH_INTERVAL_S,
     collect_old,
     tune,
     uncollected,
@@ -37,13 +36,7 @@ def tuned() -> Iterator[None]:
         sys.setswitchinterval(interval_s)
 
 
-def test_tune() -> None:
-    assert gc.get_threshold() == GC_THRESHOLDS
-    assert abs(sys.getswitchinterval() - SWITCH_INTERVAL_S) < 1e-6
-    assert gc.get_freeze_count() > 0
-
-
-def test_a_pass_looks_at_a_bounded_number_of_objects_however_many_there_are() -> None:
+def test_a_collection_examines_a_bounded_number_of_objects() -> None:
     kept: list[list[object]] = []
     most = 0
     for _ in range(50):
@@ -66,7 +59,7 @@ def test_old_cycles_are_freed() -> None:
     assert collect_old() and found() is None
 
 
-def test_what_is_too_much_for_one_pass_is_frozen_and_later_cycles_are_freed() -> None:
+def test_many_new_objects_are_frozen() -> None:
     many = [[number] for number in range(FEW_BLOCKS)]
     gc.collect(1)
     assert not collect_old()
@@ -75,8 +68,7 @@ def test_what_is_too_much_for_one_pass_is_frozen_and_later_cycles_are_freed() ->
     assert collect_old() and found() is None
 
 
-def test_what_took_long_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks may have been freed that were frozen before, so their number does not tell."""
+def test_a_slow_collection_freezes(monkeypatch: pytest.MonkeyPatch) -> None:
     many = [[number] for number in range(1_000)]
     monkeypatch.setattr(tuning, "COLLECT_MAX_S", -1.0)
     gc.collect(1)
@@ -85,7 +77,7 @@ def test_what_took_long_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gc.get_freeze_count() >= frozen + len(many)
 
 
-def test_nothing_is_collected_during_a_start() -> None:
+def test_uncollected() -> None:
     passes: list[str] = []
     gc.callbacks.append(lambda phase, _: passes.append(phase))
     try:
@@ -93,6 +85,6 @@ def test_nothing_is_collected_during_a_start() -> None:
             before = len(passes)
             made = [[number] for number in range(100_000)]
             assert len(passes) == before and made
-        assert before and gc.isenabled()
+        assert gc.isenabled()
     finally:
         gc.callbacks.pop()

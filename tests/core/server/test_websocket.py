@@ -1,8 +1,6 @@
-"""A peer behind a WebSocket: what goes through, what ends it, and who waits for whom."""
+"""AMQP over WebSocket: closing, pings, and back-pressure."""
 
 from __future__ import annotations
-
-import asyncio
 
 import pytest
 
@@ -10,17 +8,16 @@ from tests.conformance import frames
 from tests.support.amqp import Reply, method, names, publish, read
 from tests.support.websocket import BINARY, CLOSE, PING, PONG, client_frame
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.proto.connection import State
+from warrenmq.core.proto.connection_state import ConnectionState
 from warrenmq.core.resources.alarms import Bounds, Reading
-from warrenmq.core.server import peer
 from warrenmq.core.server.listener import Listener
 from warrenmq.core.server.peer import FULL_READ_BYTES, HIGH_WATER_BYTES
-from warrenmq.core.server.watchdog import CLOSE_OK_S, look_after
+from warrenmq.core.server.watchdog import CLOSE_OK_S, check_peers
 from warrenmq.core.server.websocket import WebSocket
 from warrenmq.core.wire import websocket as wire
 from warrenmq.core.wire.proxy import Relayed
 
-from .support import FakeTransport, log_in
+from .support import FakeTransport, log_in, rounds
 
 TEXT = 1
 
@@ -29,7 +26,7 @@ class Browser:
     """A client, and what it sees of the messages that come."""
 
     def __init__(self, listener: Listener, relayed: Relayed | None = None) -> None:
-        listener.broker.users.check("guest", "guest", loopback=True)
+        listener.broker.users.passwords.check("guest", "guest", loopback=True)
         self.socket = FakeTransport()
         self.server = WebSocket(listener, relayed)
         self.server.connection_made(self.socket)
@@ -62,11 +59,6 @@ class Browser:
         assert names(self.replies())[-1] == "Channel.OpenOk"
 
 
-async def rounds(count: int = 5) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
 @pytest.fixture
 async def browser(listener: Listener) -> Browser:
     browser = Browser(listener)
@@ -79,38 +71,7 @@ def is_closed(browser: Browser) -> bool:
     return browser.socket.closed
 
 
-async def test_each_frame_is_a_message(listener: Listener) -> None:
-    browser = Browser(listener)
-    browser.send(frames.PROTOCOL_HEADER, log_in())
-    kinds, payloads = zip(*browser.messages(), strict=True)
-    assert set(kinds) == {BINARY}
-    assert [names(read(payload)) for payload in payloads] == [
-        ["Connection.Start"], ["Connection.Tune"], ["Connection.OpenOk"], ["Channel.OpenOk"],
-    ]  # fmt: skip
-
-
-async def test_content_goes_both_ways_however_it_is_cut(browser: Browser) -> None:
-    body = bytes(range(256)) * 1_000
-    sent = method(1, "Queue.Declare", queue="q") + publish(1, body, routing_key="q")
-    browser.send(*(sent[at : at + 7_777] for at in range(0, len(sent), 7_777)))
-    browser.send(method(1, "Basic.Get", queue="q"))
-    assert [reply.body for reply in browser.replies()] == [b"", body]
-
-
-async def test_messages_arrive_octet_by_octet(listener: Listener) -> None:
-    browser = Browser(listener)
-    for octet in client_frame(BINARY, frames.PROTOCOL_HEADER + log_in()):
-        browser.server.data_received(bytes((octet,)))
-    assert names(browser.replies())[-1] == "Channel.OpenOk"
-
-
-async def test_another_protocol_gets_our_header_and_the_end(listener: Listener) -> None:
-    browser = Browser(listener)
-    browser.send(b"GET / HTTP/1.1\r\n")
-    assert browser.messages() == [(BINARY, frames.PROTOCOL_HEADER), (CLOSE, b"\x03\xe8")]
-
-
-async def test_who_is_there(listener: Listener) -> None:
+async def test_caller_of(listener: Listener) -> None:
     assert Browser(listener).connection.peer_is_loopback
     (first,) = listener.peers
     first.connection_lost(None)
@@ -120,12 +81,7 @@ async def test_who_is_there(listener: Listener) -> None:
 # -- pings
 
 
-async def test_a_ping_is_answered(browser: Browser) -> None:
-    browser.server.data_received(client_frame(PING, b"here?"))
-    assert browser.messages() == [(PONG, b"here?")]
-
-
-async def test_pongs_do_not_pile_up(browser: Browser) -> None:
+async def test_only_the_last_ping_is_answered(browser: Browser) -> None:
     browser.server.data_received(client_frame(PING, b"1") + client_frame(PING, b"2"))
     assert browser.messages() == [(PONG, b"2")]
     browser.socket.waiting_bytes = HIGH_WATER_BYTES
@@ -136,33 +92,21 @@ async def test_pongs_do_not_pile_up(browser: Browser) -> None:
 # -- the end
 
 
-async def test_amqp_closes_first(browser: Browser) -> None:
-    browser.send(method(0, "Connection.Close"))
-    (_, ok), close = browser.messages()
-    assert names(read(ok)) == ["Connection.CloseOk"]
-    assert close == (CLOSE, b"\x03\xe8")
-    assert not browser.socket.is_closing(), "the client may say close too"
-    browser.server.data_received(client_frame(CLOSE, b"\x03\xe8"))
-    assert browser.socket.closed
-    assert browser.messages() == []
-
-
-async def test_the_client_says_close(browser: Browser, listener: Listener) -> None:
+async def test_a_close_frame_ends_the_connection(browser: Browser, listener: Listener) -> None:
     browser.send(method(1, "Queue.Declare", queue="q", exclusive=True))
     browser.messages()
     browser.server.data_received(client_frame(CLOSE, b"\x03\xe9gone"))
     assert browser.messages() == [(CLOSE, b"\x03\xe9")]
     assert browser.socket.closed
-    assert browser.connection.state is State.CLOSED
+    assert browser.connection.state is ConnectionState.CLOSED
     assert listener.broker.vhosts["/"].queues == {}
     assert listener.broker.connections == {}
 
 
-async def test_what_came_before_a_close_counts(browser: Browser, listener: Listener) -> None:
-    """Though it has to wait, here for a client that does not read."""
+async def test_input_before_a_close_frame_is_handled(browser: Browser, listener: Listener) -> None:
     browser.server.pause_writing()
-    asked = method(1, "Queue.Declare", queue="q") * 3
-    browser.server.data_received(client_frame(BINARY, asked) + client_frame(CLOSE, b"\x03\xe8"))
+    declares = method(1, "Queue.Declare", queue="q") * 3
+    browser.server.data_received(client_frame(BINARY, declares) + client_frame(CLOSE, b"\x03\xe8"))
     browser.send(method(1, "Queue.Declare", queue="behind the close"))
     assert not browser.socket.closed
     browser.server.resume_writing()
@@ -172,7 +116,7 @@ async def test_what_came_before_a_close_counts(browser: Browser, listener: Liste
     assert list(listener.broker.vhosts["/"].queues) == ["q"]
 
 
-async def test_what_came_before_a_close_waits_for_the_end_of_an_alarm(
+async def test_input_before_a_close_frame_waits_for_the_alarm(
     browser: Browser, listener: Listener
 ) -> None:
     browser.send(method(1, "Queue.Declare", queue="q"))
@@ -194,7 +138,7 @@ async def test_what_came_before_a_close_waits_for_the_end_of_an_alarm(
     [(client_frame(TEXT, b"AMQP"), 1003), (frames.PROTOCOL_HEADER, 1002)],
     ids=["text", "no WebSocket"],
 )
-async def test_what_breaks_the_rules(
+async def test_protocol_errors_close_the_websocket(
     listener: Listener, sent: bytes, code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     browser = Browser(listener)
@@ -202,71 +146,32 @@ async def test_what_breaks_the_rules(
     ((opcode, payload),) = browser.messages()
     assert (opcode, int.from_bytes(payload[:2], "big")) == (CLOSE, code)
     assert browser.socket.closed
-    assert browser.connection.state is State.CLOSED
+    assert browser.connection.state is ConnectionState.CLOSED
     assert payload[2:].decode() in caplog.text
     browser.send(frames.PROTOCOL_HEADER)
     assert browser.messages() == []
 
 
-async def test_an_error_is_told_before_the_close(browser: Browser) -> None:
-    browser.send(frames.heartbeat(1))
-    assert names(browser.replies()) == ["Connection.Close"]
-    browser.send(method(0, "Connection.CloseOk"))
-    assert browser.messages() == [(CLOSE, b"\x03\xe8")]
-
-
-async def test_who_never_says_close_is_cut_off(
+async def test_a_client_that_sends_no_close_frame_times_out(
     browser: Browser, listener: Listener, clock: ManualClock
 ) -> None:
     browser.send(method(0, "Connection.Close"))
     clock.advance(CLOSE_OK_S * 1000 + 1)
-    look_after(listener)
+    check_peers(listener)
     assert browser.socket.was_aborted()
-
-
-async def test_what_comes_behind_close_is_discarded(
-    browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(peer, "DISCARDED_MAX_BYTES", 3 * FULL_READ_BYTES)
-    browser.send(method(0, "Connection.Close"))
-    for _ in range(3):
-        browser.send(bytes(FULL_READ_BYTES))
-        await rounds()
-        assert browser.socket.is_reading()
-    assert not browser.socket.closed
-    browser.send(b"!")
-    assert is_closed(browser)
-
-
-async def test_a_socket_that_is_lost(browser: Browser, listener: Listener) -> None:
-    browser.server.connection_lost(None)
-    assert listener.peers == set()
-    assert listener.broker.connections == {}
 
 
 # -- back-pressure
 
 
-async def test_the_buffer_is_a_peers(browser: Browser) -> None:
-    assert browser.socket.high_water_bytes == HIGH_WATER_BYTES
-    browser.send(method(1, "Queue.Declare", queue="q"), method(1, "Basic.Consume", queue="q"))
-    browser.server.pause_writing()
-    browser.messages()
-    browser.send(publish(1, b"x", routing_key="q"))
-    assert browser.messages() == []
-    browser.server.resume_writing()
-    await rounds()
-    assert names(browser.replies()) == ["Basic.Deliver"]
-
-
-async def test_a_full_read_lets_everybody_else_have_a_turn(browser: Browser) -> None:
+async def test_a_full_read_pauses_for_one_turn(browser: Browser) -> None:
     browser.server.data_received(client_frame(PING, bytes(125)) * (FULL_READ_BYTES // 125))
     assert not browser.socket.is_reading()
     await rounds(1)
     assert browser.socket.is_reading()
 
 
-async def test_many_small_frames_take_several_turns(
+async def test_many_small_frames_are_handled_over_several_turns(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wire, "_FRAMES_AT_ONCE", 10)
@@ -279,16 +184,3 @@ async def test_many_small_frames_take_several_turns(
     while not browser.socket.is_reading():
         await rounds(1)
     assert names(browser.replies()) == ["Basic.QosOk"] * 4
-
-
-async def test_who_publishes_in_an_alarm_is_not_read(browser: Browser, listener: Listener) -> None:
-    alarms = listener.broker.alarms
-    alarms.bounds = Bounds(disk_free=1000)
-    alarms.measure(Reading(disk_free_bytes=0))
-    browser.send(publish(1, b"x", routing_key="q"))
-    assert not browser.socket.is_reading()
-    assert browser.connection.blocked
-    alarms.measure(Reading(disk_free_bytes=10_000))
-    listener.turn()
-    await rounds()
-    assert browser.socket.is_reading()

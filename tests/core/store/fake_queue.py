@@ -1,11 +1,10 @@
-"""A queue that only holds: what the store's tests need of one."""
+"""A queue that only keeps messages, for the tests of the store."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from tests.core.messages import Sent
-from warrenmq.core.message.batch import MessageRange, PagedOut
+from warrenmq.core.message.queue_entry import MessageRange, PagedOut
 from warrenmq.core.queue.backlog import Backlog
 from warrenmq.core.store.port import Store
 
@@ -25,9 +24,9 @@ class FakeQueue:
         self.backlog = HoldingBacklog()
 
     def page_in_all(self, store: Store) -> None:
-        """One chunk of each paged-out range, wherever it stands."""
+        """Reads one chunk of each paged-out range."""
         for paged_out in [held for held in self.backlog if isinstance(held, PagedOut)]:
-            store.page_in(paged_out, partial(self.backlog.replace, paged_out))
+            store.page_in.request(paged_out, partial(self.backlog.replace, paged_out))
             store.turned()
 
 
@@ -48,10 +47,3 @@ class HoldingBacklog(Backlog):
         paged_out.lost = 0
         for place, messages in enumerate(ranges):
             self._ready.insert(at + place, messages)
-
-
-def frames_of(body: bytes) -> tuple[int, int, bytes]:
-    """Offsets of method and header frame, and the frames of one message."""
-    sent = Sent(body)
-    method = sent.publish_frame(1)
-    return 0, len(method), method + sent.content(1)

@@ -17,7 +17,7 @@ Message = tuple[int, int]
 
 @dataclass(frozen=True)
 class Found:
-    """What a recovery found: definitions, and each queue's messages in their order."""
+    """The result of a recovery: definitions, and each queue's messages in order."""
 
     definitions: Mapping[bytes, bytes]
     messages: Mapping[int, tuple[tuple[int, bytes], ...]]
@@ -34,7 +34,7 @@ class Fact:
 
 @dataclass
 class Group:
-    """What is kept together: messages that come, messages that go, a key with its value."""
+    """An atomic group: messages added, messages settled, a key with its value."""
 
     come: list[Message] = field(default_factory=list)
     gone: list[Message] = field(default_factory=list)
@@ -65,7 +65,7 @@ class History:
         self.values.setdefault(key, [(0, None)]).append((number, value))
 
     def end_life(self) -> None:
-        """Commit numbers mean nothing any more."""
+        """Forgets the commit numbers, which the next process uses anew."""
         for fact in self.facts.values():
             fact.published = self._settled_number(fact.published)
             if fact.settled is not None:
@@ -78,7 +78,7 @@ class History:
         return 0 if number <= self.committed else NEVER
 
     def observe(self, found: Found) -> None:
-        """What was found is what is: it may not change any more."""
+        """Takes the messages found as the state, which may not change any more."""
         self.facts = {
             (queue_id, number): Fact(body, 0)
             for queue_id, messages in found.messages.items()
@@ -90,7 +90,7 @@ class History:
     # -- the judgement
 
     def faults(self, found: Found) -> list[str]:
-        """What is wrong with it; empty if nothing is."""
+        """Returns what is wrong with a recovery; empty if nothing is."""
         there = {
             (queue_id, number): body
             for queue_id, messages in found.messages.items()
@@ -130,7 +130,8 @@ class History:
         yield from (f"definition: {key!r} is unexpected" for key in found.keys() - self.values)
 
     def _wrong_groups(self, there: Mapping[Message, bytes], found: Found) -> Iterable[str]:
-        """Messages of a queue whose definition is gone, or that was dropped since, say nothing."""
+        """Returns the groups that were not recovered as a whole; messages of a queue without a
+        definition, or that was dropped, do not count."""
         for group in self.groups:
             come = [held for held in group.come if held[0] in found.messages]
             gone = [held for held in group.gone if held[0] in found.messages]

@@ -63,7 +63,7 @@ class Survey:
                 self.faults += [f"{where}: {fault}" for fault in self._faults(disk)]
 
     def _faults(self, disk: FaultyDisk) -> list[str]:
-        """Recovers twice; the second crash comes before anything more was asked."""
+        """Recovers twice; the second crash comes before the store is used."""
         try:
             _, found = recover(disk)
             faults = self._workload.history.faults(found)

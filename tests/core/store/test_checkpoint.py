@@ -1,4 +1,4 @@
-"""Checkpoints: what they hold comes back, two are kept, and none is half written."""
+"""Checkpoints: contents, the last two of them, and interrupted writes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.core.messages import batch
 from tests.support.faulty_disk import FaultyDisk, Keep, fault
-from warrenmq.core.message.batch import MessageRange, QueueEntry
+from warrenmq.core.message.queue_entry import MessageRange, QueueEntry
 from warrenmq.core.store import checkpoint
-from warrenmq.core.store.checkpoint import State, checkpoint_name
+from warrenmq.core.store.checkpoint import CheckpointState, checkpoint_name
 from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.record import FILE_HEADER_BYTES, FORMAT_VERSION
 from warrenmq.core.store.segment import Segment
@@ -45,13 +45,10 @@ def segments(draw: st.DrawFn) -> Segment:
     return segment
 
 
-def written(state: State, number: int = 10) -> tuple[FaultyDisk, set[int]]:
+def written(state: CheckpointState, number: int = 10) -> tuple[FaultyDisk, set[int]]:
     disk = FaultyDisk()
     listed: set[int] = set()
-    pieces = checkpoint.encode(
-        number, state.sequence, state.definitions, state.marks, state.segments, listed,
-        priority_marks=state.priority_marks, born=number, clean=state.clean,
-    )  # fmt: skip
+    pieces = checkpoint.encode(number, state, listed, first_own=number, clean=state.clean)
     checkpoint.write(disk, STORE_ID, number, list(pieces))
     return disk, listed
 
@@ -72,7 +69,7 @@ def described(segment: Segment) -> object:
     st.dictionaries(st.tuples(numbers, st.integers(0, 255)), numbers, max_size=3),
     st.booleans(),
 )
-def test_a_checkpoint_holds_the_state(
+def test_checkpoint_round_trip(
     held: list[Segment],
     definitions: dict[bytes, bytes],
     marks: dict[int, int],
@@ -80,12 +77,12 @@ def test_a_checkpoint_holds_the_state(
     clean: bool,
 ) -> None:
     by_number = {held.number: held for held in held}
-    state = State(10, 77, clean, 10, definitions, marks, by_number, priority_marks)
+    state = CheckpointState(
+        STORE_ID, 10, 77, clean, 10, definitions, marks, by_number, priority_marks
+    )
     disk, listed = written(state)
-    found = checkpoint.read_newest(disk)
-    assert found is not None
-    read, store_id = found
-    assert store_id == STORE_ID
+    read = checkpoint.read_newest(disk)
+    assert read is not None and read.store_id == STORE_ID
     assert (read.segment, read.sequence, read.clean) == (10, 77, clean)
     assert (read.definitions, read.marks) == (definitions, marks)
     assert read.priority_marks == priority_marks
@@ -99,12 +96,12 @@ def test_segments_of_a_process_that_did_not_stop_in_order_are_unclean(clean: boo
     held = {number: Segment(number) for number in (4, 5)}
     for segment in held.values():
         segment.part(7).add(1, 1, 1, 48, 30, special=0)
-    pieces = checkpoint.encode(9, 0, {}, {}, held, set(), priority_marks={}, born=5, clean=clean)
+    pieces = checkpoint.encode(9, CheckpointState(segments=held), set(), first_own=5, clean=clean)
     disk = FaultyDisk()
     checkpoint.write(disk, STORE_ID, 9, list(pieces))
     found = checkpoint.read_newest(disk)
     assert found is not None
-    unclean = {number for number, segment in found[0].segments.items() if segment.unclean}
+    unclean = {number for number, segment in found.segments.items() if segment.unclean}
     assert unclean == (set() if clean else {5})
 
 
@@ -113,30 +110,27 @@ def test_many_definitions_and_parts_are_written_in_slices() -> None:
     for queue_id in range(1, 1_201):
         segment.part(queue_id).add(1, 1, 1, 48, 30, special=0)
     definitions = {b"%d" % number: b"" for number in range(4_500)}
-    pieces = list(
-        checkpoint.encode(
-            2, 0, definitions, {}, {1: segment}, set(), priority_marks={}, born=1, clean=True
-        )
-    )
+    state = CheckpointState(definitions=definitions, segments={1: segment})
+    pieces = list(checkpoint.encode(2, state, set(), first_own=1, clean=True))
     assert len(pieces) > 6
     disk = FaultyDisk()
     checkpoint.write(disk, STORE_ID, 2, pieces)
     found = checkpoint.read_newest(disk)
-    assert found is not None and found[0].definitions == definitions
-    assert len(found[0].segments[1].parts) == 1_200
+    assert found is not None and found.definitions == definitions
+    assert len(found.segments[1].parts) == 1_200
 
 
-def test_segments_that_are_done_or_later_are_not_listed() -> None:
+def test_settled_and_later_segments_are_not_listed() -> None:
     done, kept, later = Segment(1), Segment(2), Segment(10)
     for segment in (kept, later):
         segment.part(7).add(1, 1, 1, 48, 30, special=0)
-    _, listed = written(State(10, segments={1: done, 2: kept, 10: later}))
+    _, listed = written(CheckpointState(segment=10, segments={1: done, 2: kept, 10: later}))
     assert listed == {2}
 
 
 @pytest.mark.parametrize("kind", ["create", "write", "sync"])
-def test_one_that_does_not_fit_leaves_nothing(kind: str) -> None:
-    disk, _ = written(State())
+def test_a_checkpoint_that_does_not_fit_leaves_nothing(kind: str) -> None:
+    disk, _ = written(CheckpointState())
     before = disk.files()
 
     def full(found: str, name: str) -> None:
@@ -149,8 +143,8 @@ def test_one_that_does_not_fit_leaves_nothing(kind: str) -> None:
     assert disk.files() == before
 
 
-def test_what_a_crash_left_of_one_is_removed() -> None:
-    disk, _ = written(State())
+def test_an_unfinished_checkpoint_is_removed() -> None:
+    disk, _ = written(CheckpointState())
     file = disk.create(checkpoint_name(11) + ".new")
     file.write(0, [b"half"])
     checkpoint.remove_unfinished(disk)
@@ -158,35 +152,17 @@ def test_what_a_crash_left_of_one_is_removed() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 10, FILE_HEADER_BYTES, FILE_HEADER_BYTES + 11])
-def test_a_short_one_is_damaged(size: int, caplog: pytest.LogCaptureFixture) -> None:
-    disk, _ = written(State())
+def test_a_short_checkpoint_is_damaged(size: int, caplog: pytest.LogCaptureFixture) -> None:
+    disk, _ = written(CheckpointState())
     data = disk.files()[checkpoint_name(10)]
     cut = FaultyDisk({checkpoint_name(11): data[:size], **disk.files()})
     found = checkpoint.read_newest(cut)
-    assert found is not None and found[0].segment == 10
+    assert found is not None and found.segment == 10
     assert checkpoint_name(11) in caplog.text
 
 
-def test_the_last_two_are_kept_over_restarts() -> None:
-    workload = Workload(FaultyDisk(), 8)
-    states = []
-    for life in range(8):
-        workload.open()
-        workload.run(30)
-        workload.settle_down()
-        if life % 2:
-            workload.stop()
-        states = [name for name in workload.disk.names() if name.endswith(".state")]
-        assert len(states) <= 2
-    assert len(states) == 2
-    newest = states[-1]
-    sound = recover(workload.disk.killed())[1]
-    damaged = FaultyDisk({**workload.disk.files(), newest: b"damaged"})
-    assert recover(damaged)[1] == sound
-
-
 @pytest.mark.parametrize("seed", range(4))
-def test_either_of_the_last_two_is_enough_at_any_time(seed: int) -> None:
+def test_either_of_the_last_two_checkpoints_is_enough(seed: int) -> None:
     workload = Workload(FaultyDisk(), seed)
     seen: list[list[str]] = []
 
@@ -205,28 +181,7 @@ def test_either_of_the_last_two_is_enough_at_any_time(seed: int) -> None:
     assert seen == [[]] * len(seen)
 
 
-def test_a_checkpoint_is_durable_before_anything_older_goes() -> None:
-    workload = Workload(FaultyDisk(), 9)
-    cut: list[FaultyDisk] = []
-
-    def look(kind: str, name: str) -> None:
-        if kind == "remove" and not name.endswith(".new"):
-            cut.append(workload.disk.power_cut(Keep.NONE, random.Random(1)))
-
-    workload.disk.before = look
-    workload.open()
-    workload.run(240)
-    workload.settle_down()
-    assert len(cut) > 5
-    for disk in cut:
-        recover(disk)
-
-
-def test_the_format_version_is_the_one_that_is_documented() -> None:
-    assert FORMAT_VERSION == 1
-
-
-def test_a_checkpoint_waits_for_what_it_has_seen() -> None:
+def test_checkpoint_waits_until_its_contents_are_synced() -> None:
     """A dead letter's settlement must not be kept without its copy."""
     disk = FaultyDisk()
     store = DurableStore(disk, segment_bytes=SEGMENT_BYTES)
@@ -234,7 +189,7 @@ def test_a_checkpoint_waits_for_what_it_has_seen() -> None:
     for queue in (source, target):
         store.define(b"q%d" % queue.id, b"queue")
     original = publish(store, source)
-    store.roll()
+    store.log.roll()
     store.flush()
 
     def no_space_for_the_log(kind: str, name: str) -> None:
@@ -259,3 +214,7 @@ def publish(store: DurableStore, queue: FakeQueue) -> QueueEntry:
     entry = QueueEntry(batch(1, store.reserve(1), PERSISTENT, 8), None)
     store.append(entry.batch, [(queue, entry)])
     return entry
+
+
+def test_the_format_version_is_the_one_that_is_documented() -> None:
+    assert FORMAT_VERSION == 1

@@ -1,4 +1,4 @@
-"""A wall clock that jumps between two processes: sequence numbers are never handed out twice."""
+"""Sequence numbers after a wall clock step between two processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.core.messages import batch
 from tests.support.faulty_disk import FaultyDisk, Keep
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.message.batch import QueueEntry
+from warrenmq.core.message.queue_entry import QueueEntry
 from warrenmq.core.store.durable import SEQUENCES_AHEAD, DurableStore
 from warrenmq.core.wire.properties import PERSISTENT
 
@@ -25,7 +25,7 @@ def opened(disk: FaultyDisk, wall_s: float) -> DurableStore:
 
 
 def publish(store: DurableStore, queue: FakeQueue, count: int) -> int:
-    """Gives the last number."""
+    """Returns the last number."""
     one = batch(count, store.reserve(count), PERSISTENT, 8)
     store.append(one, [(queue, QueueEntry(one, None))])
     return one.sequence + count - 1
@@ -54,7 +54,7 @@ def test_numbers_are_never_handed_out_again(jump_s: float, clean: bool, unwritte
     assert again.reserve(1) > last
 
 
-def test_many_restarts_with_a_clock_that_stands_still() -> None:
+def test_numbers_are_unique_with_a_stopped_clock() -> None:
     disk = FaultyDisk()
     before = 0
     for life in range(30):
@@ -67,7 +67,7 @@ def test_many_restarts_with_a_clock_that_stands_still() -> None:
     assert before < 2**62
 
 
-def test_a_later_start_goes_on_with_the_time() -> None:
+def test_later_start_uses_the_current_time() -> None:
     disk = FaultyDisk()
     opened(disk, NOW_S).stop()
     assert opened(disk, NOW_S + DAY_S).reserve(1) == int((NOW_S + DAY_S) * 1e9)

@@ -1,4 +1,4 @@
-"""Torn ends and flipped bits: all of it is found, the rest is served, nothing is deleted.
+"""Torn ends and flipped bits: all are found, the rest is served, nothing is deleted.
 
 With `WARREN_ALL_BITS=1` every bit of 1,000 records is flipped, which takes an hour.
 """
@@ -16,10 +16,17 @@ from tests.core.messages import Sent, whole
 from tests.support.faulty_disk import FaultyDisk
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.errors import ConfigError
-from warrenmq.core.message.batch import QueueEntry
+from warrenmq.core.message.queue_entry import QueueEntry
 from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.offline import verify
-from warrenmq.core.store.record import COLD, FILE_HEADER_BYTES, Gap, Kind, Record, scan
+from warrenmq.core.store.record import (
+    FILE_HEADER_BYTES,
+    KIND_COMPACTED,
+    Gap,
+    Record,
+    RecordKind,
+    scan,
+)
 from warrenmq.core.wire.properties import PERSISTENT
 
 from .fake_queue import FakeQueue
@@ -101,7 +108,7 @@ def publish_bodies(store: DurableStore, count: int) -> None:
 def cuts(image: Image) -> Iterator[tuple[int, int]]:
     """Places in the last three records, and how many messages are whole before each."""
     (name,) = image
-    messages = [record for record in records(image, name) if record.kind == Kind.MESSAGES]
+    messages = [record for record in records(image, name) if record.kind == RecordKind.MESSAGES]
     assert records(image, name)[-1] is not None and len(messages) == 5
     for at in range(messages[-3].offset, messages[-1].end + 1):
         yield at, sum(record.end <= at for record in messages)
@@ -123,7 +130,7 @@ def test_a_log_that_is_cut_anywhere_serves_the_exact_prefix(
         assert disk.files().keys() >= {name}
 
 
-def test_a_torn_end_is_kept_aside(five_messages: Image) -> None:
+def test_torn_end_is_copied_to_a_file(five_messages: Image) -> None:
     (name,) = five_messages
     last = records(five_messages, name)[-1]
     disk = FaultyDisk({name: five_messages[name][: last.end - 1]})
@@ -137,12 +144,12 @@ def test_a_torn_end_is_kept_aside(five_messages: Image) -> None:
 # -- F5: bits flip
 
 
-def test_the_image_is_sound(image: Image, sound: Found) -> None:
+def test_undamaged_image_reports_nothing(image: Image, sound: Found) -> None:
     assert reports(FaultyDisk(image)) == {}
     assert sum(map(len, sound.messages.values())) > 20
 
 
-def test_every_bit_of_a_log_header_is_told_and_all_is_served(
+def test_a_flipped_bit_of_a_log_header_is_reported_and_costs_nothing(
     image: Image, sound: Found, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in logs(image)[:: 1 if ALL_BITS else 3]:
@@ -160,12 +167,12 @@ def assert_served_without(
         caplog.clear()
         is_there = name in disk.files()
         assert recover(disk)[1] == sound
-        assert is_there is (f"{name}: {FILE_HEADER_BYTES} bytes at offset 0" in caplog.text)
+        assert is_there is (f"{name}: {FILE_HEADER_BYTES} damaged bytes at offset 0" in caplog.text)
     copy = disk.files().get(f"{name.removesuffix('.log')}-0.damaged")
     assert copy == header
 
 
-def test_a_copy_that_nobody_needs_is_not_served_though_its_header_is_damaged(
+def test_an_unused_copy_with_a_damaged_header_is_not_served(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A move that a crash cut short left it: its messages are still where they were."""
@@ -176,7 +183,7 @@ def test_a_copy_that_nobody_needs_is_not_served_though_its_header_is_damaged(
         image = workload.disk.files()
         newest = max(states(image), default="")
         for name in logs(image):
-            if image[name].startswith(COLD) and name.removesuffix("log") > newest[:-5]:
+            if image[name].startswith(KIND_COMPACTED) and name.removesuffix("log") > newest[:-5]:
                 _, sound = recover(FaultyDisk(image))
                 for bit in range(0, FILE_HEADER_BYTES * 8, 40):
                     assert recover(flipped(image, name, bit))[1] == sound
@@ -233,7 +240,7 @@ def test_a_damaged_record_of_a_sealed_segment_that_is_replayed_costs_only_itself
     _, sound = recover(FaultyDisk(image))
     for name in logs(image)[:3]:
         for record in records(image, name):
-            if record.kind == Kind.MESSAGES:
+            if record.kind == RecordKind.MESSAGES:
                 _, found = recover(disk := flipped(image, name, record.offset * 8 + 300))
                 assert {number for _, number in missing(sound, found)} == {record.sequence}
                 assert recover(disk)[1] == found
@@ -250,7 +257,7 @@ def sealed() -> Image:
     return {name: files[name] for name in [*logs(files), states(files)[0]]}
 
 
-def test_a_damaged_record_costs_what_it_says_and_no_more(
+def test_a_damaged_record_costs_only_its_own_content(
     image: Image, sound: Found, caplog: pytest.LogCaptureFixture
 ) -> None:
     chance = random.Random(2)
@@ -262,7 +269,13 @@ def test_a_damaged_record_costs_what_it_says_and_no_more(
                 disk = check_flip(image, sound, (name, record, bit), caplog)
                 assert_kept(disk, kept, (name, record, bit))
             seen.add(record.kind)
-    assert seen >= {Kind.MESSAGES, Kind.SETTLED, Kind.DEFINITION, Kind.INDEX, Kind.SEALED}
+    assert seen >= {
+        RecordKind.MESSAGES,
+        RecordKind.SETTLED,
+        RecordKind.DEFINITION,
+        RecordKind.INDEX,
+        RecordKind.SEALED,
+    }
 
 
 def check_flip(
@@ -277,9 +290,9 @@ def check_flip(
     caplog.clear()
     _, found = recover(disk)
     lost = missing(sound, found)
-    if record.kind in (Kind.DEFINITION, Kind.DROPPED):
+    if record.kind in (RecordKind.DEFINITION, RecordKind.DROPPED):
         assert not lost - messages_of(sound, sound.definitions.keys() - found.definitions.keys())
-    elif record.kind == Kind.MESSAGES:
+    elif record.kind == RecordKind.MESSAGES:
         assert all(record.sequence <= number < record.sequence + 20 for _, number in lost), place
         assert not missing(found, sound), place
     else:

@@ -1,5 +1,4 @@
-"""A disk that fails once: nothing is confirmed any more though it works again, and nothing that
-was confirmed is lost."""
+"""A disk that fails once: nothing is confirmed afterwards, and nothing confirmed is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import pytest
 
 from tests.core.messages import batch
 from tests.support.faulty_disk import CHANGES, FaultyDisk, Keep, fault
-from warrenmq.core.message.batch import QueueEntry
+from warrenmq.core.message.queue_entry import QueueEntry
 from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.writer import Append, Roll, WriteGroup, Writer
 from warrenmq.core.wire.properties import PERSISTENT
@@ -48,14 +47,14 @@ def test_after_an_error_nothing_is_confirmed_any_more(kind: str, nth: int) -> No
             break
     else:
         pytest.fail(f"there were no {nth} operations of the kind {kind}")
-    committed = workload.store.committed
+    committed = workload.store.progress.committed
     workload.run(10)
     workload.settle_down()
     assert [error.errno for error in workload.failures] == [errno.EIO]
-    assert workload.store.committed == committed
-    assert workload.store.refused > workload.store.barrier() > 0
+    assert workload.store.progress.committed == committed
+    assert workload.store.progress.refused > workload.store.barrier() > 0
     workload.stop()
-    assert workload.store.committed == committed
+    assert workload.store.progress.committed == committed
     assert len(workload.failures) == 1
     chance = random.Random(nth)
     for keep in Keep:
@@ -75,7 +74,7 @@ def test_a_sync_that_failed_is_never_tried_again(code: int) -> None:
 
 @pytest.mark.parametrize("nth", range(1, 12))
 @pytest.mark.parametrize("kind", ["write", "sync", "truncate", "create", "dir", "remove"])
-def test_an_error_while_it_opens_is_raised_or_told_and_loses_nothing(kind: str, nth: int) -> None:
+def test_an_error_while_opening_is_reported_and_loses_nothing(kind: str, nth: int) -> None:
     workload = Workload(FaultyDisk(), 20)
     workload.open()
     workload.run(60)
@@ -87,13 +86,13 @@ def test_an_error_while_it_opens_is_raised_or_told_and_loses_nothing(kind: str, 
     except OSError as error:
         told.append(error)
     else:
-        assert bool(told) == (store.committed == 0)
+        assert bool(told) == (store.progress.committed == 0)
     assert len(told) == failing.has_failed
     _, found = recover(disk.power_cut(Keep.RANDOM, random.Random(nth)))
     assert workload.history.faults(found) == []
 
 
-def test_whoever_waits_is_refused_at_once() -> None:
+def test_a_commit_that_failed_is_refused_at_once() -> None:
     disk = FaultyDisk()
     store = DurableStore(disk)
     queue = FakeQueue(store.reserve(1))
@@ -101,7 +100,9 @@ def test_whoever_waits_is_refused_at_once() -> None:
     one = batch(1, store.reserve(1), PERSISTENT, 8)
     seen: list[tuple[int, bool]] = []
     number = store.append(one, [(queue, QueueEntry(one, None))])
-    store.on_commit(lambda: seen.append((store.committed, store.refused >= number)))
+    store.progress.on_change(
+        lambda: seen.append((store.progress.committed, store.progress.refused >= number))
+    )
     store.request()
     store.turned()
     assert seen == [(number - 1, True)]
@@ -130,7 +131,9 @@ class Written:
 
     def put(self, *work: Append | Roll, synced: bool = True) -> int:
         number = next(self.numbers)
-        self.writer.put(WriteGroup(number, synced, 1, list(work)))
+        group = WriteGroup(number)
+        group.synced, group.size, group.work = synced, 1, list(work)
+        self.writer.put(group)
         return number
 
 
@@ -145,7 +148,7 @@ def test_batches_without_a_sync_are_covered_by_the_next_one() -> None:
     assert written.reports == [(0, 0, 1), (last, 0, 1)]
 
 
-def test_a_write_that_did_not_fit_leaves_nothing_behind() -> None:
+def test_write_that_did_not_fit_leaves_no_bytes() -> None:
     written = Written()
     written.put(roll(1))
     written.disk.capacity = written.disk.used_bytes() + 10

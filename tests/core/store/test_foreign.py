@@ -1,4 +1,4 @@
-"""Files that are not this store's, or of a newer Warren: one clear line, and nothing is touched."""
+"""Files of another store or a newer Warren are refused and left unchanged."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def assert_refused(image: Image, *said: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".log", ".state"])
-def test_a_newer_format_is_told_with_both_versions(image: Image, suffix: str) -> None:
+def test_a_newer_format_is_refused_with_both_versions(image: Image, suffix: str) -> None:
     newer = struct.pack("<I", FORMAT_VERSION + 1)
     name = first_and_last(image, suffix)[1]
     assert_refused(
@@ -68,25 +68,20 @@ def test_a_newer_format_is_told_with_both_versions(image: Image, suffix: str) ->
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_segment_of_another_store_is_told(image: Image, place: int) -> None:
-    name = first_and_last(image, ".log")[place]
-    other = with_header(image[name], 16, b"another store 16")
-    assert_refused({**image, name: other}, name, "another store")
-
-
-def test_a_segment_under_another_number_is_told(image: Image) -> None:
-    last = first_and_last(image, ".log")[1]
-    assert_refused({**image, "000000009999.log": image[last]}, "000000009999.log")
-
-
-def test_a_checkpoint_of_another_store_is_told(image: Image) -> None:
-    name = first_and_last(image, ".state")[1]
+@pytest.mark.parametrize(("suffix", "place"), [(".log", 0), (".log", 1), (".state", 1)])
+def test_a_file_of_another_store_is_refused(image: Image, suffix: str, place: int) -> None:
+    name = first_and_last(image, suffix)[place]
     other = with_header(image[name], 16, b"another store 16")
     assert_refused({**image, name: other}, "another store")
 
 
-def test_a_segment_that_is_gone_is_told(image: Image) -> None:
+@pytest.mark.parametrize("name", ["000000009999.log", "notes.log"])
+def test_a_segment_under_another_name_is_refused(image: Image, name: str) -> None:
+    last = first_and_last(image, ".log")[1]
+    assert_refused({**image, name: image[last]}, name)
+
+
+def test_a_missing_segment_is_refused(image: Image) -> None:
     name = listed(image)
     assert_refused({key: data for key, data in image.items() if key != name}, name, "missing")
 
@@ -94,15 +89,11 @@ def test_a_segment_that_is_gone_is_told(image: Image) -> None:
 def listed(image: Image) -> str:
     """A segment of which something is left."""
     store = DurableStore(FaultyDisk(image), segment_bytes=SEGMENT_BYTES)
-    number = min(number for number, segment in store.segments.items() if segment.unsettled)
+    number = min(number for number, segment in store.log.segments.items() if segment.unsettled)
     return f"{number:012d}.log"
 
 
-def test_a_log_that_is_none_is_told(image: Image) -> None:
-    assert_refused({**image, "notes.log": b"hello"}, "notes.log")
-
-
-def test_what_is_not_the_stores_is_left_alone(image: Image) -> None:
+def test_other_files_are_left_alone(image: Image) -> None:
     disk = FaultyDisk({**image, "lost+found": b"", "notes.txt": b"mine"})
     DurableStore(disk, segment_bytes=SEGMENT_BYTES)
     assert disk.files()["notes.txt"] == b"mine"

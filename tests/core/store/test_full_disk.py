@@ -1,5 +1,4 @@
-"""A full disk: nothing is confirmed that is not kept, what is there can be drained, and when there
-is space again all that was asked is kept after all."""
+"""A full disk: nothing is confirmed that is not stored, and it can be drained."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import pytest
 from tests.core.messages import batch
 from tests.support.faulty_disk import CHANGES, FaultyDisk, Keep
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.message.batch import QueueEntry
+from warrenmq.core.message.queue_entry import QueueEntry
 from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.reserve import NAME, Reserve
 from warrenmq.core.wire.properties import PERSISTENT
@@ -55,7 +54,7 @@ def test_nothing_is_confirmed_falsely_wherever_the_disk_is_full(nth: int) -> Non
         workload.run(2)
         if filling.is_full:
             assert_kept(workload, chance)
-        if workload.store.refused > workload.store.committed:
+        if workload.store.progress.refused > workload.store.progress.committed:
             break
     assert filling.is_full
     workload.run(3)
@@ -96,7 +95,7 @@ def publish(store: DurableStore, queue: FakeQueue) -> int:
     return number
 
 
-def full_store() -> tuple[FaultyDisk, DurableStore, FakeQueue]:
+def full_store() -> tuple[FaultyDisk, DurableStore, FakeQueue, ManualClock]:
     """Publishes until it is refused, with a reserve."""
     disk = FaultyDisk()
     disk.capacity = 40_000
@@ -108,38 +107,36 @@ def full_store() -> tuple[FaultyDisk, DurableStore, FakeQueue]:
         publish(store, queue)
         clock.advance(1_000)
         if NAME not in disk.files():
-            return disk, store, queue
+            return disk, store, queue, clock
     raise AssertionError("the reserve was never used")
 
 
 def test_a_publish_that_does_not_fit_is_refused() -> None:
-    disk, store, queue = full_store()
+    disk, store, queue, _ = full_store()
     for _ in range(100):
         number = publish(store, queue)
-        if store.refused >= number:
+        if store.progress.refused >= number:
             break
-    assert store.committed < number <= store.refused
+    assert store.progress.committed < number <= store.progress.refused
     disk.capacity = ROOM
     later = publish(store, queue)
-    assert store.committed >= later > number
+    assert store.progress.committed >= later > number
 
 
-def test_settling_goes_on_from_the_reserve_until_the_disk_is_drained() -> None:
-    disk, store, queue = full_store()
+def test_reserve_permits_settling_until_the_disk_is_drained() -> None:
+    disk, store, queue, _ = full_store()
     assert disk.free_bytes() < 9_000
     while (messages := queue.backlog.head()) is not None:
         store.settle(queue, queue.backlog.take(messages, 3))  # type: ignore[arg-type]
         number = store.barrier()
         store.request()
         store.turned()
-        assert store.committed >= number
-    assert store.refused <= store.committed
+        assert store.progress.committed >= number
+    assert store.progress.refused <= store.progress.committed
 
 
 def test_a_full_disk_can_be_drained_and_filled_again() -> None:
-    disk, store, queue = full_store()
-    clock = store._clock
-    assert isinstance(clock, ManualClock)
+    disk, store, queue, clock = full_store()
     for _ in range(5):
         while (messages := queue.backlog.head()) is not None:
             store.settle(queue, queue.backlog.take(messages, 3))  # type: ignore[arg-type]
@@ -153,7 +150,7 @@ def test_a_full_disk_can_be_drained_and_filled_again() -> None:
         for _ in range(60):
             number = publish(store, queue)
             clock.advance(1_000)
-            assert store.committed >= number
+            assert store.progress.committed >= number
 
 
 # -- the reserve
@@ -161,49 +158,49 @@ def test_a_full_disk_can_be_drained_and_filled_again() -> None:
 
 def test_the_reserve_of_an_earlier_process_is_held_though_the_disk_is_full() -> None:
     disk = FaultyDisk()
-    assert not Reserve(disk, 1_000).is_given
+    assert not Reserve(disk, 1_000).is_used
     disk.capacity = disk.used_bytes()
     reserve = Reserve(disk, 1_000)
-    assert reserve.give()
+    assert reserve.use()
     assert disk.free_bytes() == 1_000
-    assert not reserve.give()
+    assert not reserve.use()
 
 
-def test_a_reserve_is_taken_only_from_plenty() -> None:
+def test_reserve_is_allocated_only_if_twice_its_size_is_free() -> None:
     disk = FaultyDisk()
     disk.capacity = 1_999
     reserve = Reserve(disk, 1_000)
-    assert (reserve.is_given, reserve.give(), disk.used_bytes()) == (False, False, 0)
+    assert (reserve.is_used, reserve.use(), disk.used_bytes()) == (False, False, 0)
     disk.capacity = 2_000
     reserve.take()
-    assert (reserve.is_given, disk.used_bytes()) == (False, 1_000)
+    assert (reserve.is_used, disk.used_bytes()) == (False, 1_000)
 
 
-def test_a_reserve_that_was_used_is_missed_until_there_is_plenty() -> None:
+def test_used_reserve_is_reported_until_it_is_allocated_again() -> None:
     """Whether this process used it or one before."""
     disk = FaultyDisk()
     used = Reserve(disk, 1_000)
-    assert used.give()
+    assert used.use()
     disk.capacity = 999
     for reserve in (used, Reserve(disk, 1_000)):
         disk.capacity = 999
-        assert reserve.is_given
+        assert reserve.is_used
         disk.capacity = 1_999
         reserve.take()
-        assert (reserve.is_given, disk.used_bytes()) == (True, 0)
+        assert (reserve.is_used, disk.used_bytes()) == (True, 0)
         disk.capacity = 2_000
         reserve.take()
-        assert (reserve.is_given, disk.used_bytes()) == (False, 1_000)
+        assert (reserve.is_used, disk.used_bytes()) == (False, 1_000)
         disk.remove(NAME)
 
 
-def test_a_reserve_that_was_cut_short_is_taken_anew() -> None:
+def test_short_reserve_file_is_allocated_again() -> None:
     disk = FaultyDisk({NAME: bytes(10)})
-    assert not Reserve(disk, 1_000).is_given
+    assert not Reserve(disk, 1_000).is_used
     assert disk.used_bytes() == 1_000
 
 
-def test_no_reserve_takes_no_space() -> None:
+def test_reserve_of_0_bytes_takes_no_space() -> None:
     disk = FaultyDisk()
-    assert not Reserve(disk, 0).give()
+    assert not Reserve(disk, 0).use()
     assert disk.names() == []

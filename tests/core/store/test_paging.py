@@ -1,35 +1,26 @@
-"""How messages are read back: in chunks, shared, and what of them can't be."""
+"""Paging messages in: chunks, shared reads, and damage."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.core.life import PERSISTENT, Life, numbered
+from tests.core.life import PERSISTENT, Life, numbered, segments_of
 from tests.support.amqp import bodies, method, publish
-from warrenmq.core.message.batch import MessageRange
+from warrenmq.core.message.queue_entry import MessageRange
 from warrenmq.core.queue.classic import ClassicQueue
 from warrenmq.core.queue.rules import Rules
 from warrenmq.core.store import (
     batch_eviction,
     codec,
     entry_loader,
-    page_in_scheduler,
     read_size,
     reader,
 )
 
 KIB = 1024
-
-
-@pytest.fixture
-def life(tmp_path: Path) -> Iterator[Life]:
-    found = Life(tmp_path / "log", segment_bytes=8 * KIB)
-    found.declare("q")
-    yield found
-    found.abandon()
+pytestmark = segments_of(8 * KIB)
 
 
 def fill(life: Life, count: int, queue: str = "q", first: int = 0, size: int = 6) -> None:
@@ -44,7 +35,7 @@ def in_memory(life: Life, queue: str = "q") -> int:
     return sum(held.count for held in life.classic(queue).backlog if isinstance(held, MessageRange))
 
 
-def test_what_is_read_comes_in_chunks(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_are_read_in_chunks(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_size, "CHUNK_BYTES", 2_000)
     fill(life, 60)
     life.page_out()
@@ -54,22 +45,15 @@ def test_what_is_read_comes_in_chunks(life: Life, monkeypatch: pytest.MonkeyPatc
     assert [first.body, *life.bodies()] == numbered(60)
 
 
-def test_a_chunk_has_only_so_many_records(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunk_is_bounded_in_records(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_size, "CHUNK_RECORDS", 7)
     fill(life, 30)
     life.page_out()
     life.broker.tick()
-    life.queue("q").get(lambda: None)
-    life.store._worker.deliver()
+    life.queue("q").when_head_ready(lambda: None)
+    life.store.worker.deliver()
     assert in_memory(life) == 7
     assert life.bodies() == numbered(30)
-
-
-def test_a_message_larger_than_a_chunk(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_size, "CHUNK_BYTES", 500)
-    fill(life, 3, size=2_000)
-    life.page_out()
-    assert life.bodies() == numbered(3, size=2_000)
 
 
 def test_neighbours_are_read_with_one_call(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,18 +62,6 @@ def test_neighbours_are_read_with_one_call(life: Life, monkeypatch: pytest.Monke
     reads = count_reads(monkeypatch)
     life.get()
     assert len(reads) == 1
-
-
-def test_what_lies_apart_is_read_by_itself(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    life.declare("other")
-    for first in range(3):
-        fill(life, 1, first=first)
-        fill(life, 1, "other", size=2_000)
-    assert len(life.files()) == 1
-    life.page_out()
-    before = life.store._paging.reader.read_bytes
-    assert life.bodies() == numbered(3)
-    assert life.store._paging.reader.read_bytes - before < 1_000
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -108,9 +80,9 @@ def test_many_queues_are_read_with_few_jobs(
     life.restart()
     reads = count_reads(monkeypatch)
     jobs, decoded = (
-        count(monkeypatch, life.store._worker, "run"),
+        count(monkeypatch, life.store.worker, "run"),
         count(monkeypatch, batch_eviction, "decode_messages"),
-    )  # fmt: skip
+    )
     wanted = [method(1, "Basic.Consume", queue=name, consumer_tag=name) for name in names]
     found = bodies(life.client.feed(b"".join(wanted)))
     life.turns(3)
@@ -142,7 +114,7 @@ def test_a_record_of_many_queues_is_decoded_once(
     assert len(listed) == (0 if is_clean else 1)
 
 
-def test_what_is_asked_for_is_read_before_what_has_a_ttl(
+def test_requested_messages_are_read_before_those_with_a_ttl(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"ttl{number}" for number in range(20)]
@@ -151,29 +123,18 @@ def test_what_is_asked_for_is_read_before_what_has_a_ttl(
         fill(life, 1, name)
     fill(life, 1)
     life.restart()
-    jobs: list[list[int]] = []
-    read = life.store._paging.page_in._read_requested
-
-    def noted(
-        requested: Sequence[page_in_scheduler._Selection],
-    ) -> list[page_in_scheduler._PagedIn]:
-        jobs.append([selection.part.queue_id for selection in requested])
-        return read(requested)
-
-    monkeypatch.setattr(life.store._paging.page_in, "_read_requested", noted)
+    paged_in = count(monkeypatch, ClassicQueue, "paged_in")
     for name in names:
         life.queue(name).apply(Rules(message_ttl_ms=60_000))
     for name in ("q", names[9]):
-        life.queue(name).get(lambda: None)
+        life.queue(name).when_head_ready(lambda: None)
     life.turns()
-    first, last = life.queue(names[0]).id, life.queue(names[9]).id
-    assert [number for job in jobs for number in job][:3] == [first, life.queue("q").id, last]
-    assert sorted(number for job in jobs for number in job) == sorted(
-        life.queue(name).id for name in ("q", *names)
-    )
+    read = [queue.name for queue, *_ in paged_in if isinstance(queue, ClassicQueue)]
+    assert read[:3] == [names[0], "q", names[9]]
+    assert sorted(read) == sorted(["q", *names])
 
 
-def test_what_is_asked_for_while_it_is_looked_at_is_read_next(
+def test_messages_requested_during_a_read_are_read_next(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though one job has no room for it: it is not put back among what nobody waits for."""
@@ -183,26 +144,25 @@ def test_what_is_asked_for_while_it_is_looked_at_is_read_next(
         life.declare(name)
         fill(life, 1, name)
     life.restart()
-    jobs: list[int] = []
-    read = life.store._paging.page_in._read_requested
+    paged_in = count(monkeypatch, ClassicQueue, "paged_in")
+    read = entry_loader.EntryLoader.records
+    reads: list[None] = []
 
-    def noted(
-        requested: Sequence[page_in_scheduler._Selection],
-    ) -> list[page_in_scheduler._PagedIn]:
-        if len(jobs) == 1:
-            life.queue(names[3]).get(lambda: None)
-        found = read(requested)
-        jobs.append(found[0].selection.part.queue_id)
-        return found
+    def interrupted(*given: Any) -> Any:
+        reads.append(None)
+        if len(reads) == 2:
+            life.queue(names[3]).when_head_ready(lambda: None)
+        return read(*given)
 
-    monkeypatch.setattr(life.store._paging.page_in, "_read_requested", noted)
+    monkeypatch.setattr(entry_loader.EntryLoader, "records", interrupted)
     for name in names:
         life.queue(name).apply(Rules(message_ttl_ms=60_000))
     life.turns(6)
-    assert jobs == [life.queue(names[at]).id for at in (0, 1, 3, 2)]
+    found = [queue.name for queue, *_ in paged_in if isinstance(queue, ClassicQueue)]
+    assert found == [names[at] for at in (0, 1, 3, 2)]
 
 
-def test_an_error_while_a_record_is_given_back_ends_for_that_one(
+def test_an_error_in_one_record_leaves_out_that_record(
     life: Life, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     fill(life, 9)
@@ -210,12 +170,12 @@ def test_an_error_while_a_record_is_given_back_ends_for_that_one(
     with monkeypatch.context() as patch:
         fail_once(patch, entry_loader, "share_of", 3)
         assert life.bodies() == [body for body in numbered(9) if body != b"000003"]
-    assert "1 messages are left out" in caplog.text
+    assert "1 messages were skipped" in caplog.text
     life.restart()
     assert life.bodies() == [b"000003"]
 
 
-def test_an_error_in_a_queue_that_is_given_something_back_is_not_waited_for(
+def test_a_get_is_answered_after_an_error_while_paging_in(
     life: Life, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(read_size, "CHUNK_RECORDS", 3)
@@ -223,7 +183,7 @@ def test_an_error_in_a_queue_that_is_given_something_back_is_not_waited_for(
     life.restart()
     fail_once(monkeypatch, ClassicQueue, "paged_in", 0)
     came: list[bool] = []
-    life.queue("q").get(lambda: came.append(True))
+    life.queue("q").when_head_ready(lambda: came.append(True))
     life.turns(6)
     assert came == [True]
     found = life.client.consume("q", no_ack=True)
@@ -232,25 +192,25 @@ def test_an_error_in_a_queue_that_is_given_something_back_is_not_waited_for(
     assert "internal error" in caplog.text
 
 
-def test_an_error_of_one_who_waits_for_a_batch_is_not_others(
+def test_an_error_in_a_callback_does_not_stop_the_others(
     life: Life, caplog: pytest.LogCaptureFixture
 ) -> None:
     life.declare("other")
     fill(life, 1, "q")
     fill(life, 1, "other")
-    batches = [held.entry.batch for name in ("q", "other") for held in spans_of(life, name)]
+    batches = [held.entry.batch for name in ("q", "other") for held in ranges_of(life, name)]
     for batch in batches:
-        life.store.evict(batch)
+        life.store.batches.evict(batch)
     came: list[int] = []
-    life.store.fetch(batches[0], lambda: came.append(1 // 0))
-    life.store.fetch(batches[0], lambda: came.append(0))
-    life.store.fetch(batches[1], lambda: came.append(1))
+    life.store.batches.fetch(batches[0], lambda: came.append(1 // 0))
+    life.store.batches.fetch(batches[0], lambda: came.append(0))
+    life.store.batches.fetch(batches[1], lambda: came.append(1))
     life.turns()
     assert came == [0, 1]
     assert "ZeroDivisionError" in caplog.text
 
 
-def spans_of(life: Life, name: str) -> list[MessageRange]:
+def ranges_of(life: Life, name: str) -> list[MessageRange]:
     return [held for held in life.classic(name).backlog if isinstance(held, MessageRange)]
 
 
@@ -283,17 +243,17 @@ def count(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[tup
 
 def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     reads: list[int] = []
-    plain = reader.Reader.read
+    plain = reader.RecordReader.read
 
-    def read(self: reader.Reader, segment: int, offset: int, size: int) -> memoryview:
+    def read(self: reader.RecordReader, segment: int, offset: int, size: int) -> memoryview:
         reads.append(size)
         return plain(self, segment, offset, size)
 
-    monkeypatch.setattr(reader.Reader, "read", read)
+    monkeypatch.setattr(reader.RecordReader, "read", read)
     return reads
 
 
-def test_more_queues_and_segments_than_are_kept_open(
+def test_messages_are_read_beyond_the_limits_of_open_files(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reader, "FILES_OPEN", 2)
@@ -318,7 +278,6 @@ def test_more_queues_and_segments_than_are_kept_open(
             found[name] += client.bodies()
             found[name] += bodies(client.send("Basic.Ack", delivery_tag=0, multiple=True))
     assert found == {name: numbered(150) for name in names}
-    assert len(life.store._paging.reader._files) <= 2
 
 
 def damage(life: Life, body: bytes) -> None:
@@ -342,28 +301,17 @@ def test_a_damaged_record_is_left_out_and_not_deleted(life: Life, number: int) -
     assert life.bodies() == expected
     assert life.queue("q").ready_count == 0
     life.write()
-    assert sum(segment.unsettled for segment in life.store.segments.values()) == 1
+    assert sum(segment.unsettled for segment in life.store.log.segments.values()) == 1
 
 
 def test_a_damaged_record_of_an_evicted_batch(life: Life) -> None:
     fill(life, 3)
     for held in life.classic("q").backlog:
         assert isinstance(held, MessageRange)
-        assert life.store.evict(held.entry.batch)
+        assert life.store.batches.evict(held.entry.batch)
     damage(life, b"000001")
     assert life.bodies() == [b"000000", b"000002"]
     assert life.queue("q").ready_count == 0
-
-
-def test_only_damaged_records_leave_an_empty_queue(life: Life) -> None:
-    fill(life, 2)
-    life.page_out()
-    for body in numbered(2):
-        damage(life, body)
-    assert life.get() is None
-    assert life.queue("q").ready_count == 0
-    fill(life, 1, first=5)
-    assert life.bodies() == numbered(1, 5)
 
 
 def test_a_disk_that_cannot_be_read_is_a_failure(
@@ -376,7 +324,7 @@ def test_a_disk_that_cannot_be_read_is_a_failure(
     def read(*_: object) -> memoryview:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(reader.Reader, "read", read)
+    monkeypatch.setattr(reader.RecordReader, "read", read)
     life.connect().send("Basic.Get", queue="q")
     life.turns()
     assert [reply.name for reply in life.publish(b"one")] == ["Basic.Nack"]
@@ -389,24 +337,13 @@ def test_a_fetch_that_is_under_way_is_not_begun_again(
     (held,) = life.classic("q").backlog
     assert isinstance(held, MessageRange)
     batch = held.entry.batch
-    assert life.store.evict(batch)
+    assert life.store.batches.evict(batch)
     reads = count_reads(monkeypatch)
     came: list[int] = []
-    life.store.fetch(batch, lambda: came.append(1))
-    life.store.fetch(batch, lambda: came.append(2))
+    life.store.batches.fetch(batch, lambda: came.append(1))
+    life.store.batches.fetch(batch, lambda: came.append(2))
     assert came == []
     life.store.turned()
     assert came == [1, 2]
     assert len(reads) == 1
     assert batch.resident
-
-
-def test_what_is_not_written_yet_stays(life: Life) -> None:
-    life.client.feed(publish(1, b"one", PERSISTENT, routing_key="q"))
-    (held,) = life.classic("q").backlog
-    assert isinstance(held, MessageRange)
-    assert not life.store.evict(held.entry.batch)
-    life.page_out()
-    assert life.queue("q").paged_out_count == 0
-    life.write()
-    assert life.store.evict(held.entry.batch)

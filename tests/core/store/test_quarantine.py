@@ -1,5 +1,4 @@
-"""Messages whose queue's definition was lost: kept for any number of starts, until somebody says
-what becomes of them."""
+"""Messages whose queue definition was lost: kept, moved or dropped."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.life import Life, numbered
+from warrenmq.core.definitions.keys import is_fact
 from warrenmq.core.definitions.kinds import QueueDefinition
 from warrenmq.core.store.offline import OfflineLog
 
@@ -21,7 +21,7 @@ def life(tmp_path: Path) -> Iterator[Life]:
 
 
 def lose_definition(life: Life, name: str) -> int:
-    """Damages the record that defines a queue, in the log of a killed process; gives its id."""
+    """Damages the record that defines a queue, in the log of a killed process; returns its id."""
     queue = life.queue(name)
     life.abandon()
     arguments = dict(queue.arguments)
@@ -47,14 +47,16 @@ def fill_and_lose(life: Life, count: int = 5) -> int:
     return lose_definition(life, "q")
 
 
-def test_they_outlast_every_start(life: Life, caplog: pytest.LogCaptureFixture) -> None:
+def test_quarantined_messages_outlast_every_start(
+    life: Life, caplog: pytest.LogCaptureFixture
+) -> None:
     queue_id = fill_and_lose(life)
     for start in range(4):
         caplog.clear()
         life.open()
-        assert life.store.quarantine == {queue_id: 5}
+        assert life.store.recovered.quarantine == {queue_id: 5}
         assert len(life.broker.set_aside) == 1
-        assert f"5 messages belong to no queue (queue id {queue_id})" in caplog.text
+        assert f"5 messages have no queue (queue id {queue_id})" in caplog.text
         life.publish(b"new", "other")
         assert life.queue("other").ready_count == start + 2
         life.write()
@@ -68,17 +70,17 @@ def test_they_outlast_every_start(life: Life, caplog: pytest.LogCaptureFixture) 
     life.open()
 
 
-def test_a_queue_of_the_same_name_is_another_one(life: Life) -> None:
+def test_recreated_queue_does_not_get_quarantined_messages(life: Life) -> None:
     queue_id = fill_and_lose(life)
     life.open()
     life.declare("q")
     assert life.bodies() == []
     life.client.call("Queue.Delete", queue="q")
     life.restart()
-    assert life.store.quarantine == {queue_id: 5}
+    assert life.store.recovered.quarantine == {queue_id: 5}
 
 
-def test_moving_them_makes_them_the_last_of_another_queue(life: Life) -> None:
+def test_moved_messages_are_the_last_of_their_new_queue(life: Life) -> None:
     queue_id = fill_and_lose(life, 300)
     life.open()
     life.declare("q")
@@ -89,21 +91,21 @@ def test_moving_them_makes_them_the_last_of_another_queue(life: Life) -> None:
     assert log.counts()[queue_id] == 300
     assert log.move(queue_id, target, {}) == 300
     life.open()
-    assert life.store.quarantine == {}
+    assert life.store.recovered.quarantine == {}
     assert life.bodies() == [b"before", *numbered(300)]
     life.restart()
     assert life.bodies() == []
 
 
-def test_those_that_were_dropped_are_gone(life: Life) -> None:
+def test_dropped_messages_are_gone(life: Life) -> None:
     queue_id = fill_and_lose(life)
     OfflineLog(life.disk).drop(queue_id)
     life.open()
-    assert life.store.quarantine == {}
+    assert life.store.recovered.quarantine == {}
     assert life.queue("other").ready_count == 1
 
 
-def test_facts_of_them_stay_too(life: Life) -> None:
+def test_facts_of_quarantined_messages_are_kept(life: Life) -> None:
     life.declare("q", arguments={"x-queue-type": "quorum"})
     life.publish(b"came back")
     reply = life.get(ack=False)
@@ -113,7 +115,6 @@ def test_facts_of_them_stay_too(life: Life) -> None:
     lose_definition(life, "q")
     for _ in range(3):
         life.open()
-        facts = len(life.broker.facts._keys)
-        assert facts == 1
+        assert sum(map(is_fact, life.store.definitions)) == 1
         life.stop()
     life.open()

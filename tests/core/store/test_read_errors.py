@@ -1,4 +1,4 @@
-"""Sectors that can't be read: they cost what stood in them, the process and the files go on."""
+"""Sectors that can't be read cost only the messages in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.core.messages import Sent, whole
 from tests.support.faulty_disk import SECTOR, FaultyDisk
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.message.batch import MessageRange, PagedOut, QueueEntry
+from warrenmq.core.message.queue_entry import MessageRange, PagedOut, QueueEntry
 from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.offline import verify
 from warrenmq.core.wire.properties import PERSISTENT
@@ -39,14 +39,14 @@ def opened(disk: FaultyDisk) -> tuple[DurableStore, list[OSError]]:
 def left(store: DurableStore, queue: FakeQueue) -> list[int]:
     """The numbers of the messages that can be read."""
     found: list[int] = []
-    for paged_out in store.recovered(queue):
+    for paged_out in store.recovered.of(queue):
         assert isinstance(paged_out, PagedOut)
         while paged_out.count:
             read: list[MessageRange] = []
-            store.page_in(paged_out, read.extend)
+            store.page_in.request(paged_out, read.extend)
             store.turned()
             found += [int(messages.entry.batch.body(0)[:6]) for messages in read]
-    store.restored()
+    store.recovered.complete()
     return found
 
 
@@ -85,14 +85,14 @@ def test_a_sector_that_a_start_can_not_read_costs_its_messages(
                 numbers = left(store, queue)
                 assert numbers == sorted(numbers) and len(numbers) >= COUNT - 5
                 publish(store, queue, 100, 1)
-                assert store.committed >= store.refused and not failures
+                assert store.progress.committed >= store.progress.refused and not failures
                 if len(numbers) < COUNT:
                     assert name in caplog.text
             kept = image.files()[name]
-            assert kept[: len(before)] == before or not store.unreadable
+            assert kept[: len(before)] == before or not store.recovered.unreadable
 
 
-def test_a_segment_that_a_start_could_not_read_is_kept_when_all_else_is_gone(
+def test_unreadable_segment_is_kept_when_all_messages_are_settled(
     disk: FaultyDisk, queue: FakeQueue
 ) -> None:
     """What it holds may be readable elsewhere."""
@@ -100,19 +100,19 @@ def test_a_segment_that_a_start_could_not_read_is_kept_when_all_else_is_gone(
     disk.bad_sectors = {(name, sectors(disk, name)[-3])}
     before = disk.files()[name]
     store, _ = opened(disk)
-    assert store.unreadable.keys() == {name}
-    for paged_out in store.recovered(queue):
+    assert store.recovered.unreadable.keys() == {name}
+    for paged_out in store.recovered.of(queue):
         assert isinstance(paged_out, PagedOut)
         for _ in store.discard(queue, paged_out):
             pass
-    store.restored()
+    store.recovered.complete()
     for number in range(3):
         publish(store, queue, 1_000 * number, 60)
         store.stop()
         store, _ = opened(disk)
         left(store, queue)
     assert disk.files()[name] == before
-    unread = [found.name for found in verify(disk) if "can't be read" in "".join(found.faults)]
+    unread = [found.name for found in verify(disk) if "partly unreadable" in "".join(found.faults)]
     assert unread == [name]
 
 
@@ -124,9 +124,9 @@ def test_a_sector_that_fails_while_running_ends_nothing(
     disk.bad_sectors = {(name, 9)}
     numbers = left(store, queue)
     assert COUNT - 5 <= len(numbers) < COUNT
-    assert store.unreadable == {name: "Input/output error"}
+    assert store.recovered.unreadable == {name: "Input/output error"}
     publish(store, queue, COUNT, 3)
-    assert not failures and store.committed
+    assert not failures and store.progress.committed
     disk.bad_sectors = set()
     store.stop()
     assert left(opened(disk)[0], queue) == list(range(COUNT + 3))
@@ -144,11 +144,6 @@ def test_a_checkpoint_that_can_not_be_read_is_passed_over(
 
 
 # -- read with errors at one start, well at a later one
-
-
-def opened_small(disk: FaultyDisk) -> DurableStore:
-    clock = ManualClock(wall_s=1_700_000_000.0)
-    return DurableStore(disk, clock=clock, segment_bytes=30_000)
 
 
 def publish_small(store: DurableStore, queues: Sequence[FakeQueue], count: int) -> None:
@@ -173,10 +168,10 @@ def served(store: DurableStore, queues: Iterable[FakeQueue]) -> dict[int, list[i
     for queue in queues:
         queue.forget_backlog()
         queue.taken.clear()
-        for held in store.recovered(queue):
+        for held in store.recovered.of(queue):
             assert isinstance(held, PagedOut)
             queue.backlog.append_range(held)
-    store.restored()
+    store.recovered.complete()
     for queue in queues:
         while any(isinstance(held, PagedOut) for held in queue.backlog):
             queue.page_in_all(store)
@@ -206,19 +201,17 @@ def settle_some(store: DurableStore, queue: FakeQueue, chance: random.Random) ->
 
 @pytest.mark.parametrize("has_checkpoint", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_settled_while_a_segment_can_not_be_read_is_that_afterwards(
-    has_checkpoint: bool, seed: int
-) -> None:
+def test_settlements_during_read_errors_hold_afterwards(has_checkpoint: bool, seed: int) -> None:
     """A start reads a segment with errors, messages are settled, and the next one reads it well:
     these are gone, and no other that was served."""
     chance = random.Random(seed)
     queues = [FakeQueue(5), FakeQueue(6)]
     disk = FaultyDisk()
-    store = opened_small(disk)
+    store = opened(disk)[0]
     publish_small(store, queues, 600)
     if has_checkpoint:
         store.stop()
-        store = opened_small(disk)
+        store = opened(disk)[0]
         served(store, queues)
         settle_some(store, queues[0], chance)
         store.stop()
@@ -227,13 +220,13 @@ def test_what_is_settled_while_a_segment_can_not_be_read_is_that_afterwards(
         some = chance.sample(list(sectors(disk, name)), 3)
         # The end too, where the index is.
         image.bad_sectors = {(name, sector) for sector in [*some, sectors(disk, name)[-1]]}
-        store = opened_small(image)
+        store = opened(image)[0]
         before = served(store, queues)
         settled = {queue.id: settle_some(store, queue, chance) for queue in queues}
         if chance.random() < 0.5:
             store.stop()
         image = image.killed()
-        after = served(opened_small(image), queues)
+        after = served(opened(image)[0], queues)
         for queue in queues:
             kept = set(before[queue.id]) - settled[queue.id]
             assert kept <= set(after[queue.id])

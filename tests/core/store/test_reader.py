@@ -1,4 +1,4 @@
-"""Reading by place and by queue: an index is a cache, and is what the records say."""
+"""Reading records by location, and indexes by queue."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import pytest
 
 from tests.core.messages import Sent, whole
 from tests.support.faulty_disk import FaultyDisk
-from warrenmq.core.message.batch import QueueEntry
+from warrenmq.core.message.queue_entry import QueueEntry
 from warrenmq.core.store import reader
+from warrenmq.core.store.codec import decode_messages
 from warrenmq.core.store.durable import DurableStore
-from warrenmq.core.store.reader import FILES_OPEN, DamagedRecord, Reader
-from warrenmq.core.store.record import Kind, Record, counting, scan, seal
+from warrenmq.core.store.reader import FILES_OPEN, DamagedRecord, RecordReader
+from warrenmq.core.store.record import Record, RecordKind, counting, scan, seal
 from warrenmq.core.store.record_index import RecordIndex
 from warrenmq.core.wire.properties import PERSISTENT
 
@@ -28,22 +29,22 @@ def test_an_index_equals_a_fresh_one(seed: int, caplog: pytest.LogCaptureFixture
     store = DurableStore(disk, segment_bytes=SEGMENT_BYTES)
     held = [
         (segment.number, queue_id)
-        for segment in store.segments.values()
+        for segment in store.log.segments.values()
         for queue_id in segment.parts
     ]
-    cached = [Reader(disk).index(*key).numbers for key in held]
-    assert "made anew" not in caplog.text
+    cached = [RecordReader(disk).index(*key).numbers for key in held]
+    assert "is rebuilt" not in caplog.text
     without = FaultyDisk({name: without_index(name, data) for name, data in disk.files().items()})
-    assert [Reader(without).index(*key).numbers for key in held] == cached
+    assert [RecordReader(without).index(*key).numbers for key in held] == cached
     assert len(held) > 3
-    assert "made anew" in caplog.text
+    assert "is rebuilt" in caplog.text
 
 
 def without_index(name: str, data: bytes) -> bytes:
     if not name.endswith(".log"):
         return data
     records = counting(scan(int(name.removesuffix(".log")), memoryview(data)))
-    ends = [record.offset for record in records if record.kind == Kind.INDEX]
+    ends = [record.offset for record in records if record.kind == RecordKind.INDEX]
     return data[: ends[-1]] if ends else data
 
 
@@ -53,7 +54,7 @@ def one_record() -> tuple[FaultyDisk, Record]:
     workload.run(30)
     disk = workload.disk
     for record in counting(scan(1, memoryview(disk.files()["000000000001.log"]))):
-        if record.kind == Kind.MESSAGES:
+        if record.kind == RecordKind.MESSAGES:
             return disk, record
     raise AssertionError("there are messages in it")
 
@@ -61,30 +62,39 @@ def one_record() -> tuple[FaultyDisk, Record]:
 def test_a_record_is_read_by_its_place() -> None:
     disk, record = one_record()
     size = record.end - record.offset
-    found = Reader(disk).record(1, record.offset, size)
-    assert (found.sequence, bytes(found.body)) == (record.sequence, bytes(record.body))
+    found = RecordReader(disk).record(1, record.offset, size)
+    expected = decode_messages(record.body, record.sequence, 0).batch
+    assert (found.sequence, found.batch(0).data) == (record.sequence, expected.data)
     for offset, length in ((record.offset + 1, size), (record.offset, size - 1)):
         with pytest.raises(DamagedRecord, match=r"000000000001\.log"):
-            Reader(disk).record(1, offset, length)
+            RecordReader(disk).record(1, offset, length)
 
 
-def test_a_record_of_another_kind_is_damage() -> None:
-    raw = b"".join(seal(1, 0, Kind.SETTLED, 0, 0, [b"body"]))
+def test_record_read_twice_shares_its_bytes() -> None:
+    disk, record = one_record()
+    one = RecordReader(disk)
+    size = record.end - record.offset
+    read = [one.record(1, record.offset, size).batch(0) for _ in range(2)]
+    assert read[0].data is read[1].data
+
+
+def test_record_of_another_kind_counts_as_damaged() -> None:
+    raw = b"".join(seal(1, 0, RecordKind.SETTLED, 0, 0, [b"body"]))
     with pytest.raises(DamagedRecord):
-        Reader(FaultyDisk({"000000000001.log": raw})).record(1, 0, len(raw))
+        RecordReader(FaultyDisk({"000000000001.log": raw})).record(1, 0, len(raw))
 
 
 def test_a_queue_that_is_not_in_a_segment_has_an_empty_index() -> None:
     disk, _ = one_record()
-    assert Reader(disk).index(1, 12345).numbers == RecordIndex().numbers
+    assert RecordReader(disk).index(1, 12345).numbers == RecordIndex().numbers
 
 
-def test_few_files_are_open_and_a_dead_one_is_let_go() -> None:
+def test_number_of_open_files_is_bounded() -> None:
     names = [f"{number:012d}.log" for number in range(1, FILES_OPEN + 5)]
     disk = FaultyDisk({name: bytes(100) for name in names})
     opened: list[str] = []
     disk.before = lambda kind, name: opened.append(name) if kind == "open" else None
-    reader = Reader(disk)
+    reader = RecordReader(disk)
     for number in range(1, FILES_OPEN + 2):
         reader.read(number, 0, 10)
         reader.read(number, 10, 10)
@@ -107,7 +117,7 @@ def many_queues(segments: int = 1) -> tuple[FaultyDisk, list[FakeQueue]]:
         for queue in queues:
             batch = whole(Sent(b"body"), sequence=store.reserve(1), attributes=PERSISTENT)
             store.append(batch, [(queue, QueueEntry(batch, None))])
-        store.roll()
+        store.log.roll()
     store.stop()
     return disk, queues
 
@@ -120,39 +130,39 @@ def reads_of(disk: FaultyDisk) -> list[str]:
 
 def test_the_indexes_of_a_segment_are_read_once_for_all_its_queues() -> None:
     disk, queues = many_queues()
-    reads, found = reads_of(disk), Reader(disk)
+    reads, found = reads_of(disk), RecordReader(disk)
     assert all(len(found.index(1, queue.id)) == 1 for queue in queues)
     assert len(reads) == 2
 
 
-def test_missing_indexes_are_made_anew_once_for_all_queues(
+def test_missing_indexes_are_rebuilt_once_for_all_queues(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     disk, queues = many_queues()
     files = {name: without_index(name, data) for name, data in disk.files().items()}
-    found = Reader(FaultyDisk(files))
+    found = RecordReader(FaultyDisk(files))
     assert all(len(found.index(1, queue.id)) == 1 for queue in queues)
     assert len(found.index(1, 12345)) == 0
-    assert caplog.text.count("made anew") == 1
+    assert caplog.text.count("is rebuilt") == 1
 
 
 def test_a_queue_that_an_index_lacks_has_the_records_read_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     disk, queues = many_queues()
-    found = Reader(disk)
+    found = RecordReader(disk)
     assert not any(len(found.index(1, missing)) for missing in range(10_000, 10_050))
     assert all(len(found.index(1, queue.id)) == 1 for queue in queues)
-    assert caplog.text.count("made anew") == 1
+    assert caplog.text.count("is rebuilt") == 1
 
 
 @pytest.mark.parametrize(("kept_bytes", "expected"), [(10**9, 4), (0, 8)])
-def test_indexes_are_kept_up_to_a_number_of_bytes(
+def test_cached_indexes_are_bounded_in_bytes(
     monkeypatch: pytest.MonkeyPatch, kept_bytes: int, expected: int
 ) -> None:
     monkeypatch.setattr(reader, "TABLES_BYTES", kept_bytes)
     disk, queues = many_queues(segments=2)
-    reads, found = reads_of(disk), Reader(disk)
+    reads, found = reads_of(disk), RecordReader(disk)
     for queue in queues[:2]:
         for segment in (1, 2):
             assert len(found.index(segment, queue.id)) == 1

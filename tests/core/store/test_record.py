@@ -1,4 +1,4 @@
-"""Records: back as they were written, at their place and nowhere else."""
+"""Records: round trips, and validity at their own location only."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from warrenmq.core.store.record import (
     FileHeader,
     Flags,
     Gap,
-    Kind,
     Record,
+    RecordKind,
     counting,
     read_file_header,
     read_record,
@@ -33,7 +33,7 @@ def file_of(*records: list[bytes], segment: int = 7, flags: tuple[int, ...] = ()
     data = bytearray(HEADER)
     for number, pieces in enumerate(records):
         flag = flags[number] if flags else Flags.NONE
-        data += b"".join(seal(segment, len(data), Kind.MESSAGES, flag, number, pieces))
+        data += b"".join(seal(segment, len(data), RecordKind.MESSAGES, flag, number, pieces))
     return bytes(data)
 
 
@@ -42,7 +42,7 @@ def read(data: bytes, segment: int = 7) -> list[Record | Gap]:
 
 
 @given(st.lists(bodies, max_size=6), st.integers(0, 200))
-def test_records_come_back_as_they_were_written(records: list[list[bytes]], zeros: int) -> None:
+def test_record_round_trip(records: list[list[bytes]], zeros: int) -> None:
     found = read(file_of(*records) + bytes(zeros))
     assert [(r.sequence, bytes(r.body)) for r in found if isinstance(r, Record)] == [
         (number, b"".join(pieces)) for number, pieces in enumerate(records)
@@ -51,7 +51,7 @@ def test_records_come_back_as_they_were_written(records: list[list[bytes]], zero
 
 
 @given(bodies, st.integers(0, 2**64 - 1), st.integers(0, 255), st.integers(0, 255))
-def test_a_record_keeps_its_head(body: list[bytes], sequence: int, kind: int, flags: int) -> None:
+def test_record_head_round_trip(body: list[bytes], sequence: int, kind: int, flags: int) -> None:
     data = b"".join(seal(3, 100, kind, flags, sequence, body))
     found = read_record(3, memoryview(data), 0, 100)
     assert found is not None
@@ -60,8 +60,8 @@ def test_a_record_keeps_its_head(body: list[bytes], sequence: int, kind: int, fl
 
 
 @given(bodies, st.integers(0, 10), st.integers(0, 10))
-def test_elsewhere_it_is_none(body: list[bytes], segment: int, offset: int) -> None:
-    data = memoryview(b"".join(seal(3, 5, Kind.MESSAGES, 0, 1, body)))
+def test_a_record_is_valid_only_at_its_place(body: list[bytes], segment: int, offset: int) -> None:
+    data = memoryview(b"".join(seal(3, 5, RecordKind.MESSAGES, 0, 1, body)))
     assert (read_record(segment, data, 0, offset) is not None) == ((segment, offset) == (3, 5))
 
 
@@ -80,13 +80,13 @@ def test_one_flipped_bit_costs_one_record(bodies: list[bytes], data: st.DataObje
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_no_records(raw: bytes) -> None:
+def test_random_bytes_are_not_records(raw: bytes) -> None:
     assert read(HEADER + raw) == []
     assert read(HEADER + MAGIC + raw) == []
 
 
-def test_a_record_inside_a_message_is_none() -> None:
-    inner = b"".join(seal(7, FILE_HEADER_BYTES, Kind.DROPPED, 0, 9, [b"12345678"]))
+def test_a_record_inside_a_message_is_not_found() -> None:
+    inner = b"".join(seal(7, FILE_HEADER_BYTES, RecordKind.DROPPED, 0, 9, [b"12345678"]))
     raw = bytearray(file_of([inner], [b"next"]))
     raw[FILE_HEADER_BYTES + 1] ^= 1
     assert [bytes(r.body) for r in read(bytes(raw)) if isinstance(r, Record)] == [b"next"]
@@ -113,21 +113,21 @@ def test_only_whole_groups_count(flags: tuple[int, ...], counted: list[int]) -> 
     assert [record.sequence for record in counting(read(data))] == counted
 
 
-def test_a_group_with_damage_in_it_does_not_count() -> None:
+def test_damaged_group_is_ignored() -> None:
     data = bytearray(file_of([b"a"], [b"b"], [b"c"], [b"d"], flags=(FIRST, MIDDLE, LAST, 0)))
     data[FILE_HEADER_BYTES + HEAD_BYTES + 1 + HEAD_BYTES] ^= 1
     assert [record.sequence for record in counting(read(bytes(data)))] == [3]
 
 
 @given(st.binary(min_size=16, max_size=16), st.integers(0, 2**64 - 1))
-def test_file_headers_come_back(store_id: bytes, number: int) -> None:
+def test_file_header_round_trip(store_id: bytes, number: int) -> None:
     header = FileHeader(b"state", store_id, number)
     assert len(header.encode()) == FILE_HEADER_BYTES
     assert read_file_header("name", header.encode() + b"behind") == header
 
 
 @pytest.mark.parametrize("bit", range(8 * FILE_HEADER_BYTES))
-def test_every_flipped_bit_of_a_header_is_seen(bit: int) -> None:
+def test_every_flipped_bit_of_a_header_is_detected(bit: int) -> None:
     raw = bytearray(HEADER)
     raw[bit // 8] ^= 1 << bit % 8
     with pytest.raises(DamagedHeader, match=r"7\.log"):

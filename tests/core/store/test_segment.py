@@ -1,4 +1,4 @@
-"""What a segment holds for a queue: whatever is settled in whatever order, the rest is known."""
+"""Segment parts: settling in any order, indexes, and paged-out ranges."""
 
 from __future__ import annotations
 
@@ -11,21 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.messages import batch
-from warrenmq.core.message.batch import PagedOut, QueueEntry
+from warrenmq.core.message.queue_entry import PagedOut, QueueEntry
+from warrenmq.core.message.settled_set import packed, unpacked
 from warrenmq.core.store import record_index as module
 from warrenmq.core.store.record_index import RecordIndex
 from warrenmq.core.store.segment import Segment
 from warrenmq.core.store.segment_part import SegmentPart
-from warrenmq.core.store.settled_set import (
-    SettledSet,
-    packed,
-    positions,
-    unpacked,
-)
+from warrenmq.core.store.settled_set import RecordSettledSet, positions
 from warrenmq.core.wire.properties import RANKED, TIMED
 
 
-def part_with(entry: QueueEntry) -> tuple[SegmentPart, SettledSet]:
+def part_with(entry: QueueEntry) -> tuple[SegmentPart, RecordSettledSet]:
     part = Segment(1).part(7)
     last = entry.sequence(entry.count - 1)
     ordinal = part.add(entry.sequence(0), last, entry.count, 48, 100, False)
@@ -41,11 +37,11 @@ def entries(draw: st.DrawFn) -> QueueEntry:
     return QueueEntry(one, array("I", sorted(chosen)))
 
 
-def unsettled_of(settled_set: SettledSet, entry: QueueEntry) -> list[int]:
+def unsettled_of(settled_set: RecordSettledSet, entry: QueueEntry) -> list[int]:
     return [
         entry.sequence(at)
-        for messages in settled_set.ranges(entry, redelivered=False)
-        for at in range(messages.low, messages.high)
+        for low, high in settled_set.intervals(0, entry.count)
+        for at in range(low, high)
     ]
 
 
@@ -55,23 +51,21 @@ def test_settled_in_any_order(entry: QueueEntry, data: st.DataObject) -> None:
     left = [entry.sequence(at) for at in range(entry.count)]
     order = data.draw(st.permutations(range(entry.count)))
     for at in order[: data.draw(st.integers(0, entry.count))]:
-        settled_set.settle(entry, at, at + 1)
+        settled_set.settle(at, at + 1)
         left.remove(entry.sequence(at))
         assert unsettled_of(settled_set, entry) == left
         assert settled_set.unsettled == part.unsettled == part.segment.unsettled == len(left)
         assert part.is_dead(0) == (not left)
-    flags = unpacked(settled_set.settled_bits(0, entry.count), entry.count)
+    flags = unpacked(settled_set.bits(0, entry.count), entry.count)
     assert [entry.sequence(at) for at in range(entry.count) if not flags[at]] == left
 
 
 @given(entries(), st.data())
-def test_what_was_settled_is_settled_again_when_it_is_read_back(
-    entry: QueueEntry, data: st.DataObject
-) -> None:
+def test_an_entry_read_back_has_its_settlements(entry: QueueEntry, data: st.DataObject) -> None:
     part, settled_set = part_with(entry)
     gone = data.draw(st.sets(st.integers(0, entry.count - 1), max_size=entry.count - 1))
     for at in sorted(gone):
-        settled_set.settle(entry, at, at + 1)
+        settled_set.settle(at, at + 1)
     settled = dict(part.settled_bits())
     left = unsettled_of(settled_set, entry)
     part.detach(0)
@@ -99,12 +93,11 @@ def test_flags_are_packed_as_bits(flags: bytearray) -> None:
     assert len(bits) == (len(flags) + 7) // 8
 
 
-def test_an_index_finds_records_by_number_and_by_place() -> None:
+def test_an_index_finds_records_by_number() -> None:
     index = RecordIndex()
     index.add(10, 14, 5, 48, 100, special=0)
     index.add(20, 20, 1, 148, 2**32 - 1, special=TIMED)
     assert [index.at(number) for number in (9, 10, 15, 20, 99)] == [-1, 0, 0, 1, 1]
-    assert [index.at_offset(offset) for offset in (48, 100, 148)] == [0, None, 1]
     entry = index[1]
     assert (entry.first, entry.last, entry.count, entry.offset, entry.size, entry.special) == (
         20, 20, 1, 148, 2**32 - 1, TIMED,
@@ -135,7 +128,7 @@ def test_an_index_that_two_threads_ask_at_once() -> None:
     assert list(index.ends()) == [1, 2, 3]
 
 
-def test_what_messages_of_one_queue_take() -> None:
+def test_the_size_of_the_messages_of_one_queue() -> None:
     """About their part of the record, if others' lie between them."""
     index = RecordIndex()
     index.add(10, 14, 5, 48, 100, special=0)
@@ -156,14 +149,14 @@ def test_positions_of_an_interval_of_numbers(entry: QueueEntry, first: int, last
 def test_a_cleared_part_holds_nothing() -> None:
     entry = QueueEntry(batch(5), None)
     part, settled_set = part_with(entry)
-    settled_set.settle(entry, 1, 2)
+    settled_set.settle(1, 2)
     part.clear()
     assert (part.unsettled, part.segment.unsettled, part.segment.total) == (0, 0, 5)
     assert part.is_dead(0)
 
 
 @given(st.lists(st.integers(0, 30), max_size=30))
-def test_ranges_come_and_go_in_any_order(places: list[int]) -> None:
+def test_ranges_are_added_and_removed_in_any_order(places: list[int]) -> None:
     part = Segment(1).part(7)
     paged_out_ranges = [PagedOut(1, None) for _ in range(10)]
     for at, paged_out in enumerate(paged_out_ranges):

@@ -1,4 +1,4 @@
-"""The small records: what is encoded is read back."""
+"""Round trips of the small records."""
 
 from __future__ import annotations
 

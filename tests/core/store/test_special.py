@@ -1,5 +1,4 @@
-"""Messages that a queue must know one by one, by a time or a priority of their own: they never are
-in paged-out ranges, whatever they come back from."""
+"""Messages with an expiration or a priority, which are never in paged-out ranges."""
 
 from __future__ import annotations
 
@@ -10,11 +9,9 @@ from typing import Any
 import pytest
 
 from tests.core.life import PERSISTENT, Life, numbered
-from tests.core.queue.support import ranges
-from tests.core.store.test_compactor import churn, unmoved
 from tests.core.store.test_paging import count
 from tests.support.amqp import make_broker, take_turns
-from warrenmq.core.message.batch import MessageRange, PagedOut
+from warrenmq.core.message.queue_entry import PagedOut
 from warrenmq.core.store import codec, read_size
 from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.work import Worker
@@ -43,14 +40,6 @@ def fill(life: Life, properties: Mapping[str, object], special_at: int, count: i
     life.write()
 
 
-def in_order(properties: Mapping[str, object], special_at: int, count: int) -> list[bytes]:
-    """How the bodies come out of a queue with priorities."""
-    bodies = numbered(count)
-    if "priority" in properties:
-        bodies.insert(0, bodies.pop(special_at))
-    return bodies
-
-
 def held(life: Life) -> list[tuple[type, int]]:
     """What memory has of the queue, in order."""
     return [(type(part), part.count) for part in life.classic("kept").backlog]
@@ -66,14 +55,16 @@ def held(life: Life) -> list[tuple[type, int]]:
         (9, "5", 3),
     ],
 )
-def test_which_are(priority: int, expiration: str | None, special: int) -> None:
+def test_properties_that_make_a_message_special(
+    priority: int, expiration: str | None, special: int
+) -> None:
     for persistent in (False, True):
         attributes = intern_attributes(persistent, priority, expiration, False)
         assert attributes.special == special
 
 
 @pytest.mark.parametrize("again", [Life.restart, Life.crash])
-def test_a_priority_counts_only_where_the_queue_orders_by_it(tmp_path: Path, again: Again) -> None:
+def test_priority_matters_only_in_priority_queues(tmp_path: Path, again: Again) -> None:
     """JMS clients send one with each message."""
     life = Life(tmp_path / "log", segment_bytes=3_000)
     life.declare("kept")
@@ -86,38 +77,6 @@ def test_a_priority_counts_only_where_the_queue_orders_by_it(tmp_path: Path, aga
     assert {kind for kind, _ in held(life)} == {PagedOut}
     assert life.bodies("kept") == numbered(100)
     life.abandon()
-
-
-def test_paging_leaves_them_between_ranges(life: Life) -> None:
-    """A queue with something that expires makes no ranges at all."""
-    fill(life, URGENT, 4, 10)
-    life.page_out("kept")
-    assert held(life) == [(MessageRange, 1), (PagedOut, 4), (PagedOut, 5)]
-    (messages,) = ranges(life.classic("kept").backlog)
-    assert not messages.entry.batch.resident
-    assert life.bodies("kept") == in_order(URGENT, 4, 10)
-
-
-@SPECIAL
-@pytest.mark.parametrize("again", [Life.restart, Life.crash])
-def test_they_are_known_one_by_one_after_a_restart(
-    life: Life, properties: Mapping[str, object], again: Again
-) -> None:
-    """Of their segment all are; other segments are ranges. Sizes are known, bytes not read."""
-    fill(life, properties, 4, 60)
-    assert len(life.files()) > 2
-    again(life)
-    found = held(life)
-    assert found[0] == (MessageRange, 1)
-    assert found[-1][0] is PagedOut
-    special = [
-        messages
-        for messages in ranges(life.classic("kept").backlog)
-        if messages.entry.batch.attributes.special
-    ]
-    assert [messages.entry.batch.resident for messages in special] == [False]
-    assert special[0].body_bytes() == 6
-    assert life.bodies("kept") == in_order(properties, 4, 60)
 
 
 @SPECIAL
@@ -145,7 +104,7 @@ def test_a_start_reads_no_message(
 
 
 @pytest.mark.parametrize("again", [Life.stop, Life.abandon])
-def test_priorities_hold_from_the_first_message_on(
+def test_priority_order_holds_from_the_first_message(
     life: Life, again: Again, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also beside what comes in before what was there is read."""
@@ -170,57 +129,3 @@ def test_priorities_hold_from_the_first_message_on(
     life.turns()
     assert life.queue("kept").ready_count == 8
     assert life.bodies("kept") == [b"%d" % number for number in (7, 1, 4, 6, 0, 2, 5, 8)]
-
-
-@SPECIAL
-@pytest.mark.parametrize("again", [Life.restart, Life.crash])
-def test_a_checkpoint_says_which_segments_have_them(
-    life: Life, properties: Mapping[str, object], again: Again
-) -> None:
-    """Their segment is complete and is not read from its beginning again."""
-    fill(life, properties, 0, 1)
-    for _ in range(4):
-        churn(life, 20, size=100)
-    assert life.files(".state")
-    again(life)
-    again(life)
-    assert held(life) == [(MessageRange, 1)]
-    (messages,) = ranges(life.classic("kept").backlog)
-    attributes = messages.entry.batch.attributes
-    assert (attributes.priority, attributes.expiration) == (
-        properties.get("priority", 0), properties.get("expiration"),
-    )  # fmt: skip
-
-
-@SPECIAL
-def test_moved_ones_are_still_known(life: Life, properties: Mapping[str, object]) -> None:
-    fill(life, properties, 0, 1)
-    before = unmoved(life)
-    churn(life, 60)
-    assert not before & set(life.files())
-    life.page_out("kept")
-    life.crash()
-    assert sum(kind is MessageRange for kind, _ in held(life)) >= 1
-    special = [
-        messages
-        for messages in ranges(life.classic("kept").backlog)
-        if messages.entry.batch.attributes.special
-    ]
-    assert [messages.count for messages in special] == [1]
-    life.restart()
-    assert life.bodies("kept") == numbered(1)
-
-
-@pytest.mark.parametrize("again", [Life.restart, Life.crash])
-def test_those_that_were_settled_stay_away(life: Life, again: Again) -> None:
-    """Some of a record, out of order."""
-    life.client.call("Queue.Bind", queue="kept", exchange="amq.fanout")
-    fill(life, URGENT, 2, 4)
-    taken = [life.get("kept", ack=False) for _ in range(4)]
-    assert [reply.body for reply in taken if reply] == in_order(URGENT, 2, 4)
-    for reply in taken[0:3:2]:
-        assert reply is not None
-        life.client.send("Basic.Ack", delivery_tag=reply["delivery_tag"])
-    life.write()
-    again(life)
-    assert life.drain("kept") == [(b"000000", True), (b"000003", True)]

@@ -1,4 +1,4 @@
-"""A workload for the durable store that notes what it asks, and the same look at every recovery."""
+"""A workload for the durable store that records its calls, and checks each recovery."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from tests.core.messages import Sent, scattered, strided, whole
 from tests.support.faulty_disk import FaultyDisk
 from warrenmq.core.clock import ManualClock
-from warrenmq.core.message.batch import Batch, MessageRange, PagedOut, QueueEntry
+from warrenmq.core.message.batch import Batch
+from warrenmq.core.message.queue_entry import MessageRange, PagedOut, QueueEntry
 from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.wire.properties import PERSISTENT
 
@@ -20,7 +21,7 @@ CLOCK_S = 1_700_000_000.0
 
 
 def recover(disk: FaultyDisk, wall_s: float = CLOCK_S) -> tuple[DurableStore, Found]:
-    """Opens what is on the disk and reads everything."""
+    """Opens the disk and reads everything."""
     store = DurableStore(disk, clock=ManualClock(wall_s=wall_s), segment_bytes=SEGMENT_BYTES)
     return store, look(store, [queue_of(key) for key in store.definitions if is_queue(key)])
 
@@ -28,20 +29,21 @@ def recover(disk: FaultyDisk, wall_s: float = CLOCK_S) -> tuple[DurableStore, Fo
 def look(store: DurableStore, queues: Iterable[FakeQueue]) -> Found:
     known = list(queues)
     for queue in known:
-        for paged_out in store.recovered(queue):
+        for paged_out in store.recovered.of(queue):
             queue.backlog.append_range(paged_out)
-    store.restored()
+    store.recovered.complete()
     messages = {queue.id: tuple(all_messages(store, queue)) for queue in known}
     return Found(dict(store.definitions), messages)
 
 
 def all_messages(store: DurableStore, queue: FakeQueue) -> Iterable[tuple[int, bytes]]:
+    """Returns numbers and bodies of the ready messages, then of the delivered ones."""
     while any(isinstance(held, PagedOut) for held in queue.backlog):
         queue.page_in_all(store)
-    for messages in queue.backlog:
+    for messages in [*queue.backlog, *queue.taken]:
         assert isinstance(messages, MessageRange)
         if not messages.entry.batch.resident:
-            store.fetch(messages.entry.batch, lambda: None)
+            store.batches.fetch(messages.entry.batch, lambda: None)
             store.turned()
         for at in range(messages.low, messages.high):
             yield messages.entry.sequence(at), messages.entry.batch.body(messages.entry.index(at))
@@ -80,17 +82,18 @@ class Workload:
     def open(self) -> None:
         self.history.end_life()
         self._store = DurableStore(
-            self.disk, clock=self.clock, segment_bytes=SEGMENT_BYTES,
+            self.disk, clock=self.clock,
+            segment_bytes=self.options.get("segment_bytes", SEGMENT_BYTES),
             reserve_bytes=self.options.get("reserve_bytes", 0), on_failure=self.failures.append,
         )  # fmt: skip
-        self._store.on_commit(self.note)
+        self._store.progress.on_change(self.note)
         keys = [key for key in self.store.definitions if is_queue(key)]
         self.queues = {queue.id: queue for queue in map(queue_of, keys)}
         self.history.observe(look(self.store, self.queues.values()))
         self.note()
 
     def note(self) -> None:
-        self.history.committed = self.store.committed
+        self.history.committed = self.store.progress.committed
 
     def run(self, steps: int, *, groups: bool = True) -> None:
         actions: list[Callable[[], None]] = (
@@ -109,7 +112,7 @@ class Workload:
         self.store.turned()
 
     def settle_down(self) -> None:
-        """Everything that can be confirmed is, and checkpoints are taken."""
+        """Confirms everything that can be confirmed, and makes checkpoints."""
         for _ in range(6):
             self.store.request()
             self.store.turned()
@@ -232,7 +235,9 @@ class Workload:
         head = queue.backlog.head()
         if isinstance(head, PagedOut):
             paged_out = head
-            self.store.page_in(paged_out, lambda ranges: queue.backlog.paged_in(paged_out, ranges))
+            self.store.page_in.request(
+                paged_out, lambda ranges: queue.backlog.paged_in(paged_out, ranges)
+            )
             self.store.turned()
             head = queue.backlog.head()
         if isinstance(head, MessageRange):
@@ -248,7 +253,7 @@ class Workload:
         return gone
 
     def group(self) -> None:
-        """A dead letter, or a transaction: messages come, others go, a value is set."""
+        """Publishes, settles and defines as one group, as for a dead letter or a transaction."""
         queues = self._some()
         source = self._any()
         if not queues or source is None:
@@ -271,7 +276,7 @@ class Workload:
     def page_out(self) -> None:
         queue = self._any()
         if queue is not None:
-            list(queue.backlog.page_out(self.random.choice([0, 10]), self.store.page_out))
+            list(queue.backlog.page_out(self.random.choice([0, 10]), self.store.ranges.page_out))
 
     def _any(self) -> FakeQueue | None:
         return self.random.choice(list(self.queues.values())) if self.queues else None

@@ -1,4 +1,4 @@
-"""Tables and property lists made at random, and what became of a call."""
+"""Random tables and property lists, and the outcome of a call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from warrenmq.core.errors import ProtocolError
 from warrenmq.core.message.model import FieldValue, Properties, Table
-from warrenmq.core.wire.properties import DIRECT_REPLY_TO
+from warrenmq.core.wire.properties import DIRECT_REPLY_TO, MessageAttributes
 
 SHORT = st.text(max_size=12)
 _FIRST, _LAST = datetime(1970, 1, 1), datetime(2106, 1, 1)
@@ -78,16 +78,21 @@ LISTS: st.SearchStrategy[Properties] = st.builds(
 )
 
 
-def outcome(call: Callable[[], object]) -> object:
-    """What a call gives, or the code and text of the error that it raises."""
+def fields(attributes: MessageAttributes) -> tuple[object, ...]:
+    """Returns all fields, because attributes compare by identity."""
+    return tuple(getattr(attributes, name) for name in MessageAttributes.__slots__)
+
+
+def outcome(call: Callable[[], MessageAttributes]) -> object:
+    """Returns the result of a call, field by field, or the code and text of its error."""
     try:
-        return call()
+        return fields(call())
     except ProtocolError as error:
         return error.code, error.explanation
 
 
 def refused(call: Callable[[], object]) -> int | None:
-    """The code of the error that a call raises; None if it goes well."""
+    """Returns the code of the error that a call raises; None without one."""
     try:
         call()
     except ProtocolError as error:

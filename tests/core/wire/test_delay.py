@@ -1,4 +1,4 @@
-"""The header x-delay: what is taken for a time, and what a message carries that has waited."""
+"""The header `x-delay`: valid values, and its negation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from warrenmq.core.message.model import FieldValue, Properties, Table
 from warrenmq.core.wire import properties as wire
-from warrenmq.core.wire.delay import DELAY_MAX_MS, has_waited, kept_wait_ms, wait_ms
+from warrenmq.core.wire.delay import DELAY_MAX_MS, delay_ms_of, negate_delay, read_delay_ms
 
 from .support import TABLES
 
@@ -26,8 +26,8 @@ from .support import TABLES
         (1500.0, 1_500), (1500.9, 1_500), (0.9, 0), (Decimal("2.5"), 2),
     ],
 )  # fmt: skip
-def test_times(value: FieldValue, ms: int) -> None:
-    assert wait_ms(value) == ms
+def test_valid_delays(value: FieldValue, ms: int) -> None:
+    assert read_delay_ms(value) == ms
 
 
 @pytest.mark.parametrize(
@@ -37,46 +37,39 @@ def test_times(value: FieldValue, ms: int) -> None:
         nan, inf, -inf, [5], {"ms": 5}, datetime(2026, 1, 1, tzinfo=UTC),
     ],
 )  # fmt: skip
-def test_what_is_no_time(value: FieldValue) -> None:
+def test_invalid_delay_is_refused(value: FieldValue) -> None:
     with pytest.raises(ValueError, match="as a whole number"):
-        wait_ms(value)
+        read_delay_ms(value)
 
 
 @pytest.mark.parametrize(
     "value", [DELAY_MAX_MS + 1, -DELAY_MAX_MS - 1, 2**63, str(DELAY_MAX_MS + 1), 1e300]
 )
-def test_more_than_there_may_be(value: FieldValue) -> None:
+def test_delays_above_the_maximum(value: FieldValue) -> None:
     with pytest.raises(ValueError, match="4294967295 milliseconds at most"):
-        wait_ms(value)
+        read_delay_ms(value)
 
 
 @given(TABLES, st.integers(1, DELAY_MAX_MS) | st.sampled_from(["12", 7.5, 0, None]))
-def test_a_message_that_has_waited(headers: Table, delay: FieldValue) -> None:
-    """All else is as it came, octet for octet, and it waits nowhere again."""
+def test_negate_delay(headers: Table, delay: FieldValue) -> None:
     headers = {"before": 1, **headers, "x-delay": delay, "after": [1, "x"]}
     raw = wire.encode(Properties(headers=headers, expiration="5", message_id="m"))
-    ms = kept_wait_ms(raw)
-    assert ms == wait_ms(delay)
-    after, seen = has_waited(raw)
+    ms = delay_ms_of(raw)
+    assert ms == read_delay_ms(delay)
+    after, seen = negate_delay(raw)
     assert seen == wire.decode(after).headers
     assert wire.decode(after) == wire.decode(
         wire.encode(Properties(headers=headers | {"x-delay": -ms}, expiration="5", message_id="m"))
     )
     wire.read_attributes(after, 0, len(after))
-    assert kept_wait_ms(after) == 0
+    assert delay_ms_of(after) == 0
     assert after.count(b"x-delay") == 1
 
 
-def test_without_the_header_nothing_waits() -> None:
-    assert kept_wait_ms(wire.encode(Properties(headers={"y": 1}))) == 0
-    assert kept_wait_ms(wire.encode(Properties())) == 0
-
-
 def test_an_unsigned_number() -> None:
-    """Some clients write one (field type `i` or `L`)."""
     for kind, octets in ((b"i", (4_000_000_000).to_bytes(4, "big")), (b"B", b"\xc8")):
         pair = b"\x07x-delay" + kind + octets
         raw = b"\x20\x00" + len(pair).to_bytes(4, "big") + pair
         ms = int.from_bytes(octets, "big")
-        assert kept_wait_ms(raw) == ms
-        assert has_waited(raw)[1] == {"x-delay": -ms}
+        assert delay_ms_of(raw) == ms
+        assert negate_delay(raw)[1] == {"x-delay": -ms}

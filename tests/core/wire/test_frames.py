@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from pamqp import body, commands, frame, header, heartbeat
 
 from warrenmq.core.wire import frames
-from warrenmq.core.wire.method_ids import BASIC_CANCEL, CHANNEL_CLOSE_OK
 
 CHANNELS = st.integers(0, 65535)
 TAGS = st.integers(0, 2**63 - 1)
@@ -18,29 +17,7 @@ def test_acks_and_nacks_are_pamqps(channel: int, tag: int, multiple: bool) -> No
     nack = frame.marshal(commands.Basic.Nack(tag, multiple, False), channel)
     assert frames.ack_frame(channel, tag, multiple) == ack
     assert frames.nack_frame(channel, tag, multiple) == nack
-    assert (len(ack), len(nack)) == (frames.ACK_FRAME_BYTES, frames.NACK_FRAME_BYTES)
-
-
-@given(CHANNELS)
-def test_a_method_without_arguments(channel: int) -> None:
-    assert frames.method_frame(channel, CHANNEL_CLOSE_OK) == frame.marshal(
-        commands.Channel.CloseOk(), channel
-    )
-
-
-@given(CHANNELS, st.binary(max_size=40))
-def test_a_method_with_arguments(channel: int, arguments: bytes) -> None:
-    raw = frames.method_frame(channel, BASIC_CANCEL, arguments)
-    assert raw == frames.frame(frames.METHOD, channel, b"\x00\x3c\x00\x1e" + arguments)
-    assert raw[frames.HEAD_BYTES : -1] == b"\x00\x3c\x00\x1e" + arguments
-    assert len(raw) == len(arguments) + 4 + frames.FRAME_OVERHEAD_BYTES
-
-
-@given(CHANNELS, st.integers(0, 2**40))
-def test_a_content_header(channel: int, body_bytes: int) -> None:
-    properties = commands.Basic.Properties(content_type="text/plain", delivery_mode=2)
-    expected = frame.marshal(header.ContentHeader(0, body_bytes, properties), channel)
-    assert frames.header_frame(channel, body_bytes, properties.marshal()) == expected
+    assert len(ack) == frames.ACK_FRAME_BYTES
 
 
 @given(st.binary(max_size=100), st.integers(9, 60))
@@ -53,10 +30,6 @@ def test_a_body_is_cut_into_frames_that_fit_and_are_full(raw: bytes, frame_max: 
     assert all(8 < len(piece) <= frame_max for piece in cut[-1:])
 
 
-def test_an_empty_body_has_no_frame() -> None:
-    assert frames.body_frames(1, b"", 4096) == []
-
-
 def test_constants() -> None:
     assert frame.marshal(heartbeat.Heartbeat(), 0) == frames.HEARTBEAT_FRAME
     assert header.ProtocolHeader().marshal() == frames.PROTOCOL_HEADER
@@ -66,13 +39,6 @@ def test_constants() -> None:
         (frames.ACK, commands.Basic.Ack),
     ):
         assert octets == method.index.to_bytes(4, "big")
-
-
-@pytest.mark.parametrize("text", ["", "news", "\u00fc" * 127])
-def test_a_short_string_counts_bytes(text: str) -> None:
-    raw = frames.short_string(text)
-    assert raw == frames.short_string(text.encode())
-    assert (raw[0], raw[1:].decode()) == (len(raw) - 1, text)
 
 
 def test_a_short_string_holds_255_bytes() -> None:

@@ -1,4 +1,4 @@
-"""What tells messages apart: equal values are one, others are not."""
+"""Digests of header values: equal for equal values only."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def test_equal_values_are_one(one: FieldValue, other: FieldValue) -> None:
 
 
 @given(TABLES, TABLES)
-def test_it_agrees_with_how_arguments_are_compared(one: FieldValue, other: FieldValue) -> None:
+def test_identity_agrees_with_comparable(one: FieldValue, other: FieldValue) -> None:
     assert (identity(one) == identity(other)) == (comparable(one) == comparable(other))
 
 
-def test_a_header_of_a_list() -> None:
+def test_header() -> None:
     raw = wire.encode(Properties(headers={"a": 1, "id": "x", "void": None}, app_id="id"))
     assert [header(raw, name) for name in ("id", "a", "void", "none")] == ["x", 1, None, None]
     assert header(wire.encode(Properties(app_id="id")), "id") is None

@@ -1,4 +1,4 @@
-"""Headers of the PROXY protocol, as its specification has them."""
+"""Headers of the PROXY protocol."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNKNOWN = Relayed()
 
 
 def read(sent: bytes, step: int = 1_000) -> tuple[Relayed | None, bytes]:
-    """What a header says, and what is left of the octets: as from a socket that gives a few."""
+    """Returns the addresses in a header and the bytes after it, read in small pieces."""
     head, rest = b"", sent
     while more := missing_bytes(head):
         take = min(more, step)
@@ -52,7 +52,7 @@ GOOD = {
 
 @pytest.mark.parametrize("step", [1, 5, 1_000])
 @pytest.mark.parametrize(("header", "expected"), GOOD.values(), ids=GOOD.keys())
-def test_headers(header: bytes, expected: Relayed | None, step: int) -> None:
+def test_valid_headers(header: bytes, expected: Relayed | None, step: int) -> None:
     assert read(header + b"AMQP", step) == (expected, b"AMQP")
 
 
@@ -101,14 +101,13 @@ BAD = {
 
 
 @pytest.mark.parametrize("header", BAD.values(), ids=BAD.keys())
-def test_anything_else(header: bytes) -> None:
+def test_invalid_header_is_refused(header: bytes) -> None:
     with pytest.raises(ProxyHeaderError):
         read(header)
 
 
 @given(st.binary(max_size=150), st.sampled_from([b"", b"PROXY ", b"PROXY TCP4 ", V2_START]))
 def test_noise_is_refused_or_read(noise: bytes, start: bytes) -> None:
-    """Whatever comes, it is one error, or an answer after a bounded number of octets."""
     head, rest = b"", start + noise
     try:
         while more := missing_bytes(head):

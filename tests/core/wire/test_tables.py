@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
-from pamqp import decode, encode
+from pamqp import decode
 
 from warrenmq.core.errors import ConnectionFault
 from warrenmq.core.message.model import FieldValue, Table
@@ -56,7 +56,7 @@ def refusal(raw: bytes) -> str:
 
 
 @given(TABLES, st.binary(max_size=5), st.binary(max_size=5))
-def test_what_is_encoded_passes_and_comes_back(made: Table, before: bytes, behind: bytes) -> None:
+def test_round_trip(made: Table, before: bytes, behind: bytes) -> None:
     raw = encode_table(made)
     data = before + raw + behind
     assert check(data, len(before), len(data)) == len(before) + len(raw)
@@ -67,26 +67,6 @@ def test_what_is_encoded_passes_and_comes_back(made: Table, before: bytes, behin
 @given(TABLES)
 def test_pamqp_reads_what_is_encoded(made: Table) -> None:
     assert decode.field_table(encode_table(made)) == (len(encode_table(made)), made)
-
-
-@given(TABLES)
-def test_what_pamqp_encodes_passes_and_is_read_alike(made: Table) -> None:
-    # It knows no bytes, and has only the short floats.
-    raw = encode.field_table({key: value for key, value in made.items() if simple(value)})
-    assert check(raw, 0, len(raw)) == len(raw)
-    assert decode_checked(raw) == decode.field_table(raw)[1]
-
-
-def simple(value: FieldValue) -> bool:
-    match value:
-        case float() | bytes():
-            return False
-        case list():
-            return all(map(simple, value))
-        case dict():
-            return all(map(simple, value.values()))
-        case _:
-            return True
 
 
 @pytest.mark.parametrize(
@@ -165,18 +145,13 @@ def test_values_are_encoded_as_every_client_reads_them(value: FieldValue, raw: b
         {"outer": [{"\u00fc" * 128: None}]},
     ],
 )
-def test_what_amqp_cannot_carry_is_refused(value: FieldValue) -> None:
+def test_values_that_amqp_has_no_type_for(value: FieldValue) -> None:
     with pytest.raises(ValueError, match="table|surrogates"):
         encode_table({"k": value})
 
 
-def test_a_long_key_is_not_cut() -> None:
-    made: Table = {"k" * 255: 1}
-    assert decode_checked(encode_table(made)) == made
-
-
 @given(TABLES)
-def test_entries_can_be_taken_apart_and_joined_again(made: Table) -> None:
+def test_entries_and_join_entries(made: Table) -> None:
     raw = encode_table(made)
     pairs = dict(entries(raw))
     assert {key.decode(): decode_value(value) for key, value in pairs.items()} == made
@@ -184,7 +159,7 @@ def test_entries_can_be_taken_apart_and_joined_again(made: Table) -> None:
 
 
 @given(st.lists(VALUES, max_size=5))
-def test_items_can_be_taken_apart_and_joined_again(values: list[FieldValue]) -> None:
+def test_items_and_join_items(values: list[FieldValue]) -> None:
     raw = encode_value(values)[1:]
     assert [decode_value(item) for item in items(raw)] == values
     assert join_items(items(raw)) == raw
@@ -200,18 +175,6 @@ def test_values_do_not_matter_for_the_check(made: Table, chance: st.DataObject) 
 
 
 # -- what is wrong
-
-
-@given(st.binary(max_size=60), st.integers(0, 5))
-@example(b"\x00\x00\x00\x03\x01kT", 0)
-@example(b"\x00\x00\x00\x02\x01k", 0)
-@example(b"\x00\x00", 0)
-def test_any_bytes_are_refused_with_502_or_can_be_decoded(raw: bytes, at: int) -> None:
-    code = refused(lambda: check(raw, at, len(raw)))
-    assert code in (None, 502)
-    if code is None:
-        after = check(raw, at, len(raw))
-        assert isinstance(decode_checked(raw[at:after]), dict)
 
 
 @given(TABLES, st.data())
@@ -260,12 +223,10 @@ def keys(count: int) -> list[bytes]:
     return [entry(str(number).encode(), b"V") for number in range(count)]
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in range(256) if chr(kind) not in "tbBsuIilLfdDTVSxFA"]
-)
-def test_unknown_types(kind: int) -> None:
-    raw = table(entry(b"k", bytes((kind,))))
-    assert refusal(raw) == f"table has a value of unknown type {kind}"
+def test_unknown_types() -> None:
+    for kind in set(range(256)) - set(b"tbBsuIilLfdDTVSxFA"):
+        raw = table(entry(b"k", bytes((kind,))))
+        assert refusal(raw) == f"table has a value of unknown type {kind}"
 
 
 VALUES_OF_ALL_TYPES = [
@@ -285,13 +246,6 @@ def test_values_past_the_end_of_their_table(value: bytes) -> None:
         assert refused(lambda raw=raw: check(raw, 0, len(raw))) == 502, raw  # type: ignore[misc]
 
 
-def test_lengths_past_the_end() -> None:
-    assert "runs past" in refusal(table(b"\x05key"))
-    assert "4294967295 bytes in 9" in refusal(table(entry(b"k", b"S" + b"\xff" * 4 + b"text!")))
-    assert "5 bytes in" in refusal(table(entry(b"k", b"F\x00\x00\x00\x05") + b"aV"))
-    assert "no value" in refusal(table(b"\x01k"))
-
-
 def test_keys() -> None:
     assert refusal(table(entry(b"k", b"V"), entry(b"k", b"V"))) == "table has the key b'k' twice"
     inner = b"F" + table(entry(b"k", b"V"), entry(b"k", b"V"))
@@ -301,10 +255,3 @@ def test_keys() -> None:
     assert check(same_below, 0, len(same_below)) == len(same_below)
     no_name = table(entry(b"", b"V"))
     assert decode_table(no_name, 0, len(no_name))[0] == {"": None}
-
-
-@pytest.mark.parametrize("seconds", [2**63, 2**64 - 1])
-def test_timestamps_behind_all_calendars(seconds: int) -> None:
-    value = b"T" + seconds.to_bytes(8, "big")
-    assert "more than 63 bits" in refusal(table(entry(b"k", value)))
-    assert "more than 63 bits" in refusal(table(entry(b"k", b"A" + sized(value))))

@@ -1,0 +1,1 @@
+"""Publishing and consuming from inside the process, for the hub and HTTP."""
