@@ -1,0 +1,1 @@
+"""The jobs of the pipeline, a file each; `registry.py` lists them."""

@@ -1,0 +1,183 @@
+"""Requests of the pipeline to a server beside messages: to bind a stream, and to show its runs."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any, Final, Self
+from urllib.parse import quote
+
+from .errors import OptionError, PipelineError, ReadError, WriteError
+from .http_client import BlockingHttpClient, HttpRequest, read_json
+from .options import ServerLogin
+from .progress import Report
+from .transactions import TransactionClient
+
+logger = logging.getLogger(__name__)
+
+ERROR_MAX_BYTES: Final = 8_000
+"""The length of a run's error that the server takes."""
+PATIENCE_S: Final = 1.0
+"""A person waits for it, or a run that is busy."""
+EVERY_KEY: Final = "#"
+KEYLESS: Final = ("topic", "fanout", "headers")
+"""Types of exchanges of which a binding with the key # gets everything."""
+
+
+class ServerClient:
+    """Asks one server. Raises `ReadError` if it refuses, `UnavailableError` if it can't be
+    reached."""
+
+    def __init__(self, server: ServerLogin) -> None:
+        self._server = server
+        self._http = BlockingHttpClient(
+            server, f"the server at {server.url}", ReadError, PATIENCE_S
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def get(self, path: str) -> Any:
+        request = HttpRequest("GET", path, {"Accept": "application/json"})
+        return self._http.send(request, read_json)
+
+    def put(self, path: str, document: Any = None) -> bool:
+        """Returns whether something new was made."""
+        request = HttpRequest("PUT", path, _JSON, _encoded(document))
+        return self._http.send(request, lambda response: response.status) == _CREATED
+
+    def post(self, path: str, document: Any) -> None:
+        self._send(HttpRequest("POST", path, _JSON, _encoded(document)))
+
+    def delete(self, path: str) -> None:
+        self._send(HttpRequest("DELETE", path, _JSON))
+
+    def _send(self, request: HttpRequest) -> bytes:
+        return self._http.send(request, lambda response: response.read())
+
+
+_CREATED: Final = 201
+_JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
+
+
+def _encoded(document: Any) -> bytes | None:
+    return None if document is None else json.dumps(document).encode()
+
+
+def segment(name: str) -> str:
+    return quote(name, safe="")
+
+
+def exchange_type(client: ServerClient, vhost: str, name: str) -> str:
+    """Returns the type of an exchange. Raises `ReadError` if there is none of the name."""
+    found = client.get(f"/{segment(vhost)}/endpoint/x/{segment(name)}")
+    values = {one["name"]: one["value"] for one in found["parameters"]}
+    return str(values.get("arg.x-delayed-type", values["exchange_type"]))
+
+
+def capture(
+    client: ServerClient, vhost: str, exchange: str, stream: str, key: str | None, max_age: str
+) -> str:
+    """Declares a stream and binds it to an exchange; returns the key. A stream that is new and
+    can't be bound is deleted again.
+
+    Raises `OptionError` without a key where none gets everything, and `ReadError`.
+    """
+    found = client.get(f"/api/exchanges/{segment(vhost)}/{segment(exchange)}")
+    kind = found["arguments"].get("x-delayed-type", found["type"])
+    if key is None and kind not in KEYLESS:
+        raise OptionError(
+            f"exchange '{exchange}' in vhost '{vhost}' is of type {kind}, of which a binding gets "
+            "one routing key: give it with --key"
+        )
+    key = EVERY_KEY if key is None else key
+    queue = f"/api/queues/{segment(vhost)}/{segment(stream)}"
+    arguments = {"x-queue-type": "stream"} | ({"x-max-age": max_age} if max_age else {})
+    is_new = client.put(queue, {"durable": True, "arguments": arguments})
+    ends = f"e/{segment(exchange)}/q/{segment(stream)}"
+    try:
+        client.post(f"/api/bindings/{segment(vhost)}/{ends}", {"routing_key": key})
+    except ReadError:
+        if is_new:
+            client.delete(f"{queue}?if-empty=true&if-unused=true")
+        raise
+    return key
+
+
+def require_exchange(server: ServerLogin, vhost: str, exchange: str) -> None:
+    """Raises `ReadError` if there is no exchange of the name, `WriteError` if the user may not
+    publish to it."""
+    with ServerClient(server) as client:
+        exchange_type(client, vhost, exchange)
+    with closing(TransactionClient(server, vhost, exchange)) as publisher:
+        publisher.require_permission()
+
+
+def declare_results(server: ServerLogin, vhost: str, exchange: str) -> None:
+    """Declares the exchange for results, unless it is there. Raises `OptionError` for a user who
+    may not do that, or not publish to it."""
+    try:
+        with ServerClient(server) as client:
+            _declare_topic(client, vhost, exchange)
+        require_exchange(server, vhost, exchange)
+    except (ReadError, WriteError) as error:
+        raise OptionError(
+            f"{error}; results go to exchange '{exchange}': --results off leaves that out, "
+            "--results EXCHANGE names another one"
+        ) from error
+
+
+def _declare_topic(client: ServerClient, vhost: str, exchange: str) -> None:
+    try:
+        exchange_type(client, vhost, exchange)
+    except ReadError:
+        path = f"/{segment(vhost)}/endpoint/x/{segment(exchange)}"
+        client.put(f"{path}?amqp.exchange_type=topic&durable=true")
+
+
+def reporter(
+    client: ServerClient, vhost: str, stream: str, job: str, run: str
+) -> Callable[[Report], None]:
+    """Returns a reporter that keeps the server up to date; if that fails the run goes on, and says
+    so once."""
+    path = f"/api/hub/pipeline/runs/{segment(job)}/{segment(run)}"
+    failures: list[PipelineError] = []
+
+    def report(found: Report) -> None:
+        document = {
+            "state": found.state, "rows": found.rows, "lag": found.lag, "dropped": found.dropped,
+            "error": _cut(found.error or ""), "vhost": vhost, "stream": stream,
+        }  # fmt: skip
+        try:
+            client.put(path, document)
+        except PipelineError as error:
+            if not failures:
+                logger.warning("progress can't be reported, the run goes on: %s", error)
+            failures.append(error)
+
+    return report
+
+
+def _cut(text: str) -> str:
+    """Returns a text as the server takes it: without octets 0, and its beginning if it is too
+    long."""
+    raw = text.replace("\0", "\ufffd").encode(errors="replace")
+    if len(raw) <= ERROR_MAX_BYTES:
+        return raw.decode()
+    return f"{raw[: ERROR_MAX_BYTES - 3].decode(errors='ignore')}..."
+
+
+def report_archive(
+    client: ServerClient, vhost: str, stream: str, source: str | None, name: str, offset: int,
+    manifest: str, incarnation: str,
+) -> None:  # fmt: skip
+    """Reports that an archive has all messages of a stream before an offset."""
+    path = "/".join(map(segment, (vhost, stream, name)))
+    query = "" if source is None else f"?source={source}"
+    document = {"offset": offset, "manifest": manifest, "incarnation": incarnation}
+    client.put(f"/api/hub/pipeline/archives/{path}{query}", document)

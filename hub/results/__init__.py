@@ -1,0 +1,1 @@
+"""Results of pipeline jobs by the hour: kept for charts, bounded."""

@@ -1,0 +1,1 @@
+"""The runs of pipeline jobs, as they report themselves."""
