@@ -1,1 +1,1 @@
-"""Where a topic names its hubs and its own URL: header, feed, page or JSON Feed."""
+"""Discovery of a topic's hubs and own URL: in header, feed, page or JSON Feed."""

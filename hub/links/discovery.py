@@ -1,7 +1,7 @@
-"""Which hubs a topic names, and which URL it calls its own (WebSub 4).
+"""Discovery of the hubs and the own URL of a topic (WebSub 4).
 
-The Link fields of the answer go before the document, and of a document only those places count
-that its publisher writes: the feed's own level, the page's head.
+Link fields of the answer have precedence over the document. In a document only those places count
+that its publisher alone writes: the top level of a feed, the head of a page.
 """
 
 from __future__ import annotations
@@ -9,19 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.parse import urlsplit
 
-from ..guard.guard import MAX_CALLBACK_LENGTH
 from .feed import read_feed
-from .found import Found
+from .found import FoundLinks
 from .header import read_link_fields
 from .json_feed import read_json_feed
 from .page import read_page
+from .resolving import resolve
 
 MAX_HUBS = 10
-_SCHEMES = ("https", "http")
 _VAGUE = frozenset(("", "text/plain", "application/octet-stream", "text/html"))
-"""Types that feeds are served with by mistake."""
+"""Types that some servers send for feeds by mistake."""
 _FEED_ROOT = re.compile(
     rb"(?>\s+|<\?.*?\?>|<!--.*?-->)*+<(?:!DOCTYPE\s+)?(?:[A-Za-z_]+:)?(?:feed|rss|RDF)\b",
     re.DOTALL,
@@ -34,30 +33,30 @@ class Links:
     """Absolute http and https URLs without fragments."""
 
     hubs: tuple[str, ...] = ()
-    """Without repetition, https first, else in the order in which they are named."""
+    """Each once, https first, else in the order of the document."""
     self_url: str | None = None
 
 
 def discover(url: str, link_fields: Iterable[str], content_type: str, body: bytes) -> Links:
-    """What the document at `url`, where it was found in the end, says of itself.
+    """Returns the links of the document at `url`, which is the URL after redirects.
 
-    `link_fields` are the values of all Link fields. The first place that names hubs counts for
-    them, and for `self` too if it names one (WebSub 4, rocks 100-104). Documents of others can
-    take seconds and some hundred megabytes: for a worker process (`remote.py`).
+    `link_fields` are the values of all Link fields. The first place that names a hub counts for
+    hubs, and for `self` if it names one (WebSub 4; websub.rocks 100-104). Foreign documents may
+    take seconds and some hundred megabytes, so this runs in a worker process (`remote.py`).
     """
     header = read_link_fields(link_fields)
     found = header
     if not (header.hubs and header.selves):
         inside = read_document(content_type, body)
-        found = Found(header.hubs or inside.hubs, _selves(header, inside))
+        found = FoundLinks(header.hubs or inside.hubs, _selves(header, inside))
     selves = _resolved(url, found.selves)
     hubs = _resolved(url, found.hubs)[:MAX_HUBS]
     hubs.sort(key=lambda one: urlsplit(one).scheme != "https")
     return Links(tuple(hubs), selves[0] if selves else None)
 
 
-def read_document(content_type: str, body: bytes) -> Found:
-    """The links in the document itself, by its type."""
+def read_document(content_type: str, body: bytes) -> FoundLinks:
+    """Returns the links in the document itself, by its type."""
     media_type = media_type_of(content_type)
     if _is_xml(media_type) or (media_type in _VAGUE and looks_like_feed(body)):
         return read_feed(body)
@@ -65,16 +64,17 @@ def read_document(content_type: str, body: bytes) -> Found:
         return read_page(body, content_type)
     if media_type == "application/json" or media_type.endswith("+json"):
         return read_json_feed(body)
-    return Found()
+    return FoundLinks()
 
 
 def looks_like_feed(body: bytes) -> bool:
-    """Whether the first element is that of an Atom, RSS or RDF feed, in any Unicode encoding."""
+    """Returns whether the first element is that of a feed, in any Unicode encoding."""
     start = body[:_SNIFFED_BYTES].lstrip(b"\xef\xbb\xbf\xfe\xff").replace(b"\0", b"")
     return _FEED_ROOT.match(start) is not None
 
 
 def media_type_of(content_type: str) -> str:
+    """Returns the type without parameters, in lower case."""
     return content_type.partition(";")[0].strip().lower()
 
 
@@ -84,25 +84,12 @@ def _is_xml(media_type: str) -> bool:
     return media_type in ("text/xml", "application/xml") or media_type.endswith("+xml")
 
 
-def _selves(header: Found, inside: Found) -> list[tuple[str, str]]:
+def _selves(header: FoundLinks, inside: FoundLinks) -> list[tuple[str, str]]:
     first, second = (header, inside) if header.hubs else (inside, header)
     return first.selves or second.selves
 
 
 def _resolved(url: str, references: list[tuple[str, str]]) -> list[str]:
-    """What can be asked over HTTP, each once; other schemes, broken ones and those that are too
-    long for any request are left out."""
-    found = (_resolve(url, base, reference) for base, reference in references)
+    """Returns the HTTP URLs among them, each once, without those too long for a request."""
+    found = (resolve(url, base, reference) for base, reference in references)
     return list(dict.fromkeys(one for one in found if one is not None))
-
-
-def _resolve(url: str, base: str, reference: str) -> str | None:
-    if not reference:
-        return None
-    try:
-        target = urldefrag(urljoin(urljoin(url, base), reference)).url
-        split = urlsplit(target)
-    except ValueError:
-        return None
-    is_usable = split.scheme in _SCHEMES and split.hostname and len(target) <= MAX_CALLBACK_LENGTH
-    return target if is_usable else None

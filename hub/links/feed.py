@@ -1,10 +1,10 @@
-"""The links of Atom and RSS feeds themselves, not those of their entries (WebSub 4)."""
+"""The links at the top level of Atom and RSS feeds (WebSub 4)."""
 
 from __future__ import annotations
 
 from urllib.parse import urljoin
 
-from .found import Found
+from .found import FoundLinks
 from .safe_xml import parse
 
 _ATOM = "http://www.w3.org/2005/Atom"
@@ -20,17 +20,19 @@ _PARENTS = (
 _DEEPEST = 3
 
 
-def read_feed(body: bytes) -> Found:
-    """What stands before an error counts. It takes time: not for the event loop."""
-    reader, _ = parse(body, _Reader)
+def read_feed(body: bytes) -> FoundLinks:
+    """Returns the links up to any fault. It is too slow for the event loop."""
+    reader, _ = parse(body, _LinkReader)
     return reader.found
 
 
-class _Reader:
+class _LinkReader:
+    """Collects links while the document is parsed."""
+
     def __init__(self) -> None:
-        self.found = Found()
+        self.found = FoundLinks()
         self._path: list[tuple[str, str]] = []
-        """Name and base of each open element, the outer ones only."""
+        """Name and base of each open element, down to `_DEEPEST`."""
         self._depth = 0
 
     def begin(self, name: str, attributes: dict[str, str], at: int) -> None:
@@ -53,7 +55,7 @@ class _Reader:
 
 
 def _joined(base: str, reference: str) -> str:
-    """The base itself where the reference is no URL."""
+    """Returns the base itself if the reference is no URL."""
     try:
         return urljoin(base, reference)
     except ValueError:

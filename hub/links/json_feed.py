@@ -6,24 +6,25 @@ from typing import Any
 
 import msgspec
 
-from .found import Found
+from .found import FoundLinks
 
 VERSION = "https://jsonfeed.org/version/"
 NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for it; the second for bytes that are no UTF-8."""
+"""The errors of msgspec; `UnicodeDecodeError` is for bytes that are no UTF-8."""
 
 
-class _Head(msgspec.Struct):
+class _JsonFeedHead(msgspec.Struct):
     version: Any = None
     feed_url: Any = None
     hubs: Any = None
 
 
-def read_json_feed(body: bytes) -> Found:
-    """Nothing of what is no JSON Feed. It takes time: not for the event loop."""
-    found = Found()
+def read_json_feed(body: bytes) -> FoundLinks:
+    """Returns the links, none for a document that is no JSON Feed. It is too slow for the event
+    loop."""
+    found = FoundLinks()
     try:
-        head = msgspec.json.decode(body.removeprefix(b"\xef\xbb\xbf"), type=_Head)
+        head = msgspec.json.decode(body.removeprefix(b"\xef\xbb\xbf"), type=_JsonFeedHead)
     except NO_JSON:
         return found
     if not (isinstance(head.version, str) and head.version.startswith(VERSION)):

@@ -1,4 +1,4 @@
-"""The links in the head of an HTML page; the body may be anybody's text (WebSub 4)."""
+"""The links in the head of an HTML page; its body may have text of others (WebSub 4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import contextlib
 import re
 from html.parser import HTMLParser
 
-from .found import Found
+from .found import FoundLinks
 
 _MAX_BYTES = 256 * 1024
 _CHUNK = 16 * 1024
@@ -21,16 +21,16 @@ _READ_AS_STATED = frozenset(("utf-8", "utf-16", "utf-16le", "utf-16be"))
 _OF_HEAD = frozenset(
     ("html", "head", "title", "base", "link", "meta", "style", "script", "noscript", "template")
 )
-"""Any other element begins the body, whether `</head>` was written or not (HTML 13.2.6.4.4)."""
+"""Any other element begins the body, even without `</head>` (HTML 13.2.6.4.4)."""
 _ENDS = frozenset(("head", "body", "html", "br"))
 _OPAQUE = frozenset(("title", "style", "script", "noscript", "template"))
-"""What looks like a link in there is text, or inert."""
+"""Elements whose contents are no markup, or inert."""
 
 
-def read_page(body: bytes, content_type: str) -> Found:
-    """What stands in the first 256 KiB. It takes time: not for the event loop."""
-    head, text = _Head(), _decoded(body[:_MAX_BYTES], content_type)
-    with contextlib.suppress(AssertionError):  # what html.parser says to "<![<"
+def read_page(body: bytes, content_type: str) -> FoundLinks:
+    """Returns the links in the first 256 KiB. It is too slow for the event loop."""
+    head, text = _HeadParser(), _decoded(body[:_MAX_BYTES], content_type)
+    with contextlib.suppress(AssertionError):  # raised by html.parser for "<![<"
         for start in range(0, len(text), _CHUNK):
             head.feed(text[start : start + _CHUNK])
             if head.is_over:
@@ -39,7 +39,7 @@ def read_page(body: bytes, content_type: str) -> Found:
 
 
 def _decoded(body: bytes, content_type: str) -> str:
-    """Other charsets than Unicode's are read as ISO 8859-1: markup and URLs are ASCII in them."""
+    """Decodes other charsets than Unicode's as ISO 8859-1: their markup and URLs are ASCII."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(encoding, "replace")
@@ -48,13 +48,15 @@ def _decoded(body: bytes, content_type: str) -> str:
     return body.decode(charset if charset in _READ_AS_STATED else "iso-8859-1", "replace")
 
 
-class _Head(HTMLParser):
+class _HeadParser(HTMLParser):
+    """Collects links until the head ends."""
+
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.found = Found()
+        self.found = FoundLinks()
         self.is_over = False
         self._inside = ""
-        """The opaque element that is open."""
+        """The open element of `_OPAQUE`, "" without one."""
         self._base = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -68,7 +70,7 @@ class _Head(HTMLParser):
             self._take(tag, attrs)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)  # `<title/>` opens a title, in HTML
+        self.handle_starttag(tag, attrs)  # in HTML `<title/>` opens a title
 
     def handle_endtag(self, tag: str) -> None:
         if tag == self._inside:
@@ -87,6 +89,9 @@ class _Head(HTMLParser):
         if tag == "base" and not self._base:
             self._base = attributes.get("href", "").strip()
         if tag == "link":
-            self.found.add(
-                attributes.get("rel", ""), attributes.get("href", "").strip(), self._base
-            )
+            self._take_link(attributes)
+
+    def _take_link(self, attributes: dict[str, str]) -> None:
+        relations, reference = attributes.get("rel", ""), attributes.get("href", "").strip()
+        kind, title = attributes.get("type", ""), attributes.get("title", "")
+        self.found.add(relations, reference, self._base, media_type=kind, title=title)

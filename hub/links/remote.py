@@ -1,4 +1,4 @@
-"""Finds the links of a page, in a worker process where its document has to be read."""
+"""Finds the links of a page, in a worker process if its document has to be read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..fetch.page import Page
+from ..fetch.page import FetchedPage
 from .discovery import Links, discover
 from .header import read_link_fields
 
@@ -16,31 +16,31 @@ if TYPE_CHECKING:
 
 
 _MAX_FIELD_CHARACTERS = 2_048
-"""Of Link fields that are read in the event loop; longer ones can hold ten thousands of links."""
+"""The longest Link fields read in the event loop; longer ones may have thousands of links."""
 
 
-class _Request(msgspec.Struct, array_like=True):
+class _LinksRequest(msgspec.Struct, array_like=True):
     url: str
     link_fields: list[str]
     content_type: str
     body: bytes
 
 
-async def find_links(workers: Workers, page: Page) -> Links:
-    """What the page says of itself. Raises `WorkFailed`."""
+async def find_links(workers: Workers, page: FetchedPage) -> Links:
+    """Returns the links of the page. Raises `WorkFailed`."""
     fields = page.all("link")
     if sum(map(len, fields)) <= _MAX_FIELD_CHARACTERS:
         header = read_link_fields(fields)
-        if header.hubs and header.selves:  # whatever the document says is of no matter
+        if header.hubs and header.selves:  # the document does not count then
             return discover(page.url, fields, "", b"")
-    request = _Request(page.url, fields, page.first("content-type"), page.body)
+    request = _LinksRequest(page.url, fields, page.first("content-type"), page.body)
     origin = urlsplit(page.url).hostname or ""
     reply = await workers.run("find_links", msgspec.msgpack.encode(request), origin=origin)
     return msgspec.msgpack.decode(reply, type=Links)
 
 
 def run(payload: bytes) -> bytes:
-    """In the worker process."""
-    request = msgspec.msgpack.decode(payload, type=_Request)
+    """Finds links, in the worker process."""
+    request = msgspec.msgpack.decode(payload, type=_LinksRequest)
     links = discover(request.url, request.link_fields, request.content_type, request.body)
     return msgspec.msgpack.encode(links)

@@ -1,8 +1,7 @@
-"""Expat for untrusted documents: no DOCTYPE, so no entities, and a bound on depth.
+"""Expat for untrusted documents: no DOCTYPE, hence no entities, and a limit of depth.
 
-What it takes of time and memory is bounded by the worker process that it runs in.
-
-Expat reads bytes, which lets whoever needs it tell where in the document something stands.
+The worker process that it runs in limits time and memory. Expat reads bytes, so it can report the
+positions of elements in the document.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from xml.parsers import expat
 SEPARATOR = " "
 """Between the namespace and the local name; neither can hold a space."""
 MAX_DEPTH = 200
-_CHUNK_BYTES = 256 * 1024  # expat scans an unfinished token again with each, so not too small
-_OF_ENCODING = frozenset(
+_CHUNK_BYTES = 256 * 1024  # expat scans an unfinished token again in each chunk
+_ENCODING_ERRORS = frozenset(
     expat.errors.codes[text]
     for text in (
         expat.errors.XML_ERROR_INVALID_TOKEN,
@@ -28,39 +27,40 @@ _OF_ENCODING = frozenset(
 
 
 class _Refused(ValueError):
-    """The document is not read any further; the text says why."""
+    """The document breaks a rule, and is not read further."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Why a document was not read to its end."""
+    """The reason why a document was not read to its end."""
 
     reason: str
     is_refused: bool
-    """Whether it goes against the rules here; else it is no XML from some place on."""
+    """Whether it breaks a rule of this module; else it is not well-formed."""
 
 
 class Handler(Protocol):
-    """Told of elements, whose names are `namespace local` or `local`, and of text."""
+    """Gets elements, whose names are `namespace local` or `local`, and text."""
 
     def begin(self, name: str, attributes: dict[str, str], at: int) -> None:
-        """`at` is where the start tag begins, in bytes of the document."""
+        """An element begins; its start tag is at byte `at`."""
 
     def end(self, name: str, at: int) -> None:
-        """`at` is where the end tag begins, or where an empty element ends."""
+        """An element ends; `at` is where its end tag begins, or where an empty element ends."""
 
-    def text(self, data: str) -> None: ...
+    def text(self, data: str) -> None:
+        """A piece of text."""
 
 
 H = TypeVar("H", bound=Handler)
 
 
 def parse(body: bytes, make: Callable[[], H]) -> tuple[H, Broken | None]:
-    """A handler that was told of the document, and why not of all of it, if it was not.
+    """Parses the document; returns its handler, and the fault if it has one.
 
-    Where bytes are not what the document's encoding allows, and where expat does not know that
-    encoding, a new handler is told of them as ISO 8859-1: markup is ASCII in nearly all, so
-    names and places are right and only text beyond ASCII is not.
+    A document with an unknown encoding, or with bytes that its encoding does not allow, is parsed
+    again with a new handler as ISO 8859-1: markup is ASCII in nearly all encodings, so names and
+    positions are right, and only text beyond ASCII is wrong.
     """
     handler = make()
     try:
@@ -69,10 +69,10 @@ def parse(body: bytes, make: Callable[[], H]) -> tuple[H, Broken | None]:
     except _Refused as error:
         return handler, Broken(str(error), is_refused=True)
     except expat.ExpatError as error:
-        if error.code not in _OF_ENCODING:
+        if error.code not in _ENCODING_ERRORS:
             return handler, _not_well_formed(error)
     except (LookupError, ValueError):
-        pass  # an encoding that Python does not know, or of several bytes a character
+        pass  # an encoding that Python does not know, or with several bytes a character
     return _parse_as_bytes(body, make())
 
 
@@ -91,6 +91,8 @@ def _not_well_formed(error: expat.ExpatError) -> Broken:
 
 
 class _Parse:
+    """One run of expat over a document."""
+
     def __init__(self, handler: Handler, encoding: str | None) -> None:
         self._handler = handler
         self._depth = 0
@@ -121,4 +123,5 @@ class _Parse:
 
 
 def local_name(name: str) -> str:
+    """Returns the name without its namespace."""
     return name.rpartition(SEPARATOR)[2]

@@ -1,1 +1,1 @@
-"""Runs functions on untrusted bytes in processes with limits of time and memory."""
+"""Processes with limits of time and memory, for functions on untrusted bytes."""

@@ -1,4 +1,4 @@
-"""What one piece of work may take, and how many pieces run at a time."""
+"""The limits of worker processes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WorkerLimits:
+    """The number of worker processes, and the limits of one call."""
+
     processes: int = 2
     cpu_s: int = 5
-    """Of the processor, for one piece of work."""
+    """Processor time of a call."""
     memory_bytes: int = 256 * MIB
-    """Address space of a process, the interpreter's 30 MB included. macOS knows no such limit;
-    there the size of requests and the time are what bounds it."""
+    """Address space of a process, with the interpreter's 30 MB. macOS has no such limit; there the
+    size of requests and the time limit it."""
     wall_s: float = 30.0
-    """From request to reply; more than `cpu_s`, for the machine may have other things to do."""
+    """Time from request to reply; longer than `cpu_s`, because the machine may be busy."""
     max_request_bytes: int = 32 * MIB
     max_reply_bytes: int = 32 * MIB

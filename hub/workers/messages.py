@@ -1,7 +1,7 @@
 """The messages on the pipes of a worker process.
 
-To the process: a request, which is the name of a function and its payload. From it: one reply for
-each request, after a first one that says that it has started.
+The server sends requests, each with the name of a function and a payload. The process sends a reply
+when it has started, and one for each request.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import struct
 from enum import IntEnum
 
 REQUEST = struct.Struct("!HI")
-"""Length of the function's name and of the payload, which follow."""
+"""The lengths of the function's name and of the payload, which follow."""
 REPLY = struct.Struct("!BI")
-"""`Status` and length of the result, which follows."""
+"""The `ReplyStatus`, and the length of the result, which follows."""
 
 
-class Status(IntEnum):
+class ReplyStatus(IntEnum):
     DONE = 0
     REFUSED = 1
     """The function raised a `WarrenError`; the result is its text."""

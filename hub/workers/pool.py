@@ -1,39 +1,38 @@
-"""A few worker processes, started when there is work and kept for more."""
+"""A few worker processes, started when needed and reused."""
 
 from __future__ import annotations
 
 import asyncio
-from weakref import WeakValueDictionary
 
-from .limits import Limits
+from ..keyed_locks import KeyedLocks
+from .limits import WorkerLimits
 from .process import WorkerProcess, WorkFailed, WorkRefused
 
-__all__ = ["Limits", "WorkFailed", "WorkRefused", "Workers"]
+__all__ = ["WorkFailed", "WorkRefused", "WorkerLimits", "Workers"]
 
 
 class Workers:
-    """`run` is the port: bytes in, bytes out, whatever is done with them."""
+    """Runs functions in worker processes; callers use `run` alone."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self._limits = limits or Limits()
+    def __init__(self, limits: WorkerLimits | None = None) -> None:
+        self._limits = limits or WorkerLimits()
         self._free = asyncio.Semaphore(self._limits.processes)
-        # Each is kept by those who wait for it or hold it.
-        self._origins: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._origins: KeyedLocks[str] = KeyedLocks()
         self._idle: list[WorkerProcess] = []
         self._all: set[WorkerProcess] = set()
 
     @property
     def pids(self) -> list[int]:
-        """The processes that there are."""
+        """The ids of all running processes."""
         return [worker.pid for worker in self._all]
 
     async def run(self, function: str, payload: bytes, *, origin: str) -> bytes:
-        """What the function of this name (`functions.py`) makes of the payload.
+        """Returns the result of the function with this name (`functions.py`) for the payload.
 
-        One piece of work of each origin, a host for instance, is done at a time, so that nobody
-        holds more than one process. Raises `WorkFailed` and `WorkRefused`.
+        Calls for the same origin, such as a host, run one at a time, so that none occupies more
+        than one process. Raises `WorkFailed` and `WorkRefused`.
         """
-        own = self._origins.setdefault(origin, asyncio.Lock())
+        own = self._origins.of(origin)
         async with own, self._free:
             worker = await self._take()
             try:
@@ -41,13 +40,13 @@ class Workers:
             except WorkRefused:
                 raise
             except BaseException:
-                await self._end(worker)  # nobody knows what state it is in
+                await self._end(worker)  # its state is unknown
                 raise
             finally:
                 await self._give_back(worker)
 
     async def stop(self) -> None:
-        """Ends all processes; what is under way fails."""
+        """Ends all processes; current calls fail."""
         await asyncio.gather(*(self._end(worker) for worker in list(self._all)))
 
     async def _take(self) -> WorkerProcess:
@@ -55,7 +54,7 @@ class Workers:
             worker = self._idle.pop()
             if worker.is_usable:
                 return worker
-            await self._end(worker)  # somebody has killed it
+            await self._end(worker)  # it was killed
         worker = await WorkerProcess.start(self._limits)
         self._all.add(worker)
         return worker

@@ -1,4 +1,4 @@
-"""One worker process, as the server sees it: a request goes in, a reply comes out."""
+"""The server's side of a worker process."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from collections.abc import Coroutine
 from typing import Any, Self
 
 from ...core.errors import WarrenError
-from .limits import MIB, Limits
-from .messages import REPLY, REQUEST, Status
+from .limits import MIB, WorkerLimits
+from .messages import REPLY, REQUEST, ReplyStatus
 
 START_TIMEOUT_S = 30.0
 _PIECE_BYTES = 64 * 1024
-"""What is passed on in one turn of the loop."""
+"""How much is written or read in one iteration of the event loop."""
 _SECRET = "WARREN_"
-"""Settings hold passwords, which are no business of a process that reads untrusted documents."""
+"""The prefix of settings, which may have passwords; processes do not inherit them."""
 
 
 class WorkFailed(WarrenError):
-    """The work has broken a limit, or its process has ended; the text says which."""
+    """A call has exceeded a limit, or its process has ended."""
 
 
 class WorkRefused(WarrenError):
-    """The function does not take what it was given; the text says why."""
+    """A function has refused its payload."""
 
 
 class WorkerProcess:
-    """Good for one request at a time while `is_usable`."""
+    """A worker process, for one request at a time while `is_usable`."""
 
-    def __init__(self, process: Process, limits: Limits) -> None:
+    def __init__(self, process: Process, limits: WorkerLimits) -> None:
         assert process.stdin is not None and process.stdout is not None
         self._process = process
         self._requests, self._replies = process.stdin, process.stdout
         self._limits = limits
 
     @classmethod
-    async def start(cls, limits: Limits) -> Self:
-        """Raises `WorkFailed`."""
+    async def start(cls, limits: WorkerLimits) -> Self:
+        """Starts a process. Raises `WorkFailed`."""
         numbers = (limits.cpu_s, limits.memory_bytes, os.getpid())
-        # -P: no module of the current directory takes the place of one of ours.
+        # -P: modules of the current directory must not replace any of ours.
         command = (sys.executable, "-P", "-m", f"{__package__}.main", *map(str, numbers))
         environment = {name: value for name, value in os.environ.items() if name[:7] != _SECRET}
         try:
@@ -65,18 +65,22 @@ class WorkerProcess:
 
     @property
     def is_usable(self) -> bool:
+        """Whether the process runs."""
         return self._process.returncode is None
 
     async def run(self, function: str, payload: bytes) -> bytes:
-        """Raises `WorkFailed` and `WorkRefused`. Who cancels it has to end the process."""
+        """Runs a function. Raises `WorkFailed` and `WorkRefused`.
+
+        After a cancellation the process has to be ended.
+        """
         limit = self._limits.max_request_bytes
         if len(payload) > limit:
-            raise WorkRefused(f"it has {len(payload)} bytes, {limit} can be read")
+            raise WorkRefused(f"its {len(payload)} bytes exceed the limit of {limit}")
         work = self._exchange(function.encode(), payload)
         return await self._in_time("reading it", self._limits.wall_s, work)
 
     async def end(self) -> None:
-        """Kills it, and returns when it is gone."""
+        """Kills the process, and waits for its end."""
         self._requests.close()
         if self._process.returncode is None:
             self._process.kill()
@@ -104,8 +108,8 @@ class WorkerProcess:
         status, length = REPLY.unpack(header)
         limit = self._limits.max_reply_bytes
         if length > limit:
-            raise WorkFailed(f"what was read of it has {length} bytes, {limit} are taken")
-        return self._result(Status(status), await self._read(length))
+            raise WorkFailed(f"the result of {length} bytes exceeds the limit of {limit}")
+        return self._result(ReplyStatus(status), await self._read(length))
 
     async def _read(self, length: int) -> bytes:
         chunks = []
@@ -117,20 +121,20 @@ class WorkerProcess:
             length -= len(chunk)
         return b"".join(chunks)
 
-    def _result(self, status: Status, result: bytes) -> bytes:
+    def _result(self, status: ReplyStatus, result: bytes) -> bytes:
         match status:
-            case Status.DONE:
+            case ReplyStatus.DONE:
                 return result
-            case Status.REFUSED:
+            case ReplyStatus.REFUSED:
                 raise WorkRefused(result.decode())
-            case Status.OUT_OF_MEMORY:
+            case ReplyStatus.OUT_OF_MEMORY:
                 limit = self._limits.memory_bytes // MIB
                 raise WorkFailed(f"reading it took more than {limit} MiB of memory")
-            case Status.FAILED:
-                raise WorkFailed("reading it failed by an error of this program, see its log")
+            case ReplyStatus.FAILED:
+                raise WorkFailed("internal error while parsing it; see the log")
 
     async def _ended(self) -> WorkFailed:
-        """What its end means."""
+        """Returns the error for the end of the process."""
         code = await self._process.wait()
         if code == -signal.SIGXCPU:
             limit = self._limits.cpu_s

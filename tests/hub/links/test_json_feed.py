@@ -22,11 +22,11 @@ def test_members_of_other_types_are_left_out() -> None:
     assert hubs(b'[{"type": "WebSub", "url": 1}]') == [("", "")]
 
 
-def test_other_bytes_than_utf_8_are_no_json() -> None:
+def test_json_that_is_not_utf_8_has_no_links() -> None:
     assert hubs(b'[{"type": "websub", "url": "\xe9"}]') == []
 
 
 @given(st.binary(max_size=80))
-def test_any_bytes_are_taken(body: bytes) -> None:
+def test_any_bytes_are_parsed_without_an_error(body: bytes) -> None:
     read_json_feed(body)
     hubs(body)

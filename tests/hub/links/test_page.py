@@ -17,7 +17,7 @@ def test_a_head_may_be_implied() -> None:
     assert hubs(LINK) == hubs(f"<!-- c --> <meta>{LINK}") == [("", "h")]
 
 
-def test_what_ends_the_head() -> None:
+def test_the_end_of_the_head() -> None:
     for end in ("</head>", "<body>", "</html>", "</br>", "<p>", "text", "<input>"):
         assert hubs(f"<head><style>a</style>{LINK}{end}{LINK}") == [("", "h")]
 
@@ -38,16 +38,16 @@ def test_a_page_has_only_so_much_head() -> None:
     assert hubs(" " * 300_000 + LINK) == []
 
 
-def test_what_the_parser_gives_up_at() -> None:
+def test_faults_of_the_parser() -> None:
     assert hubs(f"{LINK}<![<![<!{LINK}") == [("", "h")]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=60))
-def test_any_page_is_taken(pieces: list[str]) -> None:
+def test_any_page_is_parsed_without_an_error(pieces: list[str]) -> None:
     hubs("".join(pieces))
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_taken(body: bytes) -> None:
+def test_any_bytes_are_parsed_without_an_error(body: bytes) -> None:
     for charset in ("utf-8", "utf-16", "koi8-r", "zlib"):
         read_page(body, f"text/html; charset={charset}")

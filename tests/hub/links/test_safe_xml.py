@@ -37,34 +37,16 @@ def test_places_are_bytes_of_the_document() -> None:
 
 
 def test_a_doctype_is_refused_before_its_entities_are_read() -> None:
-    laughs = b"""<!DOCTYPE a [<!ENTITY b "ha"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;">]><a>&c;</a>"""
-    names, broken = parse(laughs, Names)
-    assert (
-        broken is not None
-        and broken.is_refused
-        and "DOCTYPE" in broken.reason
-        and names.begun == []
-        and names.data == ""
-    )
-
-
-def test_external_entities_are_not_fetched() -> None:
-    body = b'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'
-    names, broken = parse(body, Names)
-    assert (
-        broken is not None and broken.is_refused and "DOCTYPE" in broken.reason and names.data == ""
-    )
+    """Neither inner ones nor external ones."""
+    for entity in (b'"ha"', b'SYSTEM "file:///etc/passwd"'):
+        names, broken = parse(b"<!DOCTYPE a [<!ENTITY b " + entity + b">]><a>&b;&b;</a>", Names)
+        assert refused(broken, "DOCTYPE") and names.begun == [] and names.data == ""
 
 
 def test_depth_is_bounded() -> None:
     assert parse(b"<a>" * MAX_DEPTH + b"</a>" * MAX_DEPTH, Names)[1] is None
     names, broken = parse(b"<a>" * 100_000, Names)
-    assert (
-        broken is not None
-        and broken.is_refused
-        and str(MAX_DEPTH) in broken.reason
-        and len(names.begun) == MAX_DEPTH
-    )
+    assert refused(broken, str(MAX_DEPTH)) and len(names.begun) == MAX_DEPTH
 
 
 def test_a_stray_byte_does_not_hide_the_rest() -> None:
@@ -72,7 +54,7 @@ def test_a_stray_byte_does_not_hide_the_rest() -> None:
     assert broken is None and names.data == "ÿ" and len(names.begun) == 2
 
 
-def test_what_is_not_well_formed_is_read_until_there() -> None:
+def test_a_broken_document_is_read_up_to_the_fault() -> None:
     names, broken = parse(b"<a><b></c>", Names)
     assert broken is not None and not broken.is_refused and "mismatched" in broken.reason
     assert len(names.begun) == 2

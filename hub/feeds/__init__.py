@@ -1,0 +1,1 @@
+"""Registered feeds: polled, compared, and published entry by entry."""

@@ -1,0 +1,1 @@
+"""Feeds of all formats: read into one model, and written from it."""

@@ -1,0 +1,1 @@
+"""Outputs: feeds made of feeds, exchanges and streams, and the documents of all feeds."""
