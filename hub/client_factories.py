@@ -1,5 +1,5 @@
 """Builds the HTTP clients at their first use, in a thread: reading the system's certificates takes
-some 20 ms, in which the broker must not stand still."""
+some 20 ms."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from .guard import domains
 from .guard.guard import Guard
-from .sender.port import Sender
+from .sender.port import LocalClient, Sender
 from .settings import HubSettings
 
 if TYPE_CHECKING:
     from .fetch.fetcher import Fetcher
+    from .relay.relay import HttpRelay
+    from .sender.client import HttpClient
     from .verification.verify import Verifier
 
 
@@ -26,15 +28,37 @@ def _make_sender(settings: HubSettings, guard: Guard) -> Sender:
     return HttpSender(settings, guard)
 
 
-async def make_verifier(settings: HubSettings, guard: Guard) -> Verifier:
+async def make_verifier(
+    settings: HubSettings, guard: Guard, local: LocalClient | None = None
+) -> Verifier:
     await domains.load()
-    return await asyncio.to_thread(_make_verifier, settings, guard)
+    return await asyncio.to_thread(_make_verifier, settings, guard, local)
 
 
-def _make_verifier(settings: HubSettings, guard: Guard) -> Verifier:
+def _make_verifier(settings: HubSettings, guard: Guard, local: LocalClient | None) -> Verifier:
     from .verification.verify import Verifier  # loads certificates too when made
 
-    return Verifier(settings, guard)
+    return Verifier(settings, guard, local)
+
+
+async def make_page_client(settings: HubSettings, guard: Guard) -> HttpClient:
+    return await asyncio.to_thread(_make_page_client, settings, guard)
+
+
+def _make_page_client(settings: HubSettings, guard: Guard) -> HttpClient:
+    from .fetch.fetcher import client_for_pages
+
+    return client_for_pages(settings, guard)
+
+
+async def make_relay(settings: HubSettings, guard: Guard) -> HttpRelay:
+    return await asyncio.to_thread(_make_relay, settings, guard)
+
+
+def _make_relay(settings: HubSettings, guard: Guard) -> HttpRelay:
+    from .relay.relay import HttpRelay
+
+    return HttpRelay(settings, guard)
 
 
 async def make_fetcher(settings: HubSettings, guard: Guard) -> Fetcher:

@@ -34,10 +34,11 @@ class Deadlines:
         """Removes the deadline of the key, if it has one."""
         self._due.pop(key, None)
 
-    def take_due(self) -> list[str]:
-        """Removes and returns the keys whose deadline has passed, the earliest first."""
-        now, keys = self.now_s(), []
-        while self._heap and self._heap[0][0] <= now:
+    def take_due(self, limit: int | None = None) -> list[str]:
+        """Removes and returns the keys whose deadline has passed, the earliest first; `limit` of
+        them at most."""
+        now, keys = self.now_s(), list[str]()
+        while self._heap and self._heap[0][0] <= now and len(keys) != limit:
             due, key = heapq.heappop(self._heap)
             if self._due.get(key) == due:
                 del self._due[key]

@@ -1,30 +1,40 @@
-"""What can be wrong with a request to the hub: each error has its HTTP status.
+"""The errors of requests to the hub, each with its HTTP status.
 
-Every error names the field, what it held and the limit that it broke, so that a client can
-tell which of its parameters to mend. A secret or token is never repeated.
+Every error names the field, its value and the limit, so that clients can correct their parameters.
+A secret or token is never repeated.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from ..core.errors import WarrenError
 
-_VALUE_SHOWN = 200  # characters of an offending value: a 2 MB field must not come back whole
+_VALUE_SHOWN = 200  # characters of an invalid value
 
 
 class HubError(WarrenError):
-    """`reason` is for people; `field`, `value` and `limit` are for programs."""
+    """Base of the errors of requests to the hub. `reason` is for people; `field`, `value` and
+    `limit` are for programs."""
 
     status: ClassVar[int] = 400
     title: ClassVar[str] = "Bad request"
     retry_after_s: ClassVar[int | None] = None
-    """When the same request may succeed."""
+    """The seconds after which the same request may succeed."""
 
     def __init__(
-        self, reason: str, *, field: str, value: str | None = None, limit: str | None = None
+        self,
+        reason: str,
+        *,
+        field: str,
+        value: str | None = None,
+        limit: str | None = None,
+        members: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(f"{field}: {reason}")
+        self.members = members or {}
+        """Further members of the problem document."""
         self.reason = reason
         self.field = field
         self.value = None if value is None else value[:_VALUE_SHOWN]
@@ -32,11 +42,11 @@ class HubError(WarrenError):
 
 
 class BadRequest(HubError):
-    """A parameter is missing, unknown or out of its limits."""
+    """A parameter is missing, unknown or out of its bounds."""
 
 
 class TokenRefused(HubError):
-    """A token of this hub, used for something it was not made for, or too late."""
+    """A token of this hub was used for another purpose, or too late."""
 
     title = "Bad hub.verify_token"
 
@@ -48,7 +58,7 @@ class VerificationFailed(HubError):
 
 
 class CallbackRefused(HubError):
-    """The callback is no URL that this hub sends to."""
+    """The callback is a URL that this hub does not send to."""
 
     status = 422
     title = "Callback refused"
@@ -62,27 +72,27 @@ class SourceMissing(HubError):
 
 
 class NotSubscribed(HubError):
-    """No such subscription."""
+    """There is no such subscription."""
 
     status = 404
     title = "Not subscribed"
 
 
 class NotOwner(HubError):
-    """The subscription is somebody else's."""
+    """The subscription is another user's."""
 
     status = 403
     title = "Not the owner"
 
 
 class TopicDenied(HubError):
-    """The topic is none that its publisher offers (WebSub 5.2)."""
+    """The publisher does not offer the topic (WebSub 5.2)."""
 
     title = "Topic denied"
 
 
 class TooManyPending(HubError):
-    """More verifications are waiting than this hub takes; nothing of the request has happened."""
+    """Too many verifications are waiting; the request has had no effect."""
 
     status = 503
     title = "Too many verifications"
@@ -90,14 +100,14 @@ class TooManyPending(HubError):
 
 
 class TooManySubscriptions(HubError):
-    """There are as many of those who have no credentials as this hub takes."""
+    """The limit of subscriptions without credentials is reached."""
 
     status = 429
     title = "Too many subscriptions"
 
 
 class NotResolved(HubError):
-    """A host could not be looked up, for reasons that are this hub's: says nothing about it."""
+    """A host could not be looked up, for reasons on this side."""
 
     status = 503
     title = "Names can't be resolved"
@@ -105,30 +115,44 @@ class NotResolved(HubError):
 
 
 class NotDistributed(HubError):
-    """Content of a topic that a queue, or the disk, did not take; asking again does no harm."""
+    """A queue or the disk did not take content of a topic; the request can be repeated."""
 
     status = 503
     title = "Not distributed"
 
 
 class NoSuchDeadLetter(HubError):
-    """No dead letter of this id, or none that is any business of who asks."""
+    """There is no dead letter with this id, or none that the user may see."""
 
     status = 404
     title = "Not found"
 
 
 class NotReplayed(HubError):
-    """A dead letter can't go back to the queue of its subscription now."""
+    """A dead letter can't be published to the queue of its subscription now."""
 
     status = 409
     title = "Not replayed"
 
 
-class StorageFailed(HubError):
-    """The database did not take a change; nothing of the request has happened.
+class NotResent(HubError):
+    """A message can't be sent again."""
 
-    Where the connection was lost under a commit nobody can tell; asking again does no harm.
+    status = 409
+    title = "Not resent"
+
+
+class NoSuchAttempt(HubError):
+    """There is no attempt with this id, or none that the user may see."""
+
+    status = 404
+    title = "Not found"
+
+
+class StorageFailed(HubError):
+    """The database did not take a change; the request has had no effect.
+
+    If the connection was lost during a commit, that is unknown; the request can be repeated.
     """
 
     status = 503
@@ -136,4 +160,4 @@ class StorageFailed(HubError):
 
 
 class DatabaseUnavailable(WarrenError):
-    """No session with the database: for the operator, whose log or start it ends up in."""
+    """The database can't be reached or used."""

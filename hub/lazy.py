@@ -1,4 +1,4 @@
-"""Things made at their first use: what they import takes longer than the server may to start."""
+"""Values that are made at their first use, for their imports would delay the start."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Made = TypeVar("Made")
 
 
 class Lazy(Generic[Made]):
-    """Makes one value, however many ask for it at the same time."""
+    """Makes a value at its first use, once, also if it is requested several times at once."""
 
     def __init__(self, make: Callable[[], Awaitable[Made]]) -> None:
         self._make = make
         self._turn = asyncio.Lock()
         self.made: Made | None = None
-        """The value, or None while nobody has asked."""
+        """The value, None before its first use."""
 
     async def get(self) -> Made:
         if self.made is None:

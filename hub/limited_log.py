@@ -1,7 +1,7 @@
-"""Log lines about things that can happen thousands of times a second, bounded in number.
+"""Limits log lines about events that can happen thousands of times a second.
 
-The first line about an object is written at once, and the next when a minute has passed, with how
-many were left out between them.
+The first line about an object is written at once, the next a minute later at the earliest, with
+the number of lines that were left out between them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from ..core.clock import Clock
 
 QUIET_MS = 60_000
 MAX_LINES = 200
-"""A minute, about all objects together."""
+"""In a minute, about all objects together."""
 MAX_REMEMBERED = 10_000
 
 
 class _Silence:
-    """How many lines about one object were left out since the last."""
+    """The number of lines about an object that were left out since the last one."""
 
     __slots__ = ("left_out", "until_ms")
 
@@ -27,7 +27,7 @@ class _Silence:
 
 
 class LimitedLog:
-    """Lines are limited by what they are about, which `about` names."""
+    """Limits the lines about each object, which `about` names."""
 
     def __init__(self, log: logging.Logger, clock: Clock) -> None:
         self._log = log
@@ -54,7 +54,7 @@ class LimitedLog:
     def _has_room(self, now_ms: int) -> bool:
         if now_ms >= self._until_ms:
             if self._left_out:
-                self._log.warning("%d lines about other subscriptions left out", self._left_out)
+                self._log.warning("%d similar lines suppressed", self._left_out)
             self._until_ms, self._lines, self._left_out = now_ms + QUIET_MS, 0, 0
         self._lines += 1
         self._left_out += self._lines > MAX_LINES

@@ -1,4 +1,4 @@
-"""What the owner of something may still do, asked of whoever knows the users."""
+"""The permissions that the owners of subscriptions, capabilities and upstreams have now."""
 
 from __future__ import annotations
 
@@ -12,62 +12,64 @@ from .topics import names
 EXTERNAL = frozenset(
     Resource(names.VHOST, "x", exchange) for exchange in (names.CONTENT, names.ENTRIES)
 )
-"""Where everybody may subscribe to topics by their URL."""
+"""The exchanges of topics of other sites, to which everybody may subscribe by URL."""
 
 
-class Rights(Protocol):
-    """Each `refuse_` gives None for yes, else why not, in words for the one it is taken from.
+class SubscriberRights(Protocol):
+    """The permissions of owners. Each method whose name ends in `_refusal` returns None if the
+    owner has the permission, else the reason why not, in words for the owner.
 
-    The owner "" is whoever came to `/hub` without credentials. The key None stands for keys
-    that nobody knows yet: those are asked about when they come.
+    The owner "" is an anonymous client. The routing key None stands for keys that are not known
+    yet, and are checked with each message.
     """
 
-    def refuse_owner(self, owner: str) -> str | None:
-        """Whether the owner is still there."""
+    def owner_refusal(self, owner: str) -> str | None:
+        """Returns why the owner can't have permissions: there is no such user."""
 
-    def refuse_read(self, owner: str, resource: Resource, routing_key: str) -> str | None: ...
+    def read_refusal(self, owner: str, resource: Resource, routing_key: str) -> str | None: ...
 
-    def refuse_write(
+    def write_refusal(
         self, owner: str, resource: Resource, routing_key: str | None
     ) -> str | None: ...
 
     def watch(self, owner: str, changed: Callable[[str], None]) -> None:
-        """Calls `changed(owner)` after each change of what the owner may, until `unwatch`.
+        """Calls `changed(owner)` after each change of what the owner may, until `unwatch` with the
+        same function.
 
-        Repeating it does no harm, and follows a user who was made anew under the same name.
+        Repeating it watches a user who was created again with the same name.
         """
 
-    def unwatch(self, owner: str) -> None: ...
+    def unwatch(self, owner: str, changed: Callable[[str], None]) -> None: ...
 
 
-class EverybodyMay:
-    """For a hub without users."""
+class AllowAll:
+    """The permissions in a hub without users."""
 
-    def refuse_owner(self, owner: str) -> str | None:
+    def owner_refusal(self, owner: str) -> str | None:
         return None
 
-    def refuse_read(self, owner: str, resource: Resource, routing_key: str) -> str | None:
+    def read_refusal(self, owner: str, resource: Resource, routing_key: str) -> str | None:
         return None
 
-    def refuse_write(self, owner: str, resource: Resource, routing_key: str | None) -> str | None:
+    def write_refusal(self, owner: str, resource: Resource, routing_key: str | None) -> str | None:
         return None
 
     def watch(self, owner: str, changed: Callable[[str], None]) -> None:
-        """Nothing ever changes."""
+        """Does nothing: permissions never change."""
 
-    def unwatch(self, owner: str) -> None:
-        """As `watch`."""
+    def unwatch(self, owner: str, changed: Callable[[str], None]) -> None:
+        """Does nothing: nothing was watched."""
 
 
-def refusal(rights: Rights, subscription: Subscription) -> str | None:
-    """Why the owner may not have this subscription any more, or None.
+def refusal(rights: SubscriberRights, subscription: Subscription) -> str | None:
+    """Returns why the owner lacks the permissions for a subscription, None if nothing is wrong.
 
-    External topics are everybody's, as long as there is an owner.
+    Topics of other sites need none, as long as the owner exists.
     """
     owner, source = subscription.owner, subscription.source
     if subscription.is_websub and source in EXTERNAL:
-        return rights.refuse_owner(owner)
-    reason = rights.refuse_read(owner, source, subscription.topic)
+        return rights.owner_refusal(owner)
+    reason = rights.read_refusal(owner, source, subscription.topic)
     if reason is None and subscription.sink is not None:
-        reason = rights.refuse_write(owner, subscription.sink, None)
+        reason = rights.write_refusal(owner, subscription.sink, None)
     return reason

@@ -1,7 +1,7 @@
-"""Turns to send requests: so many at once, fewer for each target, fair between those who ask.
+"""Limits requests that are sent at once, in all and for each target, fair between clients.
 
-A turn is given to clients in rotation, and of one client to its targets in rotation. Who waits
-for a target that has no turn left waits apart and holds up nobody.
+Clients take turns, and of one client its targets. A request for a target that is at its limit does
+not delay the others.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """On whose behalf a request is sent. `client` is empty for this hub itself. Anonymous
-    clients can't take the turns that are reserved for users."""
+    """The client on whose behalf a request is sent, "" for this hub. Anonymous clients can't take
+    the turns that are reserved for users."""
 
     client: str = ""
     is_anonymous: bool = False
@@ -29,10 +29,8 @@ HUB = Requester()
 
 
 class RoundRobin(Generic[Item]):
-    """Items below paths: the parts of a path take turns, items of one path keep their order.
-
-    All paths are of the same length.
-    """
+    """Items below paths of the same length: the parts of a path take turns, items of one path keep
+    their order."""
 
     def __init__(self) -> None:
         self._parts: OrderedDict[str, RoundRobin[Item] | deque[Item]] = OrderedDict()
@@ -71,23 +69,24 @@ class _Waiter:
 
 
 class RequestLimiter:
-    """`total` at once, `per_target` for one target; `kept` of them are reserved for users."""
+    """Limits requests that are sent at once: to `total`, and to `per_target` for one target;
+    `reserved` of them are for users."""
 
-    def __init__(self, total: int, per_target: int, kept: int = 0) -> None:
+    def __init__(self, total: int, per_target: int, reserved: int = 0) -> None:
         self._free = total
-        self._free_for_anonymous = total - kept
+        self._free_for_anonymous = total - reserved
         self._per_target = per_target
         self._running: Counter[str] = Counter()
         self._ready: OrderedDict[bool, RoundRobin[_Waiter]] = OrderedDict(
             (is_anonymous, RoundRobin()) for is_anonymous in (False, True)
         )
         self._blocked: dict[str, RoundRobin[_Waiter]] = {}
-        """By the target without a turn left that they wait for."""
+        """The waiting requests by the target that is at its limit."""
 
     @contextlib.asynccontextmanager
     async def take(self, targets: Sequence[str], requester: Requester = HUB) -> AsyncIterator[None]:
-        """A turn for all of the targets: where the request goes first, then what it shares with
-        others, such as an address."""
+        """Waits for a turn for all targets: first the receiver of the request, then what it shares
+        with others, such as an address."""
         waiter = _Waiter(requester, targets)
         self._ready[requester.is_anonymous].add(waiter.path, waiter)
         self._grant()
@@ -102,7 +101,7 @@ class RequestLimiter:
         while (waiter := self._next()) is not None:
             full = self._full(waiter)
             if waiter.granted.done():
-                pass  # it has given up
+                pass  # cancelled
             elif full is not None:
                 self._blocked.setdefault(full, RoundRobin()).add(waiter.path, waiter)
             else:
@@ -111,7 +110,7 @@ class RequestLimiter:
             self._wake(waiter.targets)
 
     def _next(self) -> _Waiter | None:
-        """Users and anonymous clients alternate while both wait and both may."""
+        """Returns the next request; users and anonymous clients alternate."""
         for is_anonymous, waiting in self._ready.items():
             if waiting and self._free and (self._free_for_anonymous or not is_anonymous):
                 self._ready.move_to_end(is_anonymous)
@@ -123,10 +122,10 @@ class RequestLimiter:
         return next(is_full, None)
 
     def _wake(self, targets: Sequence[str]) -> None:
-        """One of those that wait for each target is ready while that has a turn left: the next is
-        woken when it is not any more, be it that it has its turn or waits for another target.
+        """Moves one request to `_ready` for each target below its limit; the next one follows when
+        that has its turn or waits for another target.
 
-        Those that wait for what is shared come first, or one place with many would keep it."""
+        Shared targets come first, or one receiver with many requests would keep them."""
         for target in reversed(targets):
             blocked = self._blocked.get(target)
             if blocked is not None and self._running[target] < self._per_target:

@@ -1,8 +1,8 @@
-"""What the HTTP routes ask of the hub, as values.
+"""The requests of HTTP routes to the hub, as values.
 
-The route layer reads the request, authenticates, and checks permissions: read on the source
-of a subscribe, and write on the sink that `Shortcuts.sink` names. Everything else in a
-request is checked by the hub, which raises the errors of `hub.errors`.
+Routes read the request, authenticate, and check permissions: read on the source of a subscribe,
+and write on the sink that `Shortcuts.sink` names. Everything else is checked by the hub, which
+raises the errors of `hub.errors`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Mode = Literal["subscribe", "unsubscribe"]
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """An exchange or a queue that has a URL."""
+    """An exchange or a queue with a URL."""
 
     vhost: str
     kind: Kind
@@ -37,10 +37,10 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class SubscribeRequest:
-    """One subscribe or unsubscribe, with its `hub.*` parameters as they came.
+    """A subscribe or unsubscribe, with its `hub.*` parameters as they came.
 
-    None stands for an absent parameter. `base_url` is the address through which the request
-    reached the hub (scheme, host, port and base path), `user` the name of who asks.
+    None stands for an absent parameter. `base_url` is the address at which the request reached the
+    hub (scheme, host, port and base path).
     """
 
     source: Resource
@@ -49,25 +49,28 @@ class SubscribeRequest:
     user: str
     base_url: str
     verify: tuple[str, ...] = ()
-    """Every `hub.verify`, each maybe a comma list; none means `sync`."""
+    """All values of `hub.verify`, which may be comma lists; none means `sync`."""
     verify_token: str | None = None
     lease_seconds: str | None = None
     secret: str | None = None
     topic_url: str = ""
-    """At `/hub`, the topic as it was asked for; `topic` is then the key that it stands for."""
+    """At `/hub`, the requested topic; `topic` is then its key."""
     given: Mapping[str, str] = field(default_factory=dict)
-    """The other `hub.*` parameters; `options.PARAMETERS` are read, all else is ignored."""
+    """The other `hub.*` parameters; only `options.PARAMETERS` are read."""
     is_administrator: bool = False
     """Whether it may change subscriptions of others."""
     client: str = ""
     """The network of an anonymous client; empty for a user."""
+    longest_lease_s: int | None = None
+    """How long it may last, granted or asked: as long as the token of its user. None for ever."""
     is_trusted: bool = False
-    """Whether it may say that a callback is not asked (`hub.verify=none`)."""
+    """Whether it may skip verification (`hub.verify=none`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubscribeResult:
-    """`verified` is False while an asynchronous verification still runs: 202, else 204."""
+    """The result of a subscribe or unsubscribe. `verified` is False while an asynchronous
+    verification runs (202), else True (204)."""
 
     verified: bool
     lease_seconds: int

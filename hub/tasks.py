@@ -1,4 +1,4 @@
-"""Tasks that a part of the hub owns: none is forgotten, and none fails in silence."""
+"""Tasks that a part of the hub owns; their errors are logged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class Tasks:
-    """Errors that the hub foresees are for whoever awaits the task; others are logged."""
+    """Logs errors that are no `WarrenError`, which the awaiting code handles."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
@@ -24,8 +24,12 @@ class Tasks:
         task.add_done_callback(self._finished)
         return task
 
+    async def complete(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs `work` to its end, also if the caller is cancelled meanwhile."""
+        await asyncio.shield(self.own(work))
+
     async def stop(self) -> None:
-        """Cancels all and returns when they have ended."""
+        """Cancels all tasks and waits for their end."""
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

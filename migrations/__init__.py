@@ -1,1 +1,1 @@
-"""Steps of the hub's SQL schema, run by alembic when a newer Warren opens a database."""
+"""Migrations of the hub's SQL schema, run by alembic when a newer Warren opens a database."""

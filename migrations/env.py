@@ -1,4 +1,4 @@
-"""Runs the steps on the connection that the hub hands over (`hub.migrate.upgrade`)."""
+"""Runs the migrations on the connection that `hub/storage/migrate.py` sets."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What became of each attempt to deliver, in SQL for as long as it is worth keeping."""
+"""The log of attempts, in SQL, for a limited time."""

@@ -5,25 +5,34 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from .kept_request import KeptRequest
+
+if TYPE_CHECKING:
+    from ..subscriptions.subscription import Subscription
 
 
-class Outcome(StrEnum):
+class AttemptOutcome(StrEnum):
     DELIVERED = "delivered"
     RETRIED = "retried"
-    """Failed, and to be tried again."""
+    """Failed; the message will be delivered again."""
     DEAD = "dead"
     """Failed for good: the message is in the dead-letter queue."""
     GONE = "gone"
     """The target answered 410, which ended the subscription."""
+    FAILED = "failed"
+    """A test, or a message that was sent again, was not accepted; it is not repeated."""
 
 
 @dataclass(slots=True)  # not frozen: one is made for each delivery, and that would cost 1 us
 class Attempt:
-    """`at` is wall time in seconds, `number` 1 for the first attempt of the message.
+    """One attempt to deliver a message. `at` is wall time in seconds, `number` 1 for the first
+    attempt of the message.
 
-    `status` is None where no answer came; `response` is then the reason, else the head of the
-    answer, cut to `RESPONSE_CHARACTERS`, and `body` the beginning of what followed it. `callback`
-    is the URL at the time.
+    `status` is None without an answer; `response` is then the reason, else the head of the answer,
+    cut to `RESPONSE_CHARACTERS`, and `body` the beginning of its body. `callback` is the URL at
+    the time.
     """
 
     subscription_id: str
@@ -32,10 +41,19 @@ class Attempt:
     at: float
     latency_ms: int
     status: int | None
-    outcome: Outcome
+    outcome: AttemptOutcome
     response: str
     callback: str = ""
     body: str = ""
+    subscription: Subscription | None = None
+    """Set, as `age_s` of the message is, if the attempt is to be published; neither is stored."""
+    age_s: float = 0.0
+    request: KeptRequest | None = None
+    """None if it is not kept, and in lists."""
+    has_whole_request: bool = False
+    """Whether a stored attempt has its request, with the whole body."""
+    next_at: float | None = None
+    """When the message is delivered again, in wall time."""
 
 
 RESPONSE_CHARACTERS = 512
@@ -51,11 +69,16 @@ class StoredAttempt:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFilter:
-    """Which attempts to look for, None meaning all; `before` is the id that the last page ended
-    with."""
+    """Selects attempts; None selects all. `before` is the last id of the previous page."""
 
     subscription_ids: Collection[str] | None = None
     webhook_id: str | None = None
-    outcome: Outcome | None = None
+    outcome: AttemptOutcome | None = None
     before: int | None = None
     limit: int = 100
+    since: float | None = None
+    until: float | None = None
+    """Wall time, itself not included."""
+    statuses: range | None = None
+    has_no_status: bool = False
+    """Only attempts without an answer."""

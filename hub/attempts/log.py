@@ -1,4 +1,4 @@
-"""The log of attempts: gathered, written in batches, and durable before a message is acked."""
+"""The log of attempts, written in batches; messages are acknowledged when theirs is durable."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from ..tasks import Tasks
 from .attempt import Attempt, AttemptFilter, StoredAttempt
 
 if TYPE_CHECKING:
+    from .published import PublishedAttempts
     from .table import AttemptTable
 
 GATHER_S = 0.1
-"""A transaction costs 2 ms however little is in it, and nobody but an ack waits for it."""
+"""A transaction takes 2 ms however small it is, and only acknowledgements wait for it."""
 MAX_BATCH = 2_000
 SETTLED_AT_ONCE = 250
-"""Between two rounds of the loop: a millisecond, or a few where each has something of its own."""
+"""Messages that are settled in one iteration of the event loop: a few milliseconds."""
 TRY_AGAIN_S = 1.0
 STOP_WITHIN_S = 1.0
 CLEAN_S = 60.0
 CLEAN_AFTER_ROWS = 50_000
 CLEAN_ROWS = 5_000  # some 10 ms
 CLEANING_AFTER_ROWS = CLEAN_ROWS // 2
-"""While there is something to drop: more goes than comes, so that it gets to an end."""
+"""While there is something to delete: more is deleted than added."""
 
 Settle = Callable[[Sequence[Any]], None]
 
@@ -40,12 +41,20 @@ log = logging.getLogger(__name__)
 
 
 class AttemptLog:
-    """The database is opened at the first attempt, unless something else is stored there."""
+    """The log of attempts, written in batches. The database is opened at the first attempt, or at
+    the start if it has data."""
 
-    def __init__(self, storage: Storage, settings: HubSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        settings: HubSettings,
+        clock: Clock,
+        published: PublishedAttempts | None = None,
+    ) -> None:
         self._storage = storage
         self._settings = settings
         self._clock = clock
+        self._published = published
         self._table: Lazy[AttemptTable] = Lazy(self._open)
         self._pending: deque[tuple[Attempt, Settle, Any]] = deque()
         self._arrived = asyncio.Event()
@@ -58,22 +67,27 @@ class AttemptLog:
 
     @property
     def pending_count(self) -> int:
-        """Attempts that are not durable yet."""
+        """The number of attempts that are not durable yet."""
         return len(self._pending)
 
     def record(self, attempt: Attempt, settle: Settle, what: object) -> None:
-        """Once the attempt is durable its message may be settled: `settle` gets `what` then, with
-        that of its neighbours that name the same function."""
+        """Stores the attempt, then calls `settle` with `what`, together with that of consecutive
+        attempts with the same `settle`."""
         self._pending.append((attempt, settle, what))
         self._arrived.set()
         self._begin()
 
     async def find(self, wanted: AttemptFilter) -> list[StoredAttempt]:
-        """The newest first. Raises `StorageFailed`."""
+        """Returns stored attempts, the newest first. Raises `StorageFailed`."""
         return await (await self._table.get()).find(wanted)
 
+    async def get(self, attempt_id: int) -> StoredAttempt | None:
+        """Returns the attempt with its request. Raises `StorageFailed`."""
+        return await (await self._table.get()).get(attempt_id)
+
     async def last_failures(self) -> dict[str, StoredAttempt]:
-        """The last attempt of each subscription where that has failed, by its id.
+        """Returns the last attempt of each subscription where that has failed, by the
+        subscription's id.
 
         Raises `StorageFailed`.
         """
@@ -81,20 +95,20 @@ class AttemptLog:
 
     async def start(self) -> None:
         if not self._storage.is_empty():
-            self._begin()  # to drop what is too old
+            self._begin()  # to delete old attempts
 
     async def stop(self) -> None:
-        """Writes what is left, if that takes a second at most.
-
-        What stays unwritten is not settled, so its messages come again after the next start.
-        """
+        """Writes pending attempts for up to a second. Messages of the others are not settled, so
+        they are delivered again after the next start."""
         self._is_stopping = True
         self._arrived.set()
         if self._writer is not None:
             await asyncio.wait({self._writer}, timeout=STOP_WITHIN_S)
         await self._tasks.stop()
         if self._pending:
-            log.warning("%d attempts were not written: they will be repeated", len(self._pending))
+            log.warning(
+                "%d attempts were not stored; their deliveries will be repeated", len(self._pending)
+            )
 
     async def _open(self) -> AttemptTable:
         database = await self._storage.database()
@@ -107,13 +121,13 @@ class AttemptLog:
             self._writer = self._tasks.own(self._write())
 
     async def _write(self) -> None:
-        """Runs until `stop`, and through every failure of the database."""
+        """Writes until `stop`, whatever fails in the database."""
         while self._pending or not self._is_stopping:
             try:
                 table = await self._table.get()
                 await self._write_batch(table)
                 await self._clean(table)
-            except Exception as error:  # no attempt is dropped, whatever is wrong
+            except Exception as error:  # no attempt is dropped
                 self._report(error)
                 await asyncio.sleep(TRY_AGAIN_S)
             else:
@@ -121,7 +135,7 @@ class AttemptLog:
                 await self._gather()
 
     async def _gather(self) -> None:
-        """Returns when there is a batch to write, or something to clean up."""
+        """Waits until there is a batch to write, or a time to clean."""
         if not self._pending and not self._is_stopping:
             self._arrived.clear()
             try:
@@ -136,7 +150,10 @@ class AttemptLog:
         batch = list(islice(self._pending, MAX_BATCH))
         if not batch:
             return
-        await table.add([attempt for attempt, _, _ in batch])
+        attempts = [attempt for attempt, _, _ in batch]
+        await table.add(attempts)
+        if self._published is not None:
+            await self._published.publish(attempts)
         self._rows_to_clean -= len(batch)
         for at in range(0, len(batch), SETTLED_AT_ONCE):
             if at:
@@ -154,7 +171,7 @@ class AttemptLog:
             log.exception("%d messages could not be settled", len(whats))
 
     async def _clean(self, table: AttemptTable) -> None:
-        """One small step of it, where it is time for one."""
+        """Deletes a few old attempts, if it is time."""
         now_s = asyncio.get_running_loop().time()
         if self._rows_to_clean > 0 and now_s < self._clean_at_s:
             return
@@ -162,7 +179,7 @@ class AttemptLog:
         before_s = self._clock.wall_s() - settings.attempt_retention_s
         dropped = await table.drop_oldest(before_s, settings.max_attempt_rows, CLEAN_ROWS)
         self._rows_to_clean = CLEANING_AFTER_ROWS if dropped else CLEAN_AFTER_ROWS
-        # While there is more to drop, soon; others want the database's one connection too.
+        # While there is more to delete, soon: the database has one connection for all.
         is_done = dropped < CLEANING_AFTER_ROWS
         self._clean_at_s = now_s + (CLEAN_S if is_done else GATHER_S)
 
@@ -172,6 +189,6 @@ class AttemptLog:
             count = len(self._pending)
             is_known = isinstance(error, WarrenError)
             log.warning(
-                "%d attempts wait to be written, and their acks: %s", count, error,
+                "%d attempts and their acks are waiting for the database: %s", count, error,
                 exc_info=None if is_known else error,
             )  # fmt: skip

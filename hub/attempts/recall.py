@@ -9,10 +9,10 @@ from .attempt import Attempt
 from .log import AttemptLog
 
 
-async def recall_failures(
+async def restore_failures(
     log: AttemptLog, active_of: Callable[[str], ActiveSubscription | None]
 ) -> None:
-    """Subscriptions whose last delivery failed say so; `active_of` finds one by its id.
+    """Restores the last failure of subscriptions; `active_of` finds one by its id.
 
     Raises `StorageFailed`.
     """

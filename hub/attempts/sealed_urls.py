@@ -1,4 +1,4 @@
-"""Callback URLs as the log of attempts stores them: sealed, for many hold what lets one post."""
+"""Callback URLs in the log of attempts: sealed, for many contain a secret."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MAX_REMEMBERED = 10_000
 
 
 class SealedUrls:
-    """Seals and opens each URL of a subscription once: a thousand attempts share the text."""
+    """Seals and opens each URL of a subscription once, for all its attempts."""
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
@@ -20,14 +20,14 @@ class SealedUrls:
             return ""
         found = self._sealed.get((subscription_id, url))
         if found is None:
-            # Whatever a client has sent as a URL: half a surrogate pair is no text to seal.
+            # A URL may contain half a surrogate pair, which can't be encoded.
             text = url.encode(errors="replace").decode()
             found = self._sealer.seal(text, subscription_id)
             _remember(self._sealed, (subscription_id, url), found)
         return found
 
     def open(self, sealed: str, subscription_id: str) -> str:
-        """An empty text for an attempt from before URLs were kept."""
+        """Returns "" for an old attempt without a URL."""
         if not sealed:
             return ""
         found = self._opened.get((subscription_id, sealed))

@@ -1,7 +1,6 @@
 """Makes capabilities, finds them by their secret, and revokes them.
 
-The secret is 256 random bits, so a plain digest of it can be stored and looked up: nobody gets
-from one to the other by trying.
+A secret has 256 random bits, so an unsalted digest is enough to store and find it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from ...core.clock import Clock
 from ...core.errors import WarrenError
 from ..errors import BadRequest
-from ..owner_rights import Rights
+from ..owner_rights import SubscriberRights
 from ..requests import Resource
 from ..storage.storage import Storage
 from ..tasks import Tasks
@@ -34,9 +33,11 @@ log = logging.getLogger(__name__)
 
 
 class Capabilities:
-    """All are in memory: each use of one is a lookup there."""
+    """All capabilities, in memory and in the database."""
 
-    def __init__(self, storage: Storage, clock: Clock, tasks: Tasks, rights: Rights) -> None:
+    def __init__(
+        self, storage: Storage, clock: Clock, tasks: Tasks, rights: SubscriberRights
+    ) -> None:
         self._storage = storage
         self._clock = clock
         self._tasks = tasks
@@ -45,13 +46,13 @@ class Capabilities:
         self._by_id: dict[str, Capability] = {}
 
     async def start(self) -> None:
-        """Takes up what is stored, and drops what has expired or is nobody's any more."""
+        """Loads what is stored, and deletes what has expired or has lost its owner."""
         if self._storage.is_empty():
             return
         repository = await self._repository()
         for capability in await repository.all():
             is_over = capability.is_over(self._clock.wall_s())
-            if is_over or self._rights.refuse_owner(capability.owner):
+            if is_over or self._rights.owner_refusal(capability.owner):
                 await repository.delete(capability.id)
             else:
                 self._enter(capability)
@@ -65,10 +66,10 @@ class Capabilities:
         routing_key: str | None = None,
         note: str = "",
     ) -> tuple[Capability, str]:
-        """A new one and its secret, which is nowhere else; stored when it returns.
+        """Makes a capability; returns it with its secret, which is not stored.
 
-        The caller has checked that the owner may write to the resource. Raises `BadRequest`, and
-        `StorageFailed`.
+        Durable when it returns. The caller has checked that the owner may write to the resource.
+        Raises `BadRequest` and `StorageFailed`.
         """
         _check(expires_in_s, routing_key, note)
         secret = secrets.token_urlsafe(SECRET_BYTES)
@@ -88,7 +89,7 @@ class Capabilities:
         return capability, secret
 
     def find(self, secret: str) -> Capability | None:
-        """None for a secret that is unknown, revoked or expired."""
+        """Returns the capability with this secret, None if it is unknown, revoked or expired."""
         found = self._by_digest.get(_digest(secret))
         return None if found is None or found.is_over(self._clock.wall_s()) else found
 
@@ -96,25 +97,26 @@ class Capabilities:
         return self._by_id.get(capability_id)
 
     def all(self) -> list[Capability]:
-        """Those that have expired too, until the next start: their owners may wonder."""
+        """Returns all capabilities; expired ones are among them until the next start."""
         return list(self._by_id.values())
 
     async def revoke(self, capability: Capability) -> None:
-        """In force at once, and for good when it returns; `StorageFailed` leaves it valid."""
+        """Revokes a capability, durably when it returns. After `StorageFailed` it is still
+        valid."""
         await (await self._repository()).delete(capability.id)
         self._by_digest.pop(capability.digest, None)
         self._by_id.pop(capability.id, None)
 
     def forget_vhost(self, vhost: str) -> None:
-        """A virtual host was deleted: one that is made later under its name is another."""
+        """Revokes the capabilities for a deleted virtual host."""
         self._forget_all(lambda capability: capability.resource.vhost == vhost)
 
     def forget_owner(self, owner: str) -> None:
-        """A user was deleted: who is made later under the name is another."""
+        """Revokes the capabilities of a deleted user."""
         self._forget_all(lambda capability: capability.owner == owner)
 
     def _forget_all(self, is_over: Callable[[Capability], bool]) -> None:
-        """In force when it returns, and stored soon."""
+        """Revokes capabilities at once; the rows are deleted soon."""
         for capability in filter(is_over, self.all()):
             self._by_digest.pop(capability.digest, None)
             self._tasks.own(self._forget(capability))
@@ -139,7 +141,7 @@ class Capabilities:
 def _check(expires_in_s: int | None, routing_key: str | None, note: str) -> None:
     if expires_in_s is not None and not 1 <= expires_in_s <= MAX_EXPIRES_IN_S:
         raise BadRequest(
-            "is out of its limits",
+            "is out of range",
             field="expires_in_s",
             value=str(expires_in_s),
             limit=f"1 to {MAX_EXPIRES_IN_S}",
@@ -150,7 +152,7 @@ def _check(expires_in_s: int | None, routing_key: str | None, note: str) -> None
 
 
 def check_text(field: str, text: str, max_bytes: int) -> None:
-    """Raises `BadRequest` for what is too long, and for NUL, which PostgreSQL stores in no text."""
+    """Raises `BadRequest` for a text that is too long, or has a NUL, which PostgreSQL refuses."""
     size = len(text.encode())
     if size > max_bytes:
         raise BadRequest(

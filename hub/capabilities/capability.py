@@ -1,4 +1,4 @@
-"""A capability: what its URL permits, without the secret in it."""
+"""A capability: the right to post to a resource with a secret URL."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ..requests import Resource
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """`made_at` and `expires_at` are wall time in seconds."""
+    """A capability, without its secret. Times are wall time in seconds."""
 
     id: str
     digest: str
-    """SHA-256 of the secret, in hex: a copy of the database posts nothing."""
+    """SHA-256 of the secret, in hex; it is of no use for posting."""
     resource: Resource
     owner: str
-    """Whose right to write it stands on."""
+    """The user whose write permission it uses."""
     made_at: float
     expires_at: float | None = None
-    """None for one that lasts until it is revoked."""
+    """None if it does not expire."""
     routing_key: str | None = None
-    """The only key that it publishes with; None leaves `hub.topic` to each request."""
+    """The only key that it publishes with; None for `hub.topic` of each request."""
     note: str = ""
 
     def is_over(self, now_s: float) -> bool:

@@ -13,6 +13,8 @@ from .capability import Capability
 
 
 class CapabilityRepository:
+    """Reads and writes the table of capabilities."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -1,1 +1,1 @@
-"""Dead letters: what could not be delivered for good."""
+"""Dead letters: messages that failed for good."""

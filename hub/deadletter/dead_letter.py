@@ -1,4 +1,4 @@
-"""A dead letter: a message that failed for good, whose it was, and why."""
+"""A dead letter: a message that failed for good, its subscription, and the reason."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...core.message.model import Message, Properties
-from ..delivery.envelope import EXCHANGE, HOPS, ID, NOTED, SEAL, TOPIC, Envelope
+from ..delivery.envelope import EXCHANGE, HOPS, ID, INTERNAL, SEAL, TOPIC, Envelope
 from ..delivery.internal_headers import InternalHeaders
-from ..engine.port import Taken
+from ..engine.port import UnackedMessage
 from ..subscriptions.active import ActiveSubscription
 
-OWN_HEADERS = NOTED | {HOPS, SEAL}
-"""What is told beside the headers that the publisher has set."""
+OWN_HEADERS = INTERNAL | {HOPS, SEAL}
+"""Headers that are not of the publisher."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """`id` names it in its virtual host for as long as it is there; a message that dies again
-    is another letter with the same `webhook_id`.
-
-    `active` is the subscription that it was for, None when that is over. `dead_at` is wall time in
-    seconds, None where nobody noted it.
-    """
+    """A dead letter of the hub. `id` is unique in its virtual host; a message that is dead-lettered
+    again gets another one, with the same `webhook_id`. `active` is its subscription, None if that
+    is over. `dead_at` is wall time in seconds, None if it is unknown."""
 
     id: str
     vhost: str
@@ -39,19 +36,19 @@ class DeadLetter:
         return self.envelope.message_id
 
     def without_body(self) -> DeadLetter:
-        """For lists, which must not hold them all."""
+        """Returns a copy for lists, which must not keep all bodies in memory."""
         return replace(self, message=replace(self.message, body=b""))
 
 
 async def read_dead_letter(
     vhost: str,
-    delivery: Taken,
+    delivery: UnackedMessage,
     active_of: Callable[[str], ActiveSubscription | None],
     internal_headers: InternalHeaders,
 ) -> DeadLetter:
-    """One that was published there by somebody else belongs to no subscription."""
+    """Returns the dead letter; one that a client has published belongs to no subscription."""
     message = delivery.message
-    envelope = await internal_headers.read_aside(message, delivery.sequence)
+    envelope = await internal_headers.read_in_thread(message, delivery.sequence)
     return DeadLetter(
         id=str(delivery.sequence),
         vhost=vhost,
@@ -66,8 +63,8 @@ async def read_dead_letter(
 
 
 def replayed_properties(dead_letter: DeadLetter) -> Properties:
-    """As if it had never failed, but for its id, and where it came from: its time, too, begins
-    anew."""
+    """Returns the properties of a message that has not failed, with the same id and origin; its age
+    begins at 0."""
     envelope = dead_letter.envelope
     given = dead_letter.message.properties.headers or {}
     headers = {name: value for name, value in given.items() if name not in OWN_HEADERS}

@@ -1,7 +1,7 @@
 """The dead letters of all virtual hosts: listed, replayed, dropped.
 
-They stay in their queues, where any AMQP client finds them too; each of these operations looks
-through the queues (`Engine.scan`).
+They stay in their queues, where AMQP clients can consume them too; each operation scans the queues
+(`Engine.scan`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ..delivery.internal_headers import InternalHeaders
 from ..engine.own import DEAD_QUEUE
-from ..engine.port import Engine, Taken
+from ..engine.port import Engine, UnackedMessage
 from ..errors import NoSuchDeadLetter, NotReplayed
 from ..subscriptions.active import ActiveSubscription
 from .dead_letter import DeadLetter, read_dead_letter
@@ -20,16 +20,16 @@ from .filter import DeadLetterFilter
 from .replay import Replays
 
 SCAN_LIMIT = 100_000
-"""Letters looked at in a virtual host, which takes some seconds."""
+"""Dead letters that are scanned in a virtual host, in some seconds."""
 
-Visible = list[tuple[DeadLetter, Taken]]
+Visible = list[tuple[DeadLetter, UnackedMessage]]
 Act = Callable[[DeadLetter], Awaitable[bool]]
 
 
 @dataclass(slots=True)
 class DeadLetterPage:
-    """A page of letters without their bodies, and how many match in all; `is_complete` is False
-    where only the oldest were looked at."""
+    """A page of dead letters without their bodies, and how many match in all; `is_complete` is
+    False if only the oldest were scanned."""
 
     dead_letters: list[DeadLetter] = field(default_factory=list)
     matching: int = 0
@@ -39,8 +39,8 @@ class DeadLetterPage:
 
 @dataclass(slots=True)
 class BulkResult:
-    """How many letters it was done to, to how many of those that were meant it could not be, and
-    how many are left, these included."""
+    """The result of a change of many dead letters: how many were processed, how many were skipped,
+    and how many are left in all."""
 
     done: int = 0
     skipped: int = 0
@@ -49,8 +49,8 @@ class BulkResult:
 
 
 class DeadLetters:
-    """`active_of` finds a subscription by its id. Every method raises `ChannelError` 404 for a
-    virtual host that is not there."""
+    """Lists, replays and drops the dead letters of all virtual hosts. `active_of` finds a
+    subscription by its id. Every method raises `ChannelError` 404 for an unknown virtual host."""
 
     def __init__(
         self,
@@ -66,7 +66,8 @@ class DeadLetters:
     async def page(
         self, vhosts: Iterable[str], wanted: DeadLetterFilter, first: int, size: int
     ) -> DeadLetterPage:
-        """`size` letters from number `first` on (from 0), the oldest of each host first."""
+        """Returns `size` dead letters from number `first` on (from 0), the oldest of each host
+        first."""
         found = DeadLetterPage()
 
         async def handle(visible: Visible) -> bool:
@@ -82,8 +83,20 @@ class DeadLetters:
             found.is_complete &= await self._scan(vhost, wanted, handle)
         return found
 
+    async def ids(self, vhost: str) -> dict[tuple[str, str], str]:
+        """Returns the ids of all dead letters by subscription and webhook-id."""
+        found: dict[tuple[str, str], str] = {}
+
+        async def handle(visible: Visible) -> bool:
+            for one, _ in visible:
+                found[one.subscription_id, one.webhook_id] = one.id
+            return True
+
+        await self._scan(vhost, DeadLetterFilter(), handle)
+        return found
+
     async def get(self, vhost: str, dead_letter_id: str, owner: str | None) -> DeadLetter:
-        """With its body. Raises `NoSuchDeadLetter`."""
+        """Returns a dead letter with its body. Raises `NoSuchDeadLetter`."""
         found: list[DeadLetter] = []
 
         async def keep(dead_letter: DeadLetter) -> bool:
@@ -94,20 +107,20 @@ class DeadLetters:
         return found[0]
 
     async def replay(self, vhosts: Iterable[str], wanted: DeadLetterFilter) -> BulkResult:
-        """Gives letters back to the queues of their subscriptions, to be delivered as if they had
-        never failed. Those whose subscription is over or paused are skipped."""
+        """Publishes dead letters to the queues of their subscriptions, to be delivered as if they
+        had not failed. Those whose subscription is over or paused are skipped."""
 
         async def replay(dead_letter: DeadLetter) -> bool:
-            return await self._replays.refuse(dead_letter) is None
+            return await self._replays.publish(dead_letter) is None
 
         return await self._each(vhosts, wanted, replay)
 
     async def replay_one(self, vhost: str, dead_letter_id: str, owner: str | None) -> None:
-        """Raises `NoSuchDeadLetter`, or `NotReplayed` with the reason."""
+        """Replays a dead letter; raises `NoSuchDeadLetter`, or `NotReplayed` with the reason."""
         reasons: list[str] = []
 
         async def replay(dead_letter: DeadLetter) -> bool:
-            reason = await self._replays.refuse(dead_letter)
+            reason = await self._replays.publish(dead_letter)
             reasons.extend([] if reason is None else [reason])
             return reason is None
 
@@ -116,14 +129,14 @@ class DeadLetters:
             raise NotReplayed(reasons[0], field="id", value=dead_letter_id)
 
     async def drop(self, vhosts: Iterable[str], wanted: DeadLetterFilter) -> BulkResult:
-        return await self._each(vhosts, wanted, _agree)
+        return await self._each(vhosts, wanted, _always)
 
     async def drop_one(self, vhost: str, dead_letter_id: str, owner: str | None) -> None:
-        """Raises `NoSuchDeadLetter`."""
-        await self._one(vhost, dead_letter_id, owner, _agree)
+        """Drops a dead letter; raises `NoSuchDeadLetter`."""
+        await self._one(vhost, dead_letter_id, owner, _always)
 
     async def _each(self, vhosts: Iterable[str], wanted: DeadLetterFilter, act: Act) -> BulkResult:
-        """Acts on all that pass, those of a piece at once; they go where `act` gives True."""
+        """Calls `act` for all that pass the filter; removes those for which it returns True."""
         done = BulkResult()
 
         async def handle(visible: Visible) -> bool:
@@ -159,9 +172,10 @@ class DeadLetters:
         handle: Callable[[Visible], Awaitable[bool]],
         only: str | None = None,
     ) -> bool:
-        """Shows what is visible, or only the one of that id; gives whether that was all."""
+        """Calls `handle` with the visible dead letters, or only that with the id; returns whether
+        all were scanned."""
 
-        async def read(chunk: Sequence[Taken]) -> bool:
+        async def read(chunk: Sequence[UnackedMessage]) -> bool:
             named = (one for one in chunk if only is None or str(one.sequence) == only)
             visible = [
                 (await read_dead_letter(vhost, one, self._active_of, self._internal_headers), one)
@@ -182,5 +196,5 @@ async def _act(visible: Visible, act: Act) -> int:
     return sum(results)
 
 
-async def _agree(dead_letter: DeadLetter) -> bool:
+async def _always(dead_letter: DeadLetter) -> bool:
     return True

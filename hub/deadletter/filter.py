@@ -9,11 +9,11 @@ from .dead_letter import DeadLetter
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter:
-    """None lets all pass; times are wall time in seconds.
+    """Conditions on a dead letter; None matches all, and times are wall time in seconds.
 
-    `owner` leaves only dead letters of subscriptions that this user owns, `queue` those of
-    subscriptions to that queue, `reason` those whose reason has the text in it. A dead
-    letter without a time of death is older than any time.
+    `owner` selects dead letters of this user's subscriptions, `queue` those of subscriptions to
+    that queue, `reason` those whose reason contains the text. One without a time is older than any
+    time.
     """
 
     ids: frozenset[str] | None = None
@@ -29,7 +29,7 @@ class DeadLetterFilter:
     dead_after: float | None = None
 
     def is_visible(self, dead_letter: DeadLetter) -> bool:
-        """Whether it is any business of the owner's."""
+        """Whether the owner may see it."""
         if self.owner is None:
             return True
         return (
@@ -37,7 +37,7 @@ class DeadLetterFilter:
         )
 
     def passes(self, dead_letter: DeadLetter) -> bool:
-        """For one that is visible."""
+        """Whether a visible dead letter is selected."""
         envelope, dead_at = dead_letter.envelope, dead_letter.dead_at or 0.0
         return (
             (self.ids is None or dead_letter.id in self.ids)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from ...core.errors import ChannelError
 from ...core.message.model import Properties
 from ..delivery.internal_headers import InternalHeaders
-from ..engine.port import Engine, Outcome
+from ..engine.port import Engine, PublishOutcome
 from ..subscriptions.active import ActiveSubscription
-from ..subscriptions.subscription import Status
+from ..subscriptions.subscription import SubscriptionStatus
 from .dead_letter import DeadLetter, replayed_properties
 
 DEDUPLICATION_HEADER = "x-deduplication-header"
-"""The argument of a queue that names the header with the id, and that header's usual name."""
+"""The queue argument that names the header with the id, and the default name of that header."""
 
 
 class Replays:
@@ -21,11 +21,11 @@ class Replays:
         self._engine = engine
         self._internal_headers = internal_headers
 
-    async def refuse(self, dead_letter: DeadLetter) -> str | None:
+    async def publish(self, dead_letter: DeadLetter) -> str | None:
         """Publishes a copy. Returns None once it is confirmed and the dead letter may be acked,
         else the reason why not."""
         active = dead_letter.active
-        reason = _obstacle(active)
+        reason = _refusal(active)
         if active is None or reason is not None:
             return reason
         message, queue = dead_letter.message, active.subscription.queue
@@ -34,16 +34,16 @@ class Replays:
         key = dead_letter.envelope.routing_key
         try:
             outcome = await self._engine.publish(
-                dead_letter.vhost, "", key, properties, message.body, queue=queue
+                None, dead_letter.vhost, "", key, properties, message.body, queue=queue
             )
         except ChannelError as error:
             return error.explanation
-        if outcome is not Outcome.ROUTED:
+        if outcome is not PublishOutcome.ROUTED:
             return f"queue '{queue}' did not take it: {outcome.value}"
         return None
 
     async def _properties(self, dead_letter: DeadLetter, queue: str) -> Properties:
-        """Without the id by which the queue would drop it as a repetition of itself."""
+        """Returns the properties without the id by which the queue would drop it as a duplicate."""
         properties = replayed_properties(dead_letter)
         found = await self._engine.queue(dead_letter.vhost, queue)
         arguments = {} if found is None else found.spec.arguments
@@ -54,9 +54,9 @@ class Replays:
         return replace(properties, headers=headers)
 
 
-def _obstacle(active: ActiveSubscription | None) -> str | None:
+def _refusal(active: ActiveSubscription | None) -> str | None:
     if active is None:
         return "its subscription is over"
-    if active.subscription.status is not Status.ACTIVE:
+    if active.subscription.status is not SubscriptionStatus.ACTIVE:
         return f"its subscription is {active.subscription.status.value}, resume it first"
     return None

@@ -17,7 +17,8 @@ class BlockedTable:
         self._database = database
 
     async def load(self) -> dict[str, Blocking]:
-        """By the id of the subscription; rows of those that are gone are dropped."""
+        """Returns the messages by the id of the subscription; deletes rows of subscriptions that do
+        not exist."""
         async with self._database.begin() as session:
             known = select(SubscriptionRow.id)
             gone = BlockedRow.subscription_id.not_in(known)

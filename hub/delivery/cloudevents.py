@@ -1,6 +1,6 @@
 """Messages as CloudEvents 1.0 over HTTP: attributes in headers, or all in one JSON document.
 
-A message that was published as an event keeps its attributes as headers, by the names of the AMQP
+A message that was published as an event has its attributes as headers, with the names of the AMQP
 binding (3.1.3.1); any other gets attributes here.
 """
 
@@ -22,9 +22,10 @@ SPECVERSION = "specversion"
 REQUIRED = ("id", "source", "type")
 OWN = "cloudEvents:"
 _OWN_TOO = "cloudEvents_"
-"""For clients whose headers can't have a colon (AMQP binding 3.1.3.1)."""
+"""For clients that can't write a colon (AMQP binding 3.1.3.1)."""
 MAX_CHARACTERS = 4_096
-"""Of an event's own attributes and their names: half of what servers take for all headers."""
+"""The limit of an event's own attributes and their names: half of what servers accept for all
+headers."""
 _CONTENT = ("datacontenttype", "data", "data_base64")
 _NAME = re.compile("[a-z0-9]+")
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F))).replace('"', "").replace("%", "")
@@ -33,10 +34,10 @@ _TEXT = re.compile(r"text/.*", re.IGNORECASE)
 
 
 def own_attributes(message: Message) -> dict[str, str] | None:
-    """Those of a message that was published as an event; None for any other.
+    """Returns the attributes of a message that was published as an event; None for any other.
 
-    Publishers over AMQP can put anything there: what is no attribute is left out, and extensions
-    that there is no room for.
+    Publishers over AMQP can write anything: invalid attributes are left out, and extensions above
+    the limit.
     """
     table = message.properties.headers
     if not table or not (OWN + SPECVERSION in table or _OWN_TOO + SPECVERSION in table):
@@ -78,17 +79,17 @@ def attributes(
 
 
 def characters(attributes: dict[str, str]) -> int:
-    """What names and values take in headers, where one character may become twelve."""
+    """Returns how many characters names and values have in headers, where one may become twelve."""
     return sum(len(name) + len(_quoted(value)) for name, value in attributes.items())
 
 
 def binary_headers(attributes: dict[str, str]) -> dict[str, str]:
-    """`ce-` headers (HTTP protocol binding 3.1.3.2)."""
+    """Returns `ce-` headers (HTTP protocol binding 3.1.3.2)."""
     return {f"ce-{name}": _quoted(value) for name, value in attributes.items()}
 
 
 def structured_body(attributes: dict[str, str], content_type: str, body: bytes) -> bytes:
-    """The JSON event format: JSON stays JSON and text is a string; all else is base64."""
+    """Returns the JSON event format: JSON stays JSON, text is a string, all else is base64."""
     document: dict[str, object] = {name: _storable(value) for name, value in attributes.items()}
     document["datacontenttype"] = _storable(content_type)
     text = _text_of(body)
@@ -107,12 +108,12 @@ def is_structured(content_type: str) -> bool:
 
 
 def _quoted(value: str) -> str:
-    """Space, quote, percent and all beyond printable ASCII as percent-encoded UTF-8."""
+    """Percent-encodes space, quote, percent and all that is not printable ASCII, as UTF-8."""
     return quote(value, safe=_PRINTABLE, errors="surrogateescape")
 
 
 def _text(value: FieldValue) -> str:
-    """In the canonical form of its type (CloudEvents 3.1.1), "" for what has none."""
+    """Returns the canonical form of a value (CloudEvents 3.1.1), "" if it has none."""
     match value:
         case str():
             return value
@@ -126,7 +127,7 @@ def _text(value: FieldValue) -> str:
 
 
 def _storable(value: str) -> str:
-    """AMQP names need not be UTF-8; JSON is."""
+    """Replaces octets that are not UTF-8, which JSON can't contain."""
     return value if value.isascii() else value.encode(errors="replace").decode()
 
 
@@ -140,13 +141,13 @@ def _text_of(body: bytes) -> str | None:
 def _is_json(body: bytes) -> bool:
     try:
         msgspec.json.decode(body, type=msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError):  # the latter at 1,000 levels or so
+    except (msgspec.DecodeError, RecursionError):  # at some 1,000 levels
         return False
     return True
 
 
 def _time(timestamp_s: float, unit: str) -> str | None:
-    """RFC 3339, or None for a number that is no date, for AMQP has 64 bits of seconds."""
+    """Returns the time by RFC 3339, None if it is out of range: AMQP has 64 bits of seconds."""
     try:
         text = datetime.fromtimestamp(timestamp_s, UTC).isoformat(timespec=unit)
         return text.replace("+00:00", "Z")

@@ -1,12 +1,12 @@
 """Bounds deliveries in progress, so that slow targets delay only each other.
 
-There are three pools. A target whose last delivery succeeded in time is quick; one that was slow
-last time waits for a slow slot; of the others nobody knows yet, so a thousand of them that hang
-must cost the quick ones nothing: they have slots of their own, a few start in each round of the
-loop, and together with the slow ones they leave a part of all slots to the quick ones.
+There are three pools: for targets whose last delivery succeeded in time, for those whose last
+delivery was slow, and for all others, which may be slow. A thousand of these must not delay the
+quick ones: they have slots of their own, only a few start in each iteration of the event loop, and
+a part of all slots is reserved for quick targets.
 
-A delivery that turns out slow while it runs moves to the slow pool then, and its slot is free: it
-is taken for `part_after_s`, not until the timeout.
+A delivery that turns out slow while it runs moves to the slow pool, so it occupies another slot
+for `part_after_s` at most, not until the timeout.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from ...core.clock import Clock
 from ..engine.port import Delivery
 from ..subscriptions.active import ActiveSubscription
 from .envelope import Envelope
+from .request import DeliveryRequest
 
 STARTS_A_ROUND = 2
-"""Of targets that are not known to be quick: dialling one takes 0.25 ms of CPU."""
+"""Deliveries to targets that may be slow, in one iteration of the loop: dialling one takes 0.25 ms
+of CPU."""
 QUICK_STARTS_A_ROUND = 100
-"""Of all others, now and then: to make and send so many posts takes less than 10 ms."""
+"""Deliveries to quick targets, in one iteration of the loop: they take less than 10 ms."""
 RESERVED = 0.2
-"""The part of all slots that only quick targets get."""
+"""The part of all slots that is reserved for quick targets."""
 
 
 class ConcurrencyPool:
@@ -34,13 +36,15 @@ class ConcurrencyPool:
         self.slots = slots
         self.is_quick = is_quick
         self.busy = 0
-        self.waiting: deque[Job] = deque()
+        self.waiting: deque[DeliveryJob] = deque()
 
 
-class Job:
-    """One message on its way to one subscription."""
+class DeliveryJob:
+    """The delivery of one message to one subscription."""
 
-    __slots__ = ("active", "delivery", "envelope", "is_settled", "pool", "started_ms")
+    __slots__ = (
+        "active", "delivery", "envelope", "is_settled", "next_at", "pool", "request", "started_ms",
+    )  # fmt: skip
 
     def __init__(
         self, active: ActiveSubscription, delivery: Delivery, pool: ConcurrencyPool
@@ -49,16 +53,21 @@ class Job:
         self.delivery = delivery
         self.pool = pool
         self.envelope: Envelope
-        """Read when it starts."""
+        """Read from the message when the job starts."""
+        self.request: DeliveryRequest | None = None
+        """Set when it is posted."""
+        self.next_at: float | None = None
+        """When the message is delivered again after a failure, in wall time."""
         self.started_ms = 0
         self.is_settled = False
-        """Whether its message is settled, or waits only for its outcome to be durable."""
+        """Whether its message is settled, or will be when its outcome is durable."""
 
 
 class ConcurrencyPools:
-    """Calls `start` for each job that has got a slot; the runner calls `leave` at its end.
+    """Assigns slots to deliveries: calls `start` for each job that gets one; `leave` is called at
+    its end.
 
-    `soon` runs something in the next round of the loop.
+    `soon` schedules a call in the next iteration of the event loop.
     """
 
     def __init__(
@@ -68,7 +77,7 @@ class ConcurrencyPools:
         slow_slots: int,
         max_running: int,
         clock: Clock,
-        start: Callable[[Job], None],
+        start: Callable[[DeliveryJob], None],
         soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._quick = ConcurrencyPool(quick_slots, is_quick=True)
@@ -82,7 +91,7 @@ class ConcurrencyPools:
         self._starts_left = STARTS_A_ROUND
         self._quick_starts_left = QUICK_STARTS_A_ROUND
         self._is_paused = False
-        self._young: dict[Job, None] = {}  # in the order of their start
+        self._young: dict[DeliveryJob, None] = {}  # in the order of their start
 
     @property
     def running(self) -> int:
@@ -94,16 +103,16 @@ class ConcurrencyPools:
 
     def enter(self, active: ActiveSubscription, delivery: Delivery) -> None:
         pool = self._pool_of(active)
-        pool.waiting.append(Job(active, delivery, pool))
+        pool.waiting.append(DeliveryJob(active, delivery, pool))
         self._fill(pool)
 
-    def leave(self, job: Job) -> None:
+    def leave(self, job: DeliveryJob) -> None:
         self._young.pop(job, None)
         job.pool.busy -= 1
         self._fill_all()
 
     def move_slow(self, after_ms: int) -> None:
-        """Moves the jobs that have been running that long into the slow pool."""
+        """Moves the jobs that have been running for `after_ms` into the slow pool."""
         now_ms = self._clock.now_ms()
         while self._young:
             job = next(iter(self._young))
@@ -116,14 +125,14 @@ class ConcurrencyPools:
         self._fill_all()
 
     def pause(self) -> None:
-        """Starts nothing new until `resume`."""
+        """Starts no jobs until `resume`."""
         self._is_paused = True
 
     def resume(self) -> None:
         self._is_paused = False
         self._fill_all()
 
-    def take_waiting(self) -> list[Job]:
+    def take_waiting(self) -> list[DeliveryJob]:
         """Removes and returns all jobs that have not started."""
         jobs = [*self._quick.waiting, *self._new.waiting, *self._slow.waiting]
         for pool in (self._quick, self._new, self._slow):

@@ -1,9 +1,8 @@
-"""Identity, origin and failures of a message, kept in headers while it is in retry queues.
+"""The identity, origin and failures of a message, kept in headers while it is in retry queues.
 
-A message in a retry queue was published anew and comes back through the default exchange, so its
-first exchange, key and id, its failures and the time of its next attempt travel in headers.
-Publishers can write those headers too: they count only under the hub's seal
-(`internal_headers.py`).
+A message in a retry queue is a copy that returns through the default exchange, so its first
+exchange, key and id, its failures and the time of its next attempt are in headers. Publishers can
+write these headers too: they are read only under the hub's seal (`internal_headers.py`).
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ REASON = "x-hub-reason"
 DEAD_AT_MS = "x-hub-dead-at"
 SEAL = "x-hub-seal"
 HOPS = "x-hub-hops"
-"""Not sealed: other hubs and relays count them too."""
+"""Not sealed: other hubs and relays count too."""
 _DEATHS = ("x-first-death-", "x-last-death-")
 _DEATH_KEYS = ("exchange", "queue", "reason")
 COPIES = {"CC": "x-hub-cc", "BCC": "x-hub-bcc"}
 _ORIGINALS = {hidden: name for name, hidden in COPIES.items()}
-NOTED = frozenset(
+INTERNAL = frozenset(
     {
         ID, TOPIC, EXCHANGE, FAILURES, NOT_BEFORE_MS, FAILED_AT_MS, ARRIVED_AT_MS, EXPIRATION,
         SUBSCRIPTION, REASON, DEAD_AT_MS,
@@ -41,16 +40,17 @@ NOTED = frozenset(
 )  # fmt: skip
 _EXPIRATION_TEXT = re.compile("[0-9]{1,10}")
 _MAX_COUNT = 2**48
-"""Of milliseconds, the year 10889. What is above it could not be counted on and stored again."""
+"""In milliseconds, the year 10889. Larger numbers could not be incremented and stored."""
 
 
 @dataclass(slots=True)  # not frozen: one is made for each delivery, and that would cost 1 us
 class Envelope:
-    """`message_id` stays the same over retries; `not_before` and `failed_at`, the time of the
-    first failure, are wall time in seconds. `hops` are the hubs that it has passed. `arrived_at` is
-    when the message first came to its queue, in seconds of steady time, and `expiration` the
-    one that its publisher gave it, in milliseconds. A dead letter knows its subscription, the
-    reason, and when that was. `is_sealed` says that all that comes from notes of the hub."""
+    """The hub's record of a message. `message_id` stays the same over retries; `not_before` and
+    `failed_at`, the time of the first failure, are in seconds of wall time. `hops` counts the hubs
+    that the message has passed. `arrived_at` is its first arrival in its queue, in seconds of
+    steady time, and `expiration` that of its publisher, in milliseconds. `subscription_id`,
+    `reason` and `dead_at` are set for dead letters. `is_sealed` says that all this comes from
+    internal headers."""
 
     message_id: str
     exchange: str
@@ -67,17 +67,18 @@ class Envelope:
     is_sealed: bool = False
 
     def failed(self, at: float) -> Envelope:
-        """The same after one failure more."""
+        """Returns the envelope after another failure."""
         return replace(self, failures=self.failures + 1, failed_at=self.failed_at or at)
 
 
-def fresh(message: Message, message_id: str) -> Envelope:
-    """Of a message as its publisher made it."""
+def from_publisher(message: Message, message_id: str) -> Envelope:
+    """Returns the envelope of a message as it was published."""
     return Envelope(message_id, message.exchange, message.routing_key, hops=hops_of(message))
 
 
-def believed(message: Message, message_id: str) -> Envelope:
-    """Of a message whose headers are the hub's own; `message_id` is for one that names none."""
+def from_internal_headers(message: Message, message_id: str) -> Envelope:
+    """Returns the envelope of a message whose internal headers are valid; `message_id` is for one
+    without an id there."""
     headers = message.properties.headers or {}
     return Envelope(
         _text(headers, ID, message_id),
@@ -97,15 +98,15 @@ def believed(message: Message, message_id: str) -> Envelope:
 
 
 def retry_properties(message: Message, envelope: Envelope) -> Properties:
-    """The message's properties for another round.
+    """Returns the properties for a copy in a retry queue.
 
-    Its own expiration would cut the wait short, and CC would route the way back to others'
-    queues: they become headers of ours. Our delay queues leave `x-death`, for a
-    broker may take a second visit to the same queue for a cycle and drop the message.
+    Its expiration would end the wait early, and CC would route it to other queues when it returns:
+    they become internal headers. Deaths in delay queues are removed from `x-death`, for a broker
+    may drop a message that dies twice in the same queue.
     """
     given = message.properties.headers or {}
-    # What a publisher wrote there must not get our seal.
-    made_up = NOTED if envelope.is_sealed else NOTED | _ORIGINALS.keys()
+    # Headers by a publisher must not get the seal.
+    made_up = INTERNAL if envelope.is_sealed else INTERNAL | _ORIGINALS.keys()
     headers: Table = {
         COPIES.get(name, name): value for name, value in given.items() if name not in made_up
     }
@@ -126,11 +127,11 @@ def retry_properties(message: Message, envelope: Envelope) -> Properties:
 
 
 def original(message: Message, envelope: Envelope) -> Message:
-    """The message of a retry queue as it first came to its queue."""
+    """Returns the message of a retry queue as it was published."""
     headers: Table = {
         _ORIGINALS.get(name, name): value
         for name, value in (message.properties.headers or {}).items()
-        if name not in NOTED and name != SEAL
+        if name not in INTERNAL and name != SEAL
     }
     _forget_deaths(headers)
     properties = replace(
@@ -146,7 +147,7 @@ def hops_of(message: Message) -> int:
 
 
 def _forget_deaths(headers: Table) -> None:
-    """Those in our delay queues."""
+    """Removes the entries of delay queues from `x-death`."""
     for death in _DEATHS:
         if str(headers.get(f"{death}queue")).startswith(DELAY_PREFIX):
             for key in _DEATH_KEYS:

@@ -1,5 +1,5 @@
-"""What operators are told of deliveries that fail, in the log: subscription, host of its callback
-and what was wrong, never a URL, which may hold credentials."""
+"""Logs deliveries that fail: subscription, host of its callback and reason, never a URL, which may
+contain credentials."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class DeliveryEvents:
-    """Each kind of event is limited by itself for each subscription."""
+    """Limits the lines of each kind for each subscription."""
 
     def __init__(self, clock: Clock) -> None:
         self._log = LimitedLog(log, clock)
@@ -28,19 +28,19 @@ class DeliveryEvents:
         )
 
     def backed_off(self, active: ActiveSubscription, error: Exception) -> None:
-        text = "subscription %s holds messages for %s back: %r"
-        self._write("held", active, text, active.subscription.host, error)
+        text = "subscription %s: a message for %s is requeued: %r"
+        self._write("requeued", active, text, active.subscription.host, error)
 
     def died(self, active: ActiveSubscription, failed: Envelope, reason: str) -> None:
         text = "subscription %s: message %s for %s is a dead letter: %s"
         self._write("died", active, text, failed.message_id, active.subscription.host, reason)
 
     def breaker_opened(self, active: ActiveSubscription, cool_down_s: float, reason: str) -> None:
-        text = "subscription %s: %s is left alone for %.0f s after many failures: %s"
+        text = "subscription %s: deliveries to %s are suspended for %.0f s after many failures: %s"
         self._write("opened", active, text, active.subscription.host, cool_down_s, reason)
 
     def breaker_closed(self, active: ActiveSubscription) -> None:
-        text = "subscription %s: %s takes messages again"
+        text = "subscription %s: %s accepts messages again"
         self._write("closed", active, text, active.subscription.host)
 
     def _write(self, kind: str, active: ActiveSubscription, text: str, *arguments: object) -> None:

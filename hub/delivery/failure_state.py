@@ -1,4 +1,4 @@
-"""What is known of a subscription whose deliveries fail, or have failed."""
+"""The failures of a subscription, and the message that its strict order waits for."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ MAX_ERROR_CHARACTERS = 200
 
 
 class FailureState:
-    """Times are wall time in seconds; made at the first failure, for most never have one."""
+    """The failures of one subscription. Made at the first failure: most subscriptions have none.
+    Times are seconds of wall time."""
 
-    __slots__ = ("breaker", "error_count", "first_error_at", "last_error", "last_error_at")
+    __slots__ = (
+        "breaker", "error_count", "first_error_at", "last_error", "last_error_at", "rests_until",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.breaker = Breaker()
         self.error_count = 0
         """Failures since the last success."""
         self.first_error_at = 0.0
-        """Of these failures; 0 while there is none."""
+        """The time of the first failure since the last success, 0 without one."""
         self.last_error_at = 0.0
         self.last_error = ""
+        self.rests_until = 0.0
+        """When the open breaker lets a message through."""
 
     def add(self, error: str, at: float) -> None:
         if self.error_count == 0:
@@ -31,7 +36,9 @@ class FailureState:
         self.last_error = error[:MAX_ERROR_CHARACTERS]
 
     def end(self) -> None:
-        """A delivery has succeeded; what the last error was stays known."""
+        """Resets counter and breaker after a success; the last error stays."""
+        if not self.error_count:
+            return
         self.breaker.succeeded()
         self.error_count = 0
         self.first_error_at = 0.0
@@ -39,7 +46,7 @@ class FailureState:
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """The message that a strict order waits for; `not_before` is wall time in seconds, `due_ms` the
+    """The message that a strict order waits for. `not_before` is wall time in seconds, `due_ms` the
     same moment by the monotonic clock, None if an earlier process has set it."""
 
     webhook_id: str

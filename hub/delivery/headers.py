@@ -1,7 +1,7 @@
-"""What of a message stands in the headers of its delivery (docs/rabbithub.md).
+"""Writes properties and headers of a message into the headers of its delivery (docs/rabbithub.md).
 
-Publishers choose names, keys and headers: whatever could break the head of a request is
-percent-encoded, and none of it can make the head too long for a target.
+Publishers choose names, keys and headers: characters that are not allowed in headers are
+percent-encoded, and lengths are limited to what common servers accept.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from urllib.parse import quote
 
 from ...core.message.model import Message, Table
+from ..trace_context import NAMES, trace_context
 from .envelope import Envelope
 
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
@@ -17,31 +18,32 @@ MAX_MESSAGE_HEADERS = 4_096  # characters: half of what common servers take for 
 _PRINTABLE = re.compile(r"[ -~]*")
 _VERBATIM = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~ "
 _HEADER_TEXT = re.compile(r"[^\x00-\x1f\x7f]+")
-# RFC 9110 8.4.1: in any case, several in their order. Clients of AMQP also put a character set
-# there, which is no coding.
+# RFC 9110 8.4.1: several in their order, in any case. Some AMQP clients write a character set,
+# which is no coding.
 _CODING = "(x-)?gzip|(x-)?compress|deflate|br|zstd|aes128gcm|exi"
 _CODINGS = re.compile(rf"({_CODING})([ \t]*,[ \t]*({_CODING}))*", re.IGNORECASE)
-_ELSEWHERE = (
+_LEFT_OUT = (
     "x-hub-",
     "x-death",
     "x-first-death-",
     "x-last-death-",
     "cloudEvents:",
     "cloudEvents_",
+    *NAMES,
 )
-"""The hub's own, the broker's, and those that stand in `ce-` headers."""
+"""Prefixes of headers of the hub, of the broker, and of those that become headers by themselves."""
 _DELIVERY_COUNT = "x-delivery-count"
 
 
 def header_value(text: str) -> str:
-    """Printable ASCII as it is; anything else as UTF-8, percent-encoded."""
+    """Returns printable ASCII as it is, anything else as percent-encoded UTF-8."""
     if _PRINTABLE.fullmatch(text):
         return text
     return quote(text, safe=_VERBATIM, errors="surrogateescape")
 
 
 def content_type(message: Message) -> str:
-    # A publisher over AMQP can put anything there: what would break the head is no type.
+    # A publisher over AMQP can write anything there.
     stored = message.properties.content_type
     return stored if stored and _HEADER_TEXT.fullmatch(stored) else DEFAULT_CONTENT_TYPE
 
@@ -62,24 +64,26 @@ def add_redelivered(headers: dict[str, str], envelope: Envelope, message: Messag
 
 
 def add_properties(headers: dict[str, str], message: Message) -> None:
-    """Ids, and the message's own headers that are strings, as RabbitHub's fork writes them."""
+    """Adds ids, the trace context, and the headers of the message that are strings, as RabbitHub's
+    fork does."""
     properties = message.properties
     if properties.message_id:
         headers["message-id"] = header_value(properties.message_id)
     if properties.correlation_id:
         headers["correlation-id"] = header_value(properties.correlation_id)
     if properties.headers:
+        headers.update(trace_context(properties.headers))
         text = _message_headers(properties.headers)
         if text:
             headers["x-rabbithub-msg_header"] = text
 
 
 def _message_headers(table: Table) -> str:
-    """`k = v, k2 = v2`, as many as fit."""
+    """Returns `k = v, k2 = v2`, as many as fit."""
     pairs: list[str] = []
     room = MAX_MESSAGE_HEADERS
     for name, value in table.items():
-        if not isinstance(value, str) or name.startswith(_ELSEWHERE):
+        if not isinstance(value, str) or name.startswith(_LEFT_OUT):
             continue
         pair = f"{header_value(name)} = {header_value(value)}"
         if len(pair) <= room:
@@ -89,6 +93,6 @@ def _message_headers(table: Table) -> str:
 
 
 def _delivery_count(message: Message) -> int:
-    """How often a quorum queue says it came back; others say only that it did."""
+    """Returns the delivery count of a quorum queue, 1 for a redelivery by another."""
     count = (message.properties.headers or {}).get(_DELIVERY_COUNT)
     return count if isinstance(count, int) and count > 0 else 1

@@ -1,9 +1,9 @@
-"""Which headers of a message are the hub's own notes, and the ids that deliveries carry.
+"""Seals and reads the internal headers of messages, and makes the ids of deliveries.
 
-Publishers can write every header, and send a message to any queue. So what the hub notes is sealed
-together with the body: a message whose seal is missing, or is that of another body, is one that a
-publisher made, whatever its headers say. The id of a message is a keyed hash of its number, which
-stays the same over retries and restarts and tells nobody how much others publish.
+Publishers can write any header, and publish to any queue. So internal headers are sealed together
+with the body: without a valid seal, a message was made by a publisher, whatever its headers say.
+The id of a message is a keyed hash of its sequence number, which stays the same over retries and
+restarts and does not disclose how many messages others publish.
 """
 
 from __future__ import annotations
@@ -18,41 +18,51 @@ import msgspec
 
 from ...core.message.model import Message, Properties, Table
 from ..keys.key_file import load_key
-from .envelope import COPIES, NOTED, SEAL, Envelope, believed, fresh
+from .envelope import COPIES, INTERNAL, SEAL, Envelope, from_internal_headers, from_publisher
 
 LARGE_BYTES = 512 * 1024
-"""Hashing so many takes half a millisecond: what is longer is hashed aside from the loop."""
-_SEALED = NOTED | frozenset(COPIES.values())
+"""Hashing so many takes half a millisecond: larger bodies are hashed in a thread."""
+_SEALED = INTERNAL | frozenset(COPIES.values())
 _ID_BYTES = 16
 _SEAL_BYTES = 24
 
 
 class InternalHeaders:
-    """The key is read, or made, at the first use."""
+    """The key is read, or created, at the first use."""
 
     def __init__(self, key_file: Path) -> None:
         self._key_file = key_file
         self._keys: tuple[bytes, bytes] | None = None
+        self._ids: blake2b | None = None
+        """The state behind the key, from which ids are hashed."""
 
     def message_id(self, sequence: int) -> str:
-        key = (self._keys or self._load())[0]
-        number = sequence.to_bytes(8, "big")
-        return f"msg_{blake2b(number, key=key, digest_size=_ID_BYTES).hexdigest()}"
+        if self._ids is None:
+            self._ids = blake2b(key=self._load()[0], digest_size=_ID_BYTES)
+        # A copy saves hashing the key: 0.5 us of 1.1.
+        hashed = self._ids.copy()
+        hashed.update(sequence.to_bytes(8, "big"))
+        return f"msg_{hashed.hexdigest()}"
 
     def read(self, message: Message, sequence: int) -> Envelope:
-        """What a message is to its subscriber; `sequence` is its number in the engine."""
+        """Returns the envelope of a message; `sequence` is its number in the engine."""
         headers = message.properties.headers
-        make = believed if headers and self._are_ours(headers, message.body) else fresh
+        make = (
+            from_internal_headers
+            if headers and self._are_sealed(headers, message.body)
+            else from_publisher
+        )
         return make(message, self.message_id(sequence))
 
-    async def read_aside(self, message: Message, sequence: int) -> Envelope:
-        """As `read`, in a thread where a large body has to be hashed."""
+    async def read_in_thread(self, message: Message, sequence: int) -> Envelope:
+        """Returns the envelope of a message as `read`, in a thread if a large body has to be
+        hashed."""
         if len(message.body) < LARGE_BYTES or SEAL not in (message.properties.headers or {}):
             return self.read(message, sequence)
         return await asyncio.to_thread(self.read, message, sequence)
 
     async def sealed(self, properties: Properties, body: bytes) -> Properties:
-        """With the seal of its notes."""
+        """Returns the properties with the seal of their internal headers."""
         headers: Table = {**(properties.headers or {})}
         if len(body) < LARGE_BYTES:
             headers[SEAL] = self._seal(headers, body)
@@ -60,7 +70,7 @@ class InternalHeaders:
             headers[SEAL] = await asyncio.to_thread(self._seal, headers, body)
         return replace(properties, headers=headers)
 
-    def _are_ours(self, headers: Table, body: bytes) -> bool:
+    def _are_sealed(self, headers: Table, body: bytes) -> bool:
         seal = headers.get(SEAL)
         if not isinstance(seal, str) or not seal.isascii():
             return False
@@ -78,7 +88,7 @@ class InternalHeaders:
 
     def _load(self) -> tuple[bytes, bytes]:
         if self._keys is None:
-            # Derived, for the file's own key makes others.
+            # Derived: the key of the file is also used for others.
             key = load_key(self._key_file)
             ids, seals = (
                 hmac.digest(key, purpose, "sha256")

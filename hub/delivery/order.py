@@ -1,7 +1,7 @@
-"""Strict order: which message each subscription waits for, how often it has failed, until when.
+"""Strict order: the message that each subscription waits for, its failures, and when it is due.
 
-The message itself goes back to its queue, so that it is never held unacked for hours; what is
-known of it is kept here, and in SQL against a crash.
+The message itself is requeued, so that it is not unacknowledged for hours; its failures are kept
+here, and in SQL in case of a crash.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from .failure_state import Blocking
 if TYPE_CHECKING:
     from .blocked import BlockedTable
 
-AWAY_S = 0.1  # a message waits so long for an outcome to be durable, as a rule
+AWAY_S = 0.1  # usually the outcome that a message waits for is durable by then
 
 log = logging.getLogger(__name__)
 
 
 class StrictOrder:
-    """A database that fails now costs a crash its memory of failures, and no delivery."""
+    """The blocking messages of subscriptions in strict order. If the database fails, deliveries
+    continue; a crash then loses the count of failures."""
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
         self._storage = storage
@@ -39,41 +40,38 @@ class StrictOrder:
         self._loaded: dict[str, Blocking] = {}
         self._first: dict[ActiveSubscription, Delivery] = {}
         self._away: set[ActiveSubscription] = set()
-        """Those whose blocking message is not back in its queue yet."""
+        """Subscriptions whose blocking message is not requeued yet."""
         self._overtaking: set[Delivery] = set()
-        """Messages that were taken while the one before them was away, and not looked at yet."""
+        """Messages that were taken before the blocking message was requeued."""
 
     async def load(self) -> None:
-        """Before subscriptions are served. Raises `StorageFailed`."""
+        """Reads the blocking messages, before subscriptions are served. Raises `StorageFailed`."""
         if not self._storage.is_empty():
             self._loaded = await (await self._table.get()).load()
 
     def adopt(self, active_subscriptions: Iterable[ActiveSubscription]) -> None:
-        """Gives each what was loaded for it."""
+        """Gives each subscription the blocking message that was loaded for it."""
         for active in active_subscriptions:
             self._take_loaded(active)
 
     def take(self, active: ActiveSubscription, delivery: Delivery) -> bool:
-        """Whether no other message of it is on its way; `done` follows.
-
-        One that was paused and resumed gets its next message while the last one still is.
-        """
+        """Returns whether no other message of the subscription is in flight; `done` follows. After
+        a pause the next message arrives while an earlier one may still be in flight."""
         return self._first.setdefault(active, delivery) is delivery
 
     def done(self, active: ActiveSubscription, delivery: Delivery) -> None:
-        """The message is answered, or goes back; any that was not taken does not count."""
+        """Forgets the message, if it was taken: it was answered or requeued."""
         self._overtaking.discard(delivery)
         if self._first.get(active) is delivery:
             del self._first[active]
 
     def wait_s(self, active: ActiveSubscription, delivery: Delivery, envelope: Envelope) -> float:
-        """How long this message has to wait, 0 for one that may go out.
-
-        Raises the envelope's failures to what is known of it. A message that nobody waits for
-        is first in the queue only if the one that was waited for has left it.
+        """Returns how long this message has to wait, 0 if it may be delivered, and raises the
+        envelope's failures to those on record. Another message than the blocking one is first
+        only if the blocking one has left the queue.
         """
         self._take_loaded(active)
-        # It was resumed by hand: what blocks must not be overtaken.
+        # An operator has resumed it: the blocking message must not be overtaken.
         if active in self._away or delivery in self._overtaking:
             return AWAY_S
         blocking = active.blocking
@@ -81,17 +79,18 @@ class StrictOrder:
             return 0.0
         envelope.failures = max(envelope.failures, blocking.failures)
         if blocking.due_ms is None:
-            blocking = active.blocking = self._timed(blocking)
+            blocking = self._timed(blocking)
+            active.block(blocking)
         return max(0.0, ((blocking.due_ms or 0) - self._clock.now_ms()) / 1000)
 
     def _timed(self, blocking: Blocking) -> Blocking:
-        """What was loaded has its time by the wall clock; from now on no step of that counts."""
+        """Returns the message with its time by the monotonic clock, which does not step."""
         left_s = blocking.not_before - self._clock.wall_s()
         return replace(blocking, due_ms=self._clock.now_ms() + round(left_s * 1000))
 
     async def block(self, active: ActiveSubscription, blocking: Blocking) -> None:
-        """Durable when it returns, if the database works; `came_back` follows."""
-        active.blocking = blocking
+        """Stores the blocking message; `requeued` follows. Durable if the database works."""
+        active.block(blocking)
         self._away.add(active)
         try:
             await (await self._table.get()).put(active.subscription.id, blocking)
@@ -101,31 +100,31 @@ class StrictOrder:
             self._away.discard(active)  # the dispatcher requeues it
             raise
 
-    def came_back(self, active: ActiveSubscription) -> None:
-        """The blocking message is at the head of its queue again."""
+    def requeued(self, active: ActiveSubscription) -> None:
+        """Notes that the blocking message was requeued at the head of its queue."""
         self._away.discard(active)
         first = self._first.get(active)
         if first is not None:
             self._overtaking.add(first)
 
     async def clear(self, active: ActiveSubscription) -> None:
-        """Nothing blocks it any more."""
+        """Forgets the blocking message, if there is one."""
         if active.blocking is None:
             return
-        active.blocking = None
+        active.unblock()
         try:
             await (await self._table.get()).drop(active.subscription.id)
         except (StorageFailed, ConfigError) as error:
-            self._report(active, error)  # a row too many names a message that never comes again
+            self._report(active, error)  # the row names a message that never comes again
 
     def _take_loaded(self, active: ActiveSubscription) -> None:
         loaded = self._loaded.pop(active.subscription.id, None) if self._loaded else None
         if loaded is not None:
-            active.blocking = loaded
+            active.block(loaded)
 
     def _report(self, active: ActiveSubscription, error: Exception) -> None:
         name = active.subscription.id
-        log.warning("subscription %s: what its order waits for is not kept: %s", name, error)
+        log.warning("subscription %s: blocking message not stored: %s", name, error)
 
     async def _open(self) -> BlockedTable:
         database = await self._storage.database()

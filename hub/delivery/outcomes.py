@@ -1,8 +1,8 @@
-"""Settles messages by the answer of their callback.
+"""Settles messages by the answers of their callbacks.
 
-2xx: it is delivered. 410: the subscription ends. 508: the message runs in a loop, and is
-dead-lettered at once. Anything else is a failure: the message waits in a retry queue or, where the
-order is strict, at the head of its own queue; after its last attempt it is dead-lettered.
+2xx: the message is delivered. 410: the subscription ends. 508: the message runs in a loop, and is
+dead-lettered at once. Anything else is a failure: the message waits in a retry queue or, in strict
+order, at the head of its own queue; after its last attempt it is dead-lettered.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ import random
 from collections.abc import Awaitable, Callable
 
 from ...core.clock import Clock
+from ...core.counted import counted
 from ...core.message.model import Message
-from ..attempts.attempt import Outcome
+from ..attempts.attempt import AttemptOutcome
 from ..sender.port import Answer, SendError, TimedOut
 from ..settings import HubSettings
 from ..subscriptions.active import ActiveSubscription
 from ..subscriptions.content_budget import ContentBudget
+from ..subscriptions.delivery_state import Phase
 from ..tasks import Tasks
-from .breaker import State
-from .concurrency import Job
+from .breaker import BreakerState
+from .concurrency import DeliveryJob
 from .envelope import Envelope
 from .events import DeliveryEvents
 from .failure_state import Blocking, FailureState
@@ -31,7 +33,7 @@ from .suspensions import Suspensions
 
 GONE = 410
 LOOP = 508
-_SAME_TIME_S = 0.002  # headers keep milliseconds
+_SAME_TIME_S = 0.002  # headers have milliseconds
 
 OnCallbackGone = Callable[[ActiveSubscription], Awaitable[None]]
 OnAttemptsExhausted = Callable[[ActiveSubscription, str], Awaitable[None]]
@@ -40,8 +42,8 @@ OnAttemptsExhausted = Callable[[ActiveSubscription, str], Awaitable[None]]
 class OutcomeHandler:
     """Settles messages by the answers of their callbacks.
 
-    `on_callback_gone` ends a subscription; `on_attempts_exhausted` is called for one whose callback
-    accepts nothing any more, with the reason.
+    `on_callback_gone` ends a subscription; `on_attempts_exhausted` is called, with the reason, for
+    one whose callback accepts no message.
     """
 
     def __init__(
@@ -69,8 +71,8 @@ class OutcomeHandler:
         self._tasks = Tasks()
         self._events = events
 
-    def handles_at_once(self, job: Job, answer: Answer | Exception) -> bool:
-        """Settles the job of a success at once. Returns False where `handle` has to."""
+    def settle_success(self, job: DeliveryJob, answer: Answer | Exception) -> bool:
+        """Settles the job of a success. Returns False if `handle` has to be called instead."""
         if not isinstance(answer, Answer) or not 200 <= answer.status < 300:
             return False
         if job.active.blocking is not None:
@@ -79,9 +81,9 @@ class OutcomeHandler:
         return True
 
     async def handle(
-        self, job: Job, message: Message, envelope: Envelope, answer: Answer | SendError
+        self, job: DeliveryJob, message: Message, envelope: Envelope, answer: Answer | SendError
     ) -> None:
-        """Settles the job when its outcome is durable."""
+        """Settles the job of any answer, when its outcome is durable."""
         status = answer.status if isinstance(answer, Answer) else 0
         if 200 <= status < 300:
             if job.active.blocking is not None:
@@ -93,7 +95,7 @@ class OutcomeHandler:
             await self._fail(job, message, envelope, answer, is_loop=status == LOOP)
 
     def is_parallel(self, active: ActiveSubscription) -> bool:
-        """Whether more than one may be under way when all is well."""
+        """Whether several messages may be in flight while there are no failures."""
         options = active.subscription.options
         in_flight = options.in_flight or self._settings.in_flight_per_subscription
         return in_flight > 1 and not options.strict_order
@@ -101,25 +103,25 @@ class OutcomeHandler:
     async def stop(self) -> None:
         await self._tasks.stop()
 
-    def _succeed(self, job: Job, envelope: Envelope, answer: Answer | SendError) -> None:
+    def _succeed(self, job: DeliveryJob, envelope: Envelope, answer: Answer | SendError) -> None:
         active, delivery = job.active, job.delivery
         was_probed = active.is_probed
-        if active.breaker_state is not State.CLOSED:
+        if active.breaker_state is not BreakerState.CLOSED:
             self._events.breaker_closed(active)
         active.succeeded(self._clock.wall_s())
-        if was_probed and (active.is_suspended or self.is_parallel(active)):
+        if was_probed and (active.state.phase is Phase.SUSPENDED or self.is_parallel(active)):
             self._suspensions.end_now(active)
-        delivery.release()  # the target has answered; only the ack waits for the log
-        self._pending_attempts.record(job, envelope, answer, Outcome.DELIVERED)
+        delivery.release()  # only the acknowledgement waits for the log of attempts
+        self._pending_attempts.record(job, envelope, answer, AttemptOutcome.DELIVERED)
 
-    async def _end(self, job: Job, envelope: Envelope, answer: Answer | SendError) -> None:
+    async def _end(self, job: DeliveryJob, envelope: Envelope, answer: Answer | SendError) -> None:
         await self._on_callback_gone(job.active)
-        job.delivery.nack(requeue=True)  # a queue's other subscribers may take it
-        self._pending_attempts.record(job, envelope, answer, Outcome.GONE, _nothing)
+        job.delivery.nack(requeue=True)  # for other consumers of the queue
+        self._pending_attempts.record(job, envelope, answer, AttemptOutcome.GONE, _nothing)
 
     async def _fail(
         self,
-        job: Job,
+        job: DeliveryJob,
         message: Message,
         envelope: Envelope,
         answer: Answer | SendError,
@@ -130,14 +132,15 @@ class OutcomeHandler:
         failed = envelope.failed(at)
         failure_state = active.failed(_describe(answer), at)
         if self._is_dead(active, failure_state, at):
-            reason = f"{failure_state.error_count} failures, the last: {failure_state.last_error}"
+            failures = counted(failure_state.error_count, "failure")
+            reason = f"{failures}, the last: {failure_state.last_error}"
             self._tasks.own(self._report_exhausted(active, reason))
         if is_loop:
-            await self._dead_letter(job, message, failed, "status 508: it goes round in a circle")
-            outcome = Outcome.DEAD
+            await self._dead_letter(job, message, failed, "status 508: a loop")
+            outcome = AttemptOutcome.DEAD
         elif failed.failures >= self._settings.max_attempts:
             await self._exhaust_attempts(job, message, failed, failure_state)
-            outcome = Outcome.DEAD
+            outcome = AttemptOutcome.DEAD
         elif active.subscription.options.strict_order:
             await self._block(job, envelope, failed, answer)
             return
@@ -146,49 +149,54 @@ class OutcomeHandler:
             return
         else:
             wait_s = self._wait_s(failed.failures, answer)
-            await self._retry_queues.enqueue(*home(active), message, failed, wait_s, job.delivery)
+            await self._retry_queues.enqueue(
+                *queue_of(active), message, failed, wait_s, job.delivery
+            )
             self._events.retried(active, failed, failure_state.last_error, wait_s)
-            outcome = Outcome.RETRIED
+            job.next_at = at + wait_s
+            outcome = AttemptOutcome.RETRIED
         if not is_loop and not active.subscription.options.strict_order:
             await self._update_breaker(active, failure_state, answer)
         job.delivery.release()
         self._pending_attempts.record(job, envelope, answer, outcome)
 
     async def _block(
-        self, job: Job, envelope: Envelope, failed: Envelope, answer: Answer | SendError
+        self, job: DeliveryJob, envelope: Envelope, failed: Envelope, answer: Answer | SendError
     ) -> None:
-        """Requeues the message at the head of its queue, which is consumed again when the retry
-        is due, so nothing overtakes it; sooner if the message expires before."""
+        """Requeues the message at the head of its queue, which is consumed again when the retry is
+        due, or the message expires: no other message overtakes it."""
         active, delivery = job.active, job.delivery
         wait_s = self._wait_s(failed.failures, answer)
         due_at, due_ms = self._clock.wall_s() + wait_s, self._clock.now_ms() + round(wait_s * 1000)
         await self._suspensions.begin(active)
+        job.next_at = due_at
         reason = _describe(answer)
         blocking = Blocking(failed.message_id, failed.failures, due_at, reason, due_ms)
         await self._order.block(active, blocking)
         self._events.retried(active, failed, reason, wait_s)
 
-        def give_back() -> None:
+        def requeue() -> None:
             delivery.nack(requeue=True)
-            self._order.came_back(active)
+            self._order.requeued(active)
             wait_s = (due_ms - self._clock.now_ms()) / 1000
             self._suspensions.end_in(
-                active, self._retry_queues.within_life_s(envelope, delivery, wait_s)
+                active, self._retry_queues.limited_to_expiry_s(envelope, delivery, wait_s)
             )
 
-        self._pending_attempts.record(job, envelope, answer, Outcome.RETRIED, give_back)
+        self._pending_attempts.record(job, envelope, answer, AttemptOutcome.RETRIED, requeue)
 
     async def _exhaust_attempts(
-        self, job: Job, message: Message, failed: Envelope, failure_state: FailureState
+        self, job: DeliveryJob, message: Message, failed: Envelope, failure_state: FailureState
     ) -> None:
         active = job.active
-        reason = f"{failed.failures} attempts, the last: {failure_state.last_error}"
+        attempts = counted(failed.failures, "attempt")
+        reason = f"{attempts}, the last: {failure_state.last_error}"
         await self._dead_letter(job, message, failed, reason)
         if active.subscription.is_websub or active.subscription.options.strict_order:
-            # WebSub drops the update and tries the next (rule 22). A strict order could never
-            # have had a success meanwhile: it goes on behind the message that held it up.
+            # WebSub drops the update and tries the next (rule 22). In strict order no other message
+            # can have succeeded meanwhile: the next one is tried.
             return
-        # Another delivery may have succeeded meanwhile: then there is no error.
+        # After a success of another message the callback works.
         if (
             failure_state.error_count
             and failure_state.first_error_at <= failed.failed_at + _SAME_TIME_S
@@ -196,7 +204,7 @@ class OutcomeHandler:
             self._tasks.own(self._report_exhausted(active, reason))
 
     def _may_copy(self, active: ActiveSubscription, message: Message) -> bool:
-        """Whether a copy may wait in a retry queue: anonymous clients have an hourly budget."""
+        """Whether a copy may be put into a retry queue: anonymous clients have an hourly budget."""
         anonymous_client = active.subscription.options.anonymous_client
         return anonymous_client is None or self._content_budget.take(
             anonymous_client, len(message.body)
@@ -204,7 +212,7 @@ class OutcomeHandler:
 
     async def _suspend_for_retry(
         self,
-        job: Job,
+        job: DeliveryJob,
         envelope: Envelope,
         failed: Envelope,
         answer: Answer | SendError,
@@ -214,30 +222,33 @@ class OutcomeHandler:
         active, delivery = job.active, job.delivery
         wait_s = self._wait_s(failure_state.error_count, answer)
         await self._suspensions.begin(active)
+        job.next_at = self._clock.wall_s() + wait_s
         self._events.retried(active, failed, failure_state.last_error, wait_s)
 
-        def give_back() -> None:
+        def requeue() -> None:
             delivery.nack(requeue=True)
             self._suspensions.end_in(
-                active, self._retry_queues.within_life_s(envelope, delivery, wait_s)
+                active, self._retry_queues.limited_to_expiry_s(envelope, delivery, wait_s)
             )
 
-        self._pending_attempts.record(job, envelope, answer, Outcome.RETRIED, give_back)
+        self._pending_attempts.record(job, envelope, answer, AttemptOutcome.RETRIED, requeue)
 
     def _is_dead(self, active: ActiveSubscription, failure_state: FailureState, at: float) -> bool:
-        """Whether an anonymous client's callback has failed so long that it is paused."""
+        """Whether the callback of an anonymous client has failed for too long."""
         settings, failing_s = self._settings, at - failure_state.first_error_at
         often = failure_state.error_count >= settings.max_attempts
-        is_anonymous = active.subscription.is_anonymous and active.takes()
+        is_anonymous = active.subscription.is_anonymous and active.state.takes()
         return is_anonymous and often and failing_s >= settings.anonymous_dead_after_s
 
     async def _report_exhausted(self, active: ActiveSubscription, reason: str) -> None:
         await self._on_attempts_exhausted(active, reason)
 
-    async def _dead_letter(self, job: Job, message: Message, failed: Envelope, reason: str) -> None:
+    async def _dead_letter(
+        self, job: DeliveryJob, message: Message, failed: Envelope, reason: str
+    ) -> None:
         active = job.active
-        vhost, _ = home(active)
-        if not active.subscription.is_anonymous:  # nobody would look for it
+        vhost, _ = queue_of(active)
+        if not active.subscription.is_anonymous:  # nobody could list it
             await self._retry_queues.add_dead_letter(
                 vhost, message, failed, active.subscription.id, reason
             )
@@ -249,11 +260,13 @@ class OutcomeHandler:
     ) -> None:
         cool_down_s = failure_state.breaker.failed(self._clock.now_ms() / 1000)
         if cool_down_s:
+            self._pending_attempts.metrics.breakers_opened += 1
+            failure_state.rests_until = failure_state.last_error_at + cool_down_s
             self._events.breaker_opened(active, cool_down_s, failure_state.last_error)
             await self._suspensions.begin(active)
             self._suspensions.end_in(active, cool_down_s)
         elif isinstance(answer, TimedOut) and self.is_parallel(active) and not active.is_probed:
-            active.is_single = True
+            active.limit_to_one()
             self._suspensions.end_now(active)
 
     def _wait_s(self, failures: int, answer: Answer | SendError) -> float:
@@ -262,8 +275,8 @@ class OutcomeHandler:
         return delay_s(failures, random.random(), after_s)
 
 
-def home(active: ActiveSubscription) -> tuple[str, str]:
-    """Virtual host and name of the queue that its messages come from."""
+def queue_of(active: ActiveSubscription) -> tuple[str, str]:
+    """Returns virtual host and name of the queue that is consumed for a subscription."""
     return active.subscription.source.vhost, active.subscription.queue
 
 
@@ -272,4 +285,4 @@ def _describe(answer: Answer | SendError) -> str:
 
 
 def _nothing() -> None:
-    """The message of a subscription that is gone was given back at once."""
+    """Does nothing: the message was requeued when its subscription ended."""

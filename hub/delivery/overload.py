@@ -1,7 +1,7 @@
-"""Requeues messages that come while too many wait; they are consumed again later.
+"""Requeues messages that arrive while too many wait; they are delivered again later.
 
-Messages wait in their queues, and not in the memory of this process, however many a subscription
-may have under way.
+So messages wait in their queues, and not in the memory of this process, however many a
+subscription may have in flight.
 """
 
 from __future__ import annotations
@@ -13,47 +13,50 @@ from .order import AWAY_S
 from .suspensions import Suspensions
 
 MAX_WAITING = 10_000
-"""Messages waiting for a rate limit or a slot, above which each subscription gets one at a time."""
+"""Messages that wait for a rate limit or a slot; above it each subscription gets one at a time."""
 
 
 class Overload:
-    """Turns messages away; those of one subscription all at once, for it would get them back."""
+    """Requeues the messages of one subscription together: a single one would be redelivered at
+    once."""
 
     def __init__(self, suspensions: Suspensions) -> None:
         self._suspensions = suspensions
-        self._turned: dict[ActiveSubscription, list[Delivery]] = {}
+        self._returning: dict[ActiveSubscription, list[Delivery]] = {}
         self._tasks = Tasks()
 
     def __contains__(self, active: ActiveSubscription) -> bool:
-        return active in self._turned
+        return active in self._returning
 
-    def is_beyond(self, waiting: int) -> bool:
-        """Whether so many that wait are all that there is room for."""
+    def is_over_limit(self, waiting: int) -> bool:
+        """Whether so many waiting messages are too many."""
         return waiting >= MAX_WAITING
 
-    def turn_away(self, active: ActiveSubscription, delivery: Delivery) -> None:
-        """One that may have several under way gets one at a time from then on, until one succeeds;
-        any other is asked again in a moment."""
-        if active not in self._turned:
-            self._turned[active] = []
-            self._tasks.own(self._consume_later(active))
-        self._turned[active].append(delivery)
+    def requeue(self, active: ActiveSubscription, delivery: Delivery) -> None:
+        """Requeues the message. A subscription that may have several in flight gets one at a time
+        from then on, until one succeeds; any other is consumed again in a moment."""
+        if active not in self._returning:
+            self._returning[active] = []
+            self._tasks.own(self._suspend(active))
+        self._returning[active].append(delivery)
 
     def take_all(self) -> list[Delivery]:
-        """What has not gone back yet."""
-        taken = [delivery for one in self._turned.values() for delivery in one]
-        self._turned.clear()
+        """Removes and returns the messages that are not requeued yet."""
+        taken = [delivery for one in self._returning.values() for delivery in one]
+        self._returning.clear()
         return taken
 
     async def stop(self) -> None:
         await self._tasks.stop()
 
-    async def _consume_later(self, active: ActiveSubscription) -> None:
-        is_held = not active.takes()  # then somebody else ends that
-        if not is_held:
-            active.is_single = not active.subscription.options.strict_order
+    async def _suspend(self, active: ActiveSubscription) -> None:
+        is_strict = active.subscription.options.strict_order
+        is_suspended_here = active.state.takes()
+        if is_suspended_here:
+            if not is_strict:
+                active.limit_to_one()
             await self._suspensions.begin(active)
-        for delivery in self._turned.pop(active, ()):
+        for delivery in self._returning.pop(active, ()):
             delivery.nack(requeue=True)
-        if not is_held:
-            self._suspensions.end_in(active, 0.0 if active.is_single else AWAY_S)
+        if is_suspended_here:
+            self._suspensions.end_in(active, AWAY_S if is_strict else 0.0)

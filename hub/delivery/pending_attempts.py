@@ -1,7 +1,6 @@
-"""What became of each attempt, on its way into the log of attempts.
+"""The attempts that are not durable yet, bounded in number and in bytes of their messages.
 
-A target gets its next message while the outcome of the last one waits for the database, so what
-waits is bounded here: in number, and in bytes of the messages that it keeps in memory.
+A target gets its next message while the outcome of the last one waits for the database.
 """
 
 from __future__ import annotations
@@ -10,12 +9,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ...core.clock import Clock
-from ..attempts.attempt import RESPONSE_CHARACTERS, Attempt, Outcome
+from ..attempts.attempt import RESPONSE_CHARACTERS, Attempt, AttemptOutcome
+from ..attempts.kept_request import KeptRequest, bounded_request
 from ..attempts.log import AttemptLog
+from ..engine.own import ATTEMPTS
 from ..engine.port import Delivery
 from ..sender.port import Answer, SendError
-from .concurrency import Job
+from ..settings import KeptRequests
+from .concurrency import DeliveryJob
 from .envelope import Envelope
+from .lifetime import first_arrival_s
+from .metrics import DeliveryMetrics
 
 MAX_WAITING = 10_000
 """Three seconds of deliveries at full speed, or a database that does not answer."""
@@ -23,8 +27,11 @@ MAX_WAITING_BYTES = 64 * 1024 * 1024
 
 
 class PendingAttempts:
-    """`ack` acks many messages; `on_full` is called when nothing new may begin, `on_room` when it
-    may again."""
+    """The attempts that are not durable yet.
+
+    `ack` acknowledges many messages; `on_full` is called when no delivery may begin, `on_room` when
+    they may again. `publishes` says whether attempts are published.
+    """
 
     def __init__(
         self,
@@ -33,31 +40,49 @@ class PendingAttempts:
         ack: Callable[[Sequence[Delivery]], None],
         on_full: Callable[[], None],
         on_room: Callable[[], None],
+        *,
+        publishes: bool = False,
+        requests: KeptRequests = "none",
+        request_bytes: int = 0,
     ) -> None:
         self._log = log
         self._clock = clock
         self._ack = ack
         self._on_full = on_full
         self._on_room = on_room
+        self._publishes = publishes
+        self._requests = requests
+        self._request_bytes = request_bytes
+        self.metrics = DeliveryMetrics()
         self._waiting = 0
         self._waiting_bytes = 0
         self._is_full = False
 
     def record(
         self,
-        job: Job,
+        job: DeliveryJob,
         envelope: Envelope,
         answer: Answer | SendError,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         settle: Callable[[], None] | None = None,
     ) -> None:
-        """Once the outcome is durable the message is acked, or `settle` is called instead. From
-        here on the job is done with."""
+        """Records the outcome. When it is durable, the message is acknowledged, or `settle` is
+        called instead."""
         job.is_settled = True
         size = len(job.delivery.message.body)
         self._waiting += 1
         self._waiting_bytes += size
         attempt = self._attempt(job, envelope, answer, outcome)
+        self.metrics.count(outcome, attempt.status, attempt.latency_ms / 1000)
+        age_s = self._clock.steady_ms() / 1000 - first_arrival_s(
+            envelope, job.delivery, self._clock
+        )
+        if outcome is AttemptOutcome.DELIVERED:
+            self.metrics.delivery_s.observe(max(0.0, age_s))
+        # Those of attempts themselves would never come to an end.
+        if self._publishes and envelope.exchange != ATTEMPTS.name:
+            attempt.age_s = age_s
+            attempt.subscription = job.active.subscription
         if settle is None:
             self._log.record(attempt, self._ack_all, job.delivery)
         else:
@@ -85,7 +110,11 @@ class PendingAttempts:
         return self._waiting >= MAX_WAITING or self._waiting_bytes >= MAX_WAITING_BYTES
 
     def _attempt(
-        self, job: Job, envelope: Envelope, answer: Answer | SendError, outcome: Outcome
+        self,
+        job: DeliveryJob,
+        envelope: Envelope,
+        answer: Answer | SendError,
+        outcome: AttemptOutcome,
     ) -> Attempt:
         if isinstance(answer, Answer):
             status, response, body = answer.status, answer.head, answer.body
@@ -102,4 +131,14 @@ class PendingAttempts:
             response,
             job.active.subscription.callback,
             body.decode(errors="replace"),
+            request=self._request_to_store(job, outcome),
+            next_at=job.next_at,
         )
+
+    def _request_to_store(self, job: DeliveryJob, outcome: AttemptOutcome) -> KeptRequest | None:
+        request, kept = job.request, self._requests
+        if request is None or kept == "none":
+            return None
+        if outcome is AttemptOutcome.DELIVERED and kept != "all":
+            return None
+        return bounded_request(request.url, request.headers, request.body, self._request_bytes)

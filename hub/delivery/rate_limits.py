@@ -1,7 +1,7 @@
 """Limits the rate of deliveries: per subscription, per origin of callbacks, and in all.
 
-Deliveries above the limit wait here, first come first served, and take no slot. Most subscriptions
-have no limit, and their deliveries pass without reading the clock.
+Deliveries above the limit wait here, in order, and take no slot. Most subscriptions have no limit,
+and their deliveries pass without a look at the clock.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ..settings import HubSettings
 from ..subscriptions.active import ActiveSubscription
 from .token_bucket import TokenBucket
 
-MAX_ORIGINS = 10_000  # remembered; beyond it, idle ones are forgotten
+MAX_ORIGINS = 10_000  # above it, idle limiters are dropped
 MIN_WAIT_S = 0.001  # of a timer
 
 Pass = Callable[[ActiveSubscription, Delivery], None]
 
 
 class RateLimiter:
-    """Lets deliveries pass at a rate, first come first served.
+    """Lets deliveries pass at a rate, in order.
 
-    Those whose subscription takes nothing any more pass as soon as they are first in line, for
-    they only go back to their queue.
+    Those of a subscription that is no longer active pass without a token, for they are only
+    requeued.
     """
 
     __slots__ = ("__weakref__", "_bucket", "_pass_on", "_timer", "waiting")
@@ -44,13 +44,13 @@ class RateLimiter:
         return self._bucket.rate
 
     def change(self, rate: float) -> None:
-        """From now on it is that many a second."""
+        """Sets another rate, in deliveries a second."""
         self._stop_timer()
         self._bucket = TokenBucket(rate, asyncio.get_running_loop().time())
         self._let_pass()
 
     def open(self) -> None:
-        """Lets all pass that wait."""
+        """Lets all waiting deliveries pass."""
         for one in self.take_waiting():
             self._pass_on(*one)
 
@@ -62,7 +62,7 @@ class RateLimiter:
         self._arm()
 
     def is_idle(self) -> bool:
-        """Whether a new one would be the same."""
+        """Whether a new limiter would be in the same state."""
         return not self.waiting and self._bucket.is_full(asyncio.get_running_loop().time())
 
     def take_waiting(self) -> list[tuple[ActiveSubscription, Delivery]]:
@@ -72,7 +72,7 @@ class RateLimiter:
         return taken
 
     def _may_pass(self, active: ActiveSubscription, now_s: float) -> bool:
-        return not active.takes() or self._bucket.take(now_s)
+        return not active.state.takes() or self._bucket.take(now_s)
 
     def _arm(self) -> None:
         if self._timer is None and self.waiting:
@@ -94,7 +94,7 @@ class RateLimiter:
 
 
 class RateLimits:
-    """The three limits, one after the other; calls `pass_on` with what has passed all of them."""
+    """Applies the three limits in turn, then calls `pass_on`."""
 
     def __init__(self, settings: HubSettings, pass_on: Pass) -> None:
         self._origin_rate = settings.max_rate_per_origin
@@ -156,7 +156,7 @@ class RateLimits:
         return limiter
 
     def _forget_idle(self) -> None:
-        """Looks at all of them; it is done again when there are twice as many as it leaves."""
+        """Drops idle limiters; the next time when there are twice as many as are left."""
         active = {name: one for name, one in self._origins.items() if not one.is_idle()}
         self._origins = active
         self._max_origins = max(MAX_ORIGINS, 2 * len(active))
@@ -168,6 +168,6 @@ class RateLimits:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port, the same for every way to write them (RFC 6454 4)."""
+    """Returns scheme, host and port in their normal form (RFC 6454 4)."""
     split = urlsplit(url)
     return f"{split.scheme}://{split.hostname}:{split.port or DEFAULT_PORTS[split.scheme]}"

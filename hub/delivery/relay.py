@@ -1,18 +1,19 @@
-"""Carries messages from a queue to an exchange or queue of this hub, without an HTTP hop.
+"""Moves messages from a queue to an exchange or queue of this hub, without HTTP.
 
-What AMQP can bind is bound in the broker; a queue as the source has no binding, so it is
-consumed here, and each message published to the sink and acked once that is confirmed.
+An exchange as the source is bound to the sink in the broker. A queue has no bindings, so it is
+consumed here: each message is published to the sink, and acknowledged when that is confirmed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
-from ...core.message.model import Message, Properties
-from ..engine.port import Delivery, Engine, Outcome
-from ..owner_rights import Rights
+from ...core.message.model import Message, Properties, copy_keys
+from ..engine.port import Delivery, Engine, PublishOutcome
+from ..owner_rights import SubscriberRights
 from ..requests import Resource
 from ..settings import HubSettings
 from ..subscriptions.active import ActiveSubscription
@@ -26,10 +27,14 @@ log = logging.getLogger(__name__)
 
 
 class Relay:
-    """Publishes in the order of the source; one at a time fails, is held back and overtaken."""
+    """Publishes in the order of the source; a message that fails is requeued, and overtaken."""
 
     def __init__(
-        self, engine: Engine, retry_queues: RetryQueues, settings: HubSettings, rights: Rights
+        self,
+        engine: Engine,
+        retry_queues: RetryQueues,
+        settings: HubSettings,
+        rights: SubscriberRights,
     ) -> None:
         self._engine = engine
         self._retry_queues = retry_queues
@@ -56,12 +61,12 @@ class Relay:
             if await self._forward(active, sink, delivery):
                 delivery.ack()
                 return
-            log.warning("%s rejects what is relayed to it", sink)
+            log.warning("relayed message rejected by %s", sink)
         except asyncio.CancelledError:
             delivery.nack(requeue=True)
             return
         except Exception as error:
-            log.warning("%s does not take what is relayed to it: %r", sink, error)
+            log.warning("relaying to %s failed: %r", sink, error)
         await self._back_off(delivery)
 
     async def _back_off(self, delivery: Delivery) -> None:
@@ -73,29 +78,37 @@ class Relay:
     async def _forward(
         self, active: ActiveSubscription, sink: Resource, delivery: Delivery
     ) -> bool:
-        """Whether the message is confirmed somewhere, and may be acked."""
+        """Returns whether the message is confirmed, and may be acknowledged."""
         message = delivery.message
-        envelope = await self._retry_queues.internal_headers.read_aside(message, delivery.sequence)
+        envelope = await self._retry_queues.internal_headers.read_in_thread(
+            message, delivery.sequence
+        )
         hops = hops_of(message) + 1
         if hops > self._settings.max_hops:
-            await self._bury(active, message, envelope, f"{hops} hops: a loop")
+            await self._dead_letter(active, message, envelope, f"{hops} hops: a loop")
             return True
-        reason = self._refuse_key(active, sink, envelope.routing_key)
+        # BCC has no header any more.
+        keys = [envelope.routing_key, *copy_keys(message.properties.headers or {})]
+        reason = self._refuse_keys(active, sink, keys)
         if reason is not None:
-            await self._bury(active, message, envelope, reason)
+            await self._dead_letter(active, message, envelope, reason)
             return True
         outcome = await self._publish(sink, envelope, _with_hops(message, hops), message.body)
-        return outcome in (Outcome.ROUTED, Outcome.UNROUTED)
+        return outcome in (PublishOutcome.ROUTED, PublishOutcome.UNROUTED)
 
-    def _refuse_key(self, active: ActiveSubscription, sink: Resource, key: str) -> str | None:
-        """Why the owner may not write this key there. Who may write nothing there any more is
-        about to lose the subscription, and with it no message."""
+    def _refuse_keys(
+        self, active: ActiveSubscription, sink: Resource, keys: Sequence[str]
+    ) -> str | None:
+        """Returns why the owner may not publish with these keys, None if nothing is wrong. An owner
+        who may not write to the sink at all is about to lose the subscription: no message is
+        dead-lettered for that."""
         owner = active.subscription.owner
-        if sink.kind == "q" or self._rights.refuse_write(owner, sink, None) is not None:
+        if sink.kind == "q" or self._rights.write_refusal(owner, sink, None) is not None:
             return None
-        return self._rights.refuse_write(owner, sink, key)
+        reasons = (self._rights.write_refusal(owner, sink, key) for key in keys)
+        return next((reason for reason in reasons if reason is not None), None)
 
-    async def _bury(
+    async def _dead_letter(
         self, active: ActiveSubscription, message: Message, envelope: Envelope, reason: str
     ) -> None:
         subscription = active.subscription
@@ -104,13 +117,13 @@ class Relay:
 
     async def _publish(
         self, sink: Resource, envelope: Envelope, properties: Properties, body: bytes
-    ) -> Outcome:
+    ) -> PublishOutcome:
         key = envelope.routing_key
         if sink.kind == "q":
             return await self._engine.publish(
-                sink.vhost, "", key, properties, body, queue=sink.name
+                None, sink.vhost, "", key, properties, body, queue=sink.name
             )
-        return await self._engine.publish(sink.vhost, sink.name, key, properties, body)
+        return await self._engine.publish(None, sink.vhost, sink.name, key, properties, body)
 
 
 def _with_hops(message: Message, hops: int) -> Properties:

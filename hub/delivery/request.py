@@ -1,4 +1,4 @@
-"""A message as the POST that delivers it (docs/rabbithub.md)."""
+"""Makes the POST request that delivers a message (docs/rabbithub.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from .headers import (
 )
 from .signature import sign, webhook_key, webhook_signature
 
-MAX_KEYS = 100  # routing keys whose URL is remembered
+_SIGNED = ("webhook-timestamp", "webhook-signature", "X-Hub-Signature")
+MAX_KEYS = 100  # routing keys whose URL is cached
 _URL_CHARACTERS = "!#$%&'()*+,-./:;=?@[]_~"  # what may stand between "<" and ">" of a Link
 
 
@@ -33,9 +34,9 @@ class DeliveryRequest:
 
 
 class RequestTemplate:
-    """How messages of one subscription are posted, with all that is the same for each of them.
+    """The parts of requests that are the same for all messages of a subscription.
 
-    It is good for this value of the subscription alone: a renewal makes another.
+    A renewal of the subscription needs another template.
     """
 
     __slots__ = ("_constant", "_keys", "_method", "_previous", "_source", "_urls", "subscription")
@@ -53,8 +54,8 @@ class RequestTemplate:
     def make_request(
         self, envelope: Envelope, message: Message, now_s: float, arrived_at: float
     ) -> DeliveryRequest:
-        """`now_s` is wall time: the timestamp is that of the attempt. `arrived_at` is when the
-        message first came to its queue."""
+        """Returns the request for one attempt, at `now_s` of wall time. `arrived_at` is the steady
+        time of the first arrival in the queue. Both are in seconds."""
         url, shown_key = self._target(envelope.routing_key)
         timestamp = str(int(now_s))
         headers = self._constant.copy()
@@ -71,8 +72,21 @@ class RequestTemplate:
         self._add_signatures(headers, envelope.message_id, timestamp, body, now_s)
         return DeliveryRequest(url, headers, body)
 
+    def sign_again(
+        self, request: DeliveryRequest, message_id: str, now_s: float
+    ) -> DeliveryRequest:
+        """Returns an earlier request with the credentials and signatures of now."""
+        old = {*_SIGNED, "Authorization"}
+        headers = {name: value for name, value in request.headers.items() if name not in old}
+        timestamp = str(int(now_s))
+        headers["webhook-timestamp"] = timestamp
+        if "Authorization" in self._constant:
+            headers["Authorization"] = self._constant["Authorization"]
+        self._add_signatures(headers, message_id, timestamp, request.body, now_s)
+        return DeliveryRequest(request.url, headers, request.body)
+
     def _target(self, routing_key: str) -> tuple[str, str]:
-        """The URL to post to, and the key as a header shows it."""
+        """Returns the URL to post to, and the routing key as a header value."""
         found = self._urls.get(routing_key)
         if found is None:
             callback = self.subscription.callback
@@ -85,7 +99,7 @@ class RequestTemplate:
 
     def _constant_headers(self) -> dict[str, str]:
         subscription = self.subscription
-        headers = {"X-Hub-Hops": "0"}  # the next hub counts from it: without, a loop has no end
+        headers = {"X-Hub-Hops": "0"}  # the next hub counts on from it, so loops end
         if subscription.source.kind == "q":
             headers["X-AMQP-Queue"] = header_value(subscription.source.name)
         if subscription.base_url:
@@ -126,7 +140,7 @@ class RequestTemplate:
 
 
 def _endpoint(subscription: Subscription) -> str:
-    """Where the source is reached, below the address that the subscriber used."""
+    """Returns the URL of the source, below the address that the subscriber used."""
     return _below(subscription.base_url, endpoint_path(subscription.source))
 
 

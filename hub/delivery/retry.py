@@ -1,6 +1,6 @@
-"""When a failed delivery is tried again, as tables and pure functions.
+"""The retry schedule: tables and pure functions.
 
-Twelve attempts over about four days (Standard Webhooks makes ten in 75 hours). A wait is made of
+Twelve attempts in about four days (Standard Webhooks makes ten in 75 hours). A wait consists of
 fixed steps, each a delay queue that all subscriptions share.
 """
 
@@ -17,18 +17,18 @@ STEPS_S = (
 )  # fmt: skip
 """The time to live of each delay queue."""
 
-MAX_RETRY_AFTER_S = 86_400  # a target may slow its messages down, not delay them for a year
+MAX_RETRY_AFTER_S = 86_400  # a target can't delay its messages for longer
 EARLY_S = 0.5
-"""A message back this much before its time is delivered: a step more would only make it late."""
+"""A message that returns so early is delivered: another step would make it late."""
 
 _FIRST_SPREAD = 2 / 3  # 1 to 5 s
-_SPREAD = 0.2  # Svix's: enough to part what failed together
+_SPREAD = 0.2  # as Svix: retries of simultaneous failures are spread
 
 
 def delay_s(failures: int, chance: float, retry_after_s: float = 0.0) -> float:
-    """The wait after that many failures (from 1); `chance` in [0, 1) places it in its spread.
+    """Returns the wait after so many failures (from 1). `chance` in [0, 1) places it in its spread.
 
-    What a target has asked for is not cut by what may be early.
+    The wait is never shorter than `retry_after_s`, even if the message returns early.
     """
     base = DELAYS_S[min(failures, len(DELAYS_S)) - 1]
     spread = _FIRST_SPREAD if failures == 1 else _SPREAD
@@ -37,15 +37,15 @@ def delay_s(failures: int, chance: float, retry_after_s: float = 0.0) -> float:
 
 
 def step_s(wait_s: float) -> int:
-    """The longest step that does not overshoot the wait, or the shortest there is."""
+    """Returns the longest step that is not longer than the wait, or else the shortest step."""
     fitting = [step for step in STEPS_S if step <= wait_s + EARLY_S]
     return fitting[-1] if fitting else STEPS_S[0]
 
 
 def retry_after_s(value: str | None, now_s: float) -> float:
-    """Seconds from a `Retry-After` header, a number or a date (RFC 9110 10.2.3); else 0.
+    """Returns the seconds of a `Retry-After` header, a number or a date (RFC 9110 10.2.3), else 0.
 
-    A date is in whole seconds and UTC, in all its forms: who wrote it may have cut off a fraction.
+    A date is in UTC and may have been rounded down to whole seconds.
     """
     text = (value or "").strip()
     if text.isascii() and text.isdigit():

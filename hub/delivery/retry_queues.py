@@ -1,16 +1,14 @@
 """Retry queues with fixed delays, and the queue of dead letters.
 
-Both are shared by all subscriptions of a virtual host and stand on what any AMQP broker has
-(RabbitMQ's TTL and DLX guides); `hub/engine/own.py` says what they are.
+Both are shared by all subscriptions of a virtual host, and need only what any AMQP broker has (TTL
+and dead-letter exchanges); `hub/engine/own.py` defines them.
 
-A message in a retry queue shares the fate of the queue that it comes back to. A queue that
-somebody published into keeps it when the subscription is over; the queue of a subscription to an
-exchange is deleted with it, with all messages, and what waits for it in retry queues is dropped
-when it is due.
+A message in a retry queue returns to its queue, also when the subscription has ended. The queue of
+a subscription to an exchange is deleted with the subscription: messages that return to it then are
+dropped.
 
-A message in a retry queue still ages (`lifetime.py`). When it expires it comes back, at most a
-second late, and its queue treats it as any expired message. The replay of a dead letter counts its
-time anew.
+A message in a retry queue still ages (`lifetime.py`). When it expires it returns, at most a second
+late, and is expired as in its queue. The age of a replayed dead letter begins at 0.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from ...core.clock import Clock
 from ...core.errors import ChannelError
 from ...core.message.model import Message, Properties
 from ..engine.own import DEAD_QUEUE, delay
-from ..engine.port import Delivery, Engine, Outcome
+from ..engine.port import Delivery, Engine, PublishOutcome
 from .envelope import DEAD_AT_MS, REASON, SUBSCRIPTION, Envelope, original, retry_properties
 from .internal_headers import InternalHeaders
 from .lifetime import left_s, with_arrival
@@ -29,9 +27,11 @@ from .retry import EARLY_S, step_s
 
 
 class RetryQueues:
-    """Every method returns once the engine has confirmed; then the original may be acked.
+    """Publishes copies of failed messages to retry queues and to the dead-letter queue.
 
-    Raises `ChannelError` or `NotQueued` where the engine would not take the message.
+    Every method returns once the engine has confirmed; then the original may be acked.
+
+    Raises `ChannelError` or `NotQueued` if the engine does not take the message.
     """
 
     def __init__(self, engine: Engine, clock: Clock, internal_headers: InternalHeaders) -> None:
@@ -40,9 +40,11 @@ class RetryQueues:
         self.internal_headers = internal_headers
         self._declared: set[tuple[str, str]] = set()
 
-    async def settles(self, vhost: str, queue: str, delivery: Delivery, envelope: Envelope) -> bool:
-        """Whether a message that is back is not to be delivered now: it is let go of as its queue
-        would have, or enqueued for one step more."""
+    async def settle_returned(
+        self, vhost: str, queue: str, delivery: Delivery, envelope: Envelope
+    ) -> bool:
+        """Settles a returned message that is not to be delivered now: expires it, or enqueues it
+        for another step. Returns whether it did."""
         now_s = self._now_s()
         life_s = left_s(envelope, delivery, now_s)
         if life_s is not None and life_s <= 0:
@@ -57,8 +59,8 @@ class RetryQueues:
     def is_early(self, envelope: Envelope) -> bool:
         return envelope.not_before - self._now_s() > EARLY_S
 
-    def within_life_s(self, envelope: Envelope, delivery: Delivery, wait_s: float) -> float:
-        """The wait, or what is left of the message's life if that is less; 0 if that is over."""
+    def limited_to_expiry_s(self, envelope: Envelope, delivery: Delivery, wait_s: float) -> float:
+        """Returns the wait, or the time until the message expires if that is shorter."""
         life_s = left_s(envelope, delivery, self._now_s())
         return max(0.0, wait_s if life_s is None else min(wait_s, life_s))
 
@@ -71,8 +73,8 @@ class RetryQueues:
         wait_s: float,
         delivery: Delivery | None = None,
     ) -> None:
-        """The message comes back to the queue, in one step or several, after the wait; sooner if
-        by its `delivery` it expires before."""
+        """Publishes a copy that returns to the queue after the wait, in one step or several, or
+        when it expires."""
         now_s, life_s = self._now_s(), None
         waiting = replace(envelope, not_before=now_s + wait_s)
         if delivery is not None:
@@ -88,18 +90,25 @@ class RetryQueues:
         envelope: Envelope,
         life_s: float | None = None,
     ) -> None:
-        """One step more for a message that is back before its time, none that it does not live
-        to see the end of: what expires while it waits is home then."""
+        """Enqueues for the longest step that ends before the message is due, or expires."""
         wait_s = envelope.not_before - self._now_s()
         step = step_s(wait_s if life_s is None else min(wait_s, life_s))
         name = await self._ensure_delay(vhost, step)
         properties = retry_properties(message, envelope)
         await self._publish(vhost, name, queue, properties, message.body)
 
+    async def deliver_now(
+        self, vhost: str, queue: str, message: Message, envelope: Envelope
+    ) -> None:
+        """Publishes a copy of a message from a retry queue to its queue, to be delivered now; its
+        failures stay counted."""
+        properties = retry_properties(message, replace(envelope, not_before=0.0))
+        await self._publish(vhost, "", queue, properties, message.body)
+
     async def add_dead_letter(
         self, vhost: str, message: Message, envelope: Envelope, subscription_id: str, reason: str
     ) -> None:
-        """Puts the message into the dead queue, with the reason."""
+        """Publishes a copy to the queue of dead letters, with the reason."""
         await self._ensure_dead(vhost)
         properties = retry_properties(message, envelope)
         properties.headers = {
@@ -111,11 +120,11 @@ class RetryQueues:
         await self._publish(vhost, "", DEAD_QUEUE.name, properties, message.body)
 
     def _now_s(self) -> float:
-        """A step of the wall clock must not delay a message for longer."""
+        """Returns steady time: a step of the wall clock must not delay a message."""
         return self._clock.steady_ms() / 1000
 
     async def _ensure_delay(self, vhost: str, seconds: int) -> str:
-        """Gives the name of the exchange that leads to the delay."""
+        """Returns the name of the exchange in front of the delay queue."""
         exchange, queue, binding = delay(seconds)
         if (vhost, exchange.name) not in self._declared:
             await self._engine.declare_exchange(vhost, exchange)
@@ -135,12 +144,12 @@ class RetryQueues:
         name = exchange or key
         properties = await self.internal_headers.sealed(properties, body)
         try:
-            outcome = await self._engine.publish(vhost, exchange, key, properties, body)
+            outcome = await self._engine.publish(None, vhost, exchange, key, properties, body)
         except ChannelError:
             self._declared.discard((vhost, name))
             raise
-        if outcome is not Outcome.ROUTED:
-            self._declared.discard((vhost, name))  # maybe deleted: the next try declares it anew
+        if outcome is not PublishOutcome.ROUTED:
+            self._declared.discard((vhost, name))  # it may be deleted: the next try declares it
             raise NotQueued(406, f"{name} did not take a message: {outcome.value}")
 
 

@@ -1,5 +1,5 @@
-"""Proof to a callback that a delivery comes from its hub and is fresh: `X-Hub-Signature`
-(WebSub 7.1) and `webhook-signature` (Standard Webhooks 1.0.0)."""
+"""Signs deliveries: `X-Hub-Signature` (WebSub 7.1) and `webhook-signature` (Standard Webhooks
+1.0.0), which covers the time too."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from ..errors import BadRequest
 
 METHODS = ("sha1", "sha256", "sha384", "sha512")
 KEY_PREFIX = "whsec_"
-_COPIED_BYTES = 64 * 1024  # beyond it, hashing in two steps costs less than a copy
+_COPIED_BYTES = 64 * 1024  # above it, hashing in two steps takes less time than a copy
 MIN_KEY_BYTES, MAX_KEY_BYTES = 24, 64  # Standard Webhooks, symmetric keys
 
 
 def sign(method: str, secret: str, body: bytes) -> str:
-    """`method=hex(HMAC(secret, body))`; raises ValueError for a method WebSub does not have."""
+    """Returns `method=hex(HMAC(secret, body))`; raises `ValueError` for an unknown method."""
     if method not in METHODS:
         raise ValueError(f"signature method '{method}' is none of {', '.join(METHODS)}")
     return f"{method}={hmac.digest(secret.encode(), body, method).hex()}"
 
 
 def webhook_signature(keys: Iterable[bytes], message_id: str, timestamp: str, body: bytes) -> str:
-    """A `v1` signature for each key, in their order. Neither id nor timestamp has a "."."""
+    """Returns a `v1` signature for each key, in their order. Id and timestamp contain no "."."""
     head = f"{message_id}.{timestamp}.".encode()
     return " ".join([_v1(key, head, body) for key in keys])
 
 
 def webhook_key(secret: str) -> bytes:
-    """The decoded bytes of a `whsec_` secret; any other secret is its own key."""
+    """Returns the decoded bytes of a `whsec_` secret; any other secret is its own key."""
     decoded = _decode(secret) if secret.startswith(KEY_PREFIX) else None
     return secret.encode() if decoded is None else decoded
 
 
 def check_secret(secret: str) -> str:
-    """Raises `BadRequest` for one that says it is a Standard Webhooks key, and is none."""
+    """Returns the secret; raises `BadRequest` if it begins with `whsec_` and is no valid key."""
     if not secret.startswith(KEY_PREFIX):
         return secret
     decoded = _decode(secret)

@@ -1,12 +1,12 @@
-"""A token bucket: so many a second, evenly, and a short burst after a pause."""
+"""A token bucket: tokens at an even rate, and a short burst after a pause."""
 
 from __future__ import annotations
 
-BURST_S = 0.1  # worth of tokens that gather: enough for timers to be late without a lower rate
+BURST_S = 0.1  # the tokens of so much time accumulate, for timers are late
 
 
 class TokenBucket:
-    """Times are seconds of any clock that does not go back."""
+    """A token bucket. Times are seconds of any clock that does not go back."""
 
     __slots__ = ("_full", "_tokens", "_updated_s", "rate")
 
@@ -17,7 +17,7 @@ class TokenBucket:
         self._updated_s = now_s
 
     def take(self, now_s: float) -> bool:
-        """Takes a token, if there is one."""
+        """Takes a token. Returns False if there is none."""
         self._refill(now_s)
         if self._tokens < 1.0:
             return False
@@ -25,7 +25,7 @@ class TokenBucket:
         return True
 
     def wait_s(self, now_s: float) -> float:
-        """How long until there is a token."""
+        """Returns the seconds until there is a token."""
         self._refill(now_s)
         return max(0.0, (1.0 - self._tokens) / self.rate)
 

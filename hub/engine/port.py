@@ -1,146 +1,212 @@
-"""What the hub needs of a message engine, and no more.
+"""The port between the hub and a message engine: `embedded`, the core in this process.
 
-Any AMQP 0-9-1 broker can be behind it: `embedded` is the core in this process, `amqp` (to
-come) a RabbitMQ cluster. Every call may wait for a network, so all are coroutines; errors are
-`warrenmq.core.errors.ChannelError` with the AMQP reply code whichever engine raised them.
+Most calls may wait, so they are coroutines; errors are `ChannelError` with the AMQP reply code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from ...core.message.model import Message, Properties, Table
+from ...core.definitions.archives import ArchiveReport
+from ...core.message.model import Message, Numbered, Properties, ReadMessages, Row, Table
+from ...core.message.stream_read import StreamRead
 from ..requests import Kind
+from .values import (
+    BatchOutcome,
+    BatchPart,
+    BindingSpec,
+    ExchangeSpec,
+    PublishOutcome,
+    QueueInfo,
+    QueueSpec,
+    SinglePublish,
+    StreamArchives,
+    StreamState,
+    TransactionOutcome,
+)
+
+if TYPE_CHECKING:
+    from ...core.auth import User
+    from ...core.definitions.committed import CommittedTransaction
 
 __all__ = [
-    "BatchOutcome", "BindingSpec", "Consumption", "Delivery", "Engine", "ExchangeSpec", "Message",
-    "Outcome", "Portion", "Properties", "QueueInfo", "QueueSpec", "Taken",
+    "ArchiveReport",
+    "BatchOutcome",
+    "BatchPart",
+    "BindingSpec",
+    "BulkConsumer",
+    "Consumption",
+    "Delivery",
+    "Engine",
+    "ExchangeSpec",
+    "Message",
+    "Numbered",
+    "Properties",
+    "PublishOutcome",
+    "QueueInfo",
+    "QueueSpec",
+    "ReadMessages",
+    "Row",
+    "SinglePublish",
+    "Stream",
+    "StreamArchives",
+    "StreamRead",
+    "StreamState",
+    "TransactionLog",
+    "TransactionOutcome",
+    "UnackedMessage",
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeSpec:
-    name: str
-    type: str = "fanout"
-    durable: bool = True
-    auto_delete: bool = False
-    internal: bool = False
-    arguments: Table = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class QueueSpec:
-    """An empty name asks the engine to make one (`amq.gen-...`)."""
-
-    name: str
-    durable: bool = True
-    auto_delete: bool = False
-    exclusive: bool = False
-    arguments: Table = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class QueueInfo:
-    spec: QueueSpec
-    messages_ready: int
-    consumers: int
-
-
-@dataclass(frozen=True, slots=True)
-class BindingSpec:
-    source: str
-    destination: str
-    destination_is_queue: bool = True
-    routing_key: str = ""
-    arguments: Table = field(default_factory=dict)
-
-
-class Outcome(Enum):
-    """What became of a publish, once the engine has confirmed it."""
-
-    ROUTED = "routed"
-    UNROUTED = "unrouted"
-    """Confirmed, but no queue wanted it."""
-    REJECTED = "rejected"
-    """A queue nacked it (overflow `reject-publish`)."""
-    NOT_KEPT = "not kept"
-    """Nacked, because the disk takes no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchOutcome:
-    """What became of the messages of a batch, once the engine has confirmed them."""
-
-    unrouted: int = 0
-    rejected: int = 0
-    is_kept: bool = True
-    """False if the disk took none of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Portion:
-    """Neighbours in a batch that differ in nothing but their bodies."""
-
-    routing_key: str
-    properties: Properties
-    bodies: Sequence[bytes]
-
-
-class Taken(Protocol):
-    """A message that a queue holds for the moment; exactly one of `ack`, `nack` is called, once."""
+class UnackedMessage(Protocol):
+    """An unacknowledged message of a queue; exactly one of `ack`, `nack` is called, once."""
 
     @property
     def message(self) -> Message: ...
     @property
     def sequence(self) -> int:
-        """Identity of the message in its queue: the same over redeliveries, never reused."""
+        """The sequence number of the message: the same over redeliveries, never reused."""
 
     def ack(self) -> None: ...
     def nack(self, *, requeue: bool) -> None: ...
 
 
-class Delivery(Taken, Protocol):
-    """A message handed to a consumer."""
+class Delivery(UnackedMessage, Protocol):
+    """A message that was delivered to a consumer."""
 
     @property
     def age_s(self) -> float:
-        """Seconds since it came to its queue."""
+        """The seconds since it arrived in its queue."""
 
     @property
     def time_to_live_s(self) -> float | None:
-        """How old it may become in its queue, by the queue's time to live and its own expiration,
-        None without either."""
+        """The seconds that it may stay in its queue, by the queue's and its own limit, if any."""
 
     def expire(self, original: Message) -> None:
-        """Instead of `ack`: it is dropped, or where its queue has a dead-letter exchange the
-        original goes there, as whatever expires in that queue."""
+        """Settles it as an expired message: if its queue has a dead-letter exchange, `original` is
+        published there."""
 
     def release(self) -> None:
-        """Lets the next message come before this one is settled; at most once matters.
-
-        Whoever waits for something beside the target, as for a batch of outcomes to be durable,
-        need not hold up what is behind.
-        """
+        """Lets the next message be delivered before this one is settled, as while its outcome
+        becomes durable. Repeating it has no effect."""
 
 
 class Consumption(Protocol):
     """A running consumer."""
 
     async def cancel(self) -> None:
-        """Stops deliveries; those not settled yet stay valid. An auto-delete queue stays too: who
-        pauses is still somebody who wants its messages."""
+        """Stops deliveries; those in flight stay valid. An auto-delete queue stays too."""
 
     async def end(self) -> None:
-        """The same for good: the last consumer takes an auto-delete queue with it."""
+        """Stops deliveries, and deletes an auto-delete queue with its last consumer."""
+
+    async def close(self) -> None:
+        """Stops deliveries as `end` does, and returns to the queue what is not settled."""
+
+
+class BulkConsumer(Protocol):
+    """A consumer that takes messages many at a time and acknowledges none: a message has left its
+    queue when it is taken."""
+
+    def pause(self) -> None:
+        """Stops taking messages until `resume`; further ones stay in the queue."""
+
+    def resume(self) -> None: ...
+    def end(self) -> None:
+        """Ends the consumer; an auto-delete queue is deleted with its last one."""
+
+
+class Stream(Protocol):
+    """The stored messages of a stream queue, or of an exchange that keeps messages."""
+
+    def state(self) -> StreamState | None:
+        """Returns the state of what is on disk; None if the stream was deleted."""
+
+    async def chunks(
+        self, start: int, end: int, limit_bytes: int, *, skip_damaged: bool
+    ) -> StreamRead | None:
+        """Reads chunks with the messages from `start` to `end - 1`, up to about `limit_bytes` but
+        at least one; None if the message at `start` was dropped meanwhile. What can't be read ends
+        the answer, or is all of it; with `skip_damaged` it is left out."""
+
+    async def measure(self, start: int, limit_bytes: int) -> int | None:
+        """Returns an offset such that the chunks from `start` on have about `limit_bytes` at most,
+        or are one; None if the message at `start` was dropped meanwhile."""
+
+    async def find_moment(self, wall_ms: int) -> int:
+        """Returns the offset of the first message that arrived at this time or later."""
+
+    def follow(
+        self,
+        start: int,
+        keys: Sequence[str],
+        *,
+        on_messages: Callable[[Sequence[int], ReadMessages], None],
+        on_gap: Callable[[int, int], None],
+        on_end: Callable[[Exception | None], None],
+    ) -> BulkConsumer:
+        """Reads messages from an offset on as they are committed, once `resume` is called; of an
+        exchange's those that one of the binding keys matches, all without any. `on_messages` gets
+        offsets, and a function that reads their messages, to be called at once or never; `on_gap`
+        two offsets between which messages are missing; `on_end` is called when the stream is
+        deleted, and with the error that stopped the reading.
+
+        Raises `ChannelError` for keys that can't be bound.
+        """
+
+    def archives(self) -> StreamArchives: ...
+    async def report_archive(self, archive: str, offset: int, manifest: str) -> bool:
+        """Stores that an archive has all messages before `offset`, so that retention may drop
+        them; false if the disk is full."""
+
+    async def forget_archive(self, archive: str) -> bool:
+        """Forgets an archive; false if the disk is full."""
+
+
+class TransactionLog(Protocol):
+    """Publishes transactions, and knows the last one of each series.
+
+    Raises `ChannelError` 404 if the virtual host does not exist.
+    """
+
+    def last(self, series: str) -> CommittedTransaction | None:
+        """Returns the last transaction of a series that was committed."""
+
+    def forget(self, series: str) -> None:
+        """Forgets a series that does not go on."""
+
+    async def publish(
+        self,
+        user: User | None,
+        exchange: str,
+        rows: AsyncIterator[Sequence[Row]],
+        series: str,
+        number: int,
+        *,
+        max_bytes: int,
+    ) -> TransactionOutcome:
+        """Publishes all rows with the user's permissions, None for the hub itself, in order, as one
+        group of the log, which also has that this transaction was committed.
+
+        Raises `ChannelError` or `ConnectionFault` for a row that may not be published, and
+        `QueueFull` if a queue would refuse some of them, and `LowOnMemory`; nothing is published
+        then.
+        """
+
+    async def synced(self) -> bool:
+        """Returns true when everything so far is on disk, or false if the disk is full."""
 
 
 class Engine(Protocol):
-    """Raises `ChannelError` 403, 404, 405 or 406 where AMQP would close a channel with it."""
+    """The message engine: all that the hub asks of a broker. Raises `ChannelError` 403, 404, 405 or
+    406 as AMQP closes a channel."""
 
+    def vhosts(self) -> Sequence[str]: ...
     async def exchange(self, vhost: str, name: str) -> ExchangeSpec | None: ...
+    async def distributes(self, vhost: str, exchange: str) -> bool:
+        """Returns whether the exchange gives each message to one of its bindings."""
+
     async def declare_exchange(self, vhost: str, spec: ExchangeSpec) -> None: ...
     async def delete_exchange(self, vhost: str, name: str, *, if_unused: bool = False) -> None: ...
 
@@ -149,30 +215,41 @@ class Engine(Protocol):
     async def delete_queue(
         self, vhost: str, name: str, *, if_unused: bool = False, if_empty: bool = False
     ) -> int:
-        """Gives the number of ready messages that went with it."""
+        """Returns the number of ready messages that were deleted with it."""
+
+    def stream(self, vhost: str, kind: Kind, name: str) -> Stream | None:
+        """Returns the stored messages of a queue (q) or exchange (x); None if it does not exist, or
+        is no durable stream."""
+
+    def archived_streams(self, vhost: str) -> Iterator[tuple[Kind, str, Stream]]:
+        """Yields kind, name and stream of those that archives have reported on, or that wait for
+        one."""
 
     async def bind(self, vhost: str, binding: BindingSpec) -> None: ...
     async def unbind(self, vhost: str, binding: BindingSpec) -> None: ...
 
     async def route_count(self, vhost: str, exchange: str, routing_key: str) -> int:
-        """How many queues a message with this key and no headers would go to."""
+        """Returns how many queues a message with this key and no headers would be routed to."""
+
+    def max_message_bytes(self) -> int:
+        """Returns how long the body of a message may be."""
 
     def shortage(self) -> str:
-        """Why publishers have to wait, memory or disk being low; empty where they need not."""
+        """Returns the alarm for which publishers have to wait, "" if there is none."""
 
     def watch_deleted(self, deleted: Callable[[str, Kind, str], Iterator[None]]) -> None:
-        """Calls `deleted(vhost, kind, name)` soon after an exchange (x) or queue (q) has gone,
-        with its bindings, and takes the steps that it gives, beside other work; an engine that is
-        not told of it looks now and then."""
+        """Calls `deleted(vhost, kind, name)` after an exchange (x) or queue (q) was deleted with
+        its bindings, and runs its steps in slices."""
 
     def watch_declared(self, declared: Callable[[str, Kind, str], Iterator[BindingSpec]]) -> None:
-        """Calls `declared(vhost, kind, name)` when an exchange or queue is made, and makes the
-        bindings that it gives, beside other work, before the declaration is answered: what is
-        published there from the first message on is routed by them. One that can't be made is left
-        out; an engine that is not told looks now and then."""
+        """Calls `declared(vhost, kind, name)` when an exchange or queue is declared, and makes the
+        bindings that it yields, in slices, before the declaration is answered: all messages
+        published there are routed by them. A binding that can't be made is left out. Several
+        functions are called one after the other."""
 
     async def publish(
         self,
+        user: User | None,
         vhost: str,
         exchange: str,
         routing_key: str,
@@ -180,11 +257,12 @@ class Engine(Protocol):
         body: bytes,
         *,
         queue: str | None = None,
-    ) -> Outcome:
-        """Publishes and waits for the confirm.
+    ) -> PublishOutcome:
+        """Publishes with the user's permissions, None for the hub itself, and waits for the
+        confirm. During an alarm only the hub itself publishes; others get `Shortage`.
 
-        With `queue` the message goes straight to that queue and keeps `routing_key` as its
-        key; `exchange` is then "".
+        With `queue` the message is enqueued there, with `routing_key` as its key; `exchange` is
+        then "".
         """
 
     async def publish_to(
@@ -194,19 +272,39 @@ class Engine(Protocol):
         routing_key: str,
         properties: Properties,
         body: bytes,
-    ) -> Outcome:
-        """Publishes one message straight to those of the queues that exist, and waits for the
-        confirm; the message keeps `routing_key` as its key."""
+    ) -> PublishOutcome:
+        """Enqueues one message of the hub itself in those of the queues that exist, with
+        `routing_key` as its key, and waits for the confirm."""
 
     async def publish_batch(
         self,
+        user: User | None,
         vhost: str,
         exchange: str,
-        portions: Sequence[Portion],
+        parts: Sequence[BatchPart],
         *,
         queue: str | None = None,
     ) -> BatchOutcome:
-        """Publishes all bodies in order, as `publish` would, and waits for their confirms."""
+        """Publishes all bodies in order, as `publish` would, and waits for their confirms. Nothing
+        is published if one of the keys is not permitted."""
+
+    async def publish_each(
+        self,
+        user: User | None,
+        vhost: str,
+        publishes: Sequence[SinglePublish],
+        *,
+        are_copies: bool = False,
+    ) -> Sequence[PublishOutcome | Exception]:
+        """Publishes in order, with the user's permissions, and waits for all confirms at once; in
+        the place of each message that may not be published is its `ChannelError`, `Shortage` or
+        `ValueError`.
+
+        The user-ids of copies, messages that were published before, are not checked again.
+        """
+
+    def transactions(self, vhost: str) -> TransactionLog:
+        """Returns what publishes the transactions of a virtual host."""
 
     async def consume(
         self,
@@ -218,23 +316,35 @@ class Engine(Protocol):
         on_cancel: Callable[[], Awaitable[None]],
         arguments: Table | None = None,
     ) -> Consumption:
-        """`on_delivery` must not batch; `on_cancel` is called when the queue goes away."""
+        """Starts a consumer; `on_cancel` is called when the queue is deleted."""
+
+    async def consume_unacked(
+        self,
+        vhost: str,
+        queue: str,
+        *,
+        on_messages: Callable[[Sequence[Numbered]], None],
+        on_cancel: Callable[[Exception | None], None],
+    ) -> BulkConsumer:
+        """Starts a consumer without acks; `on_cancel` is called when the queue is deleted, and
+        with the error that `on_messages` raised."""
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
-        """As `ack` of each, and cheaper: to be preferred for many."""
+        """Acknowledges many deliveries, cheaper than `ack` of each."""
 
     async def scan(
         self,
         vhost: str,
         queue: str,
-        look: Callable[[Sequence[Taken]], Awaitable[bool]],
+        look: Callable[[Sequence[UnackedMessage]], Awaitable[bool]],
         *,
         limit: int,
     ) -> bool:
-        """Shows the messages that are ready now, or the `limit` oldest, a piece at a time.
+        """Calls `look` with the ready messages, or the `limit` oldest of them, in chunks. Returns
+        whether all of them were shown.
 
-        What `look` acks of a piece leaves the queue. All else goes back to its place when the
-        scan is over, also when that is the end of the process; until then others don't get it.
-        `look` gives False to end the scan. Gives whether all of them were shown. A second scan
-        of the same queue waits for the first. Raises `ChannelError` 404 without the queue.
+        Messages that `look` acknowledges leave the queue. All others return to their places when
+        the scan is over; until then consumers don't get them. `look` returns False to end the
+        scan. A second scan of the same queue waits for the first. Raises `ChannelError` 404 if
+        there is no such queue.
         """

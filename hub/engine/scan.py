@@ -1,6 +1,6 @@
-"""Looking through a queue of the core: messages are taken, shown, and put back where they were.
+"""Scans a queue of the core: messages are dequeued, shown, and returned to their places.
 
-Putting back is no redelivery: flags and delivery counts stay as they were.
+That is no redelivery: flags and delivery counts stay as they were.
 """
 
 from __future__ import annotations
@@ -9,22 +9,25 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from ...core.broker import Broker
-from ...core.message.batch import Batch, MessageRange, split_envelope
+from ...core.message.batch import Batch
+from ...core.message.envelope import split_envelope
 from ...core.message.model import Message
+from ...core.message.queue_entry import MessageRange
 from ...core.queue.queue import Queue
 from ...core.wire import properties as wire
-from .port import Taken
+from .port import UnackedMessage
 
 CHUNK_MESSAGES = 100
 CHUNK_BYTES = 1024 * 1024
 SLICE = 2_000
-"""So many are put back, in some 5 ms, before others have their turn."""
+"""Messages that are returned in one iteration of the event loop: some 5 ms."""
 RESIDENT_BYTES = 8 * 1024 * 1024
-"""Of messages looked at and kept; what is more and on disk leaves memory."""
+"""The limit of scanned messages that stay in memory; further ones that are on disk are paged
+out."""
 
 
-class Seen:
-    """A message that is shown, to be acked while it is."""
+class ScannedMessage:
+    """A message of a scan; it can be settled until `look` returns."""
 
     __slots__ = ("_message", "_queue", "is_settled", "messages")
 
@@ -61,7 +64,7 @@ class Seen:
 
 
 class Scan:
-    """One look through a queue; made anew for each."""
+    """One scan of a queue."""
 
     def __init__(self, broker: Broker, queue: Queue) -> None:
         self._broker = broker
@@ -69,13 +72,16 @@ class Scan:
         self._remaining: list[MessageRange] = []
         self._resident_bytes = 0
         self._batch: Batch | None = None
-        """The one that was shown last, of which there may be more."""
+        """The batch of the last message that was shown."""
 
-    async def run(self, handle: Callable[[Sequence[Taken]], Awaitable[bool]], limit: int) -> bool:
-        """Whether all was shown that was ready at the beginning."""
+    async def run(
+        self, handle: Callable[[Sequence[UnackedMessage]], Awaitable[bool]], limit: int
+    ) -> bool:
+        """Runs the scan; returns whether all messages were shown that were ready at the
+        beginning."""
         self._queue.check_get()
         self._queue.note_use()
-        self._broker.settle(self._queue)
+        self._broker.dispatch_now(self._queue)
         there = self._queue.ready_count
         left = min(limit, there)
         try:
@@ -86,13 +92,13 @@ class Scan:
                 left -= len(chunk)
                 if not await self._handle(chunk, handle):
                     return False
-                await asyncio.sleep(0)  # others have their turn
+                await asyncio.sleep(0)  # lets other tasks run
             return there <= limit
         finally:
-            await self._put_back()
+            await self._return_all()
 
-    async def _take(self, limit: int) -> list[Seen]:
-        chunk: list[Seen] = []
+    async def _take(self, limit: int) -> list[ScannedMessage]:
+        chunk: list[ScannedMessage] = []
         size = 0
         self._broker.tick()
         while len(chunk) < limit and size < CHUNK_BYTES:
@@ -104,20 +110,24 @@ class Scan:
                 continue
             size += messages.body_bytes()
             chunk += (
-                Seen(self._queue, MessageRange(messages.entry, at, at + 1, messages.redelivered))
+                ScannedMessage(
+                    self._queue, MessageRange(messages.entry, at, at + 1, messages.redelivered)
+                )
                 for at in range(messages.low, messages.high)
             )
         return chunk
 
     async def _arrival(self) -> None:
-        """Returns when the next message is in memory."""
+        """Waits until the next message is in memory."""
         arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.get(lambda: None if arrived.done() else arrived.set_result(None))
+        self._queue.when_head_ready(lambda: None if arrived.done() else arrived.set_result(None))
         await arrived
         self._broker.tick()
 
     async def _handle(
-        self, chunk: list[Seen], handle: Callable[[Sequence[Taken]], Awaitable[bool]]
+        self,
+        chunk: list[ScannedMessage],
+        handle: Callable[[Sequence[UnackedMessage]], Awaitable[bool]],
     ) -> bool:
         try:
             return await handle(chunk)
@@ -125,7 +135,7 @@ class Scan:
             self._broker.tick()
             for seen in chunk:
                 if not seen.is_settled:
-                    seen.is_settled = True  # nothing more can become of it here
+                    seen.is_settled = True  # it can't be settled any more
                     self._keep(seen.messages)
             self._page_out(chunk)
             self._broker.on_work()
@@ -143,7 +153,7 @@ class Scan:
                 MessageRange(messages.entry, messages.low, messages.high, messages.redelivered)
             )
 
-    def _page_out(self, chunk: list[Seen]) -> None:
+    def _page_out(self, chunk: list[ScannedMessage]) -> None:
         for seen in chunk:
             batch, before = seen.messages.entry.batch, self._batch
             if before is not None and before is not batch:
@@ -153,14 +163,14 @@ class Scan:
                     and before.resident
                     and before.location is not None
                 ):
-                    self._broker.store.evict(before)
+                    self._broker.store.batches.evict(before)
             self._batch = batch
 
-    async def _put_back(self) -> None:
+    async def _return_all(self) -> None:
         remaining = self._remaining
         try:
             while remaining:
-                # The newest first: each then goes to the front of those that were returned.
+                # The newest first: each returns to the front of the queue.
                 for _ in range(min(len(remaining), SLICE)):
                     self._queue.return_undelivered(remaining.pop())
                 if not self._queue.has_consumers:  # a consumer would get the newest first

@@ -1,1 +1,1 @@
-"""Getting what others publish: vetted addresses only, and no more bytes than were agreed on."""
+"""Fetching of foreign pages, from vetted addresses and up to a size."""

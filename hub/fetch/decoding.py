@@ -1,4 +1,4 @@
-"""Content codings undone, one layer and up to a length (RFC 9110 8.4)."""
+"""Decodes content codings, one layer and up to a size (RFC 9110 8.4)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ _GZIP = 16 + zlib.MAX_WBITS
 _GZIP_MAGIC = b"\x1f\x8b"
 _DEFLATE_METHOD = 8
 MAX_MEMBERS = 1_000
-"""Of a gzip file. What is behind each is copied, so that megabytes of empty ones take minutes."""
+"""The most members of a gzip file: the rest is copied after each, so many would take minutes."""
 
 
 class DecodingFailed(ValueError):
-    """The body is not what its Content-Encoding says, or longer than allowed."""
+    """The body does not match its Content-Encoding, or is too long."""
 
 
 def decode(body: bytes, coding: str, max_bytes: int) -> bytes:
-    """The body without its content coding. It takes time: not for the event loop."""
+    """Returns the decoded body. It is too slow for the event loop."""
     match coding.strip().lower():
         case "" | "identity":
             return body
@@ -29,7 +29,7 @@ def decode(body: bytes, coding: str, max_bytes: int) -> bytes:
 
 
 def _gunzip(body: bytes, max_bytes: int) -> bytes:
-    """All members of the file (RFC 1952 2.2)."""
+    """Decodes all members of the file (RFC 1952 2.2)."""
     member, rest = _inflate(body, _GZIP, max_bytes)
     members, left_bytes = [member], max_bytes - len(member)
     while rest.startswith(_GZIP_MAGIC):
@@ -38,13 +38,13 @@ def _gunzip(body: bytes, max_bytes: int) -> bytes:
         member, rest = _inflate(rest, _GZIP, left_bytes)
         members.append(member)
         left_bytes -= len(member)
-    if rest.strip(b"\0"):  # padding is none of our business
+    if rest.strip(b"\0"):  # zeros are padding
         raise DecodingFailed(f"has {len(rest)} bytes behind its end that are not gzip")
     return b"".join(members)
 
 
 def _inflate(body: bytes, bits: int, max_bytes: int) -> tuple[bytes, bytes]:
-    """The decoded bytes, and those behind the end of the stream."""
+    """Returns the decoded bytes, and those after the end of the stream."""
     inflater = zlib.decompressobj(bits)
     try:
         whole = inflater.decompress(body, max_bytes + 1)
@@ -53,12 +53,12 @@ def _inflate(body: bytes, bits: int, max_bytes: int) -> tuple[bytes, bytes]:
     if len(whole) > max_bytes:
         raise DecodingFailed(f"is longer than {max_bytes} bytes when decoded")
     if not inflater.eof:
-        raise DecodingFailed("is cut: its compressed data have no end")
+        raise DecodingFailed("is truncated: the compressed data is incomplete")
     return whole, inflater.unused_data
 
 
 def _zlib_bits(body: bytes) -> int:
-    """`deflate` is meant to be zlib's format, but some send the bare stream (RFC 9110 8.4.1.2)."""
+    """Returns the window bits: `deflate` means zlib's format, but some servers send raw streams."""
     head = body[:2]
     is_zlib = len(head) == 2 and head[0] & 15 == _DEFLATE_METHOD and int.from_bytes(head) % 31 == 0
     return zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS

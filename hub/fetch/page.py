@@ -1,4 +1,4 @@
-"""What a fetch has brought; light to import, for those who only pass it on."""
+"""The result of a fetch; apart from the fetcher, which is slow to import."""
 
 from __future__ import annotations
 
@@ -8,34 +8,38 @@ from typing import TYPE_CHECKING
 from ...core.errors import WarrenError
 
 if TYPE_CHECKING:
-    from ..sender.connection import Response
+    from ..sender.response import Response
 
 
 class FetchFailed(WarrenError):
-    """Nothing was fetched; the text says why, without what the answer held."""
+    """A fetch has failed; the text does not show the answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """An answer, whatever its status. The body is there, decoded, with 2xx only."""
+class FetchedPage:
+    """An answer with any status; it has a body, decoded, with 2xx alone."""
 
     url: str
-    """Where redirects have led."""
+    """The URL after redirects."""
     status: int
     fields: tuple[tuple[str, str], ...] = ()
-    """Its header fields, as ISO 8859-1, with names in lower case."""
+    """The header fields, as ISO 8859-1, with names in lower case."""
     body: bytes = b""
+    moved_to: str = ""
+    """The URL to which the requested one has moved for good, by 301 or 308; empty if it has not."""
 
     def all(self, name: str) -> list[str]:
+        """Returns the values of all fields with this name."""
         return [value for one, value in self.fields if one == name]
 
     def first(self, name: str) -> str:
-        """The value of the field, "" without it."""
+        """Returns the value of the first field with this name, "" without any."""
         return next(iter(self.all(name)), "")
 
 
-def page_of(url: str, response: Response, body: bytes) -> Page:
+def page_of(url: str, response: Response, body: bytes) -> FetchedPage:
+    """Returns a response with this body as a page."""
     fields = tuple(
         (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.fields
     )
-    return Page(url, response.status, fields, body)
+    return FetchedPage(url, response.status, fields, body)

@@ -1,1 +1,1 @@
-"""Which URLs are dialled at all: the same answer for every request that the hub makes."""
+"""Decides which URLs and addresses the hub sends requests to, and connects to them."""

@@ -1,4 +1,4 @@
-"""What is known of names: their addresses, for as long as their records say."""
+"""Resolved names with their addresses, for the time to live of their records."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from .addresses import Address
 MAX_NAMES = 10_000
 """About 5 MB."""
 SHORTEST_S = 1.0
-"""Of a record with a shorter time to live, as nothing must be asked for each connection."""
+"""The shortest time that an answer is kept: not every connection may cause a query."""
 LONGEST_S = 300.0
-"""Of a record with a longer one, so that a move is noticed by servers that run for months."""
+"""The longest time that an answer is kept, so that a change of addresses is noticed."""
 
 
 class AddressCache:
-    """Keeps `MAX_NAMES` names; the one that was stored first goes first. Times are monotonic."""
+    """Keeps `max_names` names, the ones stored last. Times are monotonic."""
 
     def __init__(self, max_names: int = MAX_NAMES) -> None:
         self._max_names = max_names
@@ -23,10 +23,12 @@ class AddressCache:
         return len(self._known)
 
     def get(self, host: str, now_s: float) -> list[Address] | None:
+        """Returns the addresses of the name, None if they are not known."""
         until_s, addresses = self._known.get(host, (0.0, None))
         return addresses if now_s < until_s else None
 
     def put(self, host: str, addresses: list[Address], ttl_s: float, now_s: float) -> None:
+        """Keeps the addresses of a name for `ttl_s`, within the limits."""
         self._known.pop(host, None)
         if len(self._known) >= self._max_names:
             del self._known[next(iter(self._known))]

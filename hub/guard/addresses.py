@@ -1,7 +1,7 @@
-"""Which IP addresses a callback may have: the guard's own list, not the standard library's.
+"""The public IP addresses, by a list of networks that are not public.
 
-`ipaddress.is_global` lets pass 64:ff9b::/96 and 2002::/16 (IPv4 in disguise), fec0::/10 and
-multicast, so the refused networks are written out.
+`ipaddress.is_global` is not enough: it accepts 64:ff9b::/96 and 2002::/16, which contain IPv4
+addresses, fec0::/10 and multicast.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REFUSED_V4 = tuple(
 )  # fmt: skip
 
 _UNICAST_V6 = IPv6Network("2000::/3")
-"""Everything outside is refused: ::, ::1, ::ffff:0:0/96, 64:ff9b::/96, fc00::/7, ff00::/8..."""
+"""All others are refused: ::, ::1, ::ffff:0:0/96, 64:ff9b::/96, fc00::/7, ff00::/8..."""
 
 _REFUSED_V6 = tuple(
     map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
@@ -34,7 +34,7 @@ _REFUSED_V6 = tuple(
 
 
 def parse_address(text: str) -> Address:
-    """An address with IPv4 in IPv6 unmapped; raises ValueError when it is none."""
+    """Returns the address, an IPv4-mapped one as IPv4. Raises `ValueError`."""
     address = ip_address(text)
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
@@ -42,13 +42,14 @@ def parse_address(text: str) -> Address:
 
 
 def is_public(address: Address) -> bool:
+    """Returns whether the address is in no refused network."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _REFUSED_V4)
     return address in _UNICAST_V6 and not any(address in network for network in _REFUSED_V6)
 
 
 def embedded(address: Address, prefixes: Iterable[IPv6Network]) -> IPv4Address | None:
-    """The address that a NAT64 with one of these prefixes would dial instead (RFC 6052 2.2)."""
+    """Returns the address that a NAT64 with one of the prefixes translates it to (RFC 6052 2.2)."""
     for prefix in prefixes:
         if isinstance(address, IPv6Address) and address in prefix:
             digits = address.packed[:8] + address.packed[9:]  # octet 8 is not part of it
@@ -63,7 +64,7 @@ def is_in(address: Address, networks: Iterable[Network]) -> bool:
 
 
 def is_this_machine(address: Address) -> bool:
-    """Whether one of this machine's interfaces has the address: only then can it be bound."""
+    """Returns whether one of this machine's interfaces has the address, so that it can be bound."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:

@@ -1,8 +1,8 @@
-"""Opens connections to hosts: the one way by which every request of the hub gets out.
+"""Opens the connections for all requests of the hub.
 
-A host is resolved once and all of its addresses are vetted; only those are dialled. The next is
-tried when one fails, or has not answered for a moment (RFC 8305 5), so one dead address of
-several costs neither the request nor its time.
+A host is resolved once, all of its addresses are vetted, and only those are dialled. The next one
+is tried when an address fails or is slow (RFC 8305 5), so an unreachable one of several costs
+neither the request nor its time.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from .guard import Guard
 from .lookups import Purpose
 
 STAGGER_S = 0.25
+"""How long a connect may take before the next address is tried too."""
 
 
 class Dialler:
-    """`connect_timeout_s` bounds a connect over all addresses."""
+    """Connects to hosts; `connect_timeout_s` is the limit for all addresses of one together."""
 
     def __init__(self, guard: Guard, connect_timeout_s: float, purpose: Purpose) -> None:
         self._guard = guard
@@ -27,10 +28,10 @@ class Dialler:
         self._purpose = purpose
 
     async def connect(self, host: str, port: int) -> socket.socket:
-        """A connected socket, not blocking.
+        """Returns a connected, non-blocking socket.
 
-        Raises `CallbackRefused` where the guard refuses the host, `NotResolved` where names can't
-        be looked up, and `OSError`, which `TimeoutError` is, where no address takes the connection.
+        Raises `CallbackRefused` if the guard refuses the host, `NotResolved` if names can't be
+        looked up now, and `OSError` (or its subclass `TimeoutError`) if no address accepts.
         """
         addresses = await self._guard.resolve(host, port, self._purpose)
         try:
@@ -56,7 +57,7 @@ async def _connect_first(addresses: Sequence[Address], port: int) -> socket.sock
 async def _race(
     addresses: Sequence[Address], port: int, tasks: list[asyncio.Task[socket.socket]]
 ) -> asyncio.Task[socket.socket]:
-    """The first task that has succeeded, else the last to fail; `tasks` gets all that began."""
+    """Returns the first task that succeeds, else the last; adds all started ones to `tasks`."""
     running: set[asyncio.Task[socket.socket]] = set()
     failed = None
     for position, address in enumerate(addresses, 1):
@@ -74,12 +75,12 @@ async def _race(
                 failed = task
             if not is_last:
                 break
-    assert failed is not None  # the guard gives at least one address
+    assert failed is not None  # the guard returns at least one address
     return failed
 
 
 async def _discard(tasks: Iterable[asyncio.Task[socket.socket]]) -> None:
-    """Ends attempts that nobody needs any more, with the connections that they have made."""
+    """Cancels tasks, and closes the connections that some have opened."""
     ended = list(tasks)
     for task in ended:
         task.cancel()

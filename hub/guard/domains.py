@@ -1,6 +1,6 @@
-"""Who is behind a host: the domain that somebody has registered, or the network of an address.
+"""The owner of a host: its registered domain, or the network of an address.
 
-Names below a registered domain cost nothing, and so do addresses of one IPv6 network.
+Limits are kept by owner, because names below a domain and addresses of an IPv6 network are free.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
 _PREFIX_V6 = 64
-"""What one customer of a network has at least."""
+"""The smallest network that a customer gets."""
 
 
 async def load() -> None:
-    """Reads the list of public suffixes, once; it takes some 100 ms, for a thread."""
+    """Reads the list of public suffixes once, in a thread: it takes some 100 ms."""
     if not _suffixes.cache_info().currsize:
         await asyncio.to_thread(_suffixes)
 
 
 @lru_cache(10_000)
 def owner_of(host: str) -> str:
-    """The same text for all hosts of one owner. A public suffix itself is its own."""
+    """Returns the same text for all hosts of an owner; a public suffix is its own owner."""
     try:
         return network_of(parse_address(host))
     except ValueError:
@@ -35,6 +35,7 @@ def owner_of(host: str) -> str:
 
 
 def network_of(address: Address) -> str:
+    """Returns the IPv6 network of the address, or the IPv4 address itself."""
     if isinstance(address, IPv6Address):
         return str(IPv6Network((address, _PREFIX_V6), strict=False))
     return str(address)

@@ -1,7 +1,7 @@
-"""Dials through an HTTP proxy (CONNECT, RFC 9110 9.3.6) where an operator wants one way out.
+"""Connects through an HTTP proxy (CONNECT, RFC 9110 9.3.6) if the operator sets one.
 
-The proxy, smokescreen for one, decides for itself whom it connects to; what the hub's own guard
-refuses is not even asked for. TLS is spoken through it with the target.
+The proxy, for example smokescreen, may refuse targets too; the hub's guard has refused its own
+before. TLS is between the hub and the target.
 """
 
 from __future__ import annotations
@@ -17,37 +17,34 @@ from .guard import Guard
 from .lookups import Purpose
 
 MAX_HEAD_BYTES = 16_384
-"""Of the proxy's answer."""
+"""The longest head of a proxy's answer."""
 
 
 def make_dialler(settings: HubSettings, guard: Guard, purpose: Purpose) -> Dialler:
-    """As the setting egress_proxy wants it."""
+    """Returns a dialler, through the proxy of the setting egress_proxy if there is one."""
     if not settings.egress_proxy:
         return Dialler(guard, settings.connect_timeout_s, purpose)
     return ProxyDialler(guard, settings.connect_timeout_s, purpose, settings.egress_proxy)
 
 
 class ProxyDialler(Dialler):
-    """`proxy` is a URL with host and port; its host may be a name."""
+    """Connects through `proxy`, a URL with host and port; its host may be a name."""
 
     def __init__(
         self, guard: Guard, connect_timeout_s: float, purpose: Purpose, proxy: str
     ) -> None:
         super().__init__(guard, connect_timeout_s, purpose)
-        self._guarding = guard
-        self._within_s = connect_timeout_s
-        self._wanted_for = purpose
         parts = urlsplit(proxy)
         self._host, self._port = parts.hostname or "", parts.port or 80
 
     async def connect(self, host: str, port: int) -> socket.socket:
-        """Raises as `Dialler.connect`, `OSError` also where the proxy refuses."""
-        await self._guarding.resolve(host, port, self._wanted_for)
+        """Returns a connected socket. Raises as the base, `OSError` too if the proxy refuses."""
+        await self._guard.resolve(host, port, self._purpose)
         try:
-            async with asyncio.timeout(self._within_s):
+            async with asyncio.timeout(self._connect_timeout_s):
                 return await self._through(f"[{host}]" if ":" in host else host, port)
         except TimeoutError as error:
-            limit = f"{self._within_s:g} s"
+            limit = f"{self._connect_timeout_s:g} s"
             reason = f"no connection to {host}:{port} through the egress proxy within {limit}"
             raise TimeoutError(reason) from error
 
@@ -89,8 +86,10 @@ class ProxyDialler(Dialler):
 
 
 async def _read_status(connected: socket.socket) -> int:
-    """The status of the answer, whose head is read to its end: what follows is the target's, and
-    says nothing before it is spoken to. Raises `OSError` for what is no such answer."""
+    """Reads the head of the answer and returns its status; what follows is the target's.
+
+    The target sends nothing before the client does. Raises `OSError` for any other answer.
+    """
     loop, head = asyncio.get_running_loop(), b""
     while not head.endswith(b"\r\n\r\n"):
         data = await loop.sock_recv(connected, MAX_HEAD_BYTES - len(head))

@@ -1,15 +1,15 @@
-"""How looking up a name may fail."""
+"""The errors of lookups."""
 
 from __future__ import annotations
 
 
 class NoAddress(Exception):
-    """The name has none, or its servers don't tell."""
+    """The name has no address, or its servers do not return one."""
 
 
 class NoReply(NoAddress):
-    """No server has answered in time."""
+    """No server answered in time."""
 
 
 class NoServer(Exception):
-    """No name server could be asked: says nothing about the name."""
+    """No name server could be reached, which is not the name's fault."""

@@ -1,5 +1,4 @@
-"""Lookups of one purpose: a budget of their own, and one question for all who ask for a name at
-the same time."""
+"""Lookups of names: a limit for each purpose, and one query for all who wait for a name."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
     from .resolver import Resolver
 
 AT_ONCE = 500
-"""Questions under way for one purpose; each takes some 2 kB."""
+"""Queries at a time for one purpose; each takes some 2 kB."""
 
 
 class Purpose(Enum):
-    """What an address is wanted for. Names that never resolve hold up their own purpose alone."""
+    """The use of an address. Names that never resolve delay their own purpose alone."""
 
     VERIFY = "verifications"
     FETCH = "fetches"
@@ -30,23 +29,22 @@ class Purpose(Enum):
 
 
 class _Lookup:
-    """`work` is shared: whoever gives up waiting must not cancel it."""
+    """A query, and all who wait for it: one who stops waiting must not cancel `work`."""
 
     def __init__(self, now_s: float, within_s: float) -> None:
         self.deadline_s = now_s + within_s
         self._blames_until_s = now_s + within_s / 2
         self.is_name_to_blame = False
-        """For an answer that does not come: a name that waited for its turn for most of the time
-        was hardly asked."""
+        """Whether a missing answer is the name's fault: not if the query began late."""
         self.work: asyncio.Task[list[Address]]
 
-    def ask(self, now_s: float) -> None:
-        """It is its turn."""
+    def begin(self, now_s: float) -> None:
+        """Notes that the query begins now."""
         self.is_name_to_blame = now_s <= self._blames_until_s
 
 
 class Lookups:
-    """`answers` may be shared with those of other purposes."""
+    """Looks up names for one purpose; `answers` may be shared with other purposes."""
 
     def __init__(
         self,
@@ -65,7 +63,10 @@ class Lookups:
         self._under_way: dict[str, _Lookup] = {}
 
     async def of(self, host: str) -> list[Address]:
-        """Never empty. Raises `NoAddress`, and `NotResolved` where that is not the name's fault."""
+        """Returns the addresses of a name, at least one.
+
+        Raises `NoAddress`, and `NotResolved` if it is not the name's fault.
+        """
         known = self._answers.get(host, asyncio.get_running_loop().time())
         if known is not None:
             return known
@@ -82,6 +83,7 @@ class Lookups:
             raise NotResolved(reason, field="host", value=host) from error
 
     async def close(self) -> None:
+        """Cancels all queries."""
         for lookup in list(self._under_way.values()):
             lookup.work.cancel()
         if self._resolver.made is not None:
@@ -97,21 +99,21 @@ class Lookups:
     def _done(self, host: str, work: asyncio.Task[list[Address]]) -> None:
         del self._under_way[host]
         if not work.cancelled():
-            work.exception()  # maybe nobody waits for it any more
+            work.exception()  # retrieved, because nobody may wait for it any more
 
     async def _ask(self, host: str, lookup: _Lookup) -> list[Address]:
-        """Holds its turn until the question has ended, in time or not."""
+        """Queries a name; its slot is occupied until the query ends, in time or not."""
         loop = asyncio.get_running_loop()
         async with self._limiter:
             if loop.time() >= lookup.deadline_s:
                 raise self._busy()
-            lookup.ask(loop.time())
+            lookup.begin(loop.time())
             resolver = await self._resolver.get()
             while True:
                 try:
                     addresses, ttl_s = await resolver.ask(host)
                 except NoReply:
-                    # c-ares waits for as long as its servers usually take, which may be short.
+                    # c-ares waits as long as its servers usually need, which may be short.
                     if loop.time() >= lookup.deadline_s:
                         raise
                 else:
@@ -125,7 +127,7 @@ class Lookups:
 
 
 def _make_resolver(servers: Sequence[str], within_s: float) -> Resolver:
-    """In a thread, for what it imports takes some 30 ms."""
+    """Makes the resolver, in a thread: the imports take some 30 ms."""
     from .resolver import Resolver
 
     return Resolver(servers, within_s)

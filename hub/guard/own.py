@@ -1,4 +1,4 @@
-"""Which URLs are this hub's own: they are never posted to, but a token can bind them."""
+"""This hub's own URLs: they are never posted to, but a token can bind them."""
 
 from __future__ import annotations
 
@@ -13,34 +13,36 @@ _KINDS: dict[str, Kind] = {"x": "x", "q": "q"}
 
 
 def endpoint_of(url: str, base_urls: Iterable[str]) -> Resource | None:
-    """The resource whose `/endpoint` URL this is under one of the bases, else None."""
+    """Returns the resource whose `/endpoint` URL below one of the bases this is, else None."""
+    path = path_below(url, base_urls)
+    return None if path is None or "?" in url else _resource(path)
+
+
+def path_below(url: str, base_urls: Iterable[str]) -> str | None:
+    """Returns the path of a URL below the base path that it has, else None."""
     split = _split(url)
-    if split is None or split.query or split.fragment or "@" in split.netloc:
+    if split is None or split.fragment or "@" in split.netloc:
         return None
     bases = [base for base in map(_split, base_urls) if base is not None]
     if _address(split) not in {_address(base) for base in bases}:
         return None
     prefixes = {base.path.rstrip("/") for base in bases}.union(_ALIASES)
-    return _resource_below(split.path, sorted(prefixes, key=len, reverse=True))
+    for prefix in sorted(prefixes, key=len, reverse=True):
+        if split.path.startswith(prefix + "/"):
+            return split.path[len(prefix) :]
+    return None
 
 
 def is_own(url: str, base_urls: Iterable[str]) -> bool:
-    """Whether the URL's host and port are the hub's, whatever the path or scheme."""
+    """Returns whether the URL's host and port are the hub's, with any path and scheme."""
     split = _split(url)
     if split is None:
         return False
     return _address(split) in {_address(base) for base in map(_split, base_urls) if base}
 
 
-def _resource_below(path: str, prefixes: list[str]) -> Resource | None:
-    for prefix in prefixes:
-        if path.startswith(prefix + "/"):
-            return _resource(path[len(prefix) :])
-    return None
-
-
 def _resource(path: str) -> Resource | None:
-    """`/endpoint/q/name` or `/vhost/endpoint/q/name`, each segment decoded once."""
+    """Reads `/endpoint/q/name` or `/vhost/endpoint/q/name`, each segment decoded once."""
     match [unquote(segment) for segment in path.split("/")]:
         case ["", "endpoint", ("x" | "q") as kind, name]:
             return Resource("/", _KINDS[kind], name)
@@ -58,6 +60,6 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _address(split: SplitResult) -> tuple[str, int | None]:
-    # A proxy may end TLS before the hub, so http and https at their default ports are one.
+    # A proxy may terminate TLS, so http and https at their default ports are equal.
     port = split.port
     return (split.hostname or "", None if port == DEFAULT_PORTS[split.scheme] else port)

@@ -1,7 +1,7 @@
-"""Asks name servers for addresses, with c-ares: no thread waits for a silent one.
+"""Queries name servers with c-ares, so that no thread waits for a silent one.
 
-Names in the system's hosts file and `localhost` are answered from there. Each question ends by
-itself, whether anybody waits for it or not.
+Names of the system's hosts file and `localhost` are resolved from it. Every query ends by itself,
+whether anybody waits for it or not.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from .addresses import Address, parse_address
 from .failures import NoAddress, NoReply, NoServer
 
 TRIES = 2
-"""Of one question, to each server; the second one waits twice as long."""
-QUESTIONS_PER_CHANNEL = 10_000
-"""c-ares keeps what it was told without a bound: a new channel has forgotten it."""
-_OURS = frozenset(
+"""How often each server is queried for a name; the second try waits twice as long."""
+QUERIES_PER_CHANNEL = 10_000
+"""How many queries a channel is used for: c-ares caches answers without a limit."""
+_NO_SERVER = frozenset(
     (
         ARES_ECANCELLED, ARES_ECONNREFUSED, ARES_EDESTRUCTION, ARES_EFILE, ARES_ENOMEM,
         ARES_ENOTINITIALIZED,
@@ -42,14 +42,18 @@ _OURS = frozenset(
 
 @dataclass(slots=True)
 class _Channel:
+    """A c-ares channel, with its number of queries and of those that have not ended."""
+
     resolver: DNSResolver
     queries: int = 0
     pending: int = 0
 
 
 class Resolver:
-    """`servers` are `ADDRESS:PORT`, empty for the system's; a question to one of them ends after
-    `within_s`."""
+    """Queries `servers`, each an `ADDRESS:PORT`; none means those of the system.
+
+    A query to one of them ends after `within_s`.
+    """
 
     def __init__(self, servers: Sequence[str], within_s: float) -> None:
         self._servers = list(servers)
@@ -58,15 +62,17 @@ class Resolver:
         self._open: set[DNSResolver] = set()
 
     async def ask(self, host: str) -> tuple[list[Address], float]:
-        """Its addresses, never none, in the order in which they should be tried, and for how many
-        seconds they hold. Raises `NoAddress` and `NoServer`."""
+        """Returns the addresses of a name, at least one, and their time to live in seconds.
+
+        They are in the order in which to try them. Raises `NoAddress` and `NoServer`.
+        """
         try:
             channel = await self._channel.get()
         except AresError as error:
             raise NoServer(str(error)) from error
         channel.queries += 1
         channel.pending += 1
-        if channel.queries == QUESTIONS_PER_CHANNEL:
+        if channel.queries == QUERIES_PER_CHANNEL:
             self._channel = Lazy(self._make)
         try:
             found = await channel.resolver.getaddrinfo(host, type=socket.SOCK_STREAM)
@@ -74,19 +80,19 @@ class Resolver:
             raise _failure(error) from error
         finally:
             channel.pending -= 1
-            if channel.queries >= QUESTIONS_PER_CHANNEL and not channel.pending:
+            if channel.queries >= QUERIES_PER_CHANNEL and not channel.pending:
                 await self._close(channel.resolver)
         if not found.nodes:
             raise NoAddress("no addresses")
         return [_address(node) for node in found.nodes], min(node.ttl for node in found.nodes)
 
     async def close(self) -> None:
-        """Ends what is still asked, which fails with `NoServer`."""
+        """Ends all queries with `NoServer`."""
         for resolver in list(self._open):
             await self._close(resolver)
 
     async def _make(self) -> _Channel:
-        """In a thread, for it reads files, and the first question the hosts file."""
+        """Opens a channel in a thread, because that and the first query read files."""
         loop = asyncio.get_running_loop()
         resolver = await asyncio.to_thread(self._opened, loop)
         self._open.add(resolver)
@@ -105,7 +111,7 @@ class Resolver:
 
 def _failure(error: DNSError) -> Exception:
     code, text = error.args
-    if code in _OURS:
+    if code in _NO_SERVER:
         return NoServer(text)
     return NoReply(text) if code == ARES_ETIMEOUT else NoAddress(text)
 

@@ -1,1 +1,1 @@
-"""Secrets at rest, tokens, and the one key of both."""
+"""Encryption of stored secrets, tokens, and the keys of both."""

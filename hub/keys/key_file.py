@@ -1,25 +1,31 @@
-"""A key of random bytes in a file of its own, made at its first use."""
+"""A file with a key of random bytes, made at its first use."""
 
 from __future__ import annotations
 
 import os
 import secrets
 from pathlib import Path
+from threading import Lock
 
 _KEY_BYTES = 32
+_making = Lock()
+"""Threads that find no key at the same time must not make several."""
 
 
 def load_key(path: Path) -> bytes:
-    """The key in the file, which is made with mode 600 when there is none."""
+    """Returns the key in the file; makes the file, with mode 600, if there is none."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return _make_key(path)
+        with _making:
+            if path.exists():
+                return path.read_bytes()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return _make_key(path)
 
 
 def _make_key(path: Path) -> bytes:
-    # Written aside and renamed, so that a crash leaves the whole key or none.
+    # Written to another file and renamed, so that a crash leaves the whole key or none.
     key = secrets.token_bytes(_KEY_BYTES)
     temporary = path.with_suffix(".new")
     temporary.unlink(missing_ok=True)
@@ -29,7 +35,7 @@ def _make_key(path: Path) -> bytes:
         file.flush()
         os.fsync(file.fileno())
     temporary.rename(path)
-    _sync(path.parent)  # what is sealed with it is worth nothing without it
+    _sync(path.parent)  # without the key, what is encrypted with it is lost
     return key
 
 

@@ -1,7 +1,7 @@
-"""Secrets as they are stored: encrypted, with a key that is not in the database.
+"""Encryption of stored secrets, with a key that is not in the database.
 
-A copy of the database, or of a row in a report, must not let anybody sign in a hub's name.
-AES-256-GCM binds each text to the id of its row, so that sealed texts can't be exchanged.
+A copy of the database must not be enough to sign in a hub's name. AES-256-GCM authenticates the id
+of the row with each text, so texts can't be moved to other rows.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ _NONCE_BYTES = 12
 
 
 class Sealer:
-    """The key is read, or made, at the first use."""
+    """Encrypts and decrypts texts; the key is read, or made, at the first use."""
 
     def __init__(self, key_file: Path) -> None:
         self._key_file = key_file
         self._key: bytes | None = None
 
     def seal(self, text: str, row_id: str) -> str:
+        """Returns the text encrypted for this row."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         nonce = os.urandom(_NONCE_BYTES)
@@ -33,7 +34,7 @@ class Sealer:
         return PREFIX + base64.b64encode(nonce + sealed).decode()
 
     def open(self, text: str, row_id: str) -> str:
-        """Raises `ConfigError` where the key is another, or the text is damaged."""
+        """Returns the decrypted text. Raises `ConfigError` for another key or a damaged text."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -47,10 +48,11 @@ class Sealer:
 
     def _load(self) -> bytes:
         if self._key is None:
-            # Derived, for the same file makes the key of tokens.
+            # Derived, because the key of tokens comes from the same file.
             self._key = hmac.digest(load_key(self._key_file), b"warren: sealed rows", "sha256")
         return self._key
 
 
 def is_sealed(text: str) -> bool:
+    """Returns whether the text is encrypted."""
     return text.startswith(PREFIX)

@@ -1,8 +1,7 @@
-"""Tokens in place of a callback's answer: a resource of this hub bound to another one.
+"""Subscriptions of one resource of this hub at another, with a token instead of verification.
 
-What a token binds is listed as a subscription with a sink. From an exchange to a queue or an
-exchange of its virtual host it is an AMQP binding, else a consumer inside this process; neither
-makes an HTTP hop.
+They are listed as subscriptions with a sink. From an exchange to a queue or exchange of its virtual
+host it is an AMQP binding, else a consumer in this process; neither uses HTTP.
 """
 
 from __future__ import annotations
@@ -12,16 +11,18 @@ from collections.abc import Sequence
 from ..errors import BadRequest, TokenRefused
 from ..guard.own import endpoint_of
 from ..requests import Resource, SubscribeRequest
-from .tokens import USES, Grant, Tokens
+from .tokens import USES, Grant, ShortcutTokens
 
 
 class Shortcuts:
-    def __init__(self, tokens: Tokens, base_urls: Sequence[str]) -> None:
+    """Issues and checks the tokens for this hub's own resources."""
+
+    def __init__(self, tokens: ShortcutTokens, base_urls: Sequence[str]) -> None:
         self._tokens = tokens
         self._base_urls = base_urls
 
     def generate_token(self, resource: Resource, intended_use: str | None) -> str:
-        """A token for the resource's own endpoint URL, valid for `token_lifetime_s`.
+        """Returns a token for the resource's own endpoint URL, valid for `token_lifetime_s`.
 
         `intended_use` is `subscribe` or `unsubscribe`, else `BadRequest`. The caller has
         checked that the resource exists and that the user may write to it.
@@ -33,23 +34,23 @@ class Shortcuts:
         return self._tokens.issue(intended_use, resource)
 
     def check_token(self, token: str | None, resource: Resource, use: str) -> Grant:
-        """For GET `/endpoint` with `hub.mode=subscribe` or `unsubscribe`.
+        """Checks the token of a GET `/endpoint` with `hub.mode=subscribe` or `unsubscribe`.
 
         Raises `TokenRefused` unless the token was made for this resource and use.
         """
         grant = self._tokens.read(token) if token is not None else None
         if grant is None:
-            raise TokenRefused("is no token of this hub", field="hub.verify_token")
+            raise TokenRefused("is not a token of this hub", field="hub.verify_token")
         if grant.use != use or grant.resource != resource:
             reason = f"was made to {grant.use} {grant.resource}"
             raise TokenRefused(reason, field="hub.verify_token", limit=f"{use} {resource}")
         return grant
 
     def sink(self, request: SubscribeRequest, use: str) -> Resource | None:
-        """The resource that the request's token binds in place of a callback, or None when it
-        carries no token of this hub. The route checks that the user may write to it.
+        """Returns the resource that the request's token allows as a sink, None without a token.
 
-        Raises `TokenRefused` when the callback is not that resource's own endpoint URL.
+        The route checks that the user may write to it. Raises `TokenRefused` if the callback is
+        not that resource's endpoint URL.
         """
         token = request.verify_token
         grant = self._tokens.read(token) if token is not None else None

@@ -1,9 +1,8 @@
-"""Shortcut tokens: proof that this hub lets the bearer bind one of its own resources.
+"""Shortcut tokens (RabbitHub's `generate_token`): they allow binding one of this hub's resources.
 
 A token is `wrn1.` and URL-safe base64 of a record of use, resource and time, encrypted with
-AES-256-GCM (RabbitHub's `generate_token`): who passes it on learns nothing of this hub, and can't
-change it. RabbitHub did not compare the callback with the token's resource, so that any URL could
-be subscribed unverified; here `Shortcuts.sink` does.
+AES-256-GCM, so that others can neither read nor change it. RabbitHub did not compare the callback
+with the token's resource, so any URL could be subscribed unverified; `Shortcuts.sink` does.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ _TAG_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a valid token allows."""
+    """The permission in a valid token."""
 
     use: Use
     resource: Resource
 
 
-class Tokens:
-    """Makes and reads tokens with a key that is kept in a file, so they outlive a restart."""
+class ShortcutTokens:
+    """Issues and reads tokens; their key is in a file, so they are valid after a restart."""
 
     def __init__(self, key_file: Path, lifetime_s: int, clock: Clock) -> None:
         self._key_file = key_file
@@ -48,16 +47,18 @@ class Tokens:
         self._key: bytes | None = None
 
     def issue(self, use: Use, resource: Resource) -> str:
+        """Returns a new token."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         record = [use, resource.vhost, resource.kind, resource.name, int(self._clock.wall_s())]
         nonce = os.urandom(_NONCE_BYTES)
         sealed = AESGCM(self._load()).encrypt(nonce, json.dumps(record).encode(), None)
-        # Without padding: `=` would have to be percent-encoded in a form.
+        # Without padding, because `=` has to be percent-encoded in a form.
         return _PREFIX + base64.urlsafe_b64encode(nonce + sealed).decode().rstrip("=")
 
     def read(self, token: str) -> Grant | None:
-        """None for a string that this hub did not make; raises `TokenRefused` when too old."""
+        """Returns the grant of a token, None if it is no token of this hub. Raises `TokenRefused`
+        if it has expired."""
         record = self._record(token)
         if record is None:
             return None
@@ -90,6 +91,6 @@ class Tokens:
 
     def _load(self) -> bytes:
         if self._key is None:
-            # Derived, for the file's own key seals rows too.
+            # Derived, because the key of stored secrets comes from the same file.
             self._key = hmac.digest(load_key(self._key_file), b"warren: tokens", "sha256")
         return self._key

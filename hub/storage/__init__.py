@@ -1,1 +1,1 @@
-"""What is kept in SQL: SQLite or PostgreSQL, opened when the first thing is stored."""
+"""The SQL database, SQLite or PostgreSQL, opened when something is stored first."""

@@ -1,4 +1,4 @@
-"""The SQL database: opened, brought to the newest schema, and handed out as sessions."""
+"""The SQL database: opening, migration and sessions."""
 
 from __future__ import annotations
 
@@ -18,75 +18,77 @@ from ..errors import DatabaseUnavailable, StorageFailed
 from . import sqlite
 from .database_url import read_url
 from .migrate import revision_of, upgrade
-from .schema import HEAD
+from .schema import HEAD, refuse_newer
 
 if TYPE_CHECKING:
     from .postgresql import Server
 
-TAKE_AGAIN_S = 1.0
+RECONNECT_S = 1.0
 OUTAGES = (DatabaseUnavailable, PoolTimeout, OSError)
 
 log = logging.getLogger(__name__)
 
 
 class Database:
-    """A commit is durable when it returns; the tables are this Warren's alone meanwhile."""
+    """The open SQL database. Commits are durable when they return; no other Warren uses the tables
+    meanwhile."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self.engine, self._server = _make_engine(url)
         self._outages = (*OUTAGES, *(self._server.outages if self._server else ()))
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
-        self._keeper: asyncio.Task[None] | None = None
+        self._reconnecting: asyncio.Task[None] | None = None
         self._reported = ""
 
     async def open(self) -> None:
-        """Migrates if need be.
+        """Connects, and migrates an older schema.
 
-        Raises `ConfigError` for a schema newer than this program, and for a database that
-        can't be reached, is another Warren's, or refuses the migration.
+        Raises `ConfigError` for a schema newer than this program, and for a database that can't
+        be reached, is used by another Warren, or refuses the migration.
         """
         try:
             await self._migrate()
         except self._outages as error:
-            raise ConfigError(f"database: {_words(error)}") from error
+            raise ConfigError(f"database: {_first_line(error)}") from error
         except DBAPIError as error:
             raise ConfigError(f"the hub's database: {_reason(error)}") from error
         if self._server is not None:
-            self._keeper = asyncio.create_task(self._keep(self._server))
+            self._reconnecting = asyncio.create_task(self._reconnect(self._server))
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[AsyncSession]:
-        """A session whose transaction commits at the end of the block.
+        """Opens a session; its transaction commits at the end of the block.
 
-        Raises `StorageFailed` where the database does not do what it should.
+        Raises `StorageFailed` for every failure of the database.
         """
         try:
             async with self._sessions.begin() as session:
                 yield session
         except self._outages as error:
-            if self._is_news(_words(error)):
-                log.error("the hub's database can't be reached: %s", _words(error))
+            if self._is_new(_first_line(error)):
+                log.error("the hub's database can't be reached: %s", _first_line(error))
             raise StorageFailed("can't be reached now", field="database") from error
         except DBAPIError as error:
             if error.connection_invalidated:
-                if self._is_news(_reason(error)):
+                if self._is_new(_reason(error)):
                     log.error("the hub's database has closed the connection: %s", _reason(error))
                 raise StorageFailed("has closed the connection", field="database") from error
-            if self._is_news(_reason(error)):
+            if self._is_new(_reason(error)):
                 log.exception("the hub's database failed")
             raise StorageFailed(_reason(error), field="database") from error
         self._reported = ""
 
-    def _is_news(self, reason: str) -> bool:
-        """Whether the last failure was another one: some try again each second."""
+    def _is_new(self, reason: str) -> bool:
+        """Returns whether the last failure was a different one: some callers retry each second."""
         reported, self._reported = self._reported, reason
         return reported != reason
 
     async def close(self) -> None:
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.gather(self._keeper, return_exceptions=True)
+        """Closes all sessions."""
+        if self._reconnecting is not None:
+            self._reconnecting.cancel()
+            await asyncio.gather(self._reconnecting, return_exceptions=True)
         await self.engine.dispose()
 
     async def _migrate(self) -> None:
@@ -94,30 +96,30 @@ class Database:
             revision = await connection.run_sync(revision_of)
         if revision == HEAD:
             return
-        if revision is not None and revision > HEAD:
-            raise ConfigError(f"the hub's database has schema {revision}, newer than {HEAD}")
-        if self._server is None:  # else another session than the one that holds the lock
+        if revision is not None:
+            refuse_newer(revision)
+        if self._server is None:  # on a server another session would not have the lock
             await asyncio.to_thread(_upgrade_file, self._url)
             return
         await asyncio.to_thread(importlib.import_module, "alembic.command")
         async with self.engine.begin() as connection:
             await connection.run_sync(upgrade)
 
-    async def _keep(self, server: Server) -> None:
-        """Takes a lost database again as soon as it is there, before another Warren can."""
+    async def _reconnect(self, server: Server) -> None:
+        """Connects to a lost database again as soon as possible, before another Warren does."""
         reported = ""
         while True:
             await server.lost.wait()
             server.lost.clear()
             try:
                 async with self.engine.connect():
-                    log.warning("the hub's database is connected again")
+                    log.warning("reconnected to the hub's database")
                     reported = ""
             except (*self._outages, DBAPIError) as error:
-                if reported != (reported := _words(error)):
-                    log.error("the hub's database is lost: %s", reported)
+                if reported != (reported := _first_line(error)):
+                    log.error("lost the connection to the hub's database: %s", reported)
                 server.lost.set()
-                await asyncio.sleep(TAKE_AGAIN_S)
+                await asyncio.sleep(RECONNECT_S)
 
 
 def _make_engine(url: str) -> tuple[AsyncEngine, Server | None]:
@@ -130,17 +132,17 @@ def _make_engine(url: str) -> tuple[AsyncEngine, Server | None]:
 
 
 def _upgrade_file(url: str) -> None:
-    """In a thread: the steps take a tenth of a second."""
+    """Migrates a file; called in a thread, because it takes a tenth of a second."""
     engine = sqlite.make_blocking_engine(url)
     with engine.begin() as connection:
         upgrade(connection)
 
 
-def _words(error: BaseException) -> str:
-    """The first line: what follows may show the values of a row."""
+def _first_line(error: BaseException) -> str:
+    """Returns the first line of the text: others may have values of a row."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _reason(error: DBAPIError) -> str:
-    """What the driver itself says."""
-    return _words(error if error.orig is None else error.orig.__cause__ or error.orig)
+    """Returns the driver's own text."""
+    return _first_line(error if error.orig is None else error.orig.__cause__ or error.orig)

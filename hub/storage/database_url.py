@@ -1,6 +1,6 @@
-"""Which PostgreSQL a URL names, told without a driver: settings are read before it is imported.
+"""Reads PostgreSQL URLs without the driver, which is imported later than settings are read.
 
-The URL is libpq's, as the driver reads it. It may hold a password, so no error repeats it.
+The URL has libpq's form, as the driver reads it. It may have a password, so no error repeats it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUrl:
-    """`str()` gives host and database for people, and nothing that is secret."""
+    """A PostgreSQL URL; `str()` returns its host and database, and nothing secret."""
 
     dsn: str = field(repr=False)
     host: str
@@ -27,7 +27,7 @@ class DatabaseUrl:
 
 
 def read_url(url: str) -> DatabaseUrl:
-    """Raises `ConfigError` for what is no PostgreSQL URL, or can be read in two ways."""
+    """Reads a URL. Raises `ConfigError` if it is not PostgreSQL's or is ambiguous."""
     scheme, separator, rest = url.partition("://")
     if not separator or scheme.lower() not in SCHEMES:
         raise ConfigError(f"is no PostgreSQL URL; it has the form {FORM}")
@@ -39,7 +39,7 @@ def read_url(url: str) -> DatabaseUrl:
     dsn = f"postgresql://{rest}"
     try:
         return _describe(dsn, urlsplit(dsn))
-    except ValueError:  # its text may hold a piece of the password
+    except ValueError:  # its text may have a part of the password
         raise ConfigError(f"can't be read; it has the form {FORM}") from None
 
 
@@ -47,7 +47,7 @@ def _describe(dsn: str, split: SplitResult) -> DatabaseUrl:
     query = parse_qs(split.query, strict_parsing=True) if split.query else {}
     hosts = split.netloc.rpartition("@")[2]
     if "host" not in query and "," not in hosts:
-        _ = split.port  # raises `ValueError` for one that is none
+        _ = split.port  # raises `ValueError` for an invalid one
     named = unquote(split.path.removeprefix("/"))
     return DatabaseUrl(
         dsn=dsn,

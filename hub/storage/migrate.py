@@ -1,4 +1,4 @@
-"""Alembic's steps on a connection, whole or not at all: inside its transaction."""
+"""Runs Alembic's migrations inside the transaction of a connection."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def upgrade(connection: Connection, revision: str = "head") -> None:
 
 
 def downgrade(connection: Connection, revision: str) -> None:
-    """Takes the migrations after a revision back."""
+    """Reverts the migrations after a revision."""
     from alembic import command
 
     command.downgrade(_config(connection), revision)
 
 
 def revision_of(connection: Connection) -> str | None:
-    """The schema's revision, None for an empty database; told without importing alembic."""
+    """Returns the schema's revision, None for an empty database, without importing alembic."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     revision = connection.scalar(text("SELECT version_num FROM alembic_version"))

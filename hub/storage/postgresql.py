@@ -1,8 +1,8 @@
-"""PostgreSQL as the hub uses it: one session, which holds the database for this Warren alone.
+"""PostgreSQL as the hub uses it: one session, with a lock against a second Warren.
 
-Whoever resumes the subscriptions of a database delivers them, so two Warrens on one would
-deliver twice. Each session takes an advisory lock before anything else, and the pool holds one
-session: nothing is read, migrated or written without the lock.
+A Warren delivers the subscriptions of its database, so two Warrens on one would deliver twice. Each
+session takes an advisory lock first, and the pool has one session: nothing is read, migrated or
+written without the lock.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from .database_url import DatabaseUrl
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 10.0
 LOCK_WAIT_S = 3
-"""The session of a Warren that has just been killed is still there for a moment."""
+"""The session of a Warren that was just killed exists for a moment longer."""
 LOCK = 0x57617272
 ENCODING = "UTF8"
 
 _SESSION = {
-    # A commit is on disk when it returns, whatever the server's or the user's default is.
+    # Commits are on disk when they return, whatever the server's or the user's default is.
     "synchronous_commit": "on",
     "lock_timeout": f"{LOCK_WAIT_S}s",
-    # An idle session must keep its lock, and a server must notice when its peer is gone.
+    # An idle session has to keep its lock, and the server has to notice a lost peer.
     "idle_session_timeout": "0",
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
 }
-# Older servers don't know all of these; remote_apply waits for even more than `on`.
+# Older servers do not have all of them; remote_apply waits for more than `on`.
 _SET = """
 SELECT set_config(name, value, false)
 FROM unnest($1::text[], $2::text[]) AS wanted (name, value) JOIN pg_settings USING (name)
 WHERE NOT (name = 'synchronous_commit' AND setting = 'remote_apply')
 """
-# By schema, since two Warrens may share a database if each has a search_path of its own.
+# By schema: two Warrens may share a database if each has its own search_path.
 _LOCK = "SELECT pg_advisory_lock($1, hashtext(coalesce(current_schema(), '')))"
 _FAILURES = (
     OSError,
@@ -55,16 +55,17 @@ log = logging.getLogger(__name__)
 
 
 class Server:
-    """Makes sessions; `lost` is set when one has ended, for whatever reason."""
+    """Opens sessions; `lost` is set when one has ended, for any reason."""
 
     outages = (asyncpg.InternalClientError,)
-    """What the driver raises, and SQLAlchemy lets pass, when a session ends under an operation."""
+    """Errors of the driver, not wrapped by SQLAlchemy, when a session ends during an operation."""
 
     def __init__(self, url: DatabaseUrl) -> None:
         self._url = url
         self.lost = asyncio.Event()
 
     def make_engine(self) -> AsyncEngine:
+        """Returns an engine with one session."""
         return create_async_engine(
             "postgresql+asyncpg://",
             async_creator=self.connect,
@@ -76,7 +77,7 @@ class Server:
         )
 
     async def connect(self) -> asyncpg.Connection:
-        """A session that has the lock; raises `DatabaseUnavailable`, never with the password."""
+        """Opens a session with the lock. Raises `DatabaseUnavailable`, without the password."""
         try:
             session = await asyncpg.connect(
                 self._url.dsn,
@@ -113,7 +114,7 @@ class Server:
         if isinstance(error, TimeoutError):
             return f"no answer within {CONNECT_TIMEOUT_S:g} s"
         if isinstance(error, (ValueError, TypeError)) and not isinstance(error, OSError):
-            # What is wrong with the URL may be a piece of the password, taken for something else.
+            # The text may have a part of the password, misread as another part of the URL.
             return "the driver can't read the URL's parameters"
         return " ".join(str(error).split()) or type(error).__name__
 

@@ -13,7 +13,7 @@ BUSY_TIMEOUT_MS = 10_000
 
 
 def make_engine(url: str) -> AsyncEngine:
-    # One connection: SQLite has one writer, and waiting in the pool is fair.
+    """Returns an engine with one connection: SQLite has one writer, and the pool is fair."""
     engine = create_async_engine(
         url, poolclass=AsyncAdaptedQueuePool, pool_size=1, max_overflow=0, hide_parameters=True
     )
@@ -23,7 +23,7 @@ def make_engine(url: str) -> AsyncEngine:
 
 
 def make_blocking_engine(url: str) -> Engine:
-    """For a thread, on the same file."""
+    """Returns an engine for a thread, on the same file."""
     engine = create_blocking_engine(
         make_url(url).set(drivername="sqlite"), poolclass=NullPool, hide_parameters=True
     )
@@ -33,8 +33,7 @@ def make_blocking_engine(url: str) -> Engine:
 
 
 def _prepare(connection: Any, _record: object) -> None:
-    # The driver begins no transaction before DDL; `_begin` does, so that a migration happens
-    # whole or not at all.
+    # The driver begins no transaction before DDL; `_begin` does, so that migrations are atomic.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in (

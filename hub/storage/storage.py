@@ -1,4 +1,4 @@
-"""Where the hub stores what is not a message, opened when the first thing is."""
+"""Opens the hub's database at its first use."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..keys.seal import Sealer
 from ..lazy import Lazy
 from .schema import DATABASE_NAME, has_rows
+from .snapshot import DatabaseSnapshot
 
 if TYPE_CHECKING:
     from ..subscriptions.repository import Repository
@@ -17,29 +18,47 @@ if TYPE_CHECKING:
 
 
 class Storage:
-    """SQLite in the data directory, or the PostgreSQL of the URL, which is opened at the start.
+    """Opens the hub's database. SQLite in the data directory, or the PostgreSQL of the URL, which
+    is opened at the start.
 
-    Each part of the hub has a repository of its own on `database()`; a module that imports
-    SQLAlchemy is itself imported only where `is_empty` is false or something is stored.
+    Each part of the hub has its own repository on `database()`. Modules that import SQLAlchemy are
+    imported only if `is_empty` is false or something is stored.
     """
 
     def __init__(self, data_directory: Path, database_url: str | None, sealer: Sealer) -> None:
         self._path = data_directory / DATABASE_NAME
         self._url = database_url
         self.sealer = sealer
-        self._database: Lazy[Database] = Lazy(self._open)
+        self._database: Lazy[Database] = Lazy(self._opened)
+        self._opening: asyncio.Task[Database] | None = None
         self._repository: Repository | None = None
 
     def is_empty(self) -> bool:
-        """Told without importing SQLAlchemy, where the database is the data directory's."""
+        """Returns whether nothing is stored; never true with PostgreSQL."""
         return self._url is None and not has_rows(self._path)
 
+    @property
+    def is_server(self) -> bool:
+        """Whether the database is PostgreSQL."""
+        return self._url is not None
+
+    def snapshot(self) -> DatabaseSnapshot | None:
+        """Returns what is stored at this moment; None without a file, as with PostgreSQL. Raises
+        `sqlite3.Error`."""
+        has_file = self._url is None and self._path.exists()
+        return DatabaseSnapshot(self._path) if has_file else None
+
+    async def wait_while_opening(self) -> None:
+        """Returns when the database is not being opened, which locks its file for the migration."""
+        if self._opening is not None:
+            await asyncio.wait({self._opening})
+
     async def database(self) -> Database:
-        """Raises `ConfigError` where the database can't be opened."""
+        """Opens the database at the first call. Raises `ConfigError`."""
         return await self._database.get()
 
     async def repository(self) -> Repository:
-        """That of the subscriptions, one for all."""
+        """Returns the repository of subscriptions, the same one each time."""
         database = await self.database()
         if self._repository is None:
             from ..subscriptions.repository import Repository
@@ -48,13 +67,21 @@ class Storage:
         return self._repository
 
     async def close(self) -> None:
+        """Closes the database when all changes are stored, also one that is being opened."""
         if self._repository is not None:
             await self._repository.close()
-        if self._database.made is not None:
-            await self._database.made.close()
+        await self.wait_while_opening()
+        if self._opening is not None and self._opening.exception() is None:
+            await self._opening.result().close()
+
+    async def _opened(self) -> Database:
+        # Not cancelled with the caller: the connection's thread would outlive the event loop.
+        if self._opening is None or (self._opening.done() and self._opening.exception()):
+            self._opening = asyncio.create_task(self._open())
+        return await asyncio.shield(self._opening)
 
     async def _open(self) -> Database:
-        # In a thread: the broker must not stand still for half a second of imports.
+        # In a thread: half a second of imports would block the event loop.
         for module in ("database", "tables", *(["postgresql"] if self._url else [])):
             await asyncio.to_thread(importlib.import_module, f"{__package__}.{module}")
         from .database import Database
@@ -69,5 +96,5 @@ class Storage:
 
     def _make_file(self) -> str:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.touch(mode=0o600)  # it tells who subscribes to what
+        self._path.touch(mode=0o600)  # it shows who subscribes to what
         return f"sqlite+aiosqlite:///{self._path}"

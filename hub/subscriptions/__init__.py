@@ -1,1 +1,1 @@
-"""The life of a subscription: asked for, verified, served, paused, ended, its callback told."""
+"""Subscriptions: requested, verified, stored, attached to the engine, paused and ended."""

@@ -1,96 +1,136 @@
-"""A subscription that is being served."""
+"""A subscription in memory, with the state of its delivery and of its callback."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from ..delivery.breaker import State
+from ..delivery.breaker import BreakerState
 from ..delivery.failure_state import Blocking, FailureState
-from ..engine.port import Consumption
-from .subscription import Status, Subscription
+from .delivery_state import DeliveryState
+from .subscription import Subscription, SubscriptionStatus
 
 if TYPE_CHECKING:
     from ..delivery.rate_limits import RateLimiter
     from ..delivery.request import RequestTemplate
 
+OUTCOMES: Final = 50
+"""Attempts from which the part that succeeds is computed."""
+_FIRST: Final = 1 << OUTCOMES
+_OUTCOMES_MASK: Final = _FIRST - 1
+_TOO_MANY: Final = _FIRST << 1
+
 
 class ActiveSubscription:
-    """Mutable on purpose: a renewal replaces `subscription` under deliveries in flight.
+    """A subscription in memory, with the state of its delivery. A renewal replaces `subscription`
+    while deliveries are in flight.
 
-    Ten thousand idle ones must stay small: what only some have is None for the others.
+    There may be ten thousand: what only some of them have is None for the others.
     """
 
     __slots__ = (
         "blocking",
-        "consumption",
         "failure_state",
-        "is_over",
         "is_single",
         "is_slow",
-        "is_suspended",
         "last_success_at",
+        "outcomes",
         "rate_limiter",
         "request_template",
+        "state",
         "subscription",
-        "waits_for",
-    )  # fmt: skip
+    )
 
     def __init__(self, subscription: Subscription) -> None:
         self.subscription = subscription
-        self.consumption: Consumption | None = None
-        self.is_over = False
+        self.state = DeliveryState(subscription.status)
         self.is_slow = False
         """Whether its last delivery took long: the next one waits for a slow slot."""
         self.is_single = False
         """Whether it gets one message at a time until one succeeds: a delivery timed out, or too
-        much is waiting already."""
-        self.is_suspended = False
-        """Whether its consumption is suspended: set and reset by `Attacher`."""
-        self.request_template: RequestTemplate | None = None
-        """The constant part of its requests; made at the first message."""
-        self.rate_limiter: RateLimiter | None = None
-        """The limiter of its own rate, if it has one."""
+        many messages are waiting already."""
         self.failure_state: FailureState | None = None
         """None until a delivery fails."""
         self.blocking: Blocking | None = None
         """The message that its strict order waits for."""
-        self.waits_for = ""
-        """Why it is not bound: its source is missing; empty while it is bound."""
         self.last_success_at = 0.0
         """Wall time in seconds, 0 before the first success since the start."""
+        self.outcomes = 1
+        """The last attempts as bits, the newest last, 1 for a success; below a leading 1."""
+        self.request_template: RequestTemplate | None = None
+        """The constant part of its requests; set by `Dispatcher` alone."""
+        self.rate_limiter: RateLimiter | None = None
+        """The limiter of its own rate, if it has one; set by `RateLimits` alone."""
 
     @property
     def is_served(self) -> bool:
         """Whether it is active and bound to its source."""
-        return self.subscription.status is Status.ACTIVE and not self.waits_for
+        return (
+            self.subscription.status is SubscriptionStatus.ACTIVE and not self.state.missing_source
+        )
 
     @property
-    def breaker_state(self) -> State:
-        return State.CLOSED if self.failure_state is None else self.failure_state.breaker.state
+    def breaker_state(self) -> BreakerState:
+        return (
+            BreakerState.CLOSED if self.failure_state is None else self.failure_state.breaker.state
+        )
 
     @property
     def is_probed(self) -> bool:
-        """Whether one message at a time has to tell how its callback is."""
-        return self.is_single or self.breaker_state is not State.CLOSED
+        """Whether it gets one message at a time, until one succeeds."""
+        return self.is_single or self.breaker_state is not BreakerState.CLOSED
 
     @property
     def error_count(self) -> int:
-        """Failures since the last success."""
+        """The number of failures since the last success."""
         return 0 if self.failure_state is None else self.failure_state.error_count
 
+    @property
+    def success_ratio(self) -> float | None:
+        """The part of the last `OUTCOMES` attempts that has succeeded; None before the first."""
+        count = self.outcomes.bit_length() - 1
+        return (self.outcomes.bit_count() - 1) / count if count else None
+
+    def change(self, changed: Subscription) -> None:
+        """Replaces the subscription by one with the same identity and id."""
+        before, self.subscription = self.subscription, changed
+        if changed.status is not before.status:
+            self.state.store(changed.status)
+
+    def answered(self, *, is_slow: bool) -> None:
+        """Notes whether the last attempt was slow."""
+        self.is_slow = is_slow
+
     def succeeded(self, at: float) -> None:
-        """`at` is wall time in seconds, as below."""
+        """Notes that a delivery succeeded at `at`, wall time in seconds."""
         self.last_success_at = at
+        self._note(1)
         self.is_single = False
         if self.failure_state is not None:
             self.failure_state.end()
 
     def failed(self, error: str, at: float) -> FailureState:
+        """Notes that a delivery failed at `at`, wall time in seconds."""
         if self.failure_state is None:
             self.failure_state = FailureState()
         self.failure_state.add(error, at)
+        self._note(0)
         return self.failure_state
+
+    def _note(self, outcome: int) -> None:
+        outcomes = self.outcomes << 1 | outcome
+        self.outcomes = outcomes & _OUTCOMES_MASK | _FIRST if outcomes >= _TOO_MANY else outcomes
+
+    def limit_to_one(self) -> None:
+        """Limits deliveries to one message at a time, until one succeeds."""
+        self.is_single = True
+
+    def block(self, blocking: Blocking) -> None:
+        """Sets the message that its strict order waits for."""
+        self.blocking = blocking
+
+    def unblock(self) -> None:
+        self.blocking = None
 
     def begin_anew(self) -> None:
         """Resets its failures and breaker; the message that its strict order waits for is due.
@@ -99,14 +139,3 @@ class ActiveSubscription:
         self.is_single = False
         if self.blocking is not None:
             self.blocking = replace(self.blocking, not_before=0.0, due_ms=None)
-
-    def takes(self) -> bool:
-        """Whether messages are to be delivered now."""
-        is_active = self.subscription.status is Status.ACTIVE
-        return is_active and not self.is_suspended and not self.is_over
-
-    async def cancel(self) -> None:
-        """Stops deliveries, for good where it is over; those in flight stay valid."""
-        consumption, self.consumption = self.consumption, None
-        if consumption is not None:
-            await (consumption.end() if self.is_over else consumption.cancel())

@@ -1,7 +1,7 @@
 """Counts and limits the subscriptions of anonymous clients.
 
-They are limited three times: for the client that asked, for the domain of the
-callback and for the domain of the topic. Each of them alone can be had in any number.
+They are limited for the client, for the domain of the callback and for the domain of the topic:
+a client can have any number of one of them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from .options import AnonymousClient
 from .subscription import Subscription
 
 TOTAL_FACTOR = 10
-"""So many times what one client, callback domain or topic domain may have are for all."""
+"""The limit for all, as a multiple of that for one client, callback domain or topic domain."""
 
 
 class AnonymousSubscriptions:
-    """`limit` is for one client, one callback domain and one topic domain each."""
+    """Counts and limits subscriptions of anonymous clients. `limit` is for one client, one callback
+    domain and one topic domain each."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -29,18 +30,18 @@ class AnonymousSubscriptions:
         self._by_key: dict[str, dict[str, AnonymousClient]] = {}
 
     def add(self, subscription: Subscription) -> None:
-        """Counts it, unless it is a user's."""
+        """Counts the subscription if it is of an anonymous client."""
         anonymous_client = subscription.options.anonymous_client
         if anonymous_client is not None:
-            self._counts.update(counted(anonymous_client))
+            self._counts.update(accounts_of(anonymous_client))
             self._by_key.setdefault(subscription.topic, {})[subscription.id] = anonymous_client
 
     def remove(self, subscription: Subscription) -> None:
         anonymous_client = subscription.options.anonymous_client
         if anonymous_client is None:
             return
-        self._counts.subtract(counted(anonymous_client))
-        for one in counted(anonymous_client):
+        self._counts.subtract(accounts_of(anonymous_client))
+        for one in accounts_of(anonymous_client):
             if not self._counts[one]:
                 del self._counts[one]
         of_key = self._by_key[subscription.topic]
@@ -49,22 +50,22 @@ class AnonymousSubscriptions:
             del self._by_key[subscription.topic]
 
     def of(self, key: str) -> Collection[AnonymousClient]:
-        """Whose subscriptions are bound with this key."""
+        """Returns the clients whose subscriptions are bound with this key."""
         return self._by_key.get(key, {}).values()
 
     def require_room(self, anonymous_client: AnonymousClient) -> None:
-        """Raises `TooManySubscriptions`."""
-        for one in counted(anonymous_client):
+        """Raises `TooManySubscriptions` if one of its limits is reached."""
+        for one in accounts_of(anonymous_client):
             what, who = one
             limit = self._limit if who else self._limit * TOTAL_FACTOR
             if self._counts[one] >= limit:
-                reason = "no further subscription is taken without credentials"
+                reason = "too many subscriptions without credentials"
                 raise TooManySubscriptions(
                     reason, field="hub.callback", value=who or None, limit=f"{limit} {what}"
                 )
 
 
-def counted(anonymous_client: AnonymousClient) -> list[tuple[str, str]]:
+def accounts_of(anonymous_client: AnonymousClient) -> list[tuple[str, str]]:
     """Returns the accounts of a client, each with its name in error texts."""
     return [
         ("for one client", anonymous_client.client),

@@ -1,4 +1,4 @@
-"""Ties subscriptions to the engine: queue, binding, consumer; and unties them."""
+"""Attaches subscriptions to the engine (queue, binding, consumer), and detaches them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..engine.port import BindingSpec, Delivery, Engine
 from ..requests import Resource
 from ..settings import HubSettings
 from .active import ActiveSubscription
-from .sources import Sources
-from .subscription import Status, Subscription
+from .sources import MissingSources
+from .subscription import Subscription, SubscriptionStatus
 
 NOT_FOUND = 404
 
@@ -23,11 +23,11 @@ Offer = Callable[[ActiveSubscription, Delivery], None]
 
 
 class Attacher:
-    """`post` takes the messages of callbacks, `relay` those of sinks.
+    """Declares, binds and consumes the queues of subscriptions. `post` takes the messages for
+    callbacks, `relay` those for sinks.
 
-    Whether a subscription is consumed follows from `ActiveSubscription.takes` alone, asked again
-    after every wait for the engine: pausing, suspending and ending may come in between, in any
-    order.
+    Whether a queue is consumed follows from `DeliveryState.takes` alone, which is checked again
+    after every wait for the engine: a subscription may be paused, suspended or ended meanwhile.
     """
 
     def __init__(self, engine: Engine, settings: HubSettings, post: Offer, relay: Offer) -> None:
@@ -35,44 +35,43 @@ class Attacher:
         self._settings = settings
         self._post = post
         self._relay = relay
-        self._starting: set[ActiveSubscription] = set()
-        self.sources = Sources(engine, settings.source_poll_s, self._attach)
+        self.sources = MissingSources(engine, settings.source_poll_s, self._attach)
 
     async def prepare(self, subscription: Subscription) -> None:
-        """Declares and binds what messages gather in; no message is lost from here on."""
+        """Declares and binds the queue; no message is lost from here on."""
         if subscription.owns_queue:
             spec = subscription.queue_spec
             await self._engine.declare_queue(subscription.source.vhost, spec)
         await self._bind(subscription)
 
     async def attach(self, active: ActiveSubscription) -> None:
-        """Prepares, and consumes if it takes messages; now or when the source is back.
+        """Prepares, and consumes if it is active; now, or when its source exists again.
 
-        Repeating it does no harm. What nobody has agreed to, or is over, stays unattached.
+        Does nothing for one that is attached, unverified or over.
         """
-        if active.is_over:
+        if active.state.is_over:
             return
         try:
             await self._attach(active)
         except ChannelError as error:
-            log.info("subscription %s waits: %s", active.subscription.id, error)
+            log.info("subscription %s is waiting for its source: %s", active.subscription.id, error)
             self.sources.wait(active, error.explanation)
 
     async def suspend(self, active: ActiveSubscription) -> None:
-        """Takes no more messages until `resume`; they gather. Repeating it does no harm."""
-        active.is_suspended = True
-        await active.cancel()
+        """Cancels the consumer until `resume`; messages wait in the queue."""
+        active.state.suspend()
+        await active.state.cancel()
 
     async def resume(self, active: ActiveSubscription) -> None:
-        """Undoes `suspend`; one that was paused or has ended meanwhile stays so."""
-        active.is_suspended = False
+        """Ends a suspension; a subscription that was paused or has ended meanwhile stays so."""
+        active.state.resume()
         await self.attach(active)
 
     async def detach(self, active: ActiveSubscription) -> None:
-        """Takes everything back, as far as it is there."""
-        active.is_over = True
+        """Cancels the consumer, and removes binding or queue if they exist."""
+        active.state.end()
         self.sources.forget(active)
-        await active.cancel()
+        await active.state.cancel()
         subscription = active.subscription
         try:
             if subscription.is_binding:
@@ -84,8 +83,8 @@ class Attacher:
                 raise
 
     async def leave(self, active: ActiveSubscription, source: str) -> None:
-        """Its queue gets nothing more from an exchange of its virtual host that it was bound to
-        with the same key, if it was."""
+        """Removes the binding of its queue to another exchange of its virtual host with the same
+        key, if there is one."""
         subscription = active.subscription
         self.sources.leave(active, Resource(subscription.source.vhost, "x", source))
         binding = BindingSpec(source, subscription.queue, True, subscription.topic)
@@ -96,22 +95,22 @@ class Attacher:
                 raise
 
     def prefetch(self, subscription: Subscription) -> int:
-        """How many messages of it are under way at once; more than one gives up their order."""
+        """Returns how many messages may be in flight; more than one are not delivered in order."""
         if subscription.sink is not None:
             return PREFETCH
         if subscription.options.strict_order:
             return 1
         options = subscription.options
         in_flight = options.in_flight or self._settings.in_flight_per_subscription
-        if options.max_tps:  # more than may begin before the slowest ends would only stand in line
+        if options.max_tps:  # no more than can begin during the slowest delivery
             return min(in_flight, max(1, int(options.max_tps * self._settings.total_timeout_s)))
         return in_flight
 
     async def _attach(self, active: ActiveSubscription) -> None:
-        # Consumed before it is bound: what an earlier run left in the queue goes out even
-        # while the source is gone.
+        # Consumed before it is bound: messages of an earlier run are delivered even if the source
+        # does not exist.
         subscription = active.subscription
-        if subscription.status is Status.UNVERIFIED:
+        if subscription.status is SubscriptionStatus.UNVERIFIED:
             return
         if subscription.owns_queue:
             spec = subscription.queue_spec
@@ -120,7 +119,7 @@ class Attacher:
             await self._consume(active)
         await self._bind(subscription)
         self.sources.follow(active)
-        if active.is_over:  # ended meanwhile
+        if active.state.is_over:  # ended meanwhile
             await self.detach(active)
 
     async def _bind(self, subscription: Subscription) -> None:
@@ -128,28 +127,29 @@ class Attacher:
             await self._engine.bind(subscription.source.vhost, subscription.binding)
 
     async def _consume(self, active: ActiveSubscription) -> None:
-        if active.consumption is not None or active in self._starting or not active.takes():
+        if not active.state.start_consuming():
             return
         subscription = active.subscription
         offer = self._post if subscription.sink is None else self._relay
-        self._starting.add(active)
         try:
-            active.consumption = await self._engine.consume(
+            consumption = await self._engine.consume(
                 subscription.source.vhost,
                 subscription.queue,
                 prefetch=1 if active.is_probed else self.prefetch(subscription),
                 on_delivery=partial(offer, active),
                 on_cancel=partial(self._on_cancel, active),
             )
-        finally:
-            self._starting.discard(active)
-        if not active.takes():  # it was paused, suspended or ended meanwhile
-            await active.cancel()
+        except BaseException:
+            active.state.fail_to_consume()
+            raise
+        active.state.consume(consumption)
+        if not active.state.takes():  # paused, suspended or ended meanwhile
+            await active.state.cancel()
 
     async def _on_cancel(self, active: ActiveSubscription) -> None:
-        await active.cancel()  # by now it may be another one: two would break the order
-        if not active.is_over:
+        await active.state.cancel()  # maybe another one by now: two would break the order
+        if not active.state.is_over:
             one = active.subscription
             what = f"queue '{one.queue}' of vhost '{one.source.vhost}' is gone"
-            log.warning("subscription %s waits: its %s", one.id, what)
+            log.warning("subscription %s is waiting for its %s", one.id, what)
             self.sources.wait(active, what)

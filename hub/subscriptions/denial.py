@@ -1,8 +1,7 @@
-"""Tells callbacks that their subscription is over, and why (WebSub 5.2: `hub.mode=denied`).
+"""Notifies callbacks that their subscription has ended, and why (WebSub 5.2: `hub.mode=denied`).
 
-An operator, a lost right or the end of a lease ends subscriptions that the other side believes
-in. Its callback is told a few times at most, and nothing waits for it. Origins take turns, one
-request each at a time, so that ten thousand denials to a dead one hold up no other.
+A callback is notified a few times at most, and nothing waits for it. Origins take turns, with one
+request each at a time, so that ten thousand denials to a dead one do not delay the others.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ if TYPE_CHECKING:
 
 WAITS_S = (5.0, 60.0)
 """Before the second and the third try; WebSub leaves their number open (w3c/websub#183)."""
-AT_ONCE = 20  # of the verifier's 50 turns, for denials come by the thousand
+AT_ONCE = 20  # of the verifier's 50 requests at once
 TOO_MANY_REQUESTS = 429
 
 log = logging.getLogger(__name__)
 
-Told = Callable[[Subscription], Awaitable[None]]
+Done = Callable[[Subscription], Awaitable[None]]
 
 
 class Denial:
-    """What one callback is to be told."""
+    """The notice to one callback; `on_done` is called when it needs no other try."""
 
-    __slots__ = ("subscription", "timer", "told", "tries")
+    __slots__ = ("on_done", "subscription", "timer", "tries")
 
-    def __init__(self, subscription: Subscription, told: Told) -> None:
+    def __init__(self, subscription: Subscription, on_done: Done) -> None:
         self.subscription = subscription
-        self.told = told
+        self.on_done = on_done
         self.tries = 0
         self.timer: asyncio.TimerHandle | None = None
 
@@ -50,7 +49,8 @@ class Denial:
 
 
 class Denials:
-    """`verifier` makes the client that asks callbacks, at its first use."""
+    """Notifies callbacks of ended subscriptions. `verifier` makes the client that requests
+    callbacks, at its first use."""
 
     def __init__(
         self,
@@ -62,74 +62,74 @@ class Denials:
         self._tasks = tasks
         self._waits_s = waits_s
         self._pending: dict[str, Denial] = {}
-        self._lines: dict[str, deque[Denial]] = {}
-        self._limiter: deque[str] = deque()
+        self._waiting: dict[str, deque[Denial]] = {}
+        self._origins: deque[str] = deque()
         self._workers = 0
 
     @property
     def count(self) -> int:
-        """Callbacks that are still to be told."""
+        """The number of callbacks that are still to be notified."""
         return len(self._pending)
 
-    def announce(self, subscription: Subscription, told: Told) -> None:
-        """Tells the callback `subscription.reason`; `told` runs when it has heard it, or when
-        there is no use in telling it once more. One that waits to be told is not told twice."""
+    def announce(self, subscription: Subscription, on_done: Done) -> None:
+        """Notifies the callback of `subscription.reason`; `on_done` is called when it has answered,
+        or after the last try. One that waits to be notified is not notified twice."""
         if subscription.identity not in self._pending:
-            denial = self._pending[subscription.identity] = Denial(subscription, told)
+            denial = self._pending[subscription.identity] = Denial(subscription, on_done)
             self._enter(denial)
 
     def is_pending(self, identity: str) -> bool:
         return identity in self._pending
 
     def drop(self, identity: str) -> None:
-        """It is subscribed again: nothing is over."""
+        """Cancels the denial of a subscription that was subscribed again."""
         denial = self._pending.pop(identity, None)
         if denial is not None and denial.timer is not None:
             denial.timer.cancel()
 
     def stop(self) -> None:
-        """What is not told by now is for the next start."""
+        """Leaves pending denials to the next start."""
         for identity in list(self._pending):
             self.drop(identity)
-        self._lines.clear()
-        self._limiter.clear()
+        self._waiting.clear()
+        self._origins.clear()
 
     def _enter(self, denial: Denial) -> None:
-        line = self._lines.get(denial.origin)
-        if line is None:
-            line = self._lines[denial.origin] = deque()
-            self._limiter.append(denial.origin)
-        line.append(denial)
+        waiting = self._waiting.get(denial.origin)
+        if waiting is None:
+            waiting = self._waiting[denial.origin] = deque()
+            self._origins.append(denial.origin)
+        waiting.append(denial)
         if self._workers < AT_ONCE:
             self._workers += 1
             self._tasks.own(self._work())
 
     async def _work(self) -> None:
         try:
-            while self._limiter:
-                origin = self._limiter.popleft()
+            while self._origins:
+                origin = self._origins.popleft()
                 try:
-                    await self._serve(origin, self._lines[origin])
-                except Exception:  # the others are not to pay for what nobody expected
-                    log.exception("a callback of '%s' can't be told", origin)
+                    await self._serve(origin, self._waiting[origin])
+                except Exception:  # the denials of other origins go on
+                    log.exception("a callback of '%s' can't be notified", origin)
         finally:
             self._workers -= 1
 
-    async def _serve(self, origin: str, line: deque[Denial]) -> None:
-        """One denial of this origin; the next worker takes one of another."""
-        denial = line.popleft()
+    async def _serve(self, origin: str, waiting: deque[Denial]) -> None:
+        """Sends one denial of this origin; the next worker takes one of another."""
+        denial = waiting.popleft()
         try:
             if self._pending.get(denial.subscription.identity) is denial:
                 await self._try(denial)
         finally:
-            if line:
-                self._limiter.append(origin)
+            if waiting:
+                self._origins.append(origin)
             else:
-                self._lines.pop(origin, None)
+                self._waiting.pop(origin, None)
 
     async def _try(self, denial: Denial) -> None:
         denial.tries += 1
-        if not await self._has_heard(denial) and denial.tries <= len(self._waits_s):
+        if not await self._is_notified(denial) and denial.tries <= len(self._waits_s):
             wait_s = self._waits_s[denial.tries - 1]
             loop = asyncio.get_running_loop()
             denial.timer = loop.call_later(wait_s, self._enter, denial)
@@ -137,33 +137,34 @@ class Denials:
         identity = denial.subscription.identity
         try:
             if self._pending.get(identity) is denial:
-                await denial.told(denial.subscription)
+                await denial.on_done(denial.subscription)
         except WarrenError as error:
-            log.error("subscription %s stays stored: %s", denial.subscription.id, error)
+            log.error("deleting subscription %s failed: %s", denial.subscription.id, error)
         finally:
             if self._pending.get(identity) is denial:
                 del self._pending[identity]
 
-    async def _has_heard(self, denial: Denial) -> bool:
-        """Any answer will do but those that ask for another time; a refused one gets none."""
+    async def _is_notified(self, denial: Denial) -> bool:
+        """Sends the notice. Returns whether no other try is needed: any answer will do, except
+        errors of the server and 429, and a refused callback gets none."""
         subscription = denial.subscription
         about = subscription.id, subscription.host
         try:
             verifier = await self._verifier()
             auth = subscription.keys.basic_auth
-            status = await verifier.tell(subscription.callback, notice(subscription), auth)
+            status = await verifier.notify(subscription.callback, notice(subscription), auth)
         except CallbackRefused as error:
-            log.info("subscription %s: %s is not told of its end: %s", *about, error)
+            log.info("subscription %s: %s is not notified of its end: %s", *about, error)
             return True
         except WarrenError as error:
-            log.info("subscription %s: %s can't be told of its end: %s", *about, error)
+            log.info("subscription %s: %s can't be notified of its end: %s", *about, error)
             return False
-        log.info("subscription %s: %s is told of its end and answers %d", *about, status)
+        log.info("subscription %s: %s notified of the end (status %d)", *about, status)
         return status < 500 and status != TOO_MANY_REQUESTS
 
 
 def notice(subscription: Subscription) -> str:
-    """The URL to get: the callback's own query, then ours."""
+    """Returns the URL of the request: the callback with the parameters of the notice."""
     return append_query(
         subscription.callback,
         ("hub.mode", "denied"),

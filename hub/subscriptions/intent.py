@@ -13,6 +13,7 @@ from ..errors import BadRequest
 from ..requests import Mode, SubscribeRequest
 from ..settings import HubSettings
 from .options import Options, read_basic_auth, read_options
+from .subscription import Subscription
 
 MAX_SECRET_BYTES = 199  # WebSub 5.1: less than 200 bytes
 MAX_TOPIC_BYTES = 255  # an AMQP short string
@@ -25,17 +26,17 @@ _HAS_NUL = "must not contain NUL"  # PostgreSQL stores none in a text
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What is asked, checked."""
+    """The checked parameters of a request."""
 
     callback: str
     topic: str
     """The key to bind with."""
     shown_topic: str
-    """What the callback knows the topic as: the URL at `/hub`, else the key."""
+    """The topic as the callback gets it: the URL at `/hub`, else the key."""
     lease_seconds: int
     is_sync: bool
     is_verified: bool
-    """Whether the callback is asked: not if a trusted user says `hub.verify=none`."""
+    """Whether the intent is verified: not if a trusted user says `hub.verify=none`."""
     verify_token: str | None
     secret: str | None
     basic_auth: str | None
@@ -43,9 +44,9 @@ class Intent:
 
 
 def read_intent(mode: Mode, request: SubscribeRequest, settings: HubSettings) -> Intent:
-    """Raises `BadRequest` for what is missing, unknown or too long.
+    """Returns the checked parameters; raises `BadRequest` if one is missing, unknown or too long.
 
-    What has come to `/hub` is verified after the answer, whatever `hub.verify` says (WebSub 5.1.2).
+    Requests to `/hub` are verified after the answer, whatever `hub.verify` says (WebSub 5.1.2).
     """
     topic = _limited("hub.topic", _required("hub.topic", request.topic), MAX_TOPIC_BYTES)
     verify = "async" if request.topic_url else _read_verify(request)
@@ -67,8 +68,8 @@ def read_intent(mode: Mode, request: SubscribeRequest, settings: HubSettings) ->
 
 
 def grant_lease(requested: str | None, settings: HubSettings) -> int:
-    """RabbitHub's rule at `/subscribe`: the default for what is no positive number, else what
-    was asked, up to the maximum."""
+    """Returns the lease by RabbitHub's rule at `/subscribe`: the default for what is no positive
+    number, else what was asked, up to the maximum."""
     text = (requested or "").strip()
     if not (text.isascii() and text.isdigit()) or not text.strip("0"):
         return settings.default_lease_s
@@ -77,8 +78,17 @@ def grant_lease(requested: str | None, settings: HubSettings) -> int:
     return min(int(text), settings.max_lease_s)
 
 
+def renewed_lease_s(requested: str | int, subscription: Subscription, settings: HubSettings) -> int:
+    """Returns the lease that a renewal grants, by the rule of the dialect of the subscription.
+    Raises `BadRequest` as `read_lease`."""
+    if not subscription.is_websub:
+        return grant_lease(str(requested), settings)
+    return read_lease(str(requested), settings, is_anonymous=subscription.is_anonymous)
+
+
 def read_lease(requested: str | None, settings: HubSettings, *, is_anonymous: bool = False) -> int:
-    """The rule of `/hub`: the default for none, and `BadRequest` for what is out of bounds."""
+    """Returns the lease by the rule of `/hub`, the default for none; raises `BadRequest` for one
+    that is out of bounds."""
     text, longest_s = (requested or "").strip(), settings.hub_max_lease_s
     if is_anonymous:
         longest_s = min(longest_s, settings.hub_anonymous_max_lease_s)
@@ -92,7 +102,8 @@ def read_lease(requested: str | None, settings: HubSettings, *, is_anonymous: bo
 
 
 def append_query(url: str, *parameters: tuple[str, str]) -> str:
-    """The URL with parameters added after its own query, which stays as it is (WebSub 5.1)."""
+    """Returns the URL with parameters added after its own query, which stays as it is (WebSub
+    5.1)."""
     added = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters)
     if "?" not in url:
         return f"{url}?{added}"
@@ -100,6 +111,11 @@ def append_query(url: str, *parameters: tuple[str, str]) -> str:
 
 
 def _lease_s(mode: Mode, request: SubscribeRequest, settings: HubSettings) -> int:
+    granted_s, longest_s = _granted_lease_s(mode, request, settings), request.longest_lease_s
+    return granted_s if longest_s is None else min(granted_s, longest_s)
+
+
+def _granted_lease_s(mode: Mode, request: SubscribeRequest, settings: HubSettings) -> int:
     if not request.topic_url:
         return grant_lease(request.lease_seconds, settings)
     if mode == "unsubscribe":  # which ignores a lease (WebSub 5.1)
@@ -110,7 +126,7 @@ def _lease_s(mode: Mode, request: SubscribeRequest, settings: HubSettings) -> in
 def _read_verify(request: SubscribeRequest) -> str:
     """Returns the first supported of a list that may be repeated, comma separated, or both.
 
-    Raises `ChannelError` 403 where only `none` is offered, by a user who is not trusted.
+    Raises `ChannelError` 403 if a user who is not trusted offers only `none`.
     """
     values = request.verify
     offered = [word.strip() for value in values for word in value.split(",") if word.strip()]
@@ -126,7 +142,7 @@ def _read_verify(request: SubscribeRequest) -> str:
             "hub-trusted"
         )
     raise BadRequest(
-        "names no way of verification that is known",
+        "names no known way of verification",
         field="hub.verify",
         value=",".join(offered),
         limit="sync, async",

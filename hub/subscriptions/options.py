@@ -1,7 +1,7 @@
-"""What a subscriber may choose for its deliveries, beside topic, callback and lease.
+"""The options of a subscription, beside topic, callback and lease.
 
-Each field is a parameter of `/subscribe` and `/hub`; absent ones have the defaults here. They
-are kept as one JSON text, so that a new one needs no migration.
+Each field is a parameter of `/subscribe` and `/hub`; absent ones have the defaults here. They are
+stored as one JSON text, so that a new option needs no migration.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_AUTH_CHARACTERS = 1_024
 
 
 class Contact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who to ask about a subscription (RabbitHub's fork)."""
+    """The contact for a subscription (RabbitHub's fork)."""
 
     app_name: str = ""
     contact_name: str = ""
@@ -35,7 +35,7 @@ class Contact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AnonymousClient(msgspec.Struct, frozen=True):
-    """Whom a subscription counts for that was made without credentials: networks or domains."""
+    """The network and the domains for which a subscription without credentials counts."""
 
     client: str
     callback_domain: str
@@ -43,7 +43,8 @@ class AnonymousClient(msgspec.Struct, frozen=True):
 
 
 class Options(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`in_flight` 0 stands for the hub's setting, `max_tps` 0 for no limit."""
+    """The options of a subscription. `in_flight` 0 stands for the hub's setting, `max_tps` 0 for no
+    limit."""
 
     signature_method: str = ""
     """One of `signature.METHODS`; empty for the hub's setting."""
@@ -52,12 +53,12 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     in_flight: int = 0
     max_tps: int = 0
     ha_mode: str = ""
-    """Kept and shown; one node has nothing to do for it."""
+    """Stored and shown; it has no effect on one node."""
     contact: Contact | None = None
     anonymous_client: AnonymousClient | None = msgspec.field(default=None, name="stranger")
-    """Set by the hub, for who came without credentials."""
+    """Set by the hub for an anonymous client."""
     is_verified: bool = True
-    """Whether the callback was asked; no parameter says so, but `hub.verify=none`."""
+    """Whether the intent was verified: False for `hub.verify=none`."""
 
 
 DEFAULTS = Options()
@@ -82,7 +83,7 @@ NO_KEYS = Keys()
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """Reads `hub.*` parameters; raises `BadRequest` for a value that is none."""
+    """Returns the options of `hub.*` parameters; raises `BadRequest` for an invalid value."""
     chosen: dict[str, Any] = {
         field: read(name, given[name])
         for name, (field, read) in _READERS.items()
@@ -95,7 +96,7 @@ def read_options(given: Mapping[str, str]) -> Options:
 
 
 def read_basic_auth(given: Mapping[str, str]) -> str | None:
-    """`hub.basic_auth`: base64 of `user:password`; raises `BadRequest`."""
+    """Returns `hub.basic_auth`, base64 of `user:password`; raises `BadRequest` if it is not."""
     name = "hub.basic_auth"
     value = given.get(name)
     if not value:
@@ -113,7 +114,7 @@ def read_basic_auth(given: Mapping[str, str]) -> str | None:
 
 
 def as_parameters(options: Options) -> dict[str, str | int]:
-    """What `read_options` makes them of, without `hub.`, and but for RabbitHub's own."""
+    """Returns the parameters of the options, without `hub.` and without those of RabbitHub."""
     return {
         name.removeprefix("hub."): _as_parameter(getattr(options, field))
         for name, (field, _) in _READERS.items()
@@ -145,9 +146,9 @@ def _integer(low: int, high: int) -> Callable[[str, str], int]:
     def read(name: str, value: str) -> int:
         limit = f"{low} to {high}"
         if not (value.isascii() and value.isdigit() and len(value) <= len(str(high))):
-            raise BadRequest("is no number in its limits", field=name, value=value, limit=limit)
+            raise BadRequest("is not a number in range", field=name, value=value, limit=limit)
         if not low <= int(value) <= high:
-            raise BadRequest("is out of its limits", field=name, value=value, limit=limit)
+            raise BadRequest("is out of range", field=name, value=value, limit=limit)
         return int(value)
 
     return read
@@ -181,6 +182,6 @@ _READERS: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "hub.ha_mode": ("ha_mode", _ha_mode),
 }
 RABBITHUB_PARAMETERS = frozenset({"hub.max_tps", "hub.ha_mode"})
-"""They have keys of their own in its listing."""
+"""Parameters that have keys of their own in RabbitHub's listing."""
 PARAMETERS = (*_READERS, "hub.basic_auth", *(f"hub.{n}" for n in Contact.__struct_fields__))
-"""Every parameter that is read here."""
+"""All parameters that are read here."""

@@ -1,17 +1,17 @@
-"""Which subscriptions belong to whom, and whose rights have changed."""
+"""The subscriptions of each owner, and the owners whose permissions have changed."""
 
 from __future__ import annotations
 
 import asyncio
 
-from ..owner_rights import Rights
+from ..owner_rights import SubscriberRights
 from .active import ActiveSubscription
 
 
-class Owned:
-    """Watches the rights of everybody who owns a subscription, and of nobody else."""
+class SubscriptionsByOwner:
+    """Watches the permissions of the owners of subscriptions."""
 
-    def __init__(self, rights: Rights) -> None:
+    def __init__(self, rights: SubscriberRights) -> None:
         self._rights = rights
         self._active_subscriptions: dict[str, dict[ActiveSubscription, None]] = {}
         self._changed: dict[str, None] = {}
@@ -33,19 +33,19 @@ class Owned:
         del active_subscriptions[active]
         if not active_subscriptions:
             del self._active_subscriptions[owner]
-            self._rights.unwatch(owner)
+            self._rights.unwatch(owner, self.note)
 
     def note(self, owner: str) -> None:
-        """The owner's rights have changed, maybe as one of many changes in a row."""
+        """Notes that permissions of the owner have changed."""
         self._changed[owner] = None
         self._has_changed.set()
 
     async def changed(self) -> list[str]:
-        """Waits for changes, and gives whose rights they were about; each once."""
+        """Waits for changes, and returns their owners, each once."""
         await self._has_changed.wait()
         self._has_changed.clear()
         owners, self._changed = list(self._changed), {}
         for owner in owners:
             if owner in self._active_subscriptions:
-                self._rights.watch(owner, self.note)  # it may be another user of that name
+                self._rights.watch(owner, self.note)  # maybe another user of that name
         return owners

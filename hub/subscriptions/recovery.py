@@ -1,8 +1,8 @@
-"""What a start does with the subscriptions that it finds stored.
+"""Restores stored subscriptions at the start.
 
-What was active or paused goes on. What a crash left half done is undone. What ended meanwhile,
-or may no longer be, ends now, and its callback is told, as is every callback that an earlier run
-did not get to tell.
+Active, paused and unverified ones are restored. Half-finished changes are undone. Subscriptions
+whose lease is over, or whose owner lacks permissions, end now. Callbacks of ended subscriptions
+are notified, also those that an earlier run has not notified.
 """
 
 from __future__ import annotations
@@ -10,31 +10,33 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from ..owner_rights import Rights, refusal
+from ..owner_rights import SubscriberRights, refusal
 from .active import ActiveSubscription
 from .attach import Attacher
 from .denial import Denials
 from .expiry import LEASE_OVER
 from .store import SubscriptionStore, ending
-from .subscription import Status, Subscription
+from .subscription import Subscription, SubscriptionStatus
 
 if TYPE_CHECKING:
     from .repository import Repository
 
-KEPT = frozenset((Status.ACTIVE, Status.PAUSED, Status.UNVERIFIED))
+KEPT = frozenset(
+    (SubscriptionStatus.ACTIVE, SubscriptionStatus.PAUSED, SubscriptionStatus.UNVERIFIED)
+)
 
 log = logging.getLogger(__name__)
 
 
 class SubscriptionRecovery:
-    """One start; `now` is wall time in seconds."""
+    """Restores stored subscriptions. `now` is the wall time of the start in seconds."""
 
     def __init__(
         self,
         store: SubscriptionStore,
         attacher: Attacher,
         denials: Denials,
-        rights: Rights,
+        rights: SubscriberRights,
         now: float,
     ) -> None:
         self._store = store
@@ -49,7 +51,7 @@ class SubscriptionRecovery:
             if subscription.status in KEPT:
                 reason = self._reason_to_end(subscription)
                 if reason is None:
-                    await self._go_on(subscription)
+                    await self._restore(subscription)
                 else:
                     log.info(
                         "subscription %s for %s ends: %s",
@@ -63,21 +65,21 @@ class SubscriptionRecovery:
         await self._end(repository, over)
         count = self._attacher.sources.waiting_count
         if count:
-            log.warning("%d subscriptions wait for a source that is not there", count)
+            log.warning("%d subscriptions wait for a source that does not exist", count)
 
     def _reason_to_end(self, subscription: Subscription) -> str | None:
         if subscription.expires_at <= self._now:
             return LEASE_OVER
         return refusal(self._rights, subscription)
 
-    async def _go_on(self, subscription: Subscription) -> None:
+    async def _restore(self, subscription: Subscription) -> None:
         active = ActiveSubscription(subscription)
-        self._store.index.enter(active)
+        self._store.enter(active)
         await self._attacher.attach(active)
 
     async def _end(self, repository: Repository, over: list[Subscription]) -> None:
-        """Marked before anything is taken back: what a crash leaves of it ends at the next start,
-        with the same words."""
+        """Ends subscriptions, marked first: after a crash the next start ends them with the same
+        reasons."""
         await repository.mark_ending({one.id: one.reason for one in over})
         for subscription in over:
             await self._attacher.detach(ActiveSubscription(subscription))

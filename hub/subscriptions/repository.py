@@ -19,7 +19,8 @@ from ..storage.database import Database
 from ..storage.group_commit import GroupCommit
 from ..storage.tables import SubscriptionRow
 from .options import DEFAULTS, NO_KEYS, Keys, Options
-from .subscription import Status, Subscription
+from .subscription import Subscription, SubscriptionStatus
+from .websub import without_token
 
 ROWS_AT_ONCE = 500  # in one statement: both databases bound its parameters
 
@@ -28,7 +29,8 @@ _TABLE = cast(Table, SubscriptionRow.__table__)
 
 
 class _Addition:
-    """`stored` is what becomes of it."""
+    """A subscription that is being added. `stored` is the subscription as it is stored, maybe with
+    the id of an earlier row."""
 
     def __init__(self, subscription: Subscription) -> None:
         self.stored = subscription
@@ -36,7 +38,7 @@ class _Addition:
 
 class _Marking(NamedTuple):
     id: str
-    status: Status
+    status: SubscriptionStatus
     reason: str
 
 
@@ -44,7 +46,7 @@ _Change = _Addition | _Marking
 
 
 class Repository:
-    """What makes and marks subscriptions is committed in groups."""
+    """Reads and writes the table of subscriptions. Additions and marks are committed in groups."""
 
     def __init__(self, database: Database, sealer: Sealer) -> None:
         self._database = database
@@ -52,17 +54,17 @@ class Repository:
         self._changes: GroupCommit[_Change] = GroupCommit(self._commit)
 
     async def add(self, subscription: Subscription) -> Subscription:
-        """Stores it, and gives what is stored.
+        """Stores a subscription, and returns it as it is stored.
 
-        Where a failure has left a row of the same identity it takes that one's place, id and
-        with it queue included, so that neither stays behind.
+        It replaces a row of the same identity that a failure has left, and takes over its id, and
+        with it its queue.
         """
         addition = _Addition(subscription)
         await self._changes.add(addition)
         return addition.stored
 
     async def renew(self, subscription: Subscription) -> None:
-        """Stores what a repeated subscribe may change."""
+        """Stores the fields that a repeated subscribe may change."""
         values = {
             "status": subscription.status.value,
             "reason": subscription.reason,
@@ -72,19 +74,21 @@ class Repository:
             "owner": subscription.owner,
             "base_url": subscription.base_url,
             "options": _options_text(subscription.options),
-            # At `/hub` another content, or another way to write the same URL.
+            # At `/hub`, another kind of content or another spelling of the URL.
             "source_name": subscription.source.name,
             "topic": subscription.topic,
-            "topic_url": subscription.topic_url,
+            "topic_url": self._sealed_topic_url(subscription),
             "callback": self._sealed_callback(subscription),
         }
         await self._update(subscription.id, values)
 
-    async def mark(self, subscription_id: str, status: Status, reason: str = "") -> None:
+    async def mark(
+        self, subscription_id: str, status: SubscriptionStatus, reason: str = ""
+    ) -> None:
         await self._changes.add(_Marking(subscription_id, status, reason))
 
     async def close(self) -> None:
-        """Returns when all that was begun is stored."""
+        """Waits until all changes that were begun are stored."""
         await self._changes.close()
 
     async def _commit(self, changes: list[_Change]) -> None:
@@ -94,7 +98,7 @@ class Repository:
             if added:
                 await self._add_all(session, added)
             if marked:
-                # In the order in which they came, should two be about the same one.
+                # In their order: two may be about the same row.
                 rows = update(_TABLE).where(_TABLE.c.id == bindparam("of"))
                 await session.execute(
                     rows.values(status=bindparam("to"), reason=bindparam("why")),
@@ -122,10 +126,10 @@ class Repository:
             await session.execute(delete(SubscriptionRow).where(row))
 
     async def mark_ending(self, reasons: Mapping[str, str]) -> None:
-        """Marks those of the ids as ending, each with its reason."""
+        """Marks the rows with these ids as ending, each with its reason."""
         by_reason = sorted(reasons.items(), key=lambda item: item[1])
         for reason, items in groupby(by_reason, key=lambda item: item[1]):
-            values = {"status": Status.ENDING.value, "reason": reason}
+            values = {"status": SubscriptionStatus.ENDING.value, "reason": reason}
             for ids in _pieces([subscription_id for subscription_id, _ in items]):
                 async with self._database.begin() as session:
                     rows = update(SubscriptionRow).where(SubscriptionRow.id.in_(ids))
@@ -154,14 +158,26 @@ class Repository:
         return self._sealer.seal(text, subscription.id)
 
     def _sealed_callback(self, subscription: Subscription) -> str:
-        """Whole: where a URL has its secret, in path or query, is its owner's business."""
+        """Returns the whole URL sealed: any part of it may be secret."""
         return self._sealer.seal(subscription.callback, _url_of(subscription.id))
 
     def _callback(self, row: SubscriptionRow) -> str:
-        """Rows of a Warren before 0.2 have it bare."""
+        """Returns the callback of a row; rows of a Warren before 0.2 have it in plain text."""
         if not is_sealed(row.callback):
             return row.callback
         return self._sealer.open(row.callback, _url_of(row.id))
+
+    def _sealed_topic_url(self, subscription: Subscription) -> str:
+        """Returns the URL of a document of this hub sealed, if it has a token."""
+        url = subscription.topic_url
+        if without_token(url) == url:
+            return url
+        return self._sealer.seal(url, _topic_of(subscription.id))
+
+    def _topic_url(self, row: SubscriptionRow) -> str:
+        if not is_sealed(row.topic_url):
+            return sys.intern(row.topic_url)
+        return self._sealer.open(row.topic_url, _topic_of(row.id))
 
     def _keys(self, row: SubscriptionRow) -> Keys:
         if row.secret is None:
@@ -188,7 +204,7 @@ class Repository:
             sink_vhost=sink and sink.vhost,
             sink_kind=sink and sink.kind,
             sink_name=sink and sink.name,
-            topic_url=subscription.topic_url,
+            topic_url=self._sealed_topic_url(subscription),
             base_url=subscription.base_url,
             options=_options_text(subscription.options),
             reason=subscription.reason,
@@ -205,8 +221,8 @@ class Repository:
             owner=sys.intern(row.owner),
             keys=self._keys(row),
             sink=_read_sink(row),
-            status=Status(row.status),
-            topic_url=sys.intern(row.topic_url),
+            status=SubscriptionStatus(row.status),
+            topic_url=self._topic_url(row),
             base_url=sys.intern(row.base_url),
             options=_read_options(row.options),
             reason=row.reason,
@@ -214,8 +230,13 @@ class Repository:
 
 
 def _url_of(row_id: str) -> str:
-    """What binds a URL to its row, apart from the secrets there."""
+    """Returns the context that binds a sealed URL to its row."""
     return f"{row_id} callback"
+
+
+def _topic_of(row_id: str) -> str:
+    """Returns the context that binds a sealed topic URL to its row."""
+    return f"{row_id} topic"
 
 
 def _pieces(ids: Sequence[str]) -> list[Sequence[str]]:
@@ -224,7 +245,7 @@ def _pieces(ids: Sequence[str]) -> list[Sequence[str]]:
 
 @lru_cache(maxsize=1_000)
 def _resource(vhost: str, kind: str, name: str) -> Resource:
-    """One object for all subscriptions of a source: there may be ten thousand."""
+    """Returns one object for all subscriptions of a source: there may be ten thousand."""
     return Resource(vhost, cast(Kind, kind), name)
 
 

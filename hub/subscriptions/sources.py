@@ -1,7 +1,7 @@
-"""Sources that are gone: who waits for them, and how it is noticed that they are back.
+"""Subscriptions whose source was deleted wait until it is declared again.
 
-A queue or exchange that is deleted and declared again is the same one to those who follow it: their
-bindings are made in the step that makes it, so they miss nothing that is published there.
+Their bindings are made before that declaration is answered, so they get all messages that are
+published there.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .subscription import Subscription
 log = logging.getLogger(__name__)
 
 
-class Sources:
-    """`attach` ties a subscription to its source once more, and ends in `follow`; it raises while
-    that can't be."""
+class MissingSources:
+    """The subscriptions whose source was deleted, until it is declared again. `attach` binds a
+    subscription to its source again, and calls `follow`; it raises if it can't."""
 
     def __init__(
         self, engine: Engine, poll_s: float, attach: Callable[[ActiveSubscription], Awaitable[None]]
@@ -33,8 +33,8 @@ class Sources:
         self._attach = attach
         self._waiting: dict[ActiveSubscription, None] = {}
         self._has_waiting = asyncio.Event()
-        self._missed: dict[Resource, dict[ActiveSubscription, None]] = {}
-        """Who waits, by each resource that may be what is not there."""
+        self._missing: dict[Resource, dict[ActiveSubscription, None]] = {}
+        """The waiting subscriptions by each resource that they need."""
         self._came_back = asyncio.Event()
         self._bound: dict[Resource, dict[ActiveSubscription, None]] = {}
         engine.watch_deleted(self._deleted)
@@ -42,12 +42,12 @@ class Sources:
 
     @property
     def waiting_count(self) -> int:
-        """Subscriptions that wait for their source."""
+        """The number of subscriptions that wait for their source."""
         return len(self._waiting)
 
     @property
     def bound_count(self) -> int:
-        """Sources and sinks whose end would be noticed."""
+        """The number of sources and sinks whose deletion is watched."""
         return len(self._bound)
 
     async def exists(self, resource: Resource) -> bool:
@@ -56,9 +56,9 @@ class Sources:
         return await self._engine.queue(resource.vhost, resource.name) is not None
 
     async def require_consumable(self, source: Resource) -> None:
-        """Raises `ChannelError` 405 for a queue that is another connection's alone, `BadRequest`
-        for a stream: a message that failed could only come back to it as a new one, for all of its
-        readers, and there is no place to go on from after a pause."""
+        """Raises `ChannelError` 405 for an exclusive queue, `BadRequest` for a stream: a message
+        that failed could only return to it as a new one, for all readers, and the position is lost
+        at a pause."""
         found = await self._engine.queue(source.vhost, source.name) if source.kind == "q" else None
         if found is None:
             return
@@ -69,38 +69,39 @@ class Sources:
             raise BadRequest(reason, field="resource", value=source.name)
 
     def wait(self, active: ActiveSubscription, reason: str) -> None:
-        """Its source is not there now, or can't be bound to."""
-        active.waits_for = reason
+        """Notes that a subscription waits for its source, which does not exist or can't be bound
+        to."""
+        active.state.wait_for_source(reason)
         self._waiting[active] = None
         for resource in _needs(active.subscription):
-            self._missed.setdefault(resource, {})[active] = None
+            self._missing.setdefault(resource, {})[active] = None
         self._has_waiting.set()
 
-    def _waits_no_more(self, active: ActiveSubscription) -> None:
-        active.waits_for = ""
+    def _end_wait(self, active: ActiveSubscription) -> None:
+        active.state.follow_source()
         if self._waiting.pop(active, self) is self:
             return
         for resource in _needs(active.subscription):
-            _drop(self._missed, resource, active)
+            _drop(self._missing, resource, active)
 
     def follow(self, active: ActiveSubscription) -> None:
-        """It is bound: when what it is bound to goes, it waits."""
-        self._waits_no_more(active)
+        """Ends its wait, and watches the resources that it is bound to."""
+        self._end_wait(active)
         for resource in _ends(active.subscription):
             self._bound.setdefault(resource, {})[active] = None
 
     def forget(self, active: ActiveSubscription) -> None:
-        """It is over."""
-        self._waits_no_more(active)
+        """Ends wait and watch of a subscription that is over."""
+        self._end_wait(active)
         for resource in _ends(active.subscription):
             self.leave(active, resource)
 
     def leave(self, active: ActiveSubscription, resource: Resource) -> None:
-        """It is bound there no longer."""
+        """Ends the watch of one resource."""
         _drop(self._bound, resource, active)
 
     async def watch(self) -> None:
-        """Attaches what waits, as sources come back; runs until cancelled."""
+        """Attaches waiting subscriptions as their sources are declared; runs until cancelled."""
         while True:
             await self._has_waiting.wait()
             with suppress(TimeoutError):
@@ -110,7 +111,7 @@ class Sources:
             await self.retry()
 
     async def retry(self) -> None:
-        """Looks once for each source that is missed, however many wait for it."""
+        """Looks up each missing source once, however many subscriptions wait for it."""
         found: dict[Resource, bool] = {}
         for active in list(self._waiting):
             source = active.subscription.source
@@ -118,7 +119,7 @@ class Sources:
                 found[source] = await self._is_back(source)
             if found[source] and active in self._waiting:
                 await self._retry(active)
-            await asyncio.sleep(0)  # the engine need not wait for anything, and others do
+            await asyncio.sleep(0)  # the engine may never wait
         if not self._waiting:
             self._has_waiting.clear()
 
@@ -132,19 +133,20 @@ class Sources:
         try:
             await self._attach(active)
         except ChannelError as error:
-            active.waits_for = error.explanation
+            active.state.wait_for_source(error.explanation)
 
     def _deleted(self, vhost: str, kind: Kind, name: str) -> Iterator[None]:
-        """Bindings are gone with it: another one of that name has to be bound anew. In the first
-        step all of them wait for it, then each is given the reason."""
+        """Lets all subscriptions that were bound to it wait; gives each the reason, in steps."""
         resource = Resource(vhost, kind, name)
         active_subscriptions = dict.fromkeys(self._bound.get(resource, ()))
         if not active_subscriptions:
             return
-        self._missed.setdefault(resource, {}).update(active_subscriptions)
+        self._missing.setdefault(resource, {}).update(active_subscriptions)
         self._waiting.update(active_subscriptions)
         log.warning(
-            "%d subscriptions are suspended: %s was deleted", len(active_subscriptions), resource
+            "%d subscriptions have lost their source: %s was deleted",
+            len(active_subscriptions),
+            resource,
         )
         for active in active_subscriptions:
             if active in self._waiting:
@@ -152,34 +154,35 @@ class Sources:
             yield
 
     def _declared(self, vhost: str, kind: Kind, name: str) -> Iterator[BindingSpec]:
-        """Gives the bindings of those that are still waiting as it is asked for them."""
-        active_subscriptions = tuple(self._missed.get(Resource(vhost, kind, name), ()))
+        """Yields the bindings of the subscriptions that still wait."""
+        active_subscriptions = tuple(self._missing.get(Resource(vhost, kind, name), ()))
         for active in active_subscriptions:
             if active in self._waiting and active.subscription.binds:
                 yield active.subscription.binding
         if active_subscriptions:
-            self._came_back.set()  # what else there is to do for them can wait
+            self._came_back.set()  # `retry` attaches them
 
 
 def _drop(
-    places: dict[Resource, dict[ActiveSubscription, None]],
+    by_resource: dict[Resource, dict[ActiveSubscription, None]],
     resource: Resource,
     active: ActiveSubscription,
 ) -> None:
-    """No place is kept without anybody in it."""
-    active_subscriptions = places.get(resource, {})
+    """Removes the subscription from those of a resource."""
+    active_subscriptions = by_resource.get(resource, {})
     active_subscriptions.pop(active, None)
     if not active_subscriptions:
-        places.pop(resource, None)
+        by_resource.pop(resource, None)
 
 
 def _needs(subscription: Subscription) -> tuple[Resource, ...]:
-    """What has to be there for it."""
+    """Returns the resources that must exist."""
     return _ends(subscription) or (subscription.source,)
 
 
 def _ends(subscription: Subscription) -> tuple[Resource, ...]:
-    """What bindings are made between, but for its own queue, whose consumer is told of its end."""
+    """Returns the ends of its binding, without its own queue, whose deletion cancels the
+    consumer."""
     if subscription.is_binding and subscription.sink is not None:
         return subscription.source, subscription.sink
     return (subscription.source,) if subscription.owns_queue else ()

@@ -1,4 +1,4 @@
-"""A subscription as the hub works with it; `tables.py` is how it is stored."""
+"""A subscription as a value; `hub/storage/tables.py` defines its row."""
 
 from __future__ import annotations
 
@@ -19,34 +19,31 @@ ANONYMOUS_LIMITS: Table = {
     "x-max-length-bytes": 64 * 1024 * 1024,
     "x-message-ttl": 86_400_000,
 }
-"""Of the queue of who came without credentials: it takes up no more, however its callback fails.
-A queue keeps the arguments that it was made with: these don't change."""
+"""Arguments of the queue of an anonymous client. They must not change: existing queues have
+them."""
 
 
-class Status(StrEnum):
-    """What is to be done with a row: `PENDING` and `ENDING` are undone, the others kept."""
+class SubscriptionStatus(StrEnum):
+    """The status of a row. A start undoes `PENDING` and `ENDING`."""
 
     PENDING = "pending"
-    """Verified and stored, its queue maybe declared."""
+    """Verified and stored; its queue may not be declared."""
     ACTIVE = "active"
     PAUSED = "paused"
-    """Its messages gather in its queue, nothing is delivered (RabbitHub: `inactive`)."""
+    """Its messages wait in its queue (RabbitHub: `inactive`)."""
     UNVERIFIED = "unverified"
-    """Uploaded as `inactive`: nothing gathers for it until its callback has agreed."""
+    """Uploaded as `inactive`: it has no queue until its callback has agreed."""
     ENDING = "ending"
-    """Over, its queue maybe still there, and its callback maybe not told."""
+    """Over; its queue may exist, and its callback may have to be notified."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """`expires_at` is wall time in seconds; `sink` is set where a token bound a resource of
-    this hub instead of a callback.
-
-    `topic` is the key it is bound with. `topic_url` is set for what came to `/hub`: its callback
-    knows it by this URL and is posted to exactly as given (WebSub 5.1, 7). `base_url` is where
-    the subscriber reached the hub; deliveries name hub and topic below it. `reason` says why it
-    is paused or ending.
-    """
+    """A subscription as it is stored. `expires_at` is wall time in seconds. `sink` is set if a
+    token bound a resource of this hub instead of a callback. `topic` is the key of the binding.
+    `topic_url` is set for subscriptions by `/hub`: their callbacks get this URL, and are posted to
+    exactly as given (WebSub 5.1, 7). `base_url` is the address at which the subscriber reached the
+    hub; deliveries name hub and topic below it. `reason` says why it is paused or ending."""
 
     id: str
     source: Resource
@@ -57,7 +54,7 @@ class Subscription:
     owner: str
     keys: Keys = NO_KEYS
     sink: Resource | None = None
-    status: Status = Status.PENDING
+    status: SubscriptionStatus = SubscriptionStatus.PENDING
     topic_url: str = ""
     base_url: str = ""
     options: Options = DEFAULTS
@@ -65,7 +62,7 @@ class Subscription:
 
     @property
     def host(self) -> str:
-        """Host and port of the callback, without what the URL may hold of credentials."""
+        """The host and port of the callback, without credentials."""
         return urlsplit(self.callback).netloc.rpartition("@")[2]
 
     @property
@@ -73,7 +70,7 @@ class Subscription:
         return bool(self.topic_url)
 
     def concerns(self, vhost: str) -> bool:
-        """Whether it takes from a virtual host, or gives to one."""
+        """Whether source or sink is in the virtual host."""
         return vhost == self.source.vhost or (self.sink is not None and vhost == self.sink.vhost)
 
     @property
@@ -82,7 +79,7 @@ class Subscription:
 
     @property
     def is_binding(self) -> bool:
-        """Whether a binding inside the broker is all there is to it."""
+        """Whether it is only a binding inside the broker."""
         return (
             self.sink is not None
             and self.source.kind == "x"
@@ -91,17 +88,17 @@ class Subscription:
 
     @property
     def owns_queue(self) -> bool:
-        """An exchange subscription has a queue of its own; a queue's share their source."""
+        """Whether it has a queue of its own: subscriptions to a queue share their source."""
         return self.source.kind == "x" and not self.is_binding
 
     @property
     def binds(self) -> bool:
-        """Whether its messages come by a binding, which goes with its source."""
+        """Whether its messages come by a binding, which is deleted with its source."""
         return self.is_binding or self.owns_queue
 
     @property
     def binding(self) -> BindingSpec:
-        """Of one that `binds`."""
+        """The binding of a subscription that `binds`."""
         if self.is_binding and self.sink is not None:
             return BindingSpec(self.source.name, self.sink.name, self.sink.kind == "q", self.topic)
         return BindingSpec(self.source.name, self.queue, True, self.topic)
@@ -113,7 +110,7 @@ class Subscription:
 
     @property
     def queue_spec(self) -> QueueSpec:
-        """Of one that owns its queue."""
+        """The queue of a subscription that `owns_queue`."""
         return QueueSpec(self.queue, arguments=ANONYMOUS_LIMITS if self.is_anonymous else {})
 
     @property
@@ -123,15 +120,16 @@ class Subscription:
 
 
 def identity_of_request(request: SubscribeRequest) -> str:
-    """That of the subscription which it asks for."""
+    """Returns the identity of the requested subscription."""
     topic, callback = request.topic or "", request.callback or ""
     return identity_of(request.source, topic, callback, request.topic_url)
 
 
 def identity_of(source: Resource, topic: str, callback: str, topic_url: str = "") -> str:
-    """Digest of what makes two subscribes the same one; callbacks are too long for an index.
+    """Returns a digest that is the same for a repeated subscribe; callbacks are too long for an
+    index.
 
-    RabbitHub's is source, topic and callback, WebSub's topic URL and callback, however they are
+    It is of source, topic and callback (RabbitHub), or of topic URL and callback, however they are
     percent-encoded (WebSub 5.1).
     """
     if topic_url:

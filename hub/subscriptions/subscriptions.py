@@ -1,7 +1,7 @@
-"""Subscribing and unsubscribing: who is asked, in which order, and what is kept of it.
+"""Subscribing and unsubscribing, by `/subscribe` and `/hub` alike.
 
-Routes check who asks and what they may do; everything else is checked here, for `/subscribe` and
-`/hub` alike. What is not awaited is stored first (`verifications.py`).
+Routes check the user and the permissions; everything else is checked here. A request that is
+accepted and not awaited is stored first (`verifications.py`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from ...core.clock import Clock
 from ...core.errors import access_refused
 from ..errors import BadRequest, CallbackRefused, SourceMissing
 from ..guard import domains
-from ..guard.guard import Guard
+from ..guard.callbacks import CallbackGuard
 from ..guard.lookups import Purpose
 from ..guard.own import is_own
 from ..keys.shortcuts import Shortcuts
-from ..owner_rights import Rights
+from ..owner_rights import SubscriberRights
 from ..requests import Mode, Resource, SubscribeRequest, SubscribeResult
 from ..settings import HubSettings
 from ..storage.storage import Storage
@@ -26,9 +26,8 @@ from ..topics.topics import Topics
 from ..verification.verifications import Verifications
 from .attach import Attacher
 from .denial import Denials
-from .expiry import Expiry
+from .expiry import REMOVED, SubscriptionExpiry
 from .intent import Intent, read_intent
-from .operations import Operations
 from .store import SubscriptionStore
 from .subscription import Subscription, identity_of, identity_of_request
 from .verified_intents import VerifiedIntents, not_subscribed
@@ -38,16 +37,17 @@ if TYPE_CHECKING:
     from ..verification.verify import Verifier
 
 
-class Subscriptions(Operations):
-    """`verifier` makes the client that asks callbacks, at its first use."""
+class Subscriptions:
+    """Subscribes and unsubscribes. `verifier` makes the client that verifies intents, at its first
+    use."""
 
     def __init__(
         self,
         store: SubscriptionStore,
-        expiry: Expiry,
+        expiry: SubscriptionExpiry,
         attacher: Attacher,
         shortcuts: Shortcuts,
-        guard: Guard,
+        callbacks: CallbackGuard,
         verifier: Callable[[], Awaitable[Verifier]],
         settings: HubSettings,
         clock: Clock,
@@ -56,13 +56,15 @@ class Subscriptions(Operations):
         storage: Storage,
         topics: Topics,
         denials: Denials,
-        rights: Rights,
+        rights: SubscriberRights,
     ) -> None:
-        super().__init__(store, topics, settings, tasks)
+        self._store = store
+        self._settings = settings
+        self._tasks = tasks
         self._expiry = expiry
         self._attacher = attacher
         self._shortcuts = shortcuts
-        self._guard = guard
+        self._callbacks = callbacks
         self._verified_intents = VerifiedIntents(
             store, attacher, denials, topics, rights, verifier, settings, clock
         )
@@ -71,18 +73,18 @@ class Subscriptions(Operations):
         )
 
     async def start(self) -> None:
-        """Goes on with what was accepted and not verified."""
+        """Continues with requests that were accepted and not verified."""
         await self._verifications.start()
 
     async def subscribe(self, request: SubscribeRequest) -> SubscribeResult:
-        """Verified and stored when it returns; at `/hub` and with `hub.verify=async` about to be,
-        which not even a crash prevents.
+        """Verifies and stores a subscription; at `/hub` and with `hub.verify=async` later, also
+        after a crash.
 
-        Raises the errors of `hub.errors`, and `ChannelError` where the engine refuses.
+        Raises the errors of `hub.errors`, and `ChannelError` if the engine refuses.
         """
         intent = read_intent("subscribe", request, self._settings)
         sink = self._sink(request, "subscribe")
-        if not is_external(request):  # those exchanges are made for the first who agrees
+        if not is_external(request):  # its exchanges are declared after the verification
             await self._require(request.source)
             await self._attacher.sources.require_consumable(request.source)
         if sink is not None:
@@ -94,9 +96,9 @@ class Subscriptions(Operations):
             await domains.load()
             self._verified_intents.require_room(request)
         if sink is None and not intent.is_verified:
-            # Else the first to look at its addresses would be a delivery, which nobody waits for.
-            endpoint = self._guard.check(intent.callback)
-            await self._guard.resolve(endpoint.host, endpoint.port, Purpose.VERIFY)
+            # Else a refused address would show only in a failed delivery.
+            endpoint = self._callbacks.check(intent.callback)
+            await self._callbacks.resolve(endpoint, Purpose.VERIFY)
         if self._is_awaited(intent, sink):
             return await self._finish(
                 self._verified_intents.subscribe(request, intent, sink), intent
@@ -104,11 +106,11 @@ class Subscriptions(Operations):
         return await self._accept("subscribe", request, intent)
 
     async def unsubscribe(self, request: SubscribeRequest) -> SubscribeResult:
-        """Over when it returns; at `/hub` and with `hub.verify=async` about to be.
+        """Ends a subscription; at `/hub` and with `hub.verify=async` later.
 
-        `/hub` answers alike for what was never subscribed or is another's, and asks nobody:
-        anonymous clients can't find out who subscribes to what, nor have others' callbacks asked
-        in this way.
+        `/hub` gives the same answer for unknown subscriptions and those of another user, and
+        verifies neither: anonymous clients can't find out who subscribes to what, nor have
+        callbacks of others requested.
         """
         intent = read_intent("unsubscribe", request, self._settings)
         sink = self._sink(request, "unsubscribe")
@@ -125,17 +127,17 @@ class Subscriptions(Operations):
         return await self._accept("unsubscribe", request, intent)
 
     async def remove(self, source: Resource, topic: str, callback: str) -> Subscription:
-        """Ends a subscription without asking its callback (DELETE); raises `NotSubscribed`."""
+        """Ends a subscription without verification (DELETE); raises `NotSubscribed`."""
         active = self._store.find(identity_of(source, topic, callback))
         if active is None:
             raise not_subscribed(source, callback)
-        await self.end(active)
+        await self._store.end(active, REMOVED)
         return active.subscription
 
     async def put_inactive(self, request: SubscribeRequest) -> SubscribeResult:
-        """Keeps it without asking its callback: it becomes active when it is subscribed.
+        """Stores a subscription without verification: it becomes active when it is subscribed.
 
-        Raises as `subscribe`, and `BadRequest` for a token, which binds at once or not at all.
+        Raises as `subscribe`, and `BadRequest` for a token.
         """
         intent = read_intent("subscribe", request, self._settings)
         if self._sink(request, "subscribe") is not None:
@@ -145,17 +147,17 @@ class Subscriptions(Operations):
             await self._attacher.sources.require_consumable(request.source)
         self._check_callback(request, intent)
         self._verified_intents.require_owner(request)
-        wanted = self._verified_intents.made_of(request, intent, None)
-        await self._carry(self._store.put_inactive(wanted))
+        wanted = self._verified_intents.subscription_from(request, intent, None)
+        await self._tasks.complete(self._store.put_inactive(wanted))
         return SubscribeResult(verified=False, lease_seconds=intent.lease_seconds)
 
     def forget_vhost(self, vhost: str) -> None:
-        """A virtual host was deleted, and with it whatever anybody was allowed there: one that is
-        made later under its name must not be read by subscriptions to this one."""
+        """Ends all subscriptions in a deleted virtual host: they must not read one that is created
+        later with its name."""
         self._tasks.own(self._expiry.end_in(vhost))
 
     def _sink(self, request: SubscribeRequest, use: Mode) -> Resource | None:
-        """None at `/hub`, where a token is only for the callback to see."""
+        """Returns the resource that a token binds, None without one and at `/hub`."""
         return None if request.topic_url else self._shortcuts.sink(request, use)
 
     async def _require(self, resource: Resource) -> None:
@@ -165,14 +167,14 @@ class Subscriptions(Operations):
             raise SourceMissing(f"no {resource}", field="resource", value=resource.name)
 
     def _require_owner(self, request: SubscribeRequest) -> None:
-        """Who comes to `/hub` without credentials is refused later, and in silence: the answer
-        must not tell that somebody subscribes."""
+        """Raises `NotOwner`. Anonymous clients are refused later, without an answer that would
+        disclose the subscription."""
         is_anonymous = request.user in ("", self._settings.hub_user)
         if not (request.topic_url and is_anonymous):
             self._verified_intents.require_owner(request)
 
     def _check_callback(self, request: SubscribeRequest, intent: Intent) -> None:
-        self._guard.check(intent.callback)
+        self._callbacks.check(intent.callback)
         if is_own(intent.callback, [request.base_url]):
             reason = "is this hub's own address; a token binds it instead"
             raise CallbackRefused(reason, field="hub.callback", value=intent.callback)
@@ -186,11 +188,11 @@ class Subscriptions(Operations):
         return intent.is_sync or sink is not None
 
     async def _finish(self, work: Coroutine[Any, Any, None], intent: Intent) -> SubscribeResult:
-        await self._carry(work)
+        await self._tasks.complete(work)
         return SubscribeResult(verified=True, lease_seconds=intent.lease_seconds)
 
     async def _accept(
         self, mode: Mode, request: SubscribeRequest, intent: Intent
     ) -> SubscribeResult:
-        await self._carry(self._verifications.accept(mode, request))
+        await self._tasks.complete(self._verifications.accept(mode, request))
         return SubscribeResult(verified=False, lease_seconds=intent.lease_seconds)

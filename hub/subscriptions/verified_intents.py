@@ -1,6 +1,6 @@
 """Verifies intents with callbacks, then adds or removes their subscriptions.
 
-Everything of the request was checked when it came; what may have changed since is asked again.
+Requests were checked when they came; conditions that may have changed since are checked again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from ...core.clock import Clock
 from ...core.errors import ChannelError, access_refused
 from ..errors import NotOwner, NotSubscribed, TooManySubscriptions, TopicDenied
-from ..owner_rights import Rights, refusal
+from ..owner_rights import SubscriberRights, refusal
 from ..request_limiter import Requester
 from ..requests import Mode, Resource, SubscribeRequest
 from ..settings import HubSettings
@@ -27,15 +27,16 @@ from .denial import Denials
 from .intent import Intent, read_intent
 from .options import NO_KEYS, Keys
 from .store import SubscriptionStore
-from .subscription import Status, Subscription, identity_of_request
-from .websub import is_external, normal_url, other_exchange
+from .subscription import Subscription, SubscriptionStatus, identity_of_request
+from .websub import is_external, is_of_topics, normal_url, other_exchange
 
 if TYPE_CHECKING:
     from ..verification.verify import Verifier
 
 
 class VerifiedIntents:
-    """`verifier` makes the client that asks callbacks, at its first use."""
+    """Verifies intents and carries them out. `verifier` makes the client that verifies intents, at
+    its first use."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class VerifiedIntents:
         attacher: Attacher,
         denials: Denials,
         topics: Topics,
-        rights: Rights,
+        rights: SubscriberRights,
         verifier: Callable[[], Awaitable[Verifier]],
         settings: HubSettings,
         clock: Clock,
@@ -58,31 +59,30 @@ class VerifiedIntents:
         self._clock = clock
 
     async def carry_out(self, mode: Mode, request: SubscribeRequest) -> None:
-        """What was accepted, now that it has its turn."""
+        """Carries out a request that was accepted earlier."""
         intent = read_intent(mode, request, self._settings)
         if request.topic_url:
-            self.require_owner(request)  # before anonymous clients have others' callbacks verified
+            self.require_owner(request)  # before anonymous requests reach its callback
         if mode == "unsubscribe":
             await self.unsubscribe(request, intent, None)
             return
-        if not is_external(request):
-            await self._subscribe_verified(request, intent)
-            return
-        await self._topics.declare()
+        if is_of_topics(request):
+            await self._topics.declare()
         await self._subscribe_verified(request, intent)
-        await self._leave_other(request)
+        if is_of_topics(request):
+            await self._leave_other(request)
 
     async def _leave_other(self, request: SubscribeRequest) -> None:
-        """It may have had the other content before. The request is kept until this is done."""
+        """Unbinds the other kind of content, if it was bound to that. The request stays stored
+        until this is done."""
         active = self._store.find(identity_of_request(request))
         if active is not None:
             await self._attacher.leave(active, other_exchange(request.source))
 
     async def _validate(self, request: SubscribeRequest, intent: Intent) -> None:
-        """Raises `TopicDenied`, of which the callback is told (WebSub 5.2).
-
-        A renewal that is denied leaves the subscription as it was, and nobody is told.
-        """
+        """Checks that the publisher offers the topic; else raises `TopicDenied` and notifies the
+        callback (WebSub 5.2). A denied renewal leaves the subscription as it was, without a
+        notice."""
         if not self._settings.hub_check_topics:
             return
         reason = await self._topics.check(normal_url(request.topic_url))
@@ -92,8 +92,8 @@ class VerifiedIntents:
         raise TopicDenied(reason, field="hub.topic", value=request.topic_url)
 
     async def _subscribe_verified(self, request: SubscribeRequest, intent: Intent) -> None:
-        """A callback that has agreed in vain, a limit or a right being in the way, is told: it
-        has been answered 202, and would wait for ever."""
+        """Subscribes, and notifies a callback that has agreed if a limit or a permission prevents
+        it: the subscriber was answered 202."""
         try:
             await self.subscribe(request, intent, None)
         except ChannelError as error:
@@ -104,10 +104,10 @@ class VerifiedIntents:
             raise
 
     def _deny(self, request: SubscribeRequest, intent: Intent, reason: str) -> None:
-        """Tells the callback (WebSub 5.2), unless it is subscribed, and stays so."""
+        """Notifies the callback (WebSub 5.2), unless it is subscribed."""
         if self._store.find(identity_of_request(request)) is None:
-            denied = replace(self.made_of(request, intent, None), reason=reason)
-            self._denials.announce(denied, _nothing)
+            denied = replace(self.subscription_from(request, intent, None), reason=reason)
+            self._denials.announce(denied, _no_row)
 
     async def subscribe(
         self, request: SubscribeRequest, intent: Intent, sink: Resource | None
@@ -116,11 +116,11 @@ class VerifiedIntents:
         if sink is None and intent.is_verified:
             asked_at = await self._verify("subscribe", request, intent)
         if is_external(request):
-            # Not before the callback has agreed: anonymous clients could have anything fetched.
+            # After the callback has agreed: anonymous clients could have any URL fetched.
             await self._validate(request, intent)
-        self.require_owner(request)  # somebody may have been faster, and rights may be gone
+        self.require_owner(request)  # checked again: it may have changed meanwhile
         self.require_room(request)
-        requested = self.made_of(request, intent, sink, asked_at)
+        requested = self.subscription_from(request, intent, sink, asked_at)
         reason = refusal(self._rights, requested)
         if reason is not None:
             raise access_refused(reason)
@@ -131,9 +131,11 @@ class VerifiedIntents:
             await self._store.put(requested)
 
     def _has_content(self, identity: str) -> bool:
-        """Whether it was bound before, and has been sent its topic's content or will be."""
+        """Whether it was bound before, so its topic's content was or will be sent."""
         active = self._store.find(identity)
-        return active is not None and active.subscription.status is not Status.UNVERIFIED
+        return (
+            active is not None and active.subscription.status is not SubscriptionStatus.UNVERIFIED
+        )
 
     async def unsubscribe(
         self, request: SubscribeRequest, intent: Intent, sink: Resource | None
@@ -147,7 +149,7 @@ class VerifiedIntents:
         await self._store.end(active)
 
     def require_owner(self, request: SubscribeRequest) -> None:
-        """Raises `NotOwner` for who is none and no administrator."""
+        """Raises `NotOwner` for another user who is no administrator."""
         active = self._store.find(identity_of_request(request))
         if active is None or active.subscription.owner in ("", request.user):
             return
@@ -159,10 +161,10 @@ class VerifiedIntents:
         """Raises `TooManySubscriptions` for an anonymous client above its limit."""
         anonymous_client = anonymous_client_of(request)
         if anonymous_client is not None and self._store.find(identity_of_request(request)) is None:
-            self._store.index.anonymous.require_room(anonymous_client)
+            self._store.anonymous.require_room(anonymous_client)
 
     async def _verify(self, mode: Mode, request: SubscribeRequest, intent: Intent) -> float:
-        """When the callback was asked that has agreed."""
+        """Returns the wall time at which the callback was requested, in seconds."""
         verifier = await self._verifier()
         requester = Requester(request.client or f"user {request.user}", bool(request.client))
         ago_s = await verifier.verify(
@@ -170,15 +172,15 @@ class VerifiedIntents:
         )
         return self._clock.wall_s() - ago_s
 
-    def made_of(
+    def subscription_from(
         self,
         request: SubscribeRequest,
         intent: Intent,
         sink: Resource | None,
         asked_at: float | None = None,
     ) -> Subscription:
-        """The subscription that is asked for. Its lease counts from the question (WebSub 5.3.1),
-        where nobody is asked from now."""
+        """Returns the requested subscription. Its lease counts from the verification request
+        (WebSub 5.3.1), without one from now."""
         begin = self._clock.wall_s() if asked_at is None else asked_at
         active = self._store.find(identity_of_request(request))
         anonymous_client = (
@@ -196,7 +198,7 @@ class VerifiedIntents:
             callback=intent.callback,
             lease_seconds=intent.lease_seconds,
             expires_at=begin + intent.lease_seconds,
-            # Who renews another's, or what came without credentials, does not take it over.
+            # A renewal by another user does not change the owner.
             owner=request.user if active is None else active.subscription.owner,
             keys=self._keys(active, intent),
             sink=sink,
@@ -206,7 +208,8 @@ class VerifiedIntents:
         )
 
     def _keys(self, active: ActiveSubscription | None, intent: Intent) -> Keys:
-        """A new secret leaves the one before it for a while; without one both are gone."""
+        """Returns the keys: a new secret keeps the previous one for a while; without one both are
+        removed."""
         before = NO_KEYS if active is None else active.subscription.keys
         previous, until = None, 0.0
         if intent.secret is None or before.secret is None:
@@ -224,5 +227,5 @@ def not_subscribed(source: Resource, callback: str) -> NotSubscribed:
     return NotSubscribed(reason, field="hub.callback", value=callback)
 
 
-async def _nothing(_: Subscription) -> None:
-    """A subscription that never was leaves no row to delete."""
+async def _no_row(_: Subscription) -> None:
+    """Does nothing: a denied subscription has no row to delete."""

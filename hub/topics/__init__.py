@@ -1,1 +1,1 @@
-"""Topics of others: fetched when their publishers ping, and distributed to subscribers."""
+"""External topics: fetched when their publishers ping, and distributed to subscribers."""

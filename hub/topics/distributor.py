@@ -1,4 +1,4 @@
-"""Hands a topic's content to the exchanges of topics, and counts who is bound there."""
+"""Publishes the content of topics to their exchanges, and counts the queues bound there."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 from ...core.errors import ChannelError
 from ..engine.own import TOPICS
-from ..engine.port import Engine, Outcome, Properties
+from ..engine.port import Engine, Properties, PublishOutcome
 from ..errors import NotDistributed
 from ..subscriptions.content_budget import ContentBudget
-from .document import Document
+from .document import TopicDocument
 from .names import CONTENT, ENTRIES, VHOST
 from .topic import Topic
 
 URL_HEADER = "x-hub-topic-url"
 _PERSISTENT = 2
 SHORTAGE_AGAIN_S = 10.0
-"""How soon to look again whether memory or disk is still low."""
+"""How soon to check again whether memory or disk is low."""
 PAUSED_AGAIN_S = 60.0
-"""How soon to look again whether an AMQP client has bound a queue meanwhile; a subscription that is
-resumed says so."""
-BUDGET_SPENT = "the content budget of its anonymous subscribers is spent"
+"""How soon to check again whether an AMQP client has bound a queue; a subscription that is resumed
+reports it."""
+BUDGET_USED_UP = "the content budget of its anonymous subscribers is used up"
 _NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """The queue of one subscriber, and which of the exchanges of topics it is bound to."""
+    """The queue of a subscriber, and the exchange of topics that it is bound to."""
 
     queue: str
     exchange: str
@@ -35,16 +35,16 @@ class Recipient:
 
 @dataclass(frozen=True, slots=True)
 class Postponement:
-    """A topic that must not be fetched now: when to look again, and why."""
+    """The reason why a topic must not be fetched now, and when to check again."""
 
     wait_s: float
     reason: str
 
 
 class Distributor:
-    """A message is confirmed when a method returns: in each queue that is bound, durably.
+    """Publishes content durably: it is in each bound queue when a method returns.
 
-    `paused` gives how many of the queues of a key are those of paused subscriptions.
+    `paused` returns how many of the queues bound with a key belong to paused subscriptions.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Distributor:
         self._paused = paused
 
     async def postponement(self, key: str) -> Postponement | None:
-        """Returns why the topic must not be fetched now, None if it may be."""
+        """Returns the reason why the topic must not be fetched now, None if it may be."""
         shortage = self._engine.shortage()
         if shortage:
             return Postponement(SHORTAGE_AGAIN_S, shortage)
@@ -63,18 +63,19 @@ class Distributor:
         if 0 < count <= self._paused(key):
             return Postponement(PAUSED_AGAIN_S, "all of its subscriptions are paused")
         wait_s = self._content_budget.wait_s(key, count)
-        return Postponement(wait_s, BUDGET_SPENT) if wait_s else None
+        return Postponement(wait_s, BUDGET_USED_UP) if wait_s else None
 
     async def declare(self) -> None:
+        """Declares the exchanges of topics. Raises `ChannelError`."""
         for exchange in TOPICS:
             await self._engine.declare_exchange(VHOST, exchange)
 
     async def count(self, key: str) -> int:
-        """Queues that get something of the topic, those of AMQP clients included."""
+        """Returns how many queues get content of the topic, those of AMQP clients included."""
         return await self._count(CONTENT, key) + await self._count(ENTRIES, key)
 
-    async def publish(self, topic: Topic, document: Document) -> None:
-        """The whole content, and where anybody wants it what is new since `topic.known`.
+    async def publish(self, topic: Topic, document: TopicDocument) -> None:
+        """Publishes the whole content, and to the other exchange what is new since `topic.known`.
 
         Raises `NotDistributed`, and `ChannelError` where the engine refuses.
         """
@@ -85,8 +86,10 @@ class Distributor:
         if document.news is not None and await self._count(ENTRIES, topic.key):
             await self._publish(ENTRIES, topic, document.content_type, document.news)
 
-    async def send(self, topic: Topic, document: Document, recipients: Iterable[Recipient]) -> None:
-        """The whole content, to these alone, as one message. Raises as `publish`."""
+    async def send(
+        self, topic: Topic, document: TopicDocument, recipients: Iterable[Recipient]
+    ) -> None:
+        """Sends the whole content to these queues alone, as one message. Raises as `publish`."""
         queues = [one.queue for one in recipients]
         if queues:
             self._require_room(topic)
@@ -109,10 +112,11 @@ class Distributor:
     async def _publish(self, exchange: str, topic: Topic, content_type: str, body: bytes) -> None:
         self._require_room(topic)
         properties = _properties(topic, content_type)
-        _check(topic, await self._engine.publish(VHOST, exchange, topic.key, properties, body))
+        publish = self._engine.publish
+        _check(topic, await publish(None, VHOST, exchange, topic.key, properties, body))
 
     def _require_room(self, topic: Topic) -> None:
-        """Nobody who would have to wait has asked for it. Raises `NotDistributed`."""
+        """Raises `NotDistributed` while memory or disk is low: there is no publisher to block."""
         shortage = self._engine.shortage()
         if shortage:
             reason = f"its content is not taken: {shortage}"
@@ -127,9 +131,9 @@ def _properties(topic: Topic, content_type: str) -> Properties:
     )
 
 
-def _check(topic: Topic, outcome: Outcome) -> None:
-    """Raises `NotDistributed`."""
-    if outcome in (Outcome.REJECTED, Outcome.NOT_KEPT):
-        who = "a queue" if outcome is Outcome.REJECTED else "the disk"
+def _check(topic: Topic, outcome: PublishOutcome) -> None:
+    """Raises `NotDistributed` for a message that was not stored in every queue."""
+    if outcome in (PublishOutcome.REJECTED, PublishOutcome.NOT_DURABLE):
+        who = "a queue" if outcome is PublishOutcome.REJECTED else "the disk"
         reason = f"{who} has not taken its content"
         raise NotDistributed(reason, field="hub.topic", value=topic.url)

@@ -1,4 +1,4 @@
-"""A topic's content as it is compared: whole, and entry by entry where it is a feed."""
+"""Compares a topic's content with what is known: as a whole, and a feed entry by entry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ...core.errors import WarrenError
 from ..links.discovery import looks_like_feed, media_type_of
-from .entries import MAX_ENTRIES, Entry, Known, changed, merged
+from .entries import MAX_ENTRIES, FeedEntry, Known, changed, merged
 from .json_items import read_json_feed
 from .xml_feed import read_xml_feed
 
@@ -21,39 +21,43 @@ _MAYBE_FEEDS = (
 
 
 class ContentRefused(WarrenError):
-    """Not distributed; the text says why."""
+    """The content is not distributed, for the reason in the text."""
 
 
 class Feed(Protocol):
+    """A feed of any format."""
+
     @property
-    def entries(self) -> list[Entry]: ...
+    def entries(self) -> list[FeedEntry]: ...
     @property
     def has_more(self) -> bool:
-        """Whether there are entries beyond the limit, which are left out."""
+        """Whether there are entries beyond `MAX_ENTRIES`, which are left out."""
 
     def only(self, selected: Sequence[bool]) -> bytes:
-        """The document with only these of its entries."""
+        """Returns the document with the selected entries alone."""
 
 
 @dataclass(slots=True)
-class Document:
-    """One state of a topic, beside what was known of it before."""
+class TopicDocument:
+    """One version of a topic's content, compared with what was known before."""
 
     content_type: str
     body: bytes
     digest: str
     known: Mapping[str, str]
-    """The digests of its entries on top of those that were known; empty for what is no feed."""
+    """The known digests with those of its entries; empty if it is no feed."""
     news: bytes | None
-    """The feed with only those entries that are new or changed, None without any; the whole where
-    it is no feed."""
+    """The feed with its new and changed entries alone, None without any; the whole content if it is
+    no feed."""
     notice: str = ""
-    """What its publisher might want to mend."""
+    """A fault for its publisher to mend; empty without one."""
 
 
-def read_document(content_type: str, body: bytes, known: Known) -> Document:
-    """Raises `ContentRefused`. It takes up to some seconds and some hundred megabytes: for a
-    worker process."""
+def read_document(content_type: str, body: bytes, known: Known) -> TopicDocument:
+    """Returns the content compared with what is known. Raises `ContentRefused`.
+
+    It may take seconds and some hundred megabytes, so it runs in a worker process.
+    """
     if not body:
         raise ContentRefused("it is empty")
     if len(content_type.encode()) > _MAX_TYPE_BYTES:
@@ -63,10 +67,10 @@ def read_document(content_type: str, body: bytes, known: Known) -> Document:
         notice = f"it has more than {MAX_ENTRIES} entries; only the first {MAX_ENTRIES} are read"
     digest = hashlib.sha256(content_type.encode() + b"\0" + body).hexdigest()
     if feed is None:
-        return Document(content_type, body, digest, {}, body, notice)
+        return TopicDocument(content_type, body, digest, {}, body, notice)
     selected = changed(feed.entries, known)
     news = feed.only(selected) if any(selected) else None
-    return Document(content_type, body, digest, merged(known, feed.entries), news, notice)
+    return TopicDocument(content_type, body, digest, merged(known, feed.entries), news, notice)
 
 
 def _read_feed(media_type: str, body: bytes) -> tuple[Feed | None, str]:
@@ -78,7 +82,7 @@ def _read_feed(media_type: str, body: bytes) -> tuple[Feed | None, str]:
 
 
 def _read_xml_feed(body: bytes) -> tuple[Feed | None, str]:
-    """A feed that breaks off is read as far as it goes, for its subscribers may read it too."""
+    """Reads a broken feed up to the fault: its subscribers may be able to read it."""
     feed = read_xml_feed(body)
     broken = feed.broken
     if broken is not None and (broken.is_refused or not feed.placed):

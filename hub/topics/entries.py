@@ -1,4 +1,4 @@
-"""Entries of a feed: what tells them apart, and which of them are new."""
+"""Entries of a feed, known by digests: which of them are new or changed."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 MAX_ENTRIES = 1_000
-"""Of one document; those behind them count as not there."""
+"""Entries read of one document; later ones are ignored."""
 MAX_KNOWN = 2_000
-"""Digests that are kept of a topic: what is older has long left its feed."""
+"""Digests kept of a topic; entries with older ones have left its feed long ago."""
 _DIGEST_BYTES = 8
 
 Known = Mapping[str, str]
-"""By digests of names the digests of what the entries of that name say, with spaces between them;
-the names that were seen latest last."""
+"""The digests of contents, separated by spaces, by the digests of their entries' names; the names
+seen last come last."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """`name` is its id, guid, URL or content; several may have the same."""
+class FeedEntry:
+    """An entry; `name` is its id, guid, URL or content, and need not be unique."""
 
     name: str
     digest: str
 
 
 def digest_of(*parts: str) -> str:
-    """Short, for there are thousands of a topic; of one topic 64 bits are enough."""
+    """Returns a digest of 64 bits: enough for one topic, which has thousands of them."""
     text = "\0".join(parts).encode(errors="surrogatepass")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def changed(entries: Sequence[Entry], known: Known) -> list[bool]:
-    """For each entry, whether none of its name said the same before.
+def changed(entries: Sequence[FeedEntry], known: Known) -> list[bool]:
+    """Returns for each entry whether no entry of its name had the same content before.
 
-    Where it stands, and what others of its name say, is of no matter: they move.
+    Its position and the other entries of its name are ignored, because entries move.
     """
     before: dict[str, Collection[str]] = {}
     for entry in entries:
@@ -43,18 +43,18 @@ def changed(entries: Sequence[Entry], known: Known) -> list[bool]:
     return [entry.digest not in before[entry.name] for entry in entries]
 
 
-def merged(known: Known, entries: Iterable[Entry]) -> dict[str, str]:
-    """What is known with these entries too; what was seen longest ago goes first."""
-    said: dict[str, dict[str, None]] = {}
+def merged(known: Known, entries: Iterable[FeedEntry]) -> dict[str, str]:
+    """Returns what is known with these entries; the ones not seen for longest are dropped."""
+    contents: dict[str, dict[str, None]] = {}
     for entry in entries:
-        said.setdefault(digest_of(entry.name), {})[entry.digest] = None
-    fresh = {name: " ".join(digests) for name, digests in said.items()}
+        contents.setdefault(digest_of(entry.name), {})[entry.digest] = None
+    fresh = {name: " ".join(digests) for name, digests in contents.items()}
     remaining = {name: digests for name, digests in known.items() if name not in fresh}
     return _latest({**remaining, **fresh})
 
 
 def _latest(known: dict[str, str]) -> dict[str, str]:
-    """Without those that go beyond `MAX_KNOWN` digests."""
+    """Returns the last names, with at most `MAX_KNOWN` digests."""
     count, latest = 0, []
     for name in reversed(known):
         count += known[name].count(" ") + 1

@@ -1,17 +1,14 @@
-"""Fetching topics when they are due: one fetch of each at a time, pings meanwhile make one more.
+"""Fetches topics when they are due, each by one fetch at a time; pings meanwhile cause one more.
 
-What was pinged is a row before anything is fetched for it, and is told as fetched when its
-content is in the queues: a crash in between fetches again, and may distribute again.
+A pinged topic is stored as due before it is fetched, and as fetched when its content is in the
+queues: a crash between them fetches it again, and may distribute the content again.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ...core.clock import Clock
 from ...core.errors import WarrenError
@@ -19,239 +16,155 @@ from ..deadlines import Deadlines
 from ..errors import StorageFailed
 from ..settings import HubSettings
 from ..tasks import Tasks
-from .distributor import Distributor, Recipient
+from .distributor import Distributor
 from .state import TopicState
-from .topic import Topic
+from .topic_states import TopicStates
 from .updating import Updating
 
-if TYPE_CHECKING:
-    from .repository import TopicRepository
-
-STORAGE_AGAIN_S = 30.0
+STORAGE_RETRY_S = 30.0
 SWEEP_S = 600.0
-"""How often topics are looked for that nobody is bound to any more."""
+"""How often topics without subscribers are looked for."""
 _SWEEP = ""
 
 log = logging.getLogger(__name__)
 
 
 class FetchScheduler:
-    """`rows` opens the table at its first use; `recipient` gives the queue of the subscription
-    with an identity, None where there is none."""
+    """Schedules the fetches of all topics, and keeps `fetch_gap_s` between two of one topic."""
 
     def __init__(
         self,
-        rows: Callable[[], Awaitable[TopicRepository]],
+        states: TopicStates,
         updating: Updating,
         distributor: Distributor,
-        recipient: Callable[[str], Recipient | None],
         settings: HubSettings,
         clock: Clock,
         tasks: Tasks,
     ) -> None:
-        self._rows = rows
+        self.states = states
         self._updating = updating
         self._distributor = distributor
-        self._recipient = recipient
         self._settings = settings
         self._clock = clock
         self._tasks = tasks
-        self._deadlines = Deadlines(clock)
-        self._state: dict[str, TopicState] = {}
-        self._writing = asyncio.Lock()
-        """Around what changes rows and lives together."""
+        self.deadlines = Deadlines(clock)
 
     async def load(self) -> None:
-        """Goes on with what an earlier run had stored."""
-        now, rows = self._clock.wall_s(), await self._rows()
-        new = await rows.new_subscribers()
-        for topic in await rows.all():
-            state = self._hold(topic.key, topic.url)
-            state.not_before = topic.not_before
-            state.new_subscribers = dict.fromkeys(new.get(topic.key, ()))
-            if topic.due_at is not None or state.new_subscribers:
-                state.is_due = True
-                self._plan(state, (topic.due_at or now) - now)
-        await self._forget(self._state.values())
+        """Schedules what was due when the hub stopped."""
+        for state, wait_s in await self.states.load():
+            self._plan(state, wait_s)
+        await self.states.drop_unused(self.states.all())
 
     async def watch(self) -> None:
         """Begins each fetch when it is due; runs until cancelled."""
-        self._deadlines.set(_SWEEP, SWEEP_S)
+        self.deadlines.set(_SWEEP, SWEEP_S)
         while True:
-            await self._deadlines.wait()
+            await self.deadlines.wait()
             self.begin_due()
 
     def begin_due(self) -> None:
-        for key in self._deadlines.take_due():
+        """Begins the fetches that are due now."""
+        for key in self.deadlines.take_due():
+            state = self.states.get(key)
             if key == _SWEEP:
-                self._deadlines.set(_SWEEP, SWEEP_S)
-                self._tasks.own(self._forget(self._state.values()))
-            elif key in self._state:
-                self._tasks.own(self._run(self._state[key]))
+                self.deadlines.set(_SWEEP, SWEEP_S)
+                self._tasks.own(self.states.drop_unused(self.states.all()))
+            elif state is not None:
+                self._tasks.own(self._run(state))
 
     async def request(self, urls: Mapping[str, str]) -> None:
-        """Fetches these topics soon; stored when it returns. Raises `StorageFailed`."""
-        async with self._writing:
-            states = [self._hold(key, url) for key, url in urls.items()]
-            fresh = [state for state in states if not state.is_due]
-            if fresh:
-                now = self._clock.wall_s()
-                topics = [Topic(state.key, state.url, due_at=now) for state in fresh]
-                await (await self._rows()).mark_due(topics)
-            for state in states:
-                self._wake(state)
+        """Fetches the topics of these keys and URLs soon; durable when it returns.
+
+        Raises `StorageFailed`.
+        """
+        for state in await self.states.mark_due(urls):
+            self._wake(state)
 
     async def release(self, keys: Iterable[str]) -> None:
-        """Drops what is known of these topics, if it is: nobody is bound to them any more."""
-        await self._forget([self._state[key] for key in keys if key in self._state])
+        """Drops those topics of the keys that no queue is bound to any more."""
+        found = map(self.states.get, keys)
+        await self.states.drop_unused([state for state in found if state is not None])
 
     def reschedule(self, key: str) -> None:
-        """Somebody takes its content again."""
-        state = self._state.get(key)
+        """Schedules the fetch of a due topic anew, because it has an active subscription again."""
+        state = self.states.get(key)
         if state is not None and state.is_due and not state.is_running:
             self._plan(state)
 
     @asynccontextmanager
     async def binding(self, key: str, url: str, identity: str) -> AsyncIterator[None]:
-        """Around the binding of a subscription: whatever is fetched next after it is sent there,
-        also if it has not changed, and also if the process ends in between.
+        """Encloses the binding of a subscription's queue, to which the next content is sent.
 
-        Raises `StorageFailed`.
+        That holds for content that has not changed, and after a crash too. Raises `StorageFailed`.
         """
-        state = self._hold(key, url)
+        state = self.states.add(key, url)
         state.being_bound.add(identity)
         try:
-            async with self._writing:
-                topic = Topic(key, url, due_at=self._clock.wall_s())
-                await (await self._rows()).add_subscriber(topic, identity)
-                state.new_subscribers[identity] = None
+            await self.states.add_subscriber(state, identity)
             yield
             self._wake(state)
         finally:
             state.being_bound.discard(identity)
 
     async def offer(self, key: str, url: str, content_type: str, body: bytes) -> None:
-        """Takes content as if it had been fetched. Raises `TopicFailed`, `NotDistributed`,
-        `ChannelError` and `StorageFailed`."""
-        state = self._hold(key, url)
-        async with state.turn:
-            topic, new = await self._stored(state), self._recipients(state)
-            after = await self._updating.offer(topic, content_type, body, new.values())
-            async with self._writing:
-                due_at = self._clock.wall_s() if state.is_due else None
-                await self._put(state, replace(after, due_at=due_at), new)
+        """Distributes content as if it had been fetched.
 
-    def _hold(self, key: str, url: str) -> TopicState:
-        state = self._state.get(key)
-        if state is None:
-            state = self._state[key] = TopicState(key, url)
-        return state
+        Raises `TopicFailed`, `NotDistributed`, `ChannelError` and `StorageFailed`.
+        """
+        state = self.states.add(key, url)
+        async with state.lock:
+            topic, new = await self.states.stored(state), self.states.recipients(state)
+            after = await self._updating.offer(topic, content_type, body, new.values())
+            await self.states.update(state, after, new)
 
     def _wake(self, state: TopicState) -> None:
-        """Something has happened that it is to be fetched for, and that is stored."""
-        state.is_due, state.tries = True, 0
-        if state.is_running:
-            state.again = True
-        else:
+        if state.wake():
             self._plan(state)
 
     def _plan(self, state: TopicState, delay_s: float = 0.0) -> None:
-        """Not too soon after the last fetch, nor before its server wants to see us again."""
-        gap_s = state.started_s + self._settings.fetch_gap_s - self._deadlines.now_s()
+        """Sets the time of the next fetch, after the gap and not before its server allows it."""
+        gap_s = state.started_s + self._settings.fetch_gap_s - self.deadlines.now_s()
         left_s = state.not_before - self._clock.wall_s()
-        self._deadlines.set(state.key, max(0.0, delay_s, gap_s, left_s))
+        self.deadlines.set(state.key, max(0.0, delay_s, gap_s, left_s))
 
     async def _run(self, state: TopicState) -> None:
-        async with state.turn:
-            if not state.is_due:
+        async with state.lock:
+            if not state.is_due or await self._is_postponed(state):
                 return
-            postponement = await self._distributor.postponement(state.key)
-            if postponement is not None:
-                wait_s, reason = postponement.wait_s, postponement.reason
-                log.info("topic '%s' is not fetched for %.0f s: %s", state.url, wait_s, reason)
-                self._deadlines.set(state.key, wait_s)
-                return
-            state.is_running, state.again = True, False
-            state.started_s = self._deadlines.now_s()
+            state.begin(self.deadlines.now_s())
             try:
-                await self._check(state)
+                await self._fetch(state)
             except StorageFailed as error:
-                log.error("topic '%s' has to wait: %s", state.url, error)
-                self._deadlines.set(state.key, STORAGE_AGAIN_S)
+                log.error("fetch of topic '%s' postponed: %s", state.url, error)
+                self.deadlines.set(state.key, STORAGE_RETRY_S)
             finally:
                 state.is_running = False
 
-    async def _check(self, state: TopicState) -> None:
+    async def _is_postponed(self, state: TopicState) -> bool:
+        postponement = await self._distributor.postponement(state.key)
+        if postponement is None:
+            return False
+        wait_s, reason = postponement.wait_s, postponement.reason
+        log.info("fetch of topic '%s' postponed for %.0f s: %s", state.url, wait_s, reason)
+        self.deadlines.set(state.key, wait_s)
+        return True
+
+    async def _fetch(self, state: TopicState) -> None:
         count = await self._distributor.count(state.key)
         if not count:
-            await self._drop(state)
+            if await self.states.end_without_subscribers(state):
+                self._plan(state)
             return
-        topic, new, again_s = await self._stored(state), self._recipients(state), None
-        served: Collection[str] = new
+        topic, new = await self.states.stored(state), self.states.recipients(state)
+        again_s, served = None, set[str]()
         try:
             after = await self._updating.fetch(topic, count, new.values())
+            served.update(new)
         except StorageFailed:
             raise
         except WarrenError as error:
             after, again_s = self._updating.failed(topic, error, state.tries)
-            state.tries, served = state.tries + 1, ()
-        await self._store(state, after, again_s, served)
-
-    def _recipients(self, state: TopicState) -> dict[str, Recipient]:
-        """The queues of its new subscribers, by identity."""
-        found = {identity: self._recipient(identity) for identity in state.new_subscribers}
-        return {identity: one for identity, one in found.items() if one is not None}
-
-    async def _store(
-        self, state: TopicState, topic: Topic, again_s: float | None, served: Collection[str]
-    ) -> None:
-        """Ends a run: what is known of the topic, and whether it is due again."""
-        async with self._writing:
-            again_s = 0.0 if state.again else again_s
-            due_at = None if again_s is None else self._clock.wall_s() + again_s
-            await self._put(state, replace(topic, due_at=due_at), served)
-            state.is_running, state.is_due = False, again_s is not None
-            state.not_before = topic.not_before
-            if again_s is not None:
-                self._plan(state, again_s)
-
-    async def _put(self, state: TopicState, topic: Topic, served: Collection[str]) -> None:
-        """New no longer are those that were served, and those that have left meanwhile."""
-        new = state.new_subscribers
-        over = {one for one in new if self._recipient(one) is None} - state.being_bound
-        done = over.union(served)
-        await (await self._rows()).put(topic, done)
-        for identity in done:
-            new.pop(identity, None)
-
-    async def _stored(self, state: TopicState) -> Topic:
-        return await (await self._rows()).get(state.key) or Topic(state.key, state.url)
-
-    async def _drop(self, state: TopicState) -> None:
-        """At the end of a run that has found nobody; somebody may have come since."""
-        async with self._writing:
-            state.is_running = False
-            if state.again or await self._distributor.count(state.key):
-                self._plan(state)
-                return
-            if state.being_bound:  # and pinged for then
-                state.is_due = False
-                return
-            await (await self._rows()).delete([state.key])
-            del self._state[state.key]
-
-    async def _forget(self, states: Iterable[TopicState]) -> None:
-        """Those that nobody is bound to, unless something else is about to find that."""
-        async with self._writing:
-            idle = [
-                state
-                for state in list(states)
-                if not state.is_due
-                and not state.turn.locked()
-                and not state.being_bound
-                and not await self._distributor.count(state.key)
-            ]
-            if idle:
-                await (await self._rows()).delete([state.key for state in idle])
-            for state in idle:
-                del self._state[state.key]
+            state.tries += 1
+        again_s = await self.states.end_fetch(state, after, again_s, served)
+        if again_s is not None:
+            self._plan(state, again_s)

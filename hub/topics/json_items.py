@@ -1,4 +1,4 @@
-"""JSON Feed: its items, and the same feed with only some of them (version 1.1)."""
+"""JSON Feed 1.1: its items, and the same feed with some of them."""
 
 from __future__ import annotations
 
@@ -9,36 +9,38 @@ from typing import Any
 import msgspec
 
 from ..links.json_feed import NO_JSON, VERSION
-from .entries import MAX_ENTRIES, Entry, digest_of
+from .entries import MAX_ENTRIES, FeedEntry, digest_of
 
 _MARK = b"\xef\xbb\xbf"
-_SAYING = (
+_CONTENT = (
     "title", "content_html", "content_text", "summary", "url", "external_url", "attachments",
 )  # fmt: skip
 
 
 @dataclass(slots=True)
 class JsonFeed:
-    """Everything but the items stays as its publisher wrote it."""
+    """A JSON Feed; all but its items stays as its publisher wrote it."""
 
     members: dict[str, msgspec.Raw]
     items: list[msgspec.Raw]
-    entries: list[Entry]
-    """Those of the first items, up to the limit."""
+    entries: list[FeedEntry]
+    """The entries of the first `MAX_ENTRIES` items."""
 
     @property
     def has_more(self) -> bool:
+        """Whether there are items beyond the limit."""
         return len(self.items) > len(self.entries)
 
     def only(self, selected: Sequence[bool]) -> bytes:
+        """Returns the feed with the selected items alone."""
         first = zip(self.items[: len(selected)], selected, strict=True)
-        items_kept = [bytes(item) for item, is_selected in first if is_selected]
-        items = msgspec.Raw(b"[" + b",".join(items_kept) + b"]")
+        chosen = [bytes(item) for item, is_selected in first if is_selected]
+        items = msgspec.Raw(b"[" + b",".join(chosen) + b"]")
         return msgspec.json.encode({**self.members, "items": items})
 
 
 def read_json_feed(body: bytes) -> JsonFeed | None:
-    """None for what is no JSON Feed. Not for the event loop."""
+    """Returns the feed, None for what is no JSON Feed. It is too slow for the event loop."""
     try:
         members = msgspec.json.decode(body.removeprefix(_MARK), type=dict[str, msgspec.Raw])
         version = msgspec.json.decode(members.get("version", b'""'), type=str)
@@ -50,12 +52,12 @@ def read_json_feed(body: bytes) -> JsonFeed | None:
         return None
 
 
-def _entry(raw: msgspec.Raw) -> Entry:
+def _entry(raw: msgspec.Raw) -> FeedEntry:
     item = msgspec.json.decode(raw, type=dict[str, Any])
-    said = [msgspec.json.encode(item[name]).decode() for name in _SAYING if name in item]
-    digest = digest_of(*said) if said else digest_of(bytes(raw).decode())
+    content = [msgspec.json.encode(item[name]).decode() for name in _CONTENT if name in item]
+    digest = digest_of(*content) if content else digest_of(bytes(raw).decode())
     name, link = item.get("id", ""), item.get("url", "")
     link = link if isinstance(link, str) else ""
-    # A number is its text: generators of version 1.0 wrote ids so.
+    # A number counts as its text: generators of version 1.0 wrote such ids.
     name = name if isinstance(name, str) else msgspec.json.encode(name).decode()
-    return Entry(name or link or digest, digest)
+    return FeedEntry(name or link or digest, digest)

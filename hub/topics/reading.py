@@ -1,4 +1,4 @@
-"""Reads documents in a worker process: what is asked and what comes back, as bytes."""
+"""Reads documents in a worker process; requests and results travel as bytes."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from .document import Document, read_document
+from .document import TopicDocument, read_document
 from .topic import Topic
 
 if TYPE_CHECKING:
     from ..workers.pool import Workers
 
 
-class _Request(msgspec.Struct, array_like=True):
+class _TopicRequest(msgspec.Struct, array_like=True):
     content_type: str
     body: bytes
     known: dict[str, str]
 
 
 class _Result(msgspec.Struct, array_like=True):
-    """Without the body, which the server has."""
+    """A `TopicDocument` without the body, which the server has."""
 
     digest: str
     known: dict[str, str]
     news: bytes | None
     is_whole: bool
-    """Whether the news are the body."""
+    """Whether `news` would be the body."""
     notice: str
 
 
-async def read(workers: Workers, topic: Topic, content_type: str, body: bytes) -> Document:
-    """The content of a topic, beside what is known of it. Raises `WorkFailed`, `WorkRefused`."""
-    request = msgspec.msgpack.encode(_Request(content_type, body, dict(topic.known)))
+async def read(workers: Workers, topic: Topic, content_type: str, body: bytes) -> TopicDocument:
+    """Returns the content compared with what is known. Raises `WorkFailed` and `WorkRefused`."""
+    request = msgspec.msgpack.encode(_TopicRequest(content_type, body, dict(topic.known)))
     origin = urlsplit(topic.url).hostname or ""
     reply = await workers.run("read_document", request, origin=origin)
     found = msgspec.msgpack.decode(reply, type=_Result)
     news = body if found.is_whole else found.news
-    return Document(content_type, body, found.digest, found.known, news, found.notice)
+    return TopicDocument(content_type, body, found.digest, found.known, news, found.notice)
 
 
 def run(payload: bytes) -> bytes:
-    """In the worker process. Raises `ContentRefused`."""
-    request = msgspec.msgpack.decode(payload, type=_Request)
+    """Reads a document, in the worker process. Raises `ContentRefused`."""
+    request = msgspec.msgpack.decode(payload, type=_TopicRequest)
     found = read_document(request.content_type, request.body, request.known)
     is_whole = found.news == request.body
     news = None if is_whole else found.news

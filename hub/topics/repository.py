@@ -15,12 +15,16 @@ from .topic import Topic
 
 
 class TopicRepository:
+    """Reads and writes the tables of topics and of their new subscribers."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def all(self, first: int = 0, size: int | None = None) -> list[Topic]:
-        """By URL, from place `first` on at most `size`, and without the digests of their entries,
-        which may be some 70 kB each."""
+        """Returns at most `size` topics from position `first` on, sorted by URL.
+
+        They come without the digests of entries, some 70 kB each.
+        """
         query = select(TopicRow).options(defer(TopicRow.entries))
         query = query.order_by(TopicRow.url, TopicRow.key).offset(first).limit(size)
         async with self._database.begin() as session:
@@ -36,7 +40,7 @@ class TopicRepository:
             return None if row is None else _from_row(row, _known(row.entries))
 
     async def put(self, topic: Topic, served: Collection[str] = ()) -> None:
-        """Stores the topic; these of its new subscribers are new no longer."""
+        """Stores the topic; the served subscribers are no longer new."""
         async with self._database.begin() as session:
             await session.merge(_to_row(topic))
             row = NewSubscriberRow
@@ -45,13 +49,13 @@ class TopicRepository:
                 await session.execute(query)
 
     async def add_subscriber(self, topic: Topic, identity: str) -> None:
-        """Stores that a subscription is new to the topic, and when that is due."""
+        """Stores a new subscriber of the topic, and when the topic is due."""
         async with self._database.begin() as session:
             await session.merge(NewSubscriberRow(topic_key=topic.key, identity=identity))
             await _mark_due(session, topic)
 
     async def new_subscribers(self) -> dict[str, list[str]]:
-        """The identities of all new subscribers, by the keys of their topics."""
+        """Returns the identities of all new subscribers, by the keys of their topics."""
         found: dict[str, list[str]] = {}
         async with self._database.begin() as session:
             for row in await session.scalars(select(NewSubscriberRow)):
@@ -59,7 +63,7 @@ class TopicRepository:
         return found
 
     async def mark_due(self, topics: Iterable[Topic]) -> None:
-        """Stores when these are due, and those that are not there whole."""
+        """Stores when these topics are due, and adds those that are missing."""
         async with self._database.begin() as session:
             for topic in topics:
                 await _mark_due(session, topic)

@@ -1,4 +1,4 @@
-"""A topic that somebody is bound to, as it is worked with; its content's digests stay on disk."""
+"""The state of a topic in memory; the digests of its entries stay on disk."""
 
 from __future__ import annotations
 
@@ -7,30 +7,44 @@ import math
 
 
 class TopicState:
-    """Changed under the lock for rows, so that it agrees with what is stored."""
+    """A topic with at least one queue bound to it; `TopicStates` keeps it and its row the same."""
 
     __slots__ = (
-        "again", "being_bound", "is_due", "is_running", "key", "new_subscribers", "not_before",
-        "started_s", "tries", "turn", "url",
+        "being_bound", "is_due", "is_pinged_again", "is_running", "key", "lock",
+        "new_subscribers", "not_before", "started_s", "tries", "url",
     )  # fmt: skip
 
     def __init__(self, key: str, url: str) -> None:
         self.key = key
         self.url = url
-        self.turn = asyncio.Lock()
-        """Held by whoever compares and distributes its content."""
+        self.lock = asyncio.Lock()
+        """Held while its content is compared and distributed."""
         self.is_due = False
-        """Whether its row says that it is to be fetched."""
+        """Whether its row has a time to fetch it."""
         self.is_running = False
-        self.again = False
-        """Whether it was pinged since the fetch began that is running."""
+        """Whether it is being fetched."""
+        self.is_pinged_again = False
+        """Whether it was pinged after the current fetch began."""
         self.tries = 0
-        """Failures since the last ping."""
+        """Failed fetches since the last ping."""
         self.not_before = 0.0
-        """Until when, in wall time, its server wants to be left alone."""
+        """The wall time before which its server does not want to be asked again."""
         self.started_s = -math.inf
         """When the last fetch began; monotonic."""
         self.new_subscribers: dict[str, None] = {}
-        """Identities of subscriptions that have not been sent any content yet, as stored."""
+        """Identities of subscriptions that have not been sent any content, as in the table."""
         self.being_bound: set[str] = set()
-        """Those of them whose queue is being bound."""
+        """Identities of new subscribers whose queues are being bound."""
+
+    def begin(self, now_s: float) -> None:
+        """Begins a fetch."""
+        self.is_running, self.is_pinged_again = True, False
+        self.started_s = now_s
+
+    def wake(self) -> bool:
+        """Marks the topic as due. Returns whether a fetch has to be scheduled: the current fetch
+        does that when it ends."""
+        self.is_due, self.tries = True, 0
+        if self.is_running:
+            self.is_pinged_again = True
+        return not self.is_running

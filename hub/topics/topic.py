@@ -1,4 +1,4 @@
-"""What is known of a topic of others; `tables.TopicRow` is how it is stored."""
+"""An external topic as it is stored (`tables.TopicRow`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Times are wall time in seconds, 0 for never."""
+    """An external topic and its last fetch. Times are wall time in seconds, 0 for never."""
 
     key: str
     """Its routing key in the exchanges of topics."""
@@ -17,9 +17,9 @@ class Topic:
     last_modified: str = ""
     content_type: str = ""
     digest: str = ""
-    """Of the content that subscribers have; empty before there was any."""
+    """The digest of the content distributed last; empty before the first."""
     known: Mapping[str, str] = field(default_factory=dict)
-    """Of a feed, digests of its entries (`entries.Known`)."""
+    """The digests of a feed's entries (`entries.Known`)."""
     checked_at: float = 0.0
     changed_at: float = 0.0
     failures: int = 0

@@ -1,4 +1,4 @@
-"""External topics: what is fetched when, and handed to whoever is bound to them."""
+"""External topics: pings, publishing with content, checks and listings."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from ..workers.pool import Workers
 from .distributor import Distributor, Recipient
 from .fetch_scheduler import FetchScheduler
 from .names import topic_key
-from .source import Source, TopicFailed
+from .source import TopicFailed, TopicSource
 from .topic import Topic
+from .topic_states import TopicStates
 from .updating import Updating
 
 if TYPE_CHECKING:
@@ -55,34 +56,41 @@ class Topics:
     ) -> None:
         self._storage = storage
         self._settings = settings
+        self.polled: Callable[[str], Awaitable[bool]] = _is_not_polled
+        """Has a registered feed polled whose URL this is, so that it is fetched once, and offered
+        here. Returns whether there is one."""
         self._tasks = Tasks()
         self._rows: Lazy[TopicRepository] = Lazy(self._open)
         self._fetcher = Lazy(lambda: make_fetcher(settings, guard))
         self._distributor = Distributor(engine, content_budget, paused)
-        self._source = Source(self._fetcher.get, workers, settings, clock)
+        self._source = TopicSource(self._fetcher.get, workers, settings, clock)
         updating = Updating(self._source, self._distributor, clock)
-        self._scheduler = FetchScheduler(
-            self._rows.get, updating, self._distributor, recipient, settings, clock, self._tasks
+        states = TopicStates(self._rows.get, self._distributor.count, recipient, clock)
+        self.scheduler = FetchScheduler(
+            states, updating, self._distributor, settings, clock, self._tasks
         )
 
     async def start(self) -> None:
-        """What was pinged and not fetched before the hub stopped is fetched now."""
+        """Begins to fetch topics when they are due, also those from before the last stop."""
         if not self._storage.is_empty():
-            await self._scheduler.load()
-        self._tasks.own(self._scheduler.watch())
+            await self.scheduler.load()
+        self._tasks.own(self.scheduler.watch())
 
     async def stop(self) -> None:
-        """Fetches under way are given up; the next start begins them again."""
+        """Cancels all fetches; the next start begins them again."""
         await self._tasks.stop()
         if self._fetcher.made is not None:
             await self._fetcher.made.close()
 
     async def ping(self, urls: Sequence[str]) -> None:
-        """The content of these topics may have changed: fetched soon, distributed if it has.
+        """Fetches these topics soon, and distributes those that have changed.
 
-        Durable when it returns. Topics that nobody is bound to cost nothing and leave nothing.
-        Raises `StorageFailed`.
+        Durable when it returns. Topics without bound queues are ignored. Raises `StorageFailed`.
         """
+        await self.fetch_soon([url for url in urls if not await self.polled(url)])
+
+    async def fetch_soon(self, urls: Sequence[str]) -> None:
+        """Fetches these topics soon, as `ping`, also those with URLs of registered feeds."""
         subscribed, others = {}, []
         for url in urls:
             key = topic_key(normal_url(url))
@@ -90,28 +98,30 @@ class Topics:
                 subscribed[key] = url
             else:
                 others.append(key)
-        await self._scheduler.release(others)
+        await self.scheduler.release(others)
         if subscribed:
-            # Shielded: who hangs up must not leave half of it done.
-            await asyncio.shield(self._tasks.own(self._scheduler.request(subscribed)))
+            # Shielded: a client that disconnects must not leave half of it done.
+            await asyncio.shield(self._tasks.own(self.scheduler.request(subscribed)))
 
     def resumed(self, key: str) -> None:
-        """A subscription goes on: what the topic was pinged for meanwhile is fetched now."""
-        self._scheduler.reschedule(key)
+        """Fetches the topic of a resumed subscription, if it was pinged during the pause."""
+        self.scheduler.reschedule(key)
 
     async def declare(self) -> None:
-        """Makes the exchanges that subscriptions to topics are bound to. Raises `ChannelError`."""
+        """Declares the exchanges of topics. Raises `ChannelError`."""
         await self._distributor.declare()
 
     @asynccontextmanager
     async def first_content(self, url: str, identity: str) -> AsyncIterator[None]:
-        """Around the binding of a new subscription, which is sent what is there afterwards: the
-        topic may have changed since its subscriber looked. Raises `StorageFailed`."""
-        async with self._scheduler.binding(topic_key(normal_url(url)), url, identity):
+        """Encloses the binding of a new subscription, which is then sent the topic's content.
+
+        The content may have changed since its subscriber saw it. Raises `StorageFailed`.
+        """
+        async with self.scheduler.binding(topic_key(normal_url(url)), url, identity):
             yield
 
     async def check(self, url: str) -> str | None:
-        """Why a subscription to this URL is to be denied (WebSub 5.2), None if it is not."""
+        """Returns why a subscription to the URL is denied (WebSub 5.2), None if it is not."""
         try:
             links = await self._source.links(url)
         except TopicFailed as error:
@@ -124,37 +134,50 @@ class Topics:
         return None
 
     async def publish_content(self, url: str, body: bytes, content_type: str) -> None:
-        """Distributes content that its publisher sends along, if it has changed.
+        """Distributes content that came with a ping, if it has changed.
 
-        In the queues when it returns. Raises `BadRequest` for content that is not distributed,
+        It is in the queues when this returns. Raises `BadRequest` for content that is refused,
         `NotDistributed` and `StorageFailed`.
         """
         key = topic_key(normal_url(url))
         if not await self._distributor.count(key):
             return
-        offer = self._tasks.own(self._scheduler.offer(key, url, content_type, body))
+        offer = self._tasks.own(self.scheduler.offer(key, url, content_type, body))
         try:
             await asyncio.shield(offer)
         except TopicFailed as error:
             raise BadRequest(str(error), field="hub.content") from error
 
+    async def offer_own(self, path: str, url: str, content_type: str, body: bytes) -> None:
+        """Distributes a document of this hub, if it has changed, with its path as the key.
+
+        It is in the queues when this returns. Raises `TopicFailed`, `NotDistributed`,
+        `ChannelError` and `StorageFailed`.
+        """
+        offer = self.scheduler.offer(topic_key(path), url, content_type, body)
+        await self._tasks.complete(offer)
+
+    async def queues(self, path: str) -> int:
+        """Returns how many queues get a document of this hub."""
+        return await self._distributor.count(topic_key(path))
+
     async def topic(self, url: str) -> Topic | None:
-        """What is known of a topic, None while nobody subscribes to it."""
+        """Returns the topic with this URL, None without subscribers."""
         if self._is_empty():
             return None
         return await (await self._rows.get()).get(topic_key(normal_url(url)))
 
     async def subscribers(self, url: str) -> int:
-        """Queues that get something of the topic, those of AMQP clients included."""
+        """Returns how many queues get content of the topic, those of AMQP clients included."""
         return await self._distributor.count(topic_key(normal_url(url)))
 
     async def total(self) -> int:
-        """How many topics somebody subscribes to."""
+        """Returns the number of topics that have subscribers."""
         return 0 if self._is_empty() else await (await self._rows.get()).count()
 
     async def all(self, first: int = 0, size: int | None = None) -> list[tuple[Topic, int]]:
-        """By URL, from place `first` on at most `size`, each with the number of queues that get
-        something of it."""
+        """Returns at most `size` topics from position `first` on, sorted by URL, each with the
+        number of queues that get its content."""
         if self._is_empty():
             return []
         topics = await (await self._rows.get()).all(first, size)
@@ -169,3 +192,7 @@ class Topics:
         from .repository import TopicRepository
 
         return TopicRepository(database)
+
+
+async def _is_not_polled(_: str) -> bool:
+    return False

@@ -1,4 +1,4 @@
-"""From what is known of a topic to what is known after a fetch, and what is handed on between."""
+"""Updates a topic: fetches or takes its content, and distributes what has changed."""
 
 from __future__ import annotations
 
@@ -11,42 +11,46 @@ from ...core.clock import Clock
 from ...core.errors import WarrenError
 from .distributor import Distributor, Recipient
 from .names import ENTRIES
-from .source import Fetched, Source, TopicFailed
+from .source import Fetched, TopicFailed, TopicSource
 from .topic import Topic
 
 RETRIES_S = (30.0, 300.0, 1_800.0)
-"""After a failure, for its publisher has said that there is news."""
-SPREAD = 0.2
+"""The waits after failed fetches: its publisher has announced new content."""
+RETRY_SPREAD = 0.2
+"""The share by which these waits are varied at random."""
 
 log = logging.getLogger(__name__)
 
 
 class Updating:
-    def __init__(self, source: Source, distributor: Distributor, clock: Clock) -> None:
+    """Fetches topics, distributes their content, and returns them as they are then."""
+
+    def __init__(self, source: TopicSource, distributor: Distributor, clock: Clock) -> None:
         self._source = source
         self._distributor = distributor
         self._clock = clock
 
     async def fetch(self, topic: Topic, subscribers: int, new: Collection[Recipient]) -> Topic:
-        """Fetches and distributes, to new subscribers also what has not changed.
+        """Fetches and distributes content, to the queues in `new` also if it has not changed.
 
-        Raises `TopicFailed` and as `take`.
+        Raises `TopicFailed`, `NotDistributed` and `ChannelError`.
         """
         fetched = await self._source.fetch(topic, subscribers, is_conditional=not new)
-        return await self.take(topic, fetched, new)
+        return await self._distribute(topic, fetched, new)
 
     async def offer(
         self, topic: Topic, content_type: str, body: bytes, new: Collection[Recipient]
     ) -> Topic:
-        """Takes content as if it had been fetched. Raises `TopicFailed` and as `take`."""
+        """Distributes content as if it had been fetched. Raises as `fetch`."""
         document = await self._source.read(topic, content_type, body)
-        return await self.take(topic, Fetched(document), new)
+        return await self._distribute(topic, Fetched(document), new)
 
-    async def take(self, topic: Topic, fetched: Fetched, new: Collection[Recipient]) -> Topic:
-        """Distributes what has changed, and all of it to new subscribers: nobody knows what these
-        have, for they may have looked long before they were bound.
+    async def _distribute(
+        self, topic: Topic, fetched: Fetched, new: Collection[Recipient]
+    ) -> Topic:
+        """Distributes what has changed, and the whole content to new subscribers.
 
-        Raises `NotDistributed` and `ChannelError`.
+        Which version these have is not known: they may have fetched it long before.
         """
         document = fetched.document
         if document is None:
@@ -54,14 +58,14 @@ class Updating:
         if document.digest == topic.digest:
             await self._distributor.send(topic, document, new)
             return self._after(topic, fetched)
-        if topic.digest:  # else all entries are new to everybody
+        if topic.digest:  # else all entries are new to all subscribers
             of_entries = [one for one in new if one.exchange == ENTRIES]
             await self._distributor.send(topic, document, of_entries)
         await self._distributor.publish(topic, document)
         return self._after(topic, fetched)
 
     def failed(self, topic: Topic, error: WarrenError, tries: int) -> tuple[Topic, float | None]:
-        """What is known after a failure, and in how many seconds to try again, if at all."""
+        """Returns the topic after a failure, and the seconds until the next try, if any."""
         log.warning("topic '%s' failed: %s", topic.url, error)
         wait_s = error.wait_s if isinstance(error, TopicFailed) else 0.0
         is_final = isinstance(error, TopicFailed) and error.is_final
@@ -75,7 +79,7 @@ class Updating:
         )
         if is_final or tries >= len(RETRIES_S):
             return after, None
-        again_s = RETRIES_S[tries] * random.uniform(1 - SPREAD, 1 + SPREAD)
+        again_s = RETRIES_S[tries] * random.uniform(1 - RETRY_SPREAD, 1 + RETRY_SPREAD)
         return after, max(again_s, wait_s)
 
     def _after(self, topic: Topic, fetched: Fetched) -> Topic:

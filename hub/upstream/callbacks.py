@@ -1,4 +1,4 @@
-"""What other hubs ask and send, by the token of the callback."""
+"""Answers requests of other hubs to this hub's callbacks, by the callback's token."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import upstream as steps
 from .registry import UpstreamRegistry
 from .state import UpstreamState
 from .tasks import UpstreamTasks
-from .upstream import Status, Upstream, UpstreamLease
+from .upstream import Upstream, UpstreamLease, UpstreamStatus
 from .validation import MAX_LEASE_S
 
 MAX_REASON_CHARACTERS = 500
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Receiving:
-    """What content that comes to a callback belongs to."""
+    """The upstream and the lease that content at a callback belongs to."""
 
     upstream: Upstream
     lease: UpstreamLease
@@ -30,15 +30,17 @@ class Receiving:
 
 
 class Callbacks:
+    """Confirms and denies leases, and finds them for content."""
+
     def __init__(self, registry: UpstreamRegistry, work: UpstreamTasks, clock: Clock) -> None:
         self._registry = registry
         self._work = work
         self._clock = clock
 
     async def confirm(self, token: str, mode: str, topic: str, lease_s: int | None) -> bool:
-        """Whether this hub has asked for just that and waits for the question (WebSub 5.3).
+        """Returns whether this hub has requested that and not confirmed it yet (WebSub 5.3).
 
-        Stored when it returns; raises `StorageFailed`, and then the hub must not be told yes.
+        Durable when it returns. Raises `StorageFailed`; the request must not be confirmed then.
         """
         state, lease = self._find(token)
         if state is None or lease is None or lease.topic != topic:
@@ -47,20 +49,22 @@ class Callbacks:
             return await self._confirm_end(state, lease)
         return mode == "subscribe" and await self._confirm_begin(state, lease, lease_s)
 
-    async def deny(self, token: str, topic: str, reason: str) -> bool:
-        """The hub will not serve, or no more (WebSub 5.2); False for what it does not serve."""
+    async def deny(self, token: str, topic: str, reason: str) -> Upstream | None:
+        """Ends a lease that its hub denies (WebSub 5.2). Returns its upstream, None for an unknown
+        lease."""
         state, lease = self._find(token)
         if state is None or lease is None or lease.topic != topic:
-            return False
-        # PostgreSQL stores no NUL, and a terminal obeys the other controls.
-        said = "".join(filter(str.isprintable, reason[:MAX_REASON_CHARACTERS])).strip()
-        reason = f"the hub {lease.hub_url} has denied it: {said or 'no reason given'}"
+            return None
+        # PostgreSQL stores no NUL, and terminals interpret other control characters.
+        shown = "".join(filter(str.isprintable, reason[:MAX_REASON_CHARACTERS])).strip()
+        reason = f"the hub {lease.hub_url} has denied it: {shown or 'no reason given'}"
         await self._registry.step(state, partial(steps.denied, token=token, reason=reason))
         state.answered(token)
-        return True
+        return state.upstream
 
     def receiving(self, token: str) -> Receiving | None:
-        """None for content that nobody waits for, or no more: 410 ends it at its hub."""
+        """Returns the upstream and lease of content, None without a lease; 410 then ends the
+        subscription at its hub."""
         state, lease = self._find(token)
         if state is None or lease is None or not lease.expires_at:
             return None
@@ -68,17 +72,18 @@ class Callbacks:
         return None if is_over else Receiving(state.upstream, lease, state)
 
     async def refused(self, receiving: Receiving, reason: str) -> None:
-        """Its owner may not write what came; shown until something is taken again."""
+        """Marks the upstream as failed, because its owner may not write the content."""
         log.warning("upstream '%s': %s", receiving.upstream.name, reason)
         await self._registry.step(receiving.state, partial(steps.refused, reason=reason))
 
     async def accepted(self, receiving: Receiving) -> None:
+        """Ends the failure that `refused` has marked."""
         upstream = receiving.state.upstream
-        if upstream.status is Status.FAILED and upstream.is_served(self._clock.wall_s()):
+        if upstream.status is UpstreamStatus.FAILED and upstream.is_served(self._clock.wall_s()):
             await self._registry.step(receiving.state, steps.accepted)
 
     def _find(self, token: str) -> tuple[UpstreamState | None, UpstreamLease | None]:
-        state = self._registry.holding(token)
+        state = self._registry.with_token(token)
         return state, None if state is None else state.upstream.lease(token)
 
     async def _confirm_begin(

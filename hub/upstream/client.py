@@ -1,6 +1,6 @@
-"""What this hub asks others as a subscriber: which hub a topic has, and to be subscribed there.
+"""The requests of this hub as a subscriber: discovery, subscribe and unsubscribe.
 
-Every request goes through the guard to a vetted address.
+The guard vets the address of every request.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from urllib.parse import urlencode, urljoin
 
 from ..errors import CallbackRefused, NotResolved
 from ..fetch.fetcher import Fetcher, client_for_pages
-from ..fetch.page import FetchFailed, Page, page_of
+from ..fetch.page import FetchedPage, FetchFailed, page_of
+from ..guard.callback_url import Endpoint, read_callback
 from ..guard.domains import owner_of
-from ..guard.guard import Endpoint, Guard, read_callback
+from ..guard.guard import Guard
 from ..links.remote import find_links
 from ..request_limiter import RequestLimiter
 from ..sender.port import SendError
@@ -26,7 +27,8 @@ from .upstream import Upstream, UpstreamLease, UpstreamRequest
 
 MAX_MOVES = 5
 _MOVED = frozenset((307, 308))
-_SHOWN = 200  # bytes of a hub's refusal, enough for its reason
+_SHOWN_BYTES = 200
+"""How much of a hub's answer is shown as its reason."""
 _NOT_SHOWN = re.compile(r"[^!-~]+")
 _FORM = "application/x-www-form-urlencoded"
 _ADVICE = {401: ": 'username' and 'password' are missing or wrong"}
@@ -35,6 +37,8 @@ Result = TypeVar("Result")
 
 
 class HubClient:
+    """Sends requests to topics and to other hubs."""
+
     def __init__(self, settings: HubSettings, guard: Guard, workers: Workers) -> None:
         self._settings = settings
         self._workers = workers
@@ -44,7 +48,7 @@ class HubClient:
         self._limiter = RequestLimiter(settings.fetch_concurrency, settings.fetch_per_domain)
 
     async def find_hub(self, request: UpstreamRequest, authorization: str | None) -> TopicLocation:
-        """Discovery (WebSub 4): Link fields before the document, https before http.
+        """Returns a topic's hub (WebSub 4): Link fields before the document, https before http.
 
         Raises `UpstreamFailed`.
         """
@@ -63,7 +67,7 @@ class HubClient:
         return TopicLocation(links.hubs[0], links.self_url or page.url)
 
     async def ask(self, mode: str, upstream: Upstream, lease: UpstreamLease) -> None:
-        """Returns when the hub has accepted the request; it asks back before or after that.
+        """Sends a request; returns when the hub has accepted it, before or after it verifies it.
 
         Raises `UpstreamFailed`.
         """
@@ -71,7 +75,7 @@ class HubClient:
             "hub.mode": mode,
             "hub.topic": lease.topic,
             "hub.callback": upstream.callback(lease),
-            "hub.verify": "async",  # PubSubHubbub 0.3 asks for it
+            "hub.verify": "async",  # PubSubHubbub 0.3 requires it
         }
         if mode == "subscribe":
             form["hub.lease_seconds"] = str(upstream.request.lease_seconds)
@@ -82,19 +86,22 @@ class HubClient:
             headers, content = self._headers(upstream, lease), urlencode(form).encode()
             await self._in_time(what, self._post(lease.hub_url, headers, content))
         except UpstreamFailed as error:
-            # It may have said back what it was told.
+            # The hub may have repeated what was sent.
             raise UpstreamFailed(_without(str(error), lease.token, lease.secret)) from error
 
     async def close(self) -> None:
+        """Closes all connections."""
         await self._fetcher.close()
         self._client.close()
 
     def _headers(self, upstream: Upstream, lease: UpstreamLease) -> dict[str, str]:
-        """With credentials only for who was meant to have them, not for any hub that is named in
-        a page: the origin of the topic, or of the hub that was given by hand."""
+        """Returns the headers, with credentials for the origin of the topic or the configured hub.
+
+        Any other hub that a page names does not get them.
+        """
         headers = {"Content-Type": _FORM}
-        meant = upstream.request.hub or upstream.request.url
-        if upstream.leases.authorization is not None and _is_same(lease.hub_url, meant):
+        trusted = upstream.request.hub or upstream.request.url
+        if upstream.leases.authorization is not None and _is_same_origin(lease.hub_url, trusted):
             headers["Authorization"] = upstream.leases.authorization
         return headers
 
@@ -103,7 +110,7 @@ class HubClient:
             await self._follow(url, headers, form)
 
     async def _follow(self, url: str, headers: dict[str, str], form: bytes) -> None:
-        """Follows a hub that has moved (WebSub 5.1), with the secret but no credentials."""
+        """Follows redirects (WebSub 5.1), to another origin without credentials."""
         for _ in range(MAX_MOVES + 1):
             self._guard.check(url)
             limit_s = self._settings.fetch_timeout_s
@@ -112,17 +119,19 @@ class HubClient:
             if 200 <= status < 300:
                 return
             if status not in _MOVED or not location:
-                said = _beginning(response.body)
-                raise UpstreamFailed(f"the hub {url} answered {status}{said and ': ' + said}")
+                reason = _beginning(response.body)
+                raise UpstreamFailed(f"the hub {url} answered {status}{reason and ': ' + reason}")
             moved = _target(url, location)
             if url.startswith("https:") and not moved.startswith("https:"):
-                raise UpstreamFailed(f"the hub {url} has moved to {moved[:_SHOWN]}, without TLS")
-            if not _is_same(moved, url):
+                raise UpstreamFailed(
+                    f"the hub {url} has moved to {moved[:_SHOWN_BYTES]}, without TLS"
+                )
+            if not _is_same_origin(moved, url):
                 headers = {name: headers[name] for name in headers if name != "Authorization"}
             url = moved
-        raise UpstreamFailed(f"the hub {url} is the last of {MAX_MOVES} moves")
+        raise UpstreamFailed(f"too many hub redirects (limit {MAX_MOVES}), last {url}")
 
-    async def _page(self, url: str, authorization: str | None) -> Page:
+    async def _page(self, url: str, authorization: str | None) -> FetchedPage:
         try:
             if authorization is None:
                 return await self._fetcher.get(url, {})
@@ -130,8 +139,9 @@ class HubClient:
         except (FetchFailed, ValueError) as error:
             raise UpstreamFailed(f"the topic {url}: {error}") from error
 
-    async def _get_once(self, url: str, authorization: str) -> Page:
-        """No redirect is followed, for nobody knows whether it should be told the password."""
+    async def _get_once(self, url: str, authorization: str) -> FetchedPage:
+        """Returns the answer without following a redirect, which could lead the password
+        elsewhere."""
         headers = {"Authorization": authorization, "Accept-Encoding": "identity"}
         self._guard.check(url)
         response = await self._client.ask("GET", url, headers, b"", self._settings.fetch_timeout_s)
@@ -149,17 +159,16 @@ class HubClient:
         except CallbackRefused as error:
             raise UpstreamFailed(f"{what}: {error.value} {error.reason}") from error
         except (SendError, NotResolved, ValueError) as error:
-            # ValueError: a Location that is no URL.
+            # ValueError: the Location is no URL.
             raise UpstreamFailed(f"{what} can't be asked: {error}") from error
 
 
-def _is_same(url: str, other: str) -> bool:
-    """Whether two URLs have one origin."""
+def _is_same_origin(url: str, other: str) -> bool:
     return _origin(read_callback(url)) == _origin(read_callback(other))
 
 
 def _origin(endpoint: Endpoint) -> tuple[str, str, int]:
-    """RFC 6454 4."""
+    """Returns the origin of a URL (RFC 6454 4)."""
     return endpoint.scheme, endpoint.host, endpoint.port
 
 
@@ -171,11 +180,12 @@ def _target(url: str, location: str) -> str:
 
 
 def _without(text: str, *secrets: str | None) -> str:
+    """Returns the text with the secrets replaced."""
     for secret in filter(None, secrets):
         text = text.replace(secret, "...")
     return text
 
 
 def _beginning(body: bytes) -> str:
-    """The first words of a refusal, as far as they can be shown."""
-    return _NOT_SHOWN.sub(" ", body[:_SHOWN].decode("latin-1")).strip()
+    """Returns the printable beginning of an answer."""
+    return _NOT_SHOWN.sub(" ", body[:_SHOWN_BYTES].decode("latin-1")).strip()

@@ -1,5 +1,4 @@
-"""Builds the client at its first use, importing httpx in a thread (see
-`hub/client_factories.py`)."""
+"""Makes the client at its first use, in a thread (see `hub/client_factories.py`)."""
 
 from __future__ import annotations
 
@@ -16,11 +15,12 @@ if TYPE_CHECKING:
 
 
 async def make_client(settings: HubSettings, guard: Guard, workers: Workers) -> HubClient:
+    """Returns a new client."""
     await domains.load()
     return await asyncio.to_thread(_make_client, settings, guard, workers)
 
 
 def _make_client(settings: HubSettings, guard: Guard, workers: Workers) -> HubClient:
-    from .client import HubClient  # loads certificates too when made
+    from .client import HubClient  # a new one loads certificates too
 
     return HubClient(settings, guard, workers)

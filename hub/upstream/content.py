@@ -1,4 +1,4 @@
-"""Whether content comes from the hub that was told the secret (WebSub 8)."""
+"""Checks that content is signed with the lease's secret (WebSub 8)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ..delivery.signature import METHODS, sign
 
 
 def refusal(header: str | None, secret: str | None, body: bytes) -> str | None:
-    """Why the content is not processed, or None. Without a secret nothing is asked.
+    """Returns why the content is not processed, None if it is. Without a secret it always is.
 
-    The method is the one that the header names: there is no negotiation.
+    The header names the method: there is no negotiation.
     """
     if secret is None:
         return None
@@ -20,7 +20,7 @@ def refusal(header: str | None, secret: str | None, body: bytes) -> str | None:
     if method.lower() not in METHODS:
         return f"X-Hub-Signature has the method '{method[:20]}', none of {', '.join(METHODS)}"
     expected = sign(method.lower(), secret, body).partition("=")[2]
-    # As bytes: a string that is not ASCII can't be compared in constant time.
+    # As bytes: strings beyond ASCII can't be compared in constant time.
     if not hmac.compare_digest(
         expected.encode(), attributes.strip().lower().encode(errors="replace")
     ):

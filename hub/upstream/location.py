@@ -1,4 +1,4 @@
-"""Where a topic is subscribed to; light to import, for those who only pass it on."""
+"""The hub of a topic; apart from the client, which is slow to import."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ...core.errors import WarrenError
 
 
 class UpstreamFailed(WarrenError):
-    """Another hub, or a topic, does not do what a subscription needs; the text says what."""
+    """Discovery failed, or a hub refused a request; the text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicLocation:
-    """A hub, and the name that the topic has there."""
+    """A hub, and the topic's URL there."""
 
     hub_url: str
     topic: str

@@ -1,8 +1,7 @@
 """Keeps upstreams subscribed: discovery, request, renewal in time, and leaving.
 
-Two sorts of work run for an upstream, as tasks: `keep`, as long as it is wanted, and `leave` for
-each line that is over. Both go by wall time that is stored, so what fell due while the process
-was down is done at its start.
+Two kinds of tasks run for an upstream: `keep` until it is removed, and `leave` for each lease that
+is replaced or ended. Both use stored wall times, so a start does what became due before it.
 """
 
 from __future__ import annotations
@@ -18,29 +17,30 @@ from typing import TYPE_CHECKING, Any
 from ...core.clock import Clock
 from ...core.errors import WarrenError
 from ..errors import StorageFailed
-from ..owner_rights import Rights
+from ..owner_rights import SubscriberRights
 from ..settings import HubSettings
 from . import upstream as steps
 from .location import TopicLocation, UpstreamFailed
 from .registry import UpstreamRegistry
 from .state import UpstreamState
-from .upstream import Status, Upstream, UpstreamLease
+from .upstream import Upstream, UpstreamLease, UpstreamStatus
 
 if TYPE_CHECKING:
     from .client import HubClient
 
 TOKEN_BYTES = 32
 SECRET_BYTES = 32  # 43 characters, below WebSub's 200 bytes
-MAX_SLEEP_S = 3_600.0  # a clock that is set forward is noticed within this time
-MAX_AGAIN_S = 3_600.0
-UNFORESEEN = "an error that was not foreseen; the log has it"
+MAX_SLEEP_S = 3_600.0
+"""How late a clock that was set forward is noticed at most."""
+MAX_RETRY_S = 3_600.0
+UNEXPECTED = "an unexpected error; the log has it"
 _SPREAD = 0.2
 
 log = logging.getLogger(__name__)
 
 
 class NoAnswer(WarrenError):
-    """The hub has accepted a request, and has not asked back in time."""
+    """The hub has accepted a request, but not verified it in time."""
 
 
 class NotPermitted(WarrenError):
@@ -48,13 +48,13 @@ class NotPermitted(WarrenError):
 
 
 class Renewals:
-    """`client` makes what asks other hubs, at its first use."""
+    """Requests and renews leases; `client` makes the HTTP client at its first use."""
 
     def __init__(
         self,
         registry: UpstreamRegistry,
         client: Callable[[], Awaitable[HubClient]],
-        rights: Rights,
+        rights: SubscriberRights,
         settings: HubSettings,
         clock: Clock,
     ) -> None:
@@ -64,12 +64,12 @@ class Renewals:
         self._settings = settings
         self._clock = clock
 
-    async def keep(self, state: UpstreamState) -> None:
-        """Subscribes and renews until it is denied; other failures are tried again."""
+    async def keep_subscribed(self, state: UpstreamState) -> None:
+        """Subscribes and renews until the hub denies it; retries after other failures."""
         failures = 0
         while True:
             await self._until(state.upstream.renew_at)
-            if state.upstream.status is Status.DENIED:
+            if state.upstream.status is UpstreamStatus.DENIED:
                 return
             try:
                 await self._subscribe(state)
@@ -80,12 +80,12 @@ class Renewals:
                 await asyncio.sleep(self._again_s(failures))
             except Exception:
                 failures += 1
-                log.exception("upstream '%s' failed unforeseen", state.upstream.name)
-                await self._note(state, UNFORESEEN)
+                log.exception("upstream '%s' failed unexpectedly", state.upstream.name)
+                await self._note(state, UNEXPECTED)
                 await asyncio.sleep(self._again_s(failures))
 
-    async def leave(self, state: UpstreamState, lease: UpstreamLease) -> None:
-        """Tells the hub that a line is over, until the hub knows or its lease is over."""
+    async def unsubscribe(self, state: UpstreamState, lease: UpstreamLease) -> None:
+        """Unsubscribes a lease at its hub; retries until the hub confirms it or the lease ends."""
         failures = 0
         await self._until(lease.leave_at)
         while state.upstream.lease(lease.token) and self._clock.wall_s() < lease.expires_at:
@@ -93,14 +93,14 @@ class Renewals:
                 await self._ask(state, "unsubscribe", lease)
             except WarrenError as error:
                 failures += 1
-                log.warning("upstream '%s' can't leave its hub: %s", state.upstream.name, error)
+                log.warning("upstream '%s': unsubscribing failed: %s", state.upstream.name, error)
                 left_s = max(0.0, lease.expires_at - self._clock.wall_s())
                 await asyncio.sleep(min(self._again_s(failures), left_s))
-        await self._stored(self._forget, state, lease)
+        await self._store(self._forget, state, lease)
 
     async def finish(self, state: UpstreamState) -> None:
-        """Takes the row of what is over, and has nobody to be told, out of the database."""
-        await self._stored(self._registry.drop, state)
+        """Deletes an ended upstream that has no lease left."""
+        await self._store(self._registry.drop, state)
 
     async def _subscribe(self, state: UpstreamState) -> None:
         refusal = self._refusal(state.upstream)
@@ -109,29 +109,33 @@ class Renewals:
         await self._registry.step(state, lambda old: steps.discovering(old, self._clock.wall_s()))
         client = await self._client()
         upstream = state.upstream
-        lease = _lease_for(upstream, await self._place(client, upstream))
-        # Stored before the hub is asked, for it may ask back at once.
+        lease = _lease_for(upstream, await self._locate(client, upstream))
+        # Stored before the request, because the hub may verify it at once.
         await self._registry.step(state, lambda old: steps.asking(old, lease, self._clock.wall_s()))
         await self._ask(state, "subscribe", lease)
 
-    async def _place(self, client: HubClient, upstream: Upstream) -> TopicLocation:
-        """A topic that has moved is followed; one that can't be asked now is where it was."""
+    async def _locate(self, client: HubClient, upstream: Upstream) -> TopicLocation:
+        """Returns the hub that the topic names now, the current one if discovery fails."""
         try:
             return await client.find_hub(upstream.request, upstream.leases.authorization)
         except UpstreamFailed as error:
             current = upstream.leases.current
             if current is None:
                 raise
-            log.warning("upstream '%s' is renewed where it was: %s", upstream.name, error)
+            log.warning(
+                "upstream '%s': discovery failed, renewing at the current hub: %s",
+                upstream.name,
+                error,
+            )
             return TopicLocation(current.hub_url, current.topic)
 
     def _refusal(self, upstream: Upstream) -> str | None:
-        return self._rights.refuse_write(
+        return self._rights.write_refusal(
             upstream.owner, upstream.sink, upstream.request.routing_key
         )
 
     async def _ask(self, state: UpstreamState, mode: str, lease: UpstreamLease) -> None:
-        """Returns when the hub has asked back; raises `WarrenError` otherwise."""
+        """Sends a request and waits until the hub verifies or denies it. Raises `WarrenError`."""
         answer = state.answer_to(lease)
         client = await self._client()
         await client.ask(mode, state.upstream, lease)
@@ -147,11 +151,11 @@ class Renewals:
 
     async def _forget(self, state: UpstreamState, lease: UpstreamLease) -> None:
         await self._registry.step(state, partial(steps.without, token=lease.token))
-        if state.upstream.status is Status.ENDING and not state.upstream.leases.all():
+        if state.upstream.status is UpstreamStatus.ENDING and not state.upstream.leases.all():
             await self._registry.drop(state)
 
-    async def _stored(self, work: Callable[..., Awaitable[None]], *arguments: Any) -> None:
-        """Until it is: a row that tells of what is over would be left for ever."""
+    async def _store(self, work: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+        """Repeats the work until it is stored, else a row of an ended lease would stay for ever."""
         failures = 0
         while True:
             try:
@@ -162,6 +166,7 @@ class Renewals:
                 await asyncio.sleep(self._again_s(failures))
 
     async def _note(self, state: UpstreamState, reason: str) -> None:
+        """Records a failure."""
         if reason != state.upstream.reason:
             log.warning("upstream '%s': %s", state.upstream.name, reason)
         try:
@@ -176,13 +181,20 @@ class Renewals:
             await asyncio.sleep(min(left_s, MAX_SLEEP_S))
 
     def _again_s(self, failures: int) -> float:
-        base_s = self._settings.upstream_again_s * float(1 << min(failures - 1, 20))
-        return min(base_s, MAX_AGAIN_S) * (1 + _SPREAD * (2 * random.random() - 1))
+        return retry_s(self._settings.upstream_again_s, failures, random.random())
+
+
+def retry_s(first_s: float, failures: int, chance: float) -> float:
+    """Returns the wait after so many failures: it doubles, and `chance` in [0, 1) varies it."""
+    wait_s = first_s * float(1 << min(failures - 1, 20))
+    return min(wait_s, MAX_RETRY_S) * (1 + _SPREAD * (2 * chance - 1))
 
 
 def _lease_for(upstream: Upstream, location: TopicLocation) -> UpstreamLease:
-    """The pending line where it fits, so that a request that is repeated is the same one to the
-    hub; else a new one."""
+    """Returns the pending lease if it is for this topic and hub, else a new one.
+
+    To the hub a repeated request is the same subscription then.
+    """
     pending = upstream.leases.pending
     if pending is not None and (pending.hub_url, pending.topic) == (
         location.hub_url,

@@ -8,16 +8,18 @@ from sqlalchemy import delete, select
 from ..keys.seal import Sealer
 from ..storage.database import Database
 from ..storage.tables import UpstreamRow
-from .upstream import Status, Upstream, UpstreamLeases, UpstreamRequest
+from .upstream import Upstream, UpstreamLeases, UpstreamRequest, UpstreamStatus
 
 
 class UpstreamRepository:
+    """Reads and writes the table of upstreams."""
+
     def __init__(self, database: Database, sealer: Sealer) -> None:
         self._database = database
         self._sealer = sealer
 
     async def put(self, upstream: Upstream) -> None:
-        """Adds it, or takes the place of the row with its id."""
+        """Stores the upstream as a new row, or instead of the row with its id."""
         async with self._database.begin() as session:
             await session.merge(self._to_row(upstream))
 
@@ -49,7 +51,7 @@ class UpstreamRepository:
             vhost=row.vhost,
             name=row.name,
             owner=row.owner,
-            status=Status(row.status),
+            status=UpstreamStatus(row.status),
             reason=row.reason,
             request=msgspec.json.decode(row.wish, type=UpstreamRequest),
             leases=msgspec.json.decode(self._sealer.open(row.lines, row.id), type=UpstreamLeases),

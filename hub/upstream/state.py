@@ -1,4 +1,4 @@
-"""An upstream that is being served, and what of it is kept in memory alone."""
+"""The state of an upstream in memory: its tasks, awaited answers and messages taken."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections import OrderedDict
 
 from .upstream import Upstream, UpstreamLease
 
-REMEMBERED = 1_000
+MAX_SEEN = 1_000
 
 
 class UpstreamState:
-    """Mutable on purpose: steps replace `upstream`, one at a time under `lock`."""
+    """An upstream and its state; steps replace `upstream`, one at a time under `lock`."""
 
     __slots__ = ("answers", "is_over", "keeping", "leaving", "lock", "seen", "upstream")
 
@@ -20,27 +20,31 @@ class UpstreamState:
         self.upstream = upstream
         self.lock = asyncio.Lock()
         self.is_over = False
-        """Whether its row is gone."""
+        """Whether its row has been deleted."""
         self.answers: dict[str, asyncio.Event] = {}
-        """By token: set when the hub has asked back, or denied."""
+        """Set when the hub verifies or denies a request, by the lease's token."""
         self.keeping: asyncio.Task[None] | None = None
         self.leaving: dict[str, asyncio.Task[None]] = {}
-        """By token, what tells hubs that a line is over."""
-        self.seen = SeenIds()
+        """The tasks that unsubscribe leases at their hubs, by the lease's token."""
+        self.seen = SeenDigests()
 
     def answer_to(self, lease: UpstreamLease) -> asyncio.Event:
+        """Returns the event that is set when the hub answers for the lease."""
         return self.answers.setdefault(lease.token, asyncio.Event())
 
     def answered(self, token: str) -> None:
+        """Wakes whoever waits for the hub's answer."""
         if token in self.answers:
             self.answers[token].set()
 
 
-class SeenIds:
-    """The ids of the last messages that were confirmed. One that its hub repeats, for our answer
-    got lost on the way, is answered again and not published twice."""
+class SeenDigests:
+    """The digests of the last `limit` messages taken.
 
-    def __init__(self, limit: int = REMEMBERED) -> None:
+    A message that its hub repeats, because it missed the answer, is not published twice.
+    """
+
+    def __init__(self, limit: int = MAX_SEEN) -> None:
         self._limit = limit
         self._digests: OrderedDict[bytes, None] = OrderedDict()
 
@@ -55,5 +59,5 @@ class SeenIds:
 
 
 def digest_of(webhook_id: bytes, body: bytes) -> bytes:
-    """Of both, for not every sender's ids are its alone."""
+    """Returns the digest of a message: not all senders have unique ids."""
     return hashlib.sha256(webhook_id + b"\0" + body).digest()

@@ -1,7 +1,7 @@
-"""Subscriptions of this hub at other hubs: asked for, listed and ended by their owners.
+"""Subscriptions of this hub at other hubs: requested, listed and removed by their owners.
 
-`app` has the routes: the owner's below `/api/hub/upstreams`, and the callbacks that other hubs
-ask and post to. Publishing what comes is the app's too, for it knows the users.
+`app` has the routes: those of owners below `/api/hub/upstreams`, and the callbacks for other hubs.
+It also publishes the content, because it has the users.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ...core.clock import Clock
 from ..guard.guard import Guard
 from ..lazy import Lazy
-from ..owner_rights import Rights
+from ..owner_rights import SubscriberRights
 from ..settings import HubSettings
 from ..storage.storage import Storage
 from ..workers.pool import Workers
@@ -23,17 +23,19 @@ from .registry import UpstreamRegistry
 from .renewal import Renewals
 from .state import UpstreamState
 from .tasks import UpstreamTasks
-from .upstream import Status, Upstream, UpstreamLeases, UpstreamRequest
-from .validation import check_wish
+from .upstream import Upstream, UpstreamLeases, UpstreamRequest, UpstreamStatus
+from .validation import check_request
 
 
 class Upstreams:
+    """The upstreams of all owners; `callbacks` answers other hubs."""
+
     def __init__(
         self,
         storage: Storage,
         guard: Guard,
         workers: Workers,
-        rights: Rights,
+        rights: SubscriberRights,
         settings: HubSettings,
         clock: Clock,
     ) -> None:
@@ -48,22 +50,23 @@ class Upstreams:
         self.callbacks = Callbacks(self._registry, self._work, clock)
 
     async def start(self) -> None:
-        """Takes up what is stored: its callbacks are answered from here on."""
+        """Loads what is stored; callbacks are answered from then on."""
         self._loaded = await self._registry.load()
 
     def begin(self) -> None:
-        """Goes on with what is stored, first with what fell due meanwhile.
+        """Starts the tasks of all loaded upstreams.
 
-        To be called when callbacks can be reached: hubs ask back at once.
+        To be called when callbacks can be reached, because hubs verify at once.
         """
         loaded, self._loaded = self._loaded, []
         for state in loaded:
-            if self._rights.refuse_owner(state.upstream.owner):
+            if self._rights.owner_refusal(state.upstream.owner):
                 self._work.end_soon(state)
             else:
                 self._work.serve(state)
 
     async def stop(self) -> None:
+        """Cancels all tasks and closes all connections."""
         await self._work.stop()
         if self._client.made is not None:
             await self._client.made.close()
@@ -78,14 +81,14 @@ class Upstreams:
     async def put(
         self, vhost: str, name: str, owner: str, request: UpstreamRequest, leases: UpstreamLeases
     ) -> bool:
-        """Makes or changes one; True for a new one. Stored when it returns, subscribed soon.
+        """Adds or changes an upstream; returns whether it is new. Durable when it returns.
 
-        `leases` hold what the owner gave of secrets. Asking for what there is does nothing, unless
-        it has failed or was denied: then it is tried at once. The caller has checked the owner's
-        rights. Raises `BadRequest`, `CallbackRefused` and `StorageFailed`.
+        `leases` has the secrets from the owner. An unchanged request has no effect, unless the
+        upstream has failed or was denied: it is tried at once then. The caller has checked the
+        owner's rights. Raises `BadRequest`, `CallbackRefused` and `StorageFailed`.
         """
-        check_wish(request, leases, self._guard)
-        async with self._work.turn:
+        check_request(request, leases, self._guard)
+        async with self._work.lock:
             return await self._put(vhost, name, owner, request, leases)
 
     async def _put(
@@ -104,8 +107,8 @@ class Upstreams:
         return False
 
     async def remove(self, vhost: str, name: str) -> bool:
-        """Over for its owner when it returns, and for its hub as soon as that can be told."""
-        async with self._work.turn:
+        """Removes an upstream; returns whether there was one. Its hub is informed later."""
+        async with self._work.lock:
             state = self._registry.named(vhost, name)
             if state is None:
                 return False
@@ -113,11 +116,11 @@ class Upstreams:
             return True
 
     def forget_vhost(self, vhost: str) -> None:
-        """A virtual host was deleted: what is made later under its name gets nothing of this."""
+        """Removes the upstreams of a deleted virtual host."""
         self._forget(lambda upstream: upstream.vhost == vhost)
 
     def forget_owner(self, owner: str) -> None:
-        """A user was deleted: who is made later under the name is another."""
+        """Removes the upstreams of a deleted user."""
         self._forget(lambda upstream: upstream.owner == owner)
 
     def _forget(self, is_over: Callable[[Upstream], bool]) -> None:
@@ -131,7 +134,7 @@ def _is_unchanged_request(
 ) -> bool:
     old = upstream.leases
     return (
-        upstream.status not in (Status.FAILED, Status.DENIED)
+        upstream.status not in (UpstreamStatus.FAILED, UpstreamStatus.DENIED)
         and (upstream.owner, upstream.request) == (owner, request)
         and (old.given_secret, old.authorization) == (leases.given_secret, leases.authorization)
     )

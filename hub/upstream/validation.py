@@ -1,4 +1,4 @@
-"""Checks what an owner asks of an upstream, before anything is stored or anybody is asked."""
+"""Checks an owner's request for an upstream before it is stored."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MAX_SECRET_BYTES = 199  # WebSub 5.1: less than 200 bytes
 MAX_KEY_BYTES = 255  # an AMQP short string
 
 
-def check_wish(request: UpstreamRequest, leases: UpstreamLeases, guard: Guard) -> None:
-    """Raises `CallbackRefused` for URLs that are not asked, `BadRequest` for all else."""
+def check_request(request: UpstreamRequest, leases: UpstreamLeases, guard: Guard) -> None:
+    """Raises `CallbackRefused` for URLs that must not be requested, `BadRequest` for the rest."""
     for field, url in (("url", request.url), ("hub", request.hub)):
         if url or field == "url":
             _check_url(field, url, guard)
@@ -24,7 +24,7 @@ def check_wish(request: UpstreamRequest, leases: UpstreamLeases, guard: Guard) -
     if not 1 <= request.lease_seconds <= MAX_LEASE_S:
         limit = f"1 to {MAX_LEASE_S}"
         value = str(request.lease_seconds)
-        raise BadRequest("is out of its limits", field="lease_seconds", value=value, limit=limit)
+        raise BadRequest("is out of range", field="lease_seconds", value=value, limit=limit)
     if request.routing_key is not None:
         check_text("routing_key", request.routing_key, MAX_KEY_BYTES)
     if leases.given_secret is not None:
@@ -35,14 +35,14 @@ def _check_url(field: str, url: str, guard: Guard) -> None:
     try:
         guard.check(url)
     except CallbackRefused as error:
-        # Of a URL with user information it has no value.
+        # The error has no value for a URL with user information.
         raise CallbackRefused(
             error.reason, field=field, value=error.value, limit=error.limit
         ) from error
 
 
 def _check_secret(secret: str) -> None:
-    """It is not shown."""
+    """Raises `BadRequest`, without showing the secret."""
     size = len(secret.encode())
     if not 1 <= size <= MAX_SECRET_BYTES:
         limit = f"1 to {MAX_SECRET_BYTES} bytes"

@@ -1,1 +1,1 @@
-"""Asking callbacks for their intent, and keeping what was promised to be asked."""
+"""Verification of intent: requests to callbacks, and the store of those still to be made."""

@@ -1,4 +1,4 @@
-"""Verifications that are still to be asked, in SQL: each method is one committed transaction."""
+"""Pending verifications in SQL. Each method is one committed transaction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..storage.tables import VerificationRow
 
 
 class PendingVerification(msgspec.Struct, frozen=True):
-    """A request that was accepted; `asked_at` is wall time in seconds, and only for order."""
+    """An accepted request; `asked_at` is wall time in seconds, and only sorts them."""
 
     id: str
     mode: Mode
@@ -23,22 +23,24 @@ class PendingVerification(msgspec.Struct, frozen=True):
 
 
 class VerificationRepository:
+    """Reads and writes the table of pending verifications."""
+
     def __init__(self, database: Database, sealer: Sealer) -> None:
         self._database = database
         self._sealer = sealer
 
     async def change(
-        self, added: Sequence[PendingVerification], over: Sequence[PendingVerification]
+        self, added: Sequence[PendingVerification], deleted: Sequence[PendingVerification]
     ) -> None:
-        """All of it or, after an error, nothing."""
-        ids = [pending.id for pending in over]
+        """Adds some and deletes others, or nothing after an error."""
+        ids = [pending.id for pending in deleted]
         async with self._database.begin() as session:
             session.add_all([self._to_row(pending) for pending in added])
             if ids:
                 await session.execute(delete(VerificationRow).where(VerificationRow.id.in_(ids)))
 
     async def all(self) -> list[PendingVerification]:
-        """The oldest first."""
+        """Returns all, the oldest first."""
         async with self._database.begin() as session:
             order = (VerificationRow.asked_at, VerificationRow.id)
             rows = (await session.scalars(select(VerificationRow).order_by(*order))).all()

@@ -1,8 +1,8 @@
-"""Requests that are answered with 202 and verified afterwards: none of them is forgotten.
+"""Requests that are answered with 202 and verified afterwards, durably.
 
-Each is stored before the answer and deleted when its verification is over, so that a crash in
-between asks again. They are bounded: in all, for each domain, for anonymous clients and for
-each of them, as whoever asks need not be the one who is asked.
+Each is stored before the answer and deleted after its verification, so after a crash between them
+it is verified again. Their number is limited in all, for each domain, for anonymous clients and
+for each of these, because the owner of a callback may not have requested anything.
 """
 
 from __future__ import annotations
@@ -13,27 +13,29 @@ import logging
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.clock import Clock
 from ...core.errors import WarrenError
 from ..errors import NotResolved, StorageFailed, TooManyPending
 from ..guard import domains
+from ..guard.callback_url import read_callback
 from ..guard.domains import owner_of
-from ..guard.guard import read_callback
+from ..keyed_locks import KeyedLocks
 from ..lazy import Lazy
 from ..requests import Mode, SubscribeRequest
 from ..settings import HubSettings
+from ..storage.group_commit import GroupCommit
 from ..storage.storage import Storage
 from ..subscriptions.subscription import identity_of_request
+from ..subscriptions.websub import without_token
 from ..tasks import Tasks
-from .writer import VerificationWriter
 
 if TYPE_CHECKING:
     from .repository import PendingVerification, VerificationRepository
 
-AGAIN_S = (5.0, 300.0)  # after failures of the database, doubling: each asks the callback anew
+RETRY_S = (5.0, 300.0)
+"""The first and the longest wait after a failed database or lookup; waits double."""
 AEAD = "cryptography.hazmat.primitives.ciphers.aead"
 
 log = logging.getLogger(__name__)
@@ -41,8 +43,18 @@ log = logging.getLogger(__name__)
 CarryOut = Callable[[Mode, SubscribeRequest], Awaitable[None]]
 
 
+class _Change(NamedTuple):
+    """A pending verification that is to be added, or deleted because it `is_over`."""
+
+    pending: PendingVerification
+    is_over: bool
+
+
 class Verifications:
-    """`carry_out` asks the callback and does what was asked for, or raises a `WarrenError`."""
+    """Stores requests and carries them out later.
+
+    `carry_out` verifies a request and does what it demands, or raises a `WarrenError`.
+    """
 
     def __init__(
         self,
@@ -58,32 +70,34 @@ class Verifications:
         self._tasks = tasks
         self._carry_out = carry_out
         self._rows = Lazy(self._open)
-        self._writer = VerificationWriter(self._rows.get, tasks)
+        self._changes: GroupCommit[_Change] = GroupCommit(
+            self._commit, retries_alone=False, start=tasks.own
+        )
         self._count = 0
         self._domains: Counter[str] = Counter()
         self._clients: Counter[str] = Counter()
-        """Requests of anonymous clients."""
+        """How many requests each anonymous client has pending."""
         self._anonymous_count = 0
         self._identities: Counter[str] = Counter()
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: KeyedLocks[str] = KeyedLocks()
 
     async def start(self) -> None:
-        """Asks again what was pending when the hub stopped."""
+        """Carries out what was pending when the hub stopped."""
         if self._storage.is_empty():
             return
-        left = await (await self._rows.get()).all()
-        if left:
+        found = await (await self._rows.get()).all()
+        if found:
             await domains.load()
-        for pending in left:
+        for pending in found:
             self._enter(pending.request)
             self._begin(pending)
 
     def concern(self, request: SubscribeRequest) -> bool:
-        """Whether anything is pending for the same subscription."""
+        """Returns whether anything is pending for the same subscription."""
         return identity_of_request(request) in self._identities
 
     async def accept(self, mode: Mode, request: SubscribeRequest) -> None:
-        """Durable when it returns. Raises `TooManyPending` and `StorageFailed`."""
+        """Takes a request; durable when it returns. Raises `TooManyPending` and `StorageFailed`."""
         await self._rows.get()
         await domains.load()
         self._require_room(request)
@@ -99,12 +113,17 @@ class Verifications:
         from .repository import PendingVerification
 
         pending = PendingVerification(uuid.uuid4().hex, mode, request, self._clock.wall_s())
-        await self._writer.add(pending)
+        await self._changes.add(_Change(pending, is_over=False))
         return pending
+
+    async def _commit(self, changes: list[_Change]) -> None:
+        added = [change.pending for change in changes if not change.is_over]
+        deleted = [change.pending for change in changes if change.is_over]
+        await (await self._rows.get()).change(added, deleted)
 
     async def _open(self) -> VerificationRepository:
         database = await self._storage.database()
-        # In a thread, for the broker must not stand still while it is imported.
+        # In a thread, because the import would block the event loop.
         await asyncio.to_thread(importlib.import_module, AEAD)
         from .repository import VerificationRepository
 
@@ -128,33 +147,33 @@ class Verifications:
 
     def _leave(self, request: SubscribeRequest) -> None:
         self._count -= 1
-        _take(self._domains, _domain(request))
+        _subtract(self._domains, _domain(request))
         if request.client:
-            _take(self._clients, request.client)
+            _subtract(self._clients, request.client)
             self._anonymous_count -= 1
-        _take(self._identities, identity_of_request(request))
+        _subtract(self._identities, identity_of_request(request))
 
     def _begin(self, pending: PendingVerification) -> None:
         self._tasks.own(self._run(pending))
 
     async def _run(self, pending: PendingVerification) -> None:
-        """In the order in which they came, where they are about the same subscription."""
+        """Carries out a request, after earlier ones for the same subscription."""
         identity = identity_of_request(pending.request)
         try:
-            async with self._locks.setdefault(identity, asyncio.Lock()):
+            async with self._locks.of(identity):
                 await self._finish(pending)
         finally:
             self._leave(pending.request)
 
     async def _finish(self, pending: PendingVerification) -> None:
-        """As often as the database fails, or no name can be resolved."""
-        wait_s, longest_s = AGAIN_S
+        """Carries out a request, repeatedly while the database or lookups fail."""
+        wait_s, longest_s = RETRY_S
         while True:
             try:
                 await self._try(pending)
-                await self._writer.delete(pending)
+                await self._changes.add(_Change(pending, is_over=True))
             except (StorageFailed, NotResolved) as error:
-                log.error("a verification has to wait: %s", error)
+                log.error("verification postponed: %s", error)
                 await asyncio.sleep(wait_s)
                 wait_s = min(2 * wait_s, longest_s)
             else:
@@ -166,10 +185,10 @@ class Verifications:
         except (StorageFailed, NotResolved):
             raise
         except WarrenError as error:
-            # Nobody waits for it: its failure shows in the log alone. Failed requests of anonymous
+            # No client waits, so the log alone shows the failure. Failed requests of anonymous
             # clients do not concern the operator.
             level = logging.INFO if pending.request.topic_url else logging.WARNING
-            topic = pending.request.topic_url or pending.request.topic
+            topic = without_token(pending.request.topic_url) or pending.request.topic
             log.log(level, "the %s of topic '%s' failed: %s", pending.mode, topic, error)
 
 
@@ -178,14 +197,14 @@ def _domain(request: SubscribeRequest) -> str:
 
 
 def _require(count: int, limit: int, what: str, value: str | None = None) -> None:
-    """Raises `TooManyPending`."""
+    """Raises `TooManyPending` if the limit is reached."""
     if count >= limit:
         reason = "too many verifications are waiting; try again later"
         raise TooManyPending(reason, field="hub.callback", value=value, limit=f"{limit} {what}")
 
 
-def _take(counter: Counter[str], name: str) -> None:
-    """Without a trace where none is left."""
+def _subtract(counter: Counter[str], name: str) -> None:
+    """Counts one less, and drops the name at 0."""
     counter[name] -= 1
     if not counter[name]:
         del counter[name]

@@ -1,4 +1,4 @@
-"""What subscribers choose, and verifications that are still to be asked."""
+"""Options of subscriptions, and pending verifications."""
 
 from __future__ import annotations
 

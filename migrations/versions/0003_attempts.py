@@ -1,4 +1,4 @@
-"""Attempts of deliveries, and the messages that block strict orders."""
+"""Attempts of deliveries, and messages that block subscriptions with strict order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""External topics: what was fetched of them last."""
+"""External topics with their last fetches."""
 
 from __future__ import annotations
 

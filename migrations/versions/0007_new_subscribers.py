@@ -1,4 +1,4 @@
-"""Subscriptions that have not been sent any content of their topic yet."""
+"""Subscriptions that were not sent any content of their topic yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each attempt went to, and the beginning of the answer's body."""
+"""The callback of each attempt, and the beginning of the answer's body."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from warrenmq.hub.engine.embedded import EmbeddedEngine
 from warrenmq.hub.engine.port import ExchangeSpec, QueueSpec
 from warrenmq.hub.keys.seal import Sealer
 from warrenmq.hub.service import KEY_NAME
+from warrenmq.hub.storage.storage import Storage
 from warrenmq.hub.workers.pool import Workers
 
 from .support import House, text
@@ -41,6 +42,16 @@ def sealer(tmp_path: Path) -> Sealer:
 
 
 @pytest.fixture
+async def storage(
+    tmp_path: Path, either_database: str | None, sealer: Sealer
+) -> AsyncIterator[Storage]:
+    """Either database, in the data directory or beside it."""
+    storage = Storage(tmp_path, either_database, sealer)
+    yield storage
+    await storage.close()
+
+
+@pytest.fixture
 async def workers() -> AsyncIterator[Workers]:
     """With the limits of a server."""
     workers = Workers()
@@ -62,7 +73,7 @@ async def house(tmp_path: Path, database_url: str | None, broker: Broker) -> Asy
     engine = EmbeddedEngine(broker)
     await engine.declare_exchange("/", ExchangeSpec("news", "topic"))
     await engine.declare_queue("/", QueueSpec("in"))
-    house = House(engine, tmp_path, database_url=database_url)
+    house = House(engine, broker, tmp_path, database_url=database_url)
     await house.start()
     yield house
     await house.stop()

@@ -12,16 +12,20 @@ from typing import Any
 
 from tests.support.http import Answer as Answered
 from tests.support.http import Callback, Request, stop_accepting
+from tests.support.settings import hub_settings
+from warrenmq.core.broker import Broker
 from warrenmq.core.clock import Clock
 from warrenmq.core.message.model import Properties, Table
+from warrenmq.core.queue.queue import Queue
 from warrenmq.hub.attempts.attempt import Attempt, AttemptFilter, StoredAttempt
-from warrenmq.hub.engine.port import Delivery, Engine, Outcome
+from warrenmq.hub.engine.port import Delivery, Engine, PublishOutcome
 from warrenmq.hub.keys.seal import Sealer
-from warrenmq.hub.owner_rights import Rights
+from warrenmq.hub.owner_rights import SubscriberRights
 from warrenmq.hub.requests import Resource, SubscribeRequest
 from warrenmq.hub.sender.port import Answer, Sender
 from warrenmq.hub.service import KEY_NAME, Hub
-from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.subscriptions.active import ActiveSubscription
+from warrenmq.hub.subscriptions.subscription import Subscription, identity_of_request
 from warrenmq.hub.topics.names import CONTENT, VHOST
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -38,6 +42,15 @@ def request(
     )
 
 
+def subscription(**changed: Any) -> Subscription:
+    """To `news`, for a minute."""
+    given: dict[str, Any] = {
+        "id": "1", "source": NEWS, "topic": "#", "callback": "http://a.b/", "lease_seconds": 60,
+        "expires_at": 0.0, "owner": "guest",
+    }  # fmt: skip
+    return Subscription(**{**given, **changed})
+
+
 def text(body: str) -> Answered:
     """Content of a topic."""
     return Answered(headers={"Content-Type": "text/plain"}, body=body.encode())
@@ -49,27 +62,33 @@ def topic_request(publisher: Callback, callback: Callback, **given: Any) -> Subs
     return replace(request(source, callback.url, url, topic_url=url, **given), user="")
 
 
+def subscriptions_of(hub: Hub) -> list[Subscription]:
+    return [active.subscription for active in hub.subscription_store.all()]
+
+
 class House:
     """An engine that outlives its hubs, so that restarts can be tested."""
 
     def __init__(
         self,
         engine: Engine,
+        broker: Broker,
         directory: Path,
         clock: Clock | None = None,
         database_url: str | None = None,
     ) -> None:
         self.engine = engine
+        self.broker = broker
         self.directory = directory
         self.database_url = database_url
         self.clock = clock
-        self.rights: Rights | None = None
+        self.rights: SubscriberRights | None = None
         self.sealer = Sealer(directory / KEY_NAME)
         self.hub = self.make_hub()
 
     def make_hub(self, **changed: Any) -> Hub:
         given = {"allow_loopback": True, "base_urls": (BASE_URL,), "source_poll_s": 0.05}
-        settings = HubSettings(**{**given, **changed})
+        settings = hub_settings(**{**given, **changed})
         return Hub(
             self.engine,
             settings,
@@ -91,12 +110,33 @@ class House:
         self.hub = self.make_hub(**changed)
         await self.start()
 
-    async def publish(self, key: str, body: bytes, **properties: Any) -> Outcome:
-        return await self.engine.publish("/", "news", key, Properties(**properties), body)
+    async def subscribe(
+        self, source: Resource, callback: Callback | str, topic: str = "#", **given: Any
+    ) -> ActiveSubscription:
+        url = callback if isinstance(callback, str) else callback.url
+        requested = request(source, url, topic, **given)
+        await self.hub.subscriptions.subscribe(requested)
+        active = self.hub.subscription_store.find(identity_of_request(requested))
+        assert active is not None
+        return active
+
+    async def publish(self, key: str, body: bytes, **properties: Any) -> PublishOutcome:
+        return await self.engine.publish(None, "/", "news", key, Properties(**properties), body)
 
     async def post(self, queue: str, key: str, body: bytes, headers: Table | None = None) -> None:
         properties = Properties(headers=headers)
-        await self.engine.publish("/", "", key, properties, body, queue=queue)
+        await self.engine.publish(None, "/", "", key, properties, body, queue=queue)
+
+    def queue(self, name: str) -> Queue:
+        return self.broker.vhosts["/"].queues[name]
+
+    def unacked(self, queue: str) -> int:
+        return self.queue(queue).unacked_count
+
+    def prefetch(self, queue: str) -> int | None:
+        """Of its one consumer, None while it has none."""
+        ring = self.queue(queue).ring
+        return None if ring is None else next((one.prefetch for one in ring.members), None)
 
     async def depth(self, queue: str) -> int | None:
         """Messages ready in a queue, None without the queue."""

@@ -45,7 +45,7 @@ def test_all_objects_together_are_limited(
     assert len(caplog.messages) == MAX_LINES
     clock.advance(QUIET_MS)
     limited.write(logging.WARNING, "again", "again")
-    assert caplog.messages[MAX_LINES:] == ["50 lines about other subscriptions left out", "again"]
+    assert caplog.messages[MAX_LINES:] == ["50 similar lines suppressed", "again"]
 
 
 def test_a_level_that_is_off_counts_nothing(

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from warrenmq.hub.request_limiter import HUB, Requester, RequestLimiter, RoundRobin
+from warrenmq.hub.request_limiter import HUB, Requester, RequestLimiter
 
 ALICE = Requester("user alice")
 BOB = Requester("user bob")
@@ -45,18 +45,6 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_parts_take_turns() -> None:
-    rotation: RoundRobin[str] = RoundRobin()
-    for path, item in ((("a", "x"), "a1"), (("a", "x"), "a2"), (("a", "y"), "a3")):
-        rotation.add(path, item)
-    for number in range(4):
-        rotation.add(("b", "x"), f"b{number}")
-    served = []
-    while rotation:
-        served.append(rotation.pop())
-    assert served == ["a1", "b0", "a3", "b1", "a2", "b2", "b3"]
-
-
 async def test_clients_take_turns_and_so_do_their_targets() -> None:
     line = Line(RequestLimiter(1, 1))
     await line.enter("first", ["a"])
@@ -67,7 +55,7 @@ async def test_clients_take_turns_and_so_do_their_targets() -> None:
     assert line.served == ["first", "alice 0", "bob", "alice 2", "alice 1"]
 
 
-async def test_a_target_without_a_turn_left_holds_up_nobody() -> None:
+async def test_a_target_at_its_limit_does_not_delay_others() -> None:
     line = Line(RequestLimiter(10, 2))
     for number in range(4):
         await line.enter(f"{number}.evil", ["evil.example", "192.0.2.9"], ANONYMOUS)
@@ -78,7 +66,7 @@ async def test_a_target_without_a_turn_left_holds_up_nobody() -> None:
     assert line.served[3:] == ["other domain, same address", "2.evil", "3.evil"]
 
 
-async def test_who_waits_for_two_targets_holds_up_none_of_them() -> None:
+async def test_waiting_for_two_targets_delays_neither() -> None:
     line = Line(RequestLimiter(10, 1))
     await line.enter("x", ["x"])
     await line.enter("y", ["y"])
@@ -91,7 +79,7 @@ async def test_who_waits_for_two_targets_holds_up_none_of_them() -> None:
 
 
 async def test_anonymous_clients_leave_turns_to_users() -> None:
-    line = Line(RequestLimiter(4, 4, kept=1))
+    line = Line(RequestLimiter(4, 4, reserved=1))
     for number in range(6):
         await line.enter(f"anonymous {number}", [f"{number}.example"], ANONYMOUS)
     assert len(line.served) == 3
@@ -102,7 +90,7 @@ async def test_anonymous_clients_leave_turns_to_users() -> None:
     assert line.served[4:] == ["anonymous 3", "bob"]
 
 
-async def test_who_gives_up_leaves_no_trace() -> None:
+async def test_a_cancelled_wait_frees_its_place() -> None:
     limiter = RequestLimiter(1, 1)
     line = Line(limiter)
     await line.enter("first", ["a"])

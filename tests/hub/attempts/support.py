@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warrenmq.hub.attempts.attempt import Attempt, Outcome
+from warrenmq.hub.attempts.attempt import Attempt, AttemptOutcome
 
 
 def attempt(**changed: Any) -> Attempt:
@@ -15,7 +15,7 @@ def attempt(**changed: Any) -> Attempt:
         "at": 1_800_000_000.25,
         "latency_ms": 12,
         "status": 200,
-        "outcome": Outcome.DELIVERED,
+        "outcome": AttemptOutcome.DELIVERED,
         "response": "HTTP/1.1 200 OK",
         "callback": "http://a.b/",
         "body": "ok",

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tests.hub.support import until
-from tests.support.postgresql import PostgreSQLServer
+from tests.support.settings import hub_settings
 from warrenmq.core.clock import ManualClock
 from warrenmq.hub.attempts import log as log_module
 from warrenmq.hub.attempts.attempt import Attempt, AttemptFilter
 from warrenmq.hub.attempts.log import AttemptLog
+from warrenmq.hub.attempts.table import AttemptTable
 from warrenmq.hub.keys.seal import Sealer
-from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.storage.schema import DATABASE_NAME
 from warrenmq.hub.storage.storage import Storage
 
@@ -35,7 +35,7 @@ class Office:
     def __init__(self, storage: Storage, **settings: Any) -> None:
         self.storage = storage
         self.clock = ManualClock()
-        self.log = AttemptLog(storage, HubSettings(**settings), self.clock)
+        self.log = AttemptLog(storage, hub_settings(**settings), self.clock)
         self.settled: list[Attempt] = []
 
     def record(self, **changed: Any) -> Attempt:
@@ -50,15 +50,6 @@ class Office:
         """The oldest first."""
         found = await self.log.find(AttemptFilter(limit=100_000))
         return [kept.attempt for kept in reversed(found)]
-
-
-@pytest.fixture
-async def storage(
-    tmp_path: Path, either_database: str | None, sealer: Sealer
-) -> AsyncIterator[Storage]:
-    storage = Storage(tmp_path, either_database, sealer)
-    yield storage
-    await storage.close()
 
 
 @pytest.fixture
@@ -80,14 +71,7 @@ async def test_attempts_are_settled_in_order_once_they_are_written(office: Offic
     assert await office.written() == [*recorded, later]
 
 
-async def test_more_than_a_batch(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_module, "MAX_BATCH", 7)
-    recorded = [office.record(number=number) for number in range(1, 51)]
-    await office.settle(50)
-    assert await office.written() == recorded
-
-
-async def test_a_batch_is_settled_in_pieces(
+async def test_a_batch_is_settled_in_slices(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others have their turn between two, however many were written together."""
@@ -108,7 +92,7 @@ async def test_a_batch_is_settled_in_pieces(
     assert pieces == [(0, 20), (1, 20), (2, 10)]
 
 
-async def test_stopping_writes_what_is_left(storage: Storage, tmp_path: Path) -> None:
+async def test_stopping_writes_pending_attempts(storage: Storage, tmp_path: Path) -> None:
     await storage.database()  # to open it may take longer than a stop
     office = Office(storage)
     await office.log.start()
@@ -117,33 +101,30 @@ async def test_stopping_writes_what_is_left(storage: Storage, tmp_path: Path) ->
     assert office.settled == recorded == await office.written()
 
 
-async def test_one_that_can_not_be_settled_holds_up_no_other(
-    office: Office, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(whats: object) -> None:
-        raise RuntimeError("no such delivery")
+async def test_a_failing_database_loses_nothing(
+    tmp_path: Path, sealer: Sealer, caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    tried, add = asyncio.Event(), AttemptTable.add
 
-    office.log.record(attempt(), fail, None)
-    office.record()
-    await office.settle(1)
-    assert "1 messages could not be settled" in caplog.text
+    async def noted(table: AttemptTable, attempts: Any) -> None:
+        tried.set()
+        await add(table, attempts)
 
-
-async def test_a_failing_database_loses_nothing_and_settles_nothing(
-    tmp_path: Path, sealer: Sealer, caplog: pytest.LogCaptureFixture
-) -> None:
+    monkeypatch.setattr(AttemptTable, "add", noted)
     storage = Storage(tmp_path, None, sealer)
     office = Office(storage)
     database = await storage.database()
     async with database.engine.connect() as connection:
         await connection.exec_driver_sql("PRAGMA max_page_count = 1")
     recorded = [office.record(response="x" * 500) for _ in range(1_000)]
-    await until(lambda: "attempts wait to be written" in caplog.text, "warning")
+    await until(lambda: "attempts and their acks are waiting" in caplog.text, "warning")
     recorded.append(office.record(number=2))
     for _ in range(3):
-        await until(_again(office), "another try")
+        tried.clear()
+        await tried.wait()
     assert office.settled == [] and office.log.pending_count == 1_001
-    assert caplog.text.count("attempts wait to be written") == 1
+    assert caplog.text.count("attempts and their acks are waiting") == 1
     assert caplog.text.count("the hub's database failed") == 1
     async with database.engine.connect() as connection:
         await connection.exec_driver_sql("PRAGMA max_page_count = 1000000")
@@ -153,42 +134,27 @@ async def test_a_failing_database_loses_nothing_and_settles_nothing(
     await storage.close()
 
 
-async def test_an_error_that_nobody_foresaw_drops_nothing(
-    office: Office, caplog: pytest.LogCaptureFixture
+async def test_an_unexpected_error_loses_nothing(
+    office: Office, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded = [office.record()]
     await office.settle(1)
-    table = office.log._table.made
-    assert table is not None
-    add = table.add
+    with monkeypatch.context() as patch:
+        failed = asyncio.Event()
 
-    async def fail(attempts: Any) -> None:
-        table.add = add  # type: ignore[method-assign]
-        raise RuntimeError("unforeseen")
+        async def fail(_: AttemptTable, attempts: Any) -> None:
+            failed.set()
+            raise RuntimeError("unforeseen")
 
-    table.add = fail  # type: ignore[method-assign]
-    recorded.append(office.record(number=2))
+        patch.setattr(AttemptTable, "add", fail)
+        recorded.append(office.record(number=2))
+        await failed.wait()
     await office.settle(2)
     assert await office.written() == recorded
     assert "RuntimeError: unforeseen" in caplog.text
 
 
-def _again(office: Office) -> Any:
-    """Becomes true when the log has tried once more."""
-    table = office.log._table.made
-    assert table is not None
-    tries, add = 0, table.add
-
-    async def counted(attempts: Any) -> None:
-        nonlocal tries
-        tries += 1
-        await add(attempts)
-
-    table.add = counted  # type: ignore[method-assign]
-    return lambda: tries > 0
-
-
-async def test_a_database_that_stays_away_does_not_hold_up_the_end(
+async def test_a_stop_without_a_database(
     tmp_path: Path, sealer: Sealer, caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -196,50 +162,14 @@ async def test_a_database_that_stays_away_does_not_hold_up_the_end(
     (tmp_path / DATABASE_NAME).mkdir()
     office = Office(Storage(tmp_path, None, sealer))
     office.record()
-    await until(lambda: "1 attempts wait to be written" in caplog.text, "warning")
+    await until(lambda: "1 attempts and their acks are waiting" in caplog.text, "warning")
     await office.log.stop()
     assert office.settled == []
-    assert "1 attempts were not written" in caplog.text
-
-
-async def test_an_outage_of_postgresql(
-    postgresql: PostgreSQLServer, postgresql_url: str, tmp_path: Path, sealer: Sealer,
-    caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
-    storage = Storage(tmp_path, postgresql_url, sealer)
-    office = Office(storage)
-    first = office.record()
-    await office.settle(1)
-    postgresql.kill()
-    try:
-        second = office.record(number=2)
-        await until(lambda: "attempts wait to be written" in caplog.text, "warning")
-        assert office.settled == [first]
-    finally:
-        postgresql.start()
-    await office.settle(2)
-    assert await office.written() == [first, second]
-    await office.log.stop()
-    await storage.close()
-
-
-async def test_the_database_is_opened_by_the_first_attempt(tmp_path: Path, sealer: Sealer) -> None:
-    storage = Storage(tmp_path, None, sealer)
-    office = Office(storage)
-    await office.log.start()
-    await office.log.stop()
-    assert not (tmp_path / DATABASE_NAME).exists()
-    office = Office(storage)
-    await office.log.start()
-    office.record()
-    await office.settle(1)
-    await office.log.stop()
-    assert (tmp_path / DATABASE_NAME).exists()
-    await storage.close()
+    assert "1 attempts were not stored" in caplog.text
 
 
 @pytest.mark.parametrize("limit", [{"max_attempt_rows": 10}, {"attempt_retention_s": 100}])
-async def test_old_attempts_go_while_new_ones_come(
+async def test_old_attempts_are_deleted(
     storage: Storage, limit: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, rows in [("CLEAN_AFTER", 10), ("CLEANING_AFTER", 10), ("CLEAN", 20)]:
@@ -256,7 +186,7 @@ async def test_old_attempts_go_while_new_ones_come(
     await office.log.stop()
 
 
-async def test_old_attempts_go_while_none_come(
+async def test_old_attempts_are_deleted_when_idle(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_module, "CLEAN_S", 0.05)

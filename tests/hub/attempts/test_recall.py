@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.hub.support import NEWS, House, deliveries, request, until
+from tests.hub.support import NEWS, House, deliveries, until
 from tests.support.http import Answer, Callback
-from warrenmq.hub.attempts.attempt import AttemptFilter, Outcome
+from warrenmq.hub.attempts.attempt import AttemptFilter, AttemptOutcome
 
 
-async def test_failures_outlive_a_restart(house: House, callback: Callback) -> None:
+async def test_failures_survive_a_restart(house: House, callback: Callback) -> None:
     for name in ("fails", "works", "ended"):
-        await house.hub.subscriptions.subscribe(request(NEWS, f"{callback.url}/{name}", name))
+        await house.subscribe(NEWS, f"{callback.url}/{name}", name)
     callback.script(Answer(200))
     await house.publish("works", b"x")
     await deliveries(callback, 1)
@@ -18,7 +18,7 @@ async def test_failures_outlive_a_restart(house: House, callback: Callback) -> N
         await house.publish(key, b"x")
 
     async def is_written() -> bool:
-        found = await house.hub.attempts.find(AttemptFilter(outcome=Outcome.RETRIED))
+        found = await house.hub.attempts.find(AttemptFilter(outcome=AttemptOutcome.RETRIED))
         return len({kept.attempt.subscription_id for kept in found}) == 2
 
     await until(is_written, "two failures")
@@ -27,6 +27,6 @@ async def test_failures_outlive_a_restart(house: House, callback: Callback) -> N
     errors = {
         active.subscription.topic: active.failure_state
         and (active.error_count > 0, active.failure_state.last_error)
-        for active in house.hub.subscriptions.active_subscriptions()
+        for active in house.hub.subscription_store.all()
     }
     assert errors == {"fails": (True, "status 503"), "works": None}

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from warrenmq.hub.delivery.breaker import Breaker, State
+from warrenmq.hub.delivery.breaker import Breaker, BreakerState
 
-CLOSED, OPEN, HALF_OPEN = State.CLOSED, State.OPEN, State.HALF_OPEN
+CLOSED, OPEN, HALF_OPEN = BreakerState.CLOSED, BreakerState.OPEN, BreakerState.HALF_OPEN
 
-STORIES: dict[str, tuple[str, list[float], State]] = {
+STORIES: dict[str, tuple[str, list[float], BreakerState]] = {
     # f: a failure, s: a success, c: the cool-down is over. Then the cool-downs, in their order.
     "nine failures": ("f" * 9, [], CLOSED),
     "ten failures": ("f" * 10, [10], OPEN),
@@ -25,7 +25,7 @@ STORIES: dict[str, tuple[str, list[float], State]] = {
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_stories(story: str) -> None:
+def test_the_breaker_opens_half_opens_and_closes(story: str) -> None:
     events, cool_downs, state = STORIES[story]
     breaker = Breaker()
     seen: list[float] = []

@@ -4,12 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.hub.support import subscription
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.message.model import Message, Properties
-from warrenmq.hub.delivery.concurrency import STARTS_A_ROUND, ConcurrencyPools, Job
-from warrenmq.hub.requests import Resource
+from warrenmq.hub.delivery.concurrency import STARTS_A_ROUND, ConcurrencyPools, DeliveryJob
 from warrenmq.hub.subscriptions.active import ActiveSubscription
-from warrenmq.hub.subscriptions.subscription import Subscription
 
 
 class Handed:
@@ -25,8 +24,7 @@ class Handed:
 
 
 def active(kind: str = "new") -> ActiveSubscription:
-    source = Resource("/", "x", "news")
-    made = ActiveSubscription(Subscription("1", source, "#", "http://a.b/", 60, 0.0, "guest"))
+    made = ActiveSubscription(subscription())
     made.is_slow = kind == "slow"
     if kind == "quick":
         made.succeeded(1.0)
@@ -35,7 +33,7 @@ def active(kind: str = "new") -> ActiveSubscription:
 
 class Rig:
     def __init__(self, quick: int, new: int, slow: int, most: int) -> None:
-        self.started: list[Job] = []
+        self.started: list[DeliveryJob] = []
         self.soon: list[Callable[[], None]] = []
         self.clock = ManualClock()
         self.pools = ConcurrencyPools(
@@ -55,15 +53,7 @@ class Rig:
             action()
 
 
-def test_no_more_start_than_there_are_slots() -> None:
-    rig = Rig(2, 1, 1, 10)
-    rig.enter(5)
-    assert len(rig.started) == 2
-    rig.pools.leave(rig.started[0])
-    assert len(rig.started) == 3
-
-
-def test_each_kind_waits_for_slots_of_its_own() -> None:
+def test_each_pool_has_its_slots() -> None:
     rig = Rig(2, 1, 1, 10)
     rig.enter(3, "slow")
     assert len(rig.started) == 1
@@ -73,7 +63,7 @@ def test_each_kind_waits_for_slots_of_its_own() -> None:
     assert len(rig.started) == 4
 
 
-def test_so_many_quick_ones_start_in_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_starts_in_a_round_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warrenmq.hub.delivery.concurrency.QUICK_STARTS_A_ROUND", 3)
     rig = Rig(10, 1, 1, 20)
     rig.enter(8)
@@ -82,7 +72,7 @@ def test_so_many_quick_ones_start_in_a_round(monkeypatch: pytest.MonkeyPatch) ->
         rig.next_round()
 
 
-def test_what_has_just_failed_counts_as_new() -> None:
+def test_a_failed_target_counts_as_new() -> None:
     rig = Rig(5, 1, 1, 10)
     failing = active("quick")
     failing.failed("refused", 2.0)
@@ -91,7 +81,7 @@ def test_what_has_just_failed_counts_as_new() -> None:
     assert len(rig.started) == 1
 
 
-def test_what_turns_out_slow_frees_its_slot() -> None:
+def test_a_slow_delivery_frees_its_slot() -> None:
     rig = Rig(2, 1, 1, 10)
     rig.enter(4)
     rig.enter(2, "new")
@@ -102,13 +92,6 @@ def test_what_turns_out_slow_frees_its_slot() -> None:
     for job in list(rig.started):
         rig.pools.leave(job)
     assert rig.pools.running == 0 and not rig.pools.has_young
-
-
-def test_running_ones_are_bounded_whatever_their_lane() -> None:
-    rig = Rig(2, 1, 1, 3)
-    rig.enter(9)
-    rig.move_slow(1000)
-    assert rig.pools.running == 3
 
 
 def test_a_part_of_all_slots_is_for_quick_targets() -> None:
@@ -122,7 +105,7 @@ def test_a_part_of_all_slots_is_for_quick_targets() -> None:
     assert rig.pools.running == 10
 
 
-def test_few_unknown_targets_are_dialled_in_a_round() -> None:
+def test_new_starts_in_a_round_are_bounded() -> None:
     rig = Rig(100, 100, 100, 1000)
     rig.enter(STARTS_A_ROUND * 2 + 1, "new")
     assert len(rig.started) == STARTS_A_ROUND
@@ -136,7 +119,7 @@ def test_few_unknown_targets_are_dialled_in_a_round() -> None:
     assert not rig.soon
 
 
-def test_what_starts_in_a_later_round_began_then() -> None:
+def test_the_start_time_is_that_of_the_round() -> None:
     rig = Rig(100, 100, 100, 1000)
     rig.enter(STARTS_A_ROUND * 3, "new")
     for _ in range(2):
@@ -148,7 +131,7 @@ def test_what_starts_in_a_later_round_began_then() -> None:
     assert rig.pools.has_young
 
 
-def test_taking_what_waits() -> None:
+def test_taking_waiting_jobs() -> None:
     rig = Rig(1, 1, 1, 10)
     for kind in ("quick", "new", "slow"):
         rig.enter(3, kind)
@@ -157,7 +140,7 @@ def test_taking_what_waits() -> None:
     assert len(rig.started) == 3
 
 
-def test_nothing_starts_while_they_are_held() -> None:
+def test_nothing_starts_during_a_pause() -> None:
     rig = Rig(1, 1, 1, 10)
     rig.pools.pause()
     rig.enter(1)

@@ -20,14 +20,12 @@ def message_with(headers: Table | None = None, exchange: str = "news") -> Messag
     return Message(exchange, "eu.fr", Properties(headers=headers), b"x")
 
 
-async def test_a_message_before_any_retry(internal_headers: InternalHeaders) -> None:
-    own = internal_headers.read(message_with(), 7)
-    assert own == Envelope(internal_headers.message_id(7), "news", "eu.fr")
-
-
-async def test_a_retried_message_comes_back_the_same(internal_headers: InternalHeaders) -> None:
+async def test_a_retried_message_is_read_back(internal_headers: InternalHeaders) -> None:
     first = message_with({"colour": "red"})
-    failed = replace(internal_headers.read(first, 7), failures=3, not_before=1_700_000_000.25)
+    failed = replace(
+        internal_headers.read(first, 7), failures=3, not_before=1_700_000_000.25,
+        failed_at=1_699_999_990.5, arrived_at=1_699_999_980.125, expiration="60000",
+    )  # fmt: skip
     properties = await internal_headers.sealed(retry_properties(first, failed), first.body)
     back = Message("", "hub.sub.1", properties, b"x")
     assert internal_headers.read(back, 99) == replace(failed, is_sealed=True)
@@ -35,19 +33,7 @@ async def test_a_retried_message_comes_back_the_same(internal_headers: InternalH
     assert first.properties.headers == {"colour": "red"}
 
 
-def test_an_expiration_does_not_cut_the_wait_short() -> None:
-    message = Message("e", "k", Properties(expiration="10", delivery_mode=2), b"")
-    waiting = retry_properties(message, Envelope("i", "e", "k"))
-    assert waiting.expiration is None and waiting.delivery_mode == 2
-
-
-def test_copies_are_not_sent_again() -> None:
-    waiting = retry_properties(message_with({"CC": ["other"]}), Envelope("i", "e", "k"))
-    assert waiting.headers is not None
-    assert "CC" not in waiting.headers and waiting.headers["x-hub-cc"] == ["other"]
-
-
-def test_deaths_of_our_own_queues_are_forgotten_and_others_kept() -> None:
+def test_delay_queues_are_removed_from_x_death() -> None:
     ours: FieldValue = {"queue": "hub.retry.5s", "reason": "expired"}
     theirs: FieldValue = {"queue": "work", "reason": "rejected"}
     named = {f"x-{which}-death-queue": "hub.retry.5s" for which in ("first", "last")}
@@ -70,7 +56,7 @@ FORGED: Table = {
 
 @pytest.mark.parametrize("exchange", ["news", ""])
 @pytest.mark.parametrize("seal", [None, "", "0" * 48, 5, "\xe9"])
-async def test_what_publishers_write_is_not_believed(
+async def test_headers_without_a_seal_are_ignored(
     internal_headers: InternalHeaders, exchange: str, seal: FieldValue
 ) -> None:
     headers = {**FORGED, "x-hub-hops": 3} | ({} if seal is None else {"x-hub-seal": seal})
@@ -79,7 +65,7 @@ async def test_what_publishers_write_is_not_believed(
 
 
 @pytest.mark.parametrize("size", [1, LARGE_BYTES])
-async def test_a_seal_holds_for_one_body_and_its_notes(
+async def test_a_seal_covers_body_and_internal_headers(
     internal_headers: InternalHeaders, size: int
 ) -> None:
     body = b"x" * size
@@ -93,10 +79,12 @@ async def test_a_seal_holds_for_one_body_and_its_notes(
         message = Message("", "q", Properties(headers={**headers, **changed}), other)
         is_ours = other == body and not changed.keys() - {"x-mine"}
         assert internal_headers.read(message, 7).is_sealed is is_ours
-        assert (await internal_headers.read_aside(message, 7)) == internal_headers.read(message, 7)
+        assert (await internal_headers.read_in_thread(message, 7)) == internal_headers.read(
+            message, 7
+        )
 
 
-async def test_what_publishers_write_gets_no_seal(internal_headers: InternalHeaders) -> None:
+async def test_forged_headers_are_not_sealed(internal_headers: InternalHeaders) -> None:
     """Not by way of a first failure either."""
     forged = message_with({**FORGED, "x-hub-cc": ["stolen"]}, exchange="")
     failed = (internal_headers.read(forged, 7)).failed(1_700_000_000)
@@ -106,7 +94,7 @@ async def test_what_publishers_write_gets_no_seal(internal_headers: InternalHead
     assert "x-hub-cc" not in (headers or {})
 
 
-async def test_ids_are_the_same_after_a_restart_and_tell_nothing(tmp_path: Path) -> None:
+async def test_ids_survive_a_restart_and_disclose_nothing(tmp_path: Path) -> None:
     first, again, other = (InternalHeaders(tmp_path / name) for name in ("key", "key", "other"))
     ids = [first.message_id(number) for number in range(100)]
     assert ids == [again.message_id(number) for number in range(100)]
@@ -114,11 +102,3 @@ async def test_ids_are_the_same_after_a_restart_and_tell_nothing(tmp_path: Path)
     assert ids != sorted(ids)
     # Standard Webhooks signs id.timestamp.body: an id with a "." could stand for another one.
     assert all(re.fullmatch(r"msg_[0-9a-f]{32}", one) for one in ids)
-
-
-async def test_the_first_failure_stays_known(internal_headers: InternalHeaders) -> None:
-    first = internal_headers.read(message_with(), 7).failed(1_700_000_000.5)
-    assert (first.failures, first.failed_at) == (1, 1_700_000_000.5)
-    waiting = await internal_headers.sealed(retry_properties(message_with(), first), b"x")
-    second = (internal_headers.read(Message("", "q", waiting, b"x"), 8)).failed(1_700_000_009.0)
-    assert (second.failures, second.failed_at) == (2, 1_700_000_000.5)

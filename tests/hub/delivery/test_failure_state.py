@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from warrenmq.hub.delivery.breaker import State
 from warrenmq.hub.delivery.failure_state import FailureState
 
 
@@ -15,14 +14,6 @@ def test_errors_are_counted_from_the_last_success_on() -> None:
     assert failure_state.last_error == "status 503"
     failure_state.add("no answer", 12.0)
     assert (failure_state.error_count, failure_state.first_error_at) == (1, 12.0)
-
-
-def test_its_end_closes_the_breaker() -> None:
-    failure_state = FailureState()
-    for now_s in range(10):
-        failure_state.breaker.failed(now_s)
-    failure_state.end()
-    assert failure_state.breaker.state is State.CLOSED
 
 
 def test_a_long_error_is_cut() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.hub.delivery.test_concurrency import Handed
-from tests.hub.delivery.test_dispatcher import active_of
 from tests.hub.support import House, attempts_of, deliveries, request, until
 from tests.support.http import Callback
 from warrenmq.core.broker import Broker
@@ -57,7 +56,7 @@ async def expired(house: House) -> Message:
     [({}, "1500", None), (TTL, None, None), ({}, None, 1_500), (TTL, "60000", 60_000)],
     ids=["its own", "the queue's", "a policy's", "the shortest"],
 )
-async def test_what_expires_while_it_waits_dies_as_in_its_queue(
+async def test_a_waiting_message_expires_as_in_its_queue(
     house: House, broker: Broker, callback: Callback,
     arguments: Table, expiration: str | None, policy: int | None,
 ) -> None:  # fmt: skip
@@ -77,31 +76,7 @@ async def test_what_expires_while_it_waits_dies_as_in_its_queue(
     assert headers["x-mine"] == 1 and not any(name.startswith("x-hub-") for name in headers)
 
 
-async def test_without_dead_letters_it_is_dropped(house: House, callback: Callback) -> None:
-    await make(house, TTL)
-    await fail_once(house, callback)
-    await house.publish("eu.fr", b"old")
-    await until(lambda: _is_waiting_for_retry(house), "message in a retry queue")
-    await until(lambda: _is_gone(house), "end of the message")
-    await house.publish("eu.fr", b"new")
-    assert [one.body for one in await deliveries(callback, 2)] == [b"old", b"new"]
-
-
-async def test_a_pause_and_a_restart_give_it_no_more_time(house: House, callback: Callback) -> None:
-    await make(house, MORTAL)
-    await fail_once(house, callback)
-    active = active_of(house)
-    await house.publish("eu.fr", b"old", expiration="1500")
-    await until(lambda: _is_waiting_for_retry(house), "message in a retry queue")
-    await house.hub.subscriptions.pause(active, "for a while")
-    await house.restart()
-    await until(lambda: _is_home(house), "message in its queue")
-    await house.hub.subscriptions.resume(active_of(house))
-    assert (await expired(house)).body == b"old"
-    assert len(callback.deliveries) == 1
-
-
-async def test_a_policy_that_comes_while_it_waits(
+async def test_a_new_policy_counts_from_the_arrival(
     house: House, broker: Broker, callback: Callback
 ) -> None:
     """Counts from its arrival, as for those that never left the queue."""
@@ -115,9 +90,7 @@ async def test_a_policy_that_comes_while_it_waits(
     assert len(callback.deliveries) == 1
 
 
-async def test_a_strict_order_waits_no_longer_than_its_message_lives(
-    house: House, callback: Callback
-) -> None:
+async def test_strict_order_waits_until_expiration(house: House, callback: Callback) -> None:
     await make(house, MORTAL)
     await fail_once(house, callback, given={"hub.order": "strict"})
     await house.publish("eu.fr", b"old", expiration="1500")
@@ -127,7 +100,7 @@ async def test_a_strict_order_waits_no_longer_than_its_message_lives(
     await attempts_of(house, 2)
 
 
-async def test_a_wait_has_no_step_that_is_longer_than_its_life(house: House) -> None:
+async def test_no_step_is_longer_than_the_time_to_live(house: House) -> None:
     retry_queues = RetryQueues(house.engine, ManualClock(), house.hub.internal_headers)
     message = Message("news", "k", Properties(expiration="400000"), b"x")
     handed = Handed()
@@ -141,14 +114,6 @@ async def _is_waiting_for_retry(house: House) -> bool:
     return any([await house.depth(f"hub.retry.{step}s") for step in (1, 2)])
 
 
-async def _is_home(house: House) -> bool:
-    return not await _is_waiting_for_retry(house) and await house.depth("work") == 1
-
-
-async def _is_gone(house: House) -> bool:
-    return not await _is_waiting_for_retry(house) and await house.depth("work") == 0
-
-
 def delivered(age_s: float, time_to_live_s: float | None = None, expiration: str = "") -> Handed:
     handed = Handed()
     properties = Properties(expiration=expiration or None)
@@ -157,7 +122,7 @@ def delivered(age_s: float, time_to_live_s: float | None = None, expiration: str
     return handed
 
 
-def test_both_times_count_from_the_first_arrival() -> None:
+def test_both_limits_count_from_the_first_arrival() -> None:
     first = with_arrival(Envelope("i", "e", "k"), delivered(2, 9, "30000"), now_s=100)
     assert (first.arrived_at, first.expiration) == (98, "30000")
     assert with_arrival(first, delivered(1, 9, "5"), now_s=120) == first
@@ -167,7 +132,7 @@ def test_both_times_count_from_the_first_arrival() -> None:
     assert left_s(Envelope("i", "e", "k"), delivered(1), now_s=120) is None
 
 
-async def test_who_makes_up_an_arrival_has_no_more_time_than_the_queue_gives(
+async def test_a_forged_arrival_gives_no_more_time(
     house: House,
 ) -> None:
     headers: Table = {"x-hub-arrived-at": 2**47, "x-hub-expiration": "9" * 30}
@@ -175,7 +140,7 @@ async def test_who_makes_up_an_arrival_has_no_more_time_than_the_queue_gives(
     assert left_s(forged, delivered(1, 25), now_s=120) == 24
 
 
-async def test_a_replay_begins_anew(house: House) -> None:
+async def test_the_age_of_a_replay_begins_at_zero(house: House) -> None:
     """Somebody wants it delivered although it is old."""
     handed = delivered(50, 60, "60000")
     envelope = with_arrival(Envelope("msg_1", "news", "k", failures=12), handed, now_s=100)

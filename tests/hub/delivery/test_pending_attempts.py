@@ -9,9 +9,9 @@ import pytest
 from tests.hub.delivery.test_concurrency import Handed, active
 from warrenmq.core.clock import ManualClock
 from warrenmq.core.message.model import Message, Properties
-from warrenmq.hub.attempts.attempt import Attempt, Outcome
+from warrenmq.hub.attempts.attempt import Attempt, AttemptOutcome
 from warrenmq.hub.attempts.log import AttemptLog, Settle
-from warrenmq.hub.delivery.concurrency import ConcurrencyPool, Job
+from warrenmq.hub.delivery.concurrency import ConcurrencyPool, DeliveryJob
 from warrenmq.hub.delivery.envelope import Envelope
 from warrenmq.hub.delivery.pending_attempts import PendingAttempts
 from warrenmq.hub.sender.port import Answer, SendError
@@ -53,22 +53,32 @@ class Rig:
         answer: Answer | SendError = ANSWER,
         body: bytes = b"x",
         settle: Callable[[], None] | None = None,
-    ) -> Job:
+        outcome: AttemptOutcome = AttemptOutcome.DELIVERED,
+    ) -> DeliveryJob:
         handed = Handed()
         handed.message = Message("", "", Properties(), body)
-        job = Job(active(), handed, ConcurrencyPool(1))
+        job = DeliveryJob(active(), handed, ConcurrencyPool(1))
         job.started_ms = self.clock.now_ms()
         self.clock.advance(250)
-        self.pending_attempts.record(job, ENVELOPE, answer, Outcome.DELIVERED, settle)
+        self.pending_attempts.record(job, ENVELOPE, answer, outcome, settle)
         return job
 
 
-def test_what_is_recorded() -> None:
+def test_the_recorded_attempt() -> None:
     rig = Rig()
     assert rig.record().is_settled
     at = rig.clock.wall_s()
     expected = Attempt(
-        "1", "msg_1", 3, at, 250, 200, Outcome.DELIVERED, "HTTP/1.1 200 OK", "http://a.b/", "ok"
+        "1",
+        "msg_1",
+        3,
+        at,
+        250,
+        200,
+        AttemptOutcome.DELIVERED,
+        "HTTP/1.1 200 OK",
+        "http://a.b/",
+        "ok",
     )
     assert rig.log.attempts == [expected]
     rig.record(SendError("no answer in time" + "!" * 1_000))
@@ -77,33 +87,7 @@ def test_what_is_recorded() -> None:
     assert rig.log.attempts[1] == failed
 
 
-def test_nothing_is_settled_before_the_log_says_so() -> None:
-    rig = Rig()
-    for _ in range(3):
-        rig.record()
-    rig.record(settle=lambda: rig.events.append("settled"))
-    assert rig.events == []
-    rig.log.written(0, 1, 2)
-    rig.log.written(3)
-    assert rig.events == ["3 acked", "settled"]
-
-
-def test_so_many_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warrenmq.hub.delivery.pending_attempts.MAX_WAITING", 3)
-    rig = Rig()
-    for _ in range(4):
-        rig.record()
-    assert rig.events == ["full"]
-    rig.log.written(0)
-    assert rig.events == ["full", "1 acked"]
-    rig.log.written(1, 2)
-    assert rig.events == ["full", "1 acked", "room", "2 acked"]
-    for _ in range(2):
-        rig.record()
-    assert rig.events[-1] == "full"
-
-
-def test_so_many_bytes_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warrenmq.hub.delivery.pending_attempts.MAX_WAITING_BYTES", 100)
     rig = Rig()
     rig.record(body=bytes(99))
@@ -112,3 +96,16 @@ def test_so_many_bytes_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rig.events == ["full"]
     rig.log.written(0)
     assert rig.events == ["full", "room", "1 acked"]
+
+
+def test_attempts_are_counted_by_outcome_and_timed() -> None:
+    rig = Rig()
+    rig.record()
+    rig.record(SendError("no answer in time"), outcome=AttemptOutcome.RETRIED)
+    metrics = rig.pending_attempts.metrics
+    assert metrics.attempts == {
+        (AttemptOutcome.DELIVERED, "2xx"): 1,
+        (AttemptOutcome.RETRIED, "none"): 1,
+    }
+    assert metrics.attempt_s.sum == 0.5
+    assert metrics.delivery_s.cumulative()[-1] == 1

@@ -8,28 +8,28 @@ from dataclasses import replace
 import pytest
 
 from tests.hub.delivery.test_concurrency import Handed
-from tests.hub.support import until
-from warrenmq.hub.delivery.rate_limits import RateLimiter, RateLimits, origin_of
+from tests.hub.support import subscription, until
+from tests.support.settings import hub_settings
+from warrenmq.hub.delivery.rate_limits import RateLimits, origin_of
 from warrenmq.hub.engine.port import Delivery
 from warrenmq.hub.requests import Resource
-from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.subscriptions.active import ActiveSubscription
 from warrenmq.hub.subscriptions.options import Options
-from warrenmq.hub.subscriptions.subscription import Status, Subscription
+from warrenmq.hub.subscriptions.subscription import SubscriptionStatus
 
 NEWS = Resource("/", "x", "news")
 
 
 def active(callback: str = "http://a.b/", max_tps: int = 0) -> ActiveSubscription:
     options = Options(max_tps=max_tps)
-    subscription = Subscription("1", NEWS, "#", callback, 60, 0.0, "guest", options=options)
-    return ActiveSubscription(replace(subscription, status=Status.ACTIVE))
+    status = SubscriptionStatus.ACTIVE
+    return ActiveSubscription(subscription(callback=callback, options=options, status=status))
 
 
 class Rig:
     def __init__(self, **settings: int) -> None:
         self.passed: list[tuple[ActiveSubscription, Delivery]] = []
-        self.rate_limits = RateLimits(HubSettings(**settings), self._pass)  # type: ignore[arg-type]
+        self.rate_limits = RateLimits(hub_settings(**settings), self._pass)
 
     def _pass(self, active: ActiveSubscription, delivery: Delivery) -> None:
         self.passed.append((active, delivery))
@@ -41,13 +41,7 @@ class Rig:
         return entered
 
 
-async def test_without_limits_nothing_waits() -> None:
-    rig = Rig()
-    rig.enter(active(), 1_000)
-    assert len(rig.passed) == 1_000 and rig.rate_limits.take_waiting() == []
-
-
-async def test_a_subscription_has_its_pace_and_its_order() -> None:
+async def test_a_limit_keeps_the_order() -> None:
     rig = Rig()
     entered = rig.enter(active(max_tps=200), 60)
     assert len(rig.passed) < 60  # 20 at once, then one every 5 ms
@@ -55,38 +49,34 @@ async def test_a_subscription_has_its_pace_and_its_order() -> None:
     assert [delivery for _, delivery in rig.passed] == entered
 
 
-async def test_one_subscriptions_pace_is_not_anothers() -> None:
-    rig = Rig()
-    rig.enter(active(max_tps=1), 2)
-    rig.enter(active(max_tps=1), 2)
-    rig.enter(active(), 2)
-    assert len(rig.passed) == 4
+A, B, OTHER = "http://a.b/1", "http://A.B:80/2", "http://other/"
 
 
-async def test_subscriptions_of_one_origin_share_its_pace() -> None:
-    rig = Rig(max_rate_per_origin=1)
-    for callback in ("http://a.b/1", "http://A.B:80/2", "http://other/", "https://a.b/"):
-        rig.enter(active(callback), 2)
-    assert [one.subscription.callback for one, _ in rig.passed] == [
-        "http://a.b/1", "http://other/", "https://a.b/",
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("settings", "entered", "passed"),
+    [
+        ({}, [(A, 1, 2), (A, 1, 2), (A, 0, 2)], [A, A, A, A]),
+        (
+            {"max_rate_per_origin": 1},
+            [(A, 0, 2), (B, 0, 2), (OTHER, 0, 2), ("https://a.b/", 0, 2)],
+            [A, OTHER, "https://a.b/"],
+        ),
+        ({"max_rate": 1}, [(A, 0, 1), (OTHER, 0, 1)], [A]),
+        # Deliveries that wait for their subscription's limit take no token of its origin.
+        ({"max_rate_per_origin": 20}, [(A, 1, 10), (B, 0, 1)], [A, B]),
+    ],
+    ids=["subscription", "origin", "all", "subscription and origin"],
+)
+async def test_limits_apply_per_subscription_per_origin_and_in_all(
+    settings: dict[str, int], entered: list[tuple[str, int, int]], passed: list[str]
+) -> None:
+    rig = Rig(**settings)
+    for callback, max_tps, count in entered:
+        rig.enter(active(callback, max_tps), count)
+    assert [one.subscription.callback for one, _ in rig.passed] == passed
 
 
-async def test_the_pace_of_all() -> None:
-    rig = Rig(max_rate=1)
-    for callback in ("http://a.b/1", "http://other/"):
-        rig.enter(active(callback), 1)
-    assert len(rig.passed) == 1
-
-
-async def test_who_waits_for_the_own_pace_takes_none_of_the_origins() -> None:
-    rig = Rig(max_rate_per_origin=20)
-    rig.enter(active("http://a.b/1", max_tps=1), 10)
-    rig.enter(active("http://a.b/2"), 1)
-    assert len(rig.passed) == 2
-
-
-async def test_what_waits_can_be_taken_back() -> None:
+async def test_take_waiting_returns_all_waiting_deliveries() -> None:
     rig = Rig(max_rate_per_origin=1, max_rate=1)
     entered = [
         *rig.enter(active("http://a.b/1", max_tps=1), 2),
@@ -100,7 +90,7 @@ async def test_what_waits_can_be_taken_back() -> None:
     assert len(rig.passed) == 1
 
 
-async def test_a_renewal_changes_the_pace() -> None:
+async def test_a_renewal_changes_the_rate() -> None:
     rig = Rig()
     limited = active(max_tps=1)
     rig.enter(limited, 1)
@@ -112,7 +102,7 @@ async def test_a_renewal_changes_the_pace() -> None:
     assert len(rig.passed) == 551 and limited.rate_limiter is None
 
 
-async def test_a_renewal_lets_those_pass_that_wait() -> None:
+async def test_a_renewal_lets_waiting_deliveries_pass() -> None:
     rig = Rig()
     for rate in (1_000, 0):
         limited = active(max_tps=1)
@@ -124,37 +114,18 @@ async def test_a_renewal_lets_those_pass_that_wait() -> None:
         assert [delivery for _, delivery in rig.passed[before:]] == entered
 
 
-async def test_what_is_paused_or_over_waits_for_no_pace() -> None:
+async def test_inactive_subscriptions_need_no_token() -> None:
     rig = Rig(max_rate_per_origin=20, max_rate=1)
     paused, over, other = active(max_tps=20), active(), active("http://other/")
     rig.enter(other, 2)
     for one in (paused, over):
         rig.enter(one, 5)
-    paused.subscription = replace(paused.subscription, status=Status.PAUSED)
-    over.is_over = True
+    paused.change(replace(paused.subscription, status=SubscriptionStatus.PAUSED))
+    over.state.end()
     rig.enter(paused, 5)
     assert [one for one, _ in rig.passed] == [other]
     await until(lambda: len(rig.passed) == 17, "what goes back, at the next tick of the limiter")
-    assert [one for one, _ in rig.passed if one.takes()] == [other, other]
-
-
-async def test_origins_with_nothing_to_remember_are_let_go(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("warrenmq.hub.delivery.rate_limits.MAX_ORIGINS", 2)
-    rig = Rig(max_rate_per_origin=1_000)
-    for number in range(10):
-        rig.enter(active(f"http://host{number}/"), 1)
-        await asyncio.sleep(0.002)
-    assert len(rig.passed) == 10 and len(rig.rate_limits._origins) <= 3
-
-
-async def test_a_gate_counts_idle_when_a_new_one_would_be_the_same() -> None:
-    passed: list[Delivery] = []
-    limiter = RateLimiter(1, lambda _, delivery: passed.append(delivery))
-    assert limiter.is_idle()
-    limiter.enter(active(), Handed())
-    assert not limiter.is_idle()
+    assert [one for one, _ in rig.passed if one.state.takes()] == [other, other]
 
 
 @pytest.mark.parametrize(

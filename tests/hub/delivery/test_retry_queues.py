@@ -11,7 +11,6 @@ from warrenmq.core.message.model import Message, Properties
 from warrenmq.core.resources.alarms import Reading
 from warrenmq.hub.delivery.envelope import Envelope
 from warrenmq.hub.delivery.retry_queues import RetryQueues
-from warrenmq.hub.engine.embedded import EmbeddedEngine
 
 MESSAGE = Message("news", "eu.fr", Properties(content_type="text/plain"), b"bonjour")
 ENVELOPE = Envelope("msg_1", "news", "eu.fr", failures=1)
@@ -22,7 +21,7 @@ def at_home(message: Message) -> Message:
     return replace(message, exchange="")
 
 
-async def test_a_wait_is_made_of_steps(house: House) -> None:
+async def test_a_wait_consists_of_steps(house: House) -> None:
     clock = ManualClock()
     retry_queues = RetryQueues(house.engine, clock, house.hub.internal_headers)
     await retry_queues.enqueue("/", "in", MESSAGE, ENVELOPE, 4_000.0)
@@ -40,9 +39,7 @@ async def test_a_wait_is_made_of_steps(house: House) -> None:
 
 
 @pytest.mark.parametrize("step_s", [3_600, -3_600])
-async def test_a_step_of_the_wall_clock_parks_nothing_for_longer(
-    house: House, step_s: float
-) -> None:
+async def test_a_wall_clock_step_does_not_delay_retries(house: House, step_s: float) -> None:
     clock = ManualClock()
     retry_queues = RetryQueues(house.engine, clock, house.hub.internal_headers)
     await retry_queues.enqueue("/", "in", MESSAGE, ENVELOPE, 5.0)
@@ -54,18 +51,8 @@ async def test_a_step_of_the_wall_clock_parks_nothing_for_longer(
     assert not retry_queues.is_early(back)
 
 
-async def test_a_message_comes_back_from_its_retry_queue(house: House) -> None:
-    retry_queues = RetryQueues(house.engine, ManualClock(), house.hub.internal_headers)
-    await retry_queues.enqueue("/", "in", MESSAGE, ENVELOPE, 1.0)
-    [home] = await house.take("in", 1)
-    assert home.message.body == b"bonjour"
-    assert home.message.properties.content_type == "text/plain"
-    envelope = house.hub.internal_headers.read(home.message, 99)
-    assert (envelope.exchange, envelope.routing_key) == ("news", "eu.fr")
-
-
 @pytest.mark.parametrize("deleted", ["queue", "exchange"])
-async def test_a_delay_queue_that_somebody_deleted(house: House, deleted: str) -> None:
+async def test_a_deleted_delay_queue_is_declared_again(house: House, deleted: str) -> None:
     retry_queues = RetryQueues(house.engine, ManualClock(), house.hub.internal_headers)
     await retry_queues.enqueue("/", "in", MESSAGE, ENVELOPE, 60.0)
     if deleted == "queue":
@@ -79,7 +66,7 @@ async def test_a_delay_queue_that_somebody_deleted(house: House, deleted: str) -
     assert await house.depth("hub.retry.60s") == before + 1
 
 
-async def test_a_copy_header_does_not_bring_the_message_elsewhere(house: House) -> None:
+async def test_cc_does_not_route_a_dead_letter(house: House) -> None:
     retry_queues = RetryQueues(house.engine, ManualClock(), house.hub.internal_headers)
     copied = Message("news", "k", Properties(headers={"CC": ["in"]}), b"x")
     await retry_queues.add_dead_letter("/", copied, ENVELOPE, "1", "tried enough")
@@ -87,10 +74,9 @@ async def test_a_copy_header_does_not_bring_the_message_elsewhere(house: House) 
     assert await house.depth("in") == 0
 
 
-async def test_an_alarm_stops_nothing_that_the_hub_moves(house: House) -> None:
+async def test_alarms_do_not_stop_the_hub(house: House) -> None:
     """Or a full disk could not be emptied."""
-    assert isinstance(house.engine, EmbeddedEngine)
-    house.engine._broker.alarms.measure(Reading(store_is_full=True))
+    house.broker.alarms.measure(Reading(store_is_full=True))
     retry_queues = RetryQueues(house.engine, ManualClock(), house.hub.internal_headers)
     await retry_queues.enqueue("/", "in", MESSAGE, ENVELOPE, 60.0)
     assert await house.depth("hub.retry.60s") == 1

@@ -50,7 +50,7 @@ def test_the_vector_of_standard_webhooks() -> None:
 
 
 @pytest.mark.parametrize("size", [64 * 1024, 64 * 1024 + 1, 8 * 1024 * 1024])
-def test_a_large_body_is_signed_without_a_copy_of_it(size: int) -> None:
+def test_a_large_body_is_not_copied(size: int) -> None:
     body = bytes(size)
     expected = hmac.digest(b"key", b"msg_1.1." + body, "sha256")
     tracemalloc.start()
@@ -63,12 +63,6 @@ def test_a_large_body_is_signed_without_a_copy_of_it(size: int) -> None:
     assert peak_bytes < 128 * 1024
 
 
-def test_a_signature_for_each_key() -> None:
-    both = webhook_signature([b"new", b"old"], "msg_1", "1", BODY)
-    alone = [webhook_signature([key], "msg_1", "1", BODY) for key in (b"new", b"old")]
-    assert both.split(" ") == alone and alone[0] != alone[1]
-
-
 def test_any_other_secret_is_its_own_key() -> None:
     assert webhook_key("s3cret") == b"s3cret"
     assert webhook_key("whsec_?") == b"whsec_?"  # one that was stored before it was checked
@@ -79,7 +73,7 @@ def key_of(size: int) -> str:
 
 
 @pytest.mark.parametrize("secret", ["s3cret", "whsec", STANDARD_KEY, key_of(24), key_of(64)])
-def test_secrets_that_are_taken(secret: str) -> None:
+def test_valid_secrets_are_accepted(secret: str) -> None:
     assert check_secret(secret) == secret
 
 
@@ -93,7 +87,7 @@ def test_secrets_that_are_taken(secret: str) -> None:
         (key_of(65), "65 bytes"),
     ],
 )
-def test_a_key_that_is_none_is_refused(secret: str, words: str) -> None:
+def test_invalid_secrets_are_refused(secret: str, words: str) -> None:
     with pytest.raises(BadRequest, match=words) as refused:
         check_secret(secret)
     assert refused.value.field == "hub.secret"

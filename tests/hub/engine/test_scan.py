@@ -10,16 +10,17 @@ import pytest
 from tests.support.amqp import Client, make_broker, publish
 from tests.support.manual_store import ManualStore
 from warrenmq.core.errors import ChannelError
+from warrenmq.core.message.batch import BatchLocation
 from warrenmq.core.message.model import Table
 from warrenmq.core.server.listener import Listener
 from warrenmq.core.store.memory import MemoryStore
 from warrenmq.hub.engine import scan as scan_module
 from warrenmq.hub.engine.embedded import EmbeddedEngine
-from warrenmq.hub.engine.port import Properties, QueueSpec, Taken
+from warrenmq.hub.engine.port import Properties, QueueSpec, UnackedMessage
 
 from ..support import until
 
-Look = Callable[[Sequence[Taken]], Awaitable[bool]]
+Look = Callable[[Sequence[UnackedMessage]], Awaitable[bool]]
 WAIT_S = 10.0
 
 
@@ -37,7 +38,7 @@ class House:
 
     async def publish(self, *bodies: bytes) -> None:
         for body in bodies:
-            await self.engine.publish("/", "", "q", Properties(headers={"n": 1}), body)
+            await self.engine.publish(None, "/", "", "q", Properties(headers={"n": 1}), body)
 
     async def scan(self, look: Look, limit: int = 1000) -> bool:
         async with asyncio.timeout(WAIT_S):
@@ -64,7 +65,7 @@ class Looker:
     def shown(self) -> list[bytes]:
         return [body for piece in self.pieces for body in piece]
 
-    async def __call__(self, piece: Sequence[Taken]) -> bool:
+    async def __call__(self, piece: Sequence[UnackedMessage]) -> bool:
         self.pieces.append([one.message.body for one in piece])
         for one in piece:
             if one.message.body in self.acked:
@@ -80,27 +81,7 @@ async def house() -> AsyncIterator[House]:
     await house.listener.stop()
 
 
-async def test_what_is_kept_stays_as_it_was(house: House) -> None:
-    bodies = [b"%d" % number for number in range(250)]
-    await house.publish(*bodies)
-    look = Looker()
-    assert await house.scan(look)
-    assert look.shown == bodies
-    assert len(look.pieces) == 3
-    await house.publish(b"later")
-    assert house.rest() == [(body, False) for body in [*bodies, b"later"]]
-
-
-async def test_what_is_acked_is_gone(house: House) -> None:
-    await house.publish(b"1", b"2", b"3", b"4", b"5")
-    assert await house.scan(Looker(b"1", b"3", b"5"))
-    again = Looker()
-    assert await house.scan(again)
-    assert again.shown == [b"2", b"4"]
-    assert house.rest() == [(b"2", False), (b"4", False)]
-
-
-async def test_batches_of_amqp_clients_are_cut_up(house: House) -> None:
+async def test_messages_of_one_batch(house: House) -> None:
     """Their messages share a block."""
     frames = (publish(1, b"%d" % number, routing_key="q") for number in range(10))
     Client(house.broker).feed(b"".join(frames))
@@ -118,10 +99,10 @@ async def test_the_limit_and_the_end(house: House) -> None:
     assert await house.scan(Looker())
 
 
-async def test_a_look_that_fails_loses_nothing(house: House) -> None:
+async def test_a_failing_look_loses_nothing(house: House) -> None:
     await house.publish(b"1", b"2", b"3")
 
-    async def look(piece: Sequence[Taken]) -> bool:
+    async def look(piece: Sequence[UnackedMessage]) -> bool:
         piece[1].ack()
         raise RuntimeError("no")
 
@@ -130,11 +111,11 @@ async def test_a_look_that_fails_loses_nothing(house: House) -> None:
     assert [body for body, _ in house.rest()] == [b"1", b"3"]
 
 
-async def test_an_ack_after_the_look_is_too_late(house: House) -> None:
+async def test_an_ack_after_the_look_has_no_effect(house: House) -> None:
     await house.publish(b"1")
-    kept: list[Taken] = []
+    kept: list[UnackedMessage] = []
 
-    async def look(piece: Sequence[Taken]) -> bool:
+    async def look(piece: Sequence[UnackedMessage]) -> bool:
         kept.extend(piece)
         return True
 
@@ -143,46 +124,7 @@ async def test_an_ack_after_the_look_is_too_late(house: House) -> None:
     assert house.rest() == [(b"1", False)]
 
 
-async def test_a_rejected_one_is_a_dead_letter(house: House) -> None:
-    await house.engine.delete_queue("/", "q")
-    to_other: Table = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "other"}
-    await house.engine.declare_queue("/", QueueSpec("q", arguments=to_other))
-    await house.engine.declare_queue("/", QueueSpec("other"))
-    await house.publish(b"1", b"2")
-
-    async def look(piece: Sequence[Taken]) -> bool:
-        piece[0].nack(requeue=False)
-        piece[1].nack(requeue=True)
-        return True
-
-    await house.scan(look)
-
-    async def is_moved() -> bool:
-        info = await house.engine.queue("/", "other")
-        return info is not None and info.messages_ready == 1
-
-    await until(is_moved, "dead letter")
-    assert house.rest() == [(b"2", False)]
-
-
-async def test_others_go_on_and_a_second_scan_waits(house: House) -> None:
-    await house.publish(*(b"%d" % number for number in range(300)))
-    seen: list[str] = []
-
-    async def scan(name: str) -> None:
-        async def look(piece: Sequence[Taken]) -> bool:
-            seen.append(name)
-            await house.publish(b"new")
-            return True
-
-        await house.scan(look, limit=300)
-
-    await asyncio.gather(scan("first"), scan("second"))
-    assert seen == ["first"] * 3 + ["second"] * 3
-    assert [body for body, _ in house.rest()[300:]] == [b"new"] * 6
-
-
-async def test_delivery_limits_do_not_count_it(house: House) -> None:
+async def test_scans_do_not_count_as_deliveries(house: House) -> None:
     await house.engine.delete_queue("/", "q")
     arguments: Table = {"x-queue-type": "quorum", "x-delivery-limit": 1}
     await house.engine.declare_queue("/", QueueSpec("q", arguments=arguments))
@@ -192,10 +134,10 @@ async def test_delivery_limits_do_not_count_it(house: House) -> None:
         assert look.shown == [b"1"]
 
 
-async def test_a_queue_that_is_deleted_meanwhile(house: House) -> None:
+async def test_the_queue_is_deleted_meanwhile(house: House) -> None:
     await house.publish(b"1", b"2")
 
-    async def look(piece: Sequence[Taken]) -> bool:
+    async def look(piece: Sequence[UnackedMessage]) -> bool:
         await house.engine.delete_queue("/", "q")
         piece[0].ack()
         return True
@@ -205,13 +147,13 @@ async def test_a_queue_that_is_deleted_meanwhile(house: House) -> None:
         await house.scan(Looker())
 
 
-async def test_messages_that_are_not_in_memory() -> None:
+async def test_paged_out_messages_are_read() -> None:
     store = ManualStore()
     house = House(store)
     await house.start()
     for body in (b"1", b"2", b"3"):
         published = asyncio.ensure_future(
-            house.engine.publish("/", "", "q", Properties(delivery_mode=2), body)
+            house.engine.publish(None, "/", "", "q", Properties(delivery_mode=2), body)
         )
         await asyncio.sleep(0)
         store.commit()
@@ -227,7 +169,7 @@ async def test_messages_that_are_not_in_memory() -> None:
     await house.listener.stop()
 
 
-async def test_a_long_look_does_not_fill_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scanned_messages_are_paged_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan_module, "RESIDENT_BYTES", 20_000)
     monkeypatch.setattr(scan_module, "CHUNK_BYTES", 5_000)
     store = ManualStore()
@@ -236,17 +178,17 @@ async def test_a_long_look_does_not_fill_memory(monkeypatch: pytest.MonkeyPatch)
     await house.start()
     for _ in range(20):
         published = asyncio.ensure_future(
-            house.engine.publish("/", "", "q", Properties(delivery_mode=2), bytes(5_000))
+            house.engine.publish(None, "/", "", "q", Properties(delivery_mode=2), bytes(5_000))
         )
         await asyncio.sleep(0)
         store.commit()
         await published
-    for block in store._written:
-        block.location = object()
+    for block in store.batches.written:
+        block.location = BatchLocation()
     resident = []
 
-    async def look(piece: Sequence[Taken]) -> bool:
-        resident.append(sum(block.resident for block in store._written))
+    async def look(piece: Sequence[UnackedMessage]) -> bool:
+        resident.append(sum(block.resident for block in store.batches.written))
         return True
 
     scan = asyncio.ensure_future(house.scan(look))
@@ -258,18 +200,18 @@ async def test_a_long_look_does_not_fill_memory(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("is_read", [False, True])
-async def test_many_are_put_back_in_slices(
+async def test_messages_return_in_slices(
     house: House, monkeypatch: pytest.MonkeyPatch, is_read: bool
 ) -> None:
     monkeypatch.setattr(scan_module, "SLICE", 10)
     bodies = [b"%d" % number for number in range(25)]
     await house.publish(*bodies)
-    got: list[Taken] = []
+    got: list[UnackedMessage] = []
 
     async def gone() -> None:
         raise AssertionError
 
-    async def look(piece: Sequence[Taken]) -> bool:
+    async def look(piece: Sequence[UnackedMessage]) -> bool:
         if is_read:
             await house.engine.consume("/", "q", prefetch=0, on_delivery=got.append, on_cancel=gone)
         return True
@@ -290,7 +232,7 @@ async def test_many_are_put_back_in_slices(
         assert house.rest() == [(body, False) for body in bodies]
 
 
-async def test_a_cancelled_scan_puts_everything_back(
+async def test_a_cancelled_scan_returns_messages(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scan_module, "SLICE", 1)

@@ -36,7 +36,7 @@ def gzipped(data: bytes, level: int = 9) -> bytes:
         ("deflate", bare(TEXT)),
     ],
 )
-def test_one_layer_is_taken_off(coding: str, body: bytes) -> None:
+def test_one_layer_is_decoded(coding: str, body: bytes) -> None:
     assert decode(body, coding, MAX) == TEXT
 
 
@@ -47,9 +47,9 @@ def test_one_layer_is_taken_off(coding: str, body: bytes) -> None:
         ("gzip", gzipped(b"a" * 600) * 2, "longer than"),
         ("gzip", gzipped(b"") * (MAX_MEMBERS + 1), "more than 1000 gzip members"),
         ("deflate", zlib.compress(b"\0" * 1_001), "longer than"),
-        ("gzip", gzipped(TEXT)[:-1], "cut"),
-        ("gzip", gzipped(TEXT)[:9], "cut"),
-        ("gzip", b"", "cut"),
+        ("gzip", gzipped(TEXT)[:-1], "truncated"),
+        ("gzip", gzipped(TEXT)[:9], "truncated"),
+        ("gzip", b"", "truncated"),
         ("gzip", TEXT, "can't be decoded"),
         ("gzip", gzipped(TEXT) + b"more", "4 bytes behind its end"),
         ("gzip, gzip", gzipped(gzipped(TEXT)), "'gzip, gzip'"),
@@ -60,7 +60,9 @@ def test_one_layer_is_taken_off(coding: str, body: bytes) -> None:
         "br",
     ],
 )  # fmt: skip
-def test_anything_else_is_refused(coding: str, body: bytes, reason: str) -> None:
+def test_unknown_codings_and_damaged_bodies_are_refused(
+    coding: str, body: bytes, reason: str
+) -> None:
     with pytest.raises(DecodingFailed, match=reason):
         decode(body, coding, MAX)
 

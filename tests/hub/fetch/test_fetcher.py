@@ -12,15 +12,15 @@ import pytest
 
 from tests.hub.support import until
 from tests.support.http import Answer, Callback
+from tests.support.settings import hub_settings
 from warrenmq.hub.fetch.fetcher import MAX_HOPS, Fetcher
 from warrenmq.hub.fetch.page import FetchFailed
-from warrenmq.hub.guard.guard import NOT_REACHED, Guard
-from warrenmq.hub.settings import HubSettings
+from warrenmq.hub.guard.guard import Guard
 
 
 @contextlib.asynccontextmanager
 async def fetching(**given: Any) -> AsyncIterator[Fetcher]:
-    settings = HubSettings(**{"allow_loopback": True, **given})
+    settings = hub_settings(**{"allow_loopback": True, **given})
     fetcher = Fetcher(settings, Guard(settings))
     try:
         yield fetcher
@@ -32,7 +32,7 @@ def to(location: str, status: int = 302) -> Answer:
     return Answer(status, headers={"Location": location})
 
 
-async def test_a_page_comes_as_it_is(callback: Callback) -> None:
+async def test_a_page_is_returned_unchanged(callback: Callback) -> None:
     link = {"Content-Type": "text/plain; charset=x", "ETag": 'W/"a"', "Link": "<a>; rel=hub"}
     callback.default = Answer(headers=link, body=b"\xff\r\n")
     async with fetching() as fetcher:
@@ -46,18 +46,6 @@ async def test_a_page_comes_as_it_is(callback: Callback) -> None:
     assert asked.headers["Accept-Encoding"] == "gzip, deflate"
 
 
-async def test_a_name_is_asked_under_its_own_host(callback: Callback) -> None:
-    async with fetching() as fetcher:
-        await fetcher.get(callback.url.replace("127.0.0.1", "localhost"), {})
-    assert callback.requests[0].headers["Host"] == f"localhost:{callback.port}"
-
-
-async def test_compressed_bodies_are_decoded(callback: Callback) -> None:
-    callback.default = Answer(headers={"Content-Encoding": "gzip"}, body=gzip.compress(b"text"))
-    async with fetching() as fetcher:
-        assert (await fetcher.get(callback.url, {})).body == b"text"
-
-
 async def test_redirects_are_followed(callback: Callback) -> None:
     callback.script(to("/b#part", 301), to("c", 307), to(f"{callback.url}/d", 308), to("?e", 303))
     async with fetching() as fetcher:
@@ -68,10 +56,10 @@ async def test_redirects_are_followed(callback: Callback) -> None:
     assert {one.headers["User-Agent"] for one in callback.requests} == {"me"}
 
 
-async def test_redirects_end(callback: Callback) -> None:
+async def test_redirects_are_limited(callback: Callback) -> None:
     callback.default = to("/callback")
     async with fetching() as fetcher:
-        with pytest.raises(FetchFailed, match="more than 5 times"):
+        with pytest.raises(FetchFailed, match="too many redirects"):
             await fetcher.get(callback.url, {})
     assert len(callback.requests) == MAX_HOPS + 1
 
@@ -98,22 +86,8 @@ async def test_each_hop_is_vetted(callback: Callback, location: str, reason: str
     assert len(callback.requests) == 2
 
 
-async def test_an_inner_address_behind_a_name_is_refused(callback: Callback) -> None:
-    ports = frozenset({callback.port})
-    async with fetching(allow_loopback=False, callback_ports=ports) as fetcher:
-        with pytest.raises(FetchFailed, match=NOT_REACHED):
-            await fetcher.get(callback.url.replace("127.0.0.1", "localhost"), {})
-    assert callback.requests == []
-
-
-async def test_a_redirect_without_a_target_is_an_answer(callback: Callback) -> None:
-    callback.default = Answer(302)
-    async with fetching() as fetcher:
-        assert (await fetcher.get(callback.url, {})).status == 302
-
-
-@pytest.mark.parametrize("status", [304, 404, 503])
-async def test_other_answers_are_given_without_a_body(callback: Callback, status: int) -> None:
+@pytest.mark.parametrize("status", [302, 304, 404, 503])
+async def test_other_answers_have_no_body(callback: Callback, status: int) -> None:
     callback.default = Answer(
         status, headers={"Retry-After": "7"}, body=b"" if status == 304 else b"x"
     )
@@ -133,37 +107,14 @@ async def test_other_answers_are_given_without_a_body(callback: Callback, status
     ],
     ids=["long", "huge", "bomb", "unknown", "hang"],
 )
-async def test_what_goes_beyond_the_bounds(callback: Callback, answer: Answer, reason: str) -> None:
+async def test_limits(callback: Callback, answer: Answer, reason: str) -> None:
     callback.default = answer
     async with fetching(fetch_max_bytes=1_000, fetch_timeout_s=0.5) as fetcher:
         with pytest.raises(FetchFailed, match=reason):
             await fetcher.get(callback.url, {})
 
 
-async def test_the_longest_body(callback: Callback) -> None:
-    callback.default = Answer(body=b"x" * 1_000_000)
-    async with fetching(fetch_max_bytes=1_000_000) as fetcher:
-        assert (await fetcher.get(callback.url, {})).body == b"x" * 1_000_000
-
-
-async def test_a_server_that_is_not_there() -> None:
-    async with fetching() as fetcher:
-        with pytest.raises(FetchFailed, match="can't be fetched"):
-            await fetcher.get("http://127.0.0.1:1/", {})
-
-
-async def test_cookies_and_proxies_are_left_alone(
-    callback: Callback, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    callback.default = Answer(headers={"Set-Cookie": "a=b; Path=/"})
-    async with fetching() as fetcher:
-        for _ in range(2):
-            await fetcher.get(callback.url, {})
-    assert all("Cookie" not in one.headers for one in callback.requests)
-
-
-async def test_a_host_that_hangs_leaves_turns_to_the_others(callback: Callback) -> None:
+async def test_a_host_that_hangs_leaves_slots_to_others(callback: Callback) -> None:
     async with fetching(fetch_concurrency=3, fetch_per_domain=2) as fetcher:
         callback.default = Answer(hang=True)
         hanging = callback.url.replace("127.0.0.1", "localhost")

@@ -21,7 +21,7 @@ def test_an_answer_holds_for_its_time_to_live_within_bounds(ttl_s: float, kept_s
     assert answers.get("a.example", 500.0) == THERE
 
 
-def test_there_are_only_so_many() -> None:
+def test_the_number_of_names_is_limited() -> None:
     answers = AddressCache(max_names=3)
     for number in range(5):
         answers.put(f"{number}.example", HERE, 60, now_s=0.0)

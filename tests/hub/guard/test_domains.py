@@ -22,5 +22,5 @@ from warrenmq.hub.guard.domains import owner_of
         ("::ffff:192.0.2.1", "192.0.2.1"),
     ],
 )
-def test_owners(host: str, owner: str) -> None:
+def test_the_owner_is_the_registered_domain_or_network(host: str, owner: str) -> None:
     assert owner_of(host) == owner

@@ -1,4 +1,4 @@
-"""An operator's proxy as the one way out."""
+"""All requests through an operator's proxy."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from tests.hub.guard.test_dialler import Resolver
 from tests.hub.support import Posting, serving
 from tests.support.http import Callback
+from tests.support.settings import hub_settings
 from warrenmq.hub.errors import CallbackRefused
 from warrenmq.hub.fetch.fetcher import Fetcher
 from warrenmq.hub.guard.egress import ProxyDialler
 from warrenmq.hub.guard.lookups import Purpose
 from warrenmq.hub.sender.http_sender import HttpSender
 from warrenmq.hub.sender.port import SendError
-from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.verification.verify import Verifier
 
 LIVING = "127.0.0.1"
@@ -61,14 +61,14 @@ async def proxy_server() -> AsyncIterator[Proxy]:
         yield proxy
 
 
-async def test_everything_goes_out_through_it(callback: Callback) -> None:
+async def test_all_requests_go_through_the_proxy(callback: Callback) -> None:
     async with proxy_server() as proxy:
         guard = Resolver(LIVING)
-        settings = HubSettings(allow_loopback=True, egress_proxy=proxy.url)
+        settings = hub_settings(allow_loopback=True, egress_proxy=proxy.url)
         url = f"http://target.invalid:{callback.port}/a"
         sender = HttpSender(settings, guard)
         assert (await Posting(sender).post(url, {}, b"x")).status == 200
-        assert await Verifier(settings, guard).tell(url, url) == 200
+        assert await Verifier(settings, guard).notify(url, url) == 200
         assert (await Fetcher(settings, guard).get(url, {})).status == 200
         asked = f"CONNECT target.invalid:{callback.port} HTTP/1.1"
         assert proxy.asked == [asked] * 3
@@ -87,27 +87,22 @@ async def test_everything_goes_out_through_it(callback: Callback) -> None:
         (ESTABLISHED + b"early", "has a body"),
     ],
 )
-async def test_what_it_refuses_is_a_failed_attempt(answer: bytes, reason: str) -> None:
+async def test_a_refusal_is_a_failed_attempt(answer: bytes, reason: str) -> None:
     async with proxy_server() as proxy:
         proxy.answer = answer
-        settings = HubSettings(allow_loopback=True, egress_proxy=proxy.url)
+        settings = hub_settings(allow_loopback=True, egress_proxy=proxy.url)
         sender = HttpSender(settings, Resolver(LIVING))
         with pytest.raises(SendError, match=reason):
             await Posting(sender).post("http://target.invalid:8000/", {}, b"x")
         await sender.close()
 
 
-async def test_what_the_hub_itself_refuses_is_not_asked_for() -> None:
+async def test_targets_refused_by_the_hub_are_not_sent_to_the_proxy() -> None:
     async with proxy_server() as proxy:
         dialler = ProxyDialler(Resolver("10.0.0.1"), 5.0, Purpose.DELIVER, proxy.url)
         with pytest.raises(CallbackRefused, match="not public"):
             await dialler.connect("inner.invalid", 80)
         assert proxy.asked == []
-
-
-async def test_a_proxy_that_is_gone() -> None:
-    async with proxy_server() as proxy:
-        pass
-    dialler = ProxyDialler(Resolver(LIVING), 5.0, Purpose.DELIVER, proxy.url)
+    gone = ProxyDialler(Resolver(LIVING), 5.0, Purpose.DELIVER, proxy.url)
     with pytest.raises(ConnectionRefusedError):
-        await dialler.connect("target.invalid", 8000)
+        await gone.connect("target.invalid", 8000)

@@ -48,24 +48,24 @@ async def test_addresses_of_both_versions_over_both_transports() -> None:
             await lookups.of("none.example")
 
 
-async def test_a_name_is_asked_once_for_all_and_while_its_record_holds() -> None:
+async def test_one_query_for_all_while_the_record_is_valid() -> None:
     async with asking({"a.example": ["8.8.8.8"]}) as (lookups, zone):
         await asyncio.gather(*(lookups.of("a.example") for _ in range(3)))
         await lookups.of("a.example")
         assert zone.asked == {"a.example": 1}
 
 
-async def test_a_channel_is_replaced_before_it_knows_too_much(
+async def test_a_channel_is_replaced_after_many_queries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(resolver, "QUESTIONS_PER_CHANNEL", 2)
+    monkeypatch.setattr(resolver, "QUERIES_PER_CHANNEL", 2)
     async with asking({"*.example": Name(["8.8.8.8"], ttl_s=0)}) as (lookups, zone):
         asked = [f"{number}.example" for number in range(7)]
         await asyncio.gather(*map(lookups.of, asked))
         assert zone.asked == dict.fromkeys(asked, 1)
 
 
-async def test_silent_names_hold_up_their_own_purpose_alone() -> None:
+async def test_silent_names_delay_their_own_purpose() -> None:
     async with asking({"*.silent.example": SILENT, "a.example": ["8.8.8.8"]}, 0.6, 10) as (
         anonymous,
         zone,
@@ -91,7 +91,7 @@ async def test_silent_names_hold_up_their_own_purpose_alone() -> None:
         await delivering.close()
 
 
-async def test_a_name_that_was_asked_for_a_moment_only_is_not_blamed() -> None:
+async def test_a_late_query_is_not_the_fault_of_the_name() -> None:
     async with asking({"*.example": SILENT}, 0.9, at_once=1) as (lookups, zone):
         await lookups.of("localhost")  # c-ares is loaded
         first = asyncio.create_task(lookups.of("first.example"))
@@ -123,7 +123,7 @@ async def _resolves(lookups: Lookups) -> bool:
         return False
 
 
-async def test_a_name_server_that_is_away_says_nothing_about_a_name() -> None:
+async def test_an_unreachable_name_server_is_not_the_fault_of_the_name() -> None:
     port = free_port()
     lookups = Lookups(Purpose.DELIVER, [f"127.0.0.1:{port}"], AddressCache(), 5.0)
     with pytest.raises(NotResolved, match="no name server could be asked"):
@@ -133,7 +133,7 @@ async def test_a_name_server_that_is_away_says_nothing_about_a_name() -> None:
     await lookups.close()
 
 
-async def test_what_is_under_way_ends_with_the_hub() -> None:
+async def test_queries_end_with_the_hub() -> None:
     with dns({"silent.example": SILENT}) as zone:
         lookups = Lookups(Purpose.DELIVER, [zone.server], AddressCache(), 60.0)
         asked = asyncio.create_task(lookups.of("silent.example"))

@@ -11,8 +11,9 @@ import pytest
 
 from tests.hub.support import serving, until
 from warrenmq.hub.sender import pool as module
-from warrenmq.hub.sender.connection import Connection, Limits
+from warrenmq.hub.sender.connection import HttpConnection
 from warrenmq.hub.sender.pool import Pool
+from warrenmq.hub.sender.response import ResponseLimits
 
 
 class Server:
@@ -20,9 +21,9 @@ class Server:
         self.port = port
         self.open = 0
 
-    async def connect(self, pool: Pool[str]) -> Connection:
+    async def connect(self, pool: Pool[str]) -> HttpConnection:
         _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: Connection(Limits(1_000), pool.drop), "127.0.0.1", self.port
+            lambda: HttpConnection(ResponseLimits(1_000), pool.drop), "127.0.0.1", self.port
         )
         return connection
 
@@ -42,7 +43,7 @@ async def server() -> AsyncIterator[Server]:
         yield made
 
 
-async def test_the_last_used_of_a_target_comes_first(server: Server) -> None:
+async def test_the_most_recently_used_connection_is_taken_first(server: Server) -> None:
     pool: Pool[str] = Pool(3_600)
     first, second, other = [await server.connect(pool) for _ in range(3)]
     pool.put("a", first)
@@ -56,17 +57,9 @@ async def test_the_last_used_of_a_target_comes_first(server: Server) -> None:
     assert pool.take("a") is pool.take("b") is None
 
 
-async def test_one_that_is_closing_is_not_given_out(server: Server) -> None:
-    pool: Pool[str] = Pool(3_600)
-    living, closing = [await server.connect(pool) for _ in range(2)]
-    pool.put("a", living)
-    pool.put("a", closing)
-    closing.abort()
-    assert [pool.take("a"), pool.take("a")] == [living, None]
-    living.abort()
-
-
-async def test_so_many_are_kept(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_connections_is_limited(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "MAX_IDLE", 2)
     pool: Pool[str] = Pool(3_600)
     for name in "abc":
@@ -76,15 +69,8 @@ async def test_so_many_are_kept(server: Server, monkeypatch: pytest.MonkeyPatch)
     pool.close()
 
 
-async def test_they_are_kept_for_so_long(server: Server) -> None:
+async def test_the_time_of_connections_is_limited(server: Server) -> None:
     pool: Pool[str] = Pool(0.01)
     for name in "ab":
         pool.put(name, await server.connect(pool))
     await until(lambda: not server.open, "end of both")
-
-
-async def test_none_is_kept_where_none_is_wanted(server: Server) -> None:
-    pool: Pool[str] = Pool(0)
-    pool.put("a", await server.connect(pool))
-    assert pool.take("a") is None
-    await until(lambda: not server.open, "end of the connection")

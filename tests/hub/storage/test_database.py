@@ -4,6 +4,8 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,16 +15,12 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
 from warrenmq.core.errors import ConfigError
-from warrenmq.hub.errors import StorageFailed
 from warrenmq.hub.keys.seal import Sealer
-from warrenmq.hub.requests import Resource
 from warrenmq.hub.storage.database import Database
 from warrenmq.hub.storage.migrate import MIGRATIONS, downgrade, upgrade
 from warrenmq.hub.storage.schema import DATABASE_NAME, HEAD, has_rows
 from warrenmq.hub.storage.storage import Storage
 from warrenmq.hub.storage.tables import Base
-from warrenmq.hub.subscriptions.repository import Repository
-from warrenmq.hub.subscriptions.subscription import Subscription
 
 
 @pytest.fixture
@@ -40,16 +38,25 @@ def either(path: Path, either_database: str | None) -> str:
     return either_database or url(path)
 
 
+@asynccontextmanager
+async def opened(address: str) -> AsyncIterator[Database]:
+    database = Database(address)
+    try:
+        await database.open()
+        yield database
+    finally:
+        await database.close()
+
+
+def output_of(program: str) -> str:
+    """What a new interpreter prints that runs the program."""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    return done.stdout.strip()
+
+
 def test_the_newest_revision_is_the_one_the_program_knows() -> None:
     assert ScriptDirectory(str(MIGRATIONS)).get_current_head() == HEAD
-
-
-async def test_the_migrations_make_the_tables_of_the_models(either: str) -> None:
-    database = Database(either)
-    await database.open()
-    async with database.engine.connect() as connection:
-        assert await connection.run_sync(_differences) == []
-    await database.close()
 
 
 async def test_a_file_is_migrated_in_a_thread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,10 +67,8 @@ async def test_a_file_is_migrated_in_a_thread(path: Path, monkeypatch: pytest.Mo
         upgrade(connection)
 
     monkeypatch.setattr("warrenmq.hub.storage.database.upgrade", step)
-    database = Database(url(path))
-    await database.open()
-    assert "subscriptions" in await tables(database)
-    await database.close()
+    async with opened(url(path)) as database:
+        assert "subscriptions" in await tables(database)
     assert len(threads) == 1 and threads[0] is not threading.main_thread()
 
 
@@ -77,12 +82,12 @@ async def tables(database: Database) -> set[str]:
 
 
 async def test_migrations_go_back(either: str) -> None:
-    database = Database(either)
-    await database.open()
-    async with database.engine.begin() as connection:
-        await connection.run_sync(downgrade, "base")
-    assert await tables(database) == {"alembic_version"}
-    await database.close()
+    """After they have made the tables of the models."""
+    async with opened(either) as database:
+        async with database.engine.begin() as connection:
+            assert await connection.run_sync(_differences) == []
+            await connection.run_sync(downgrade, "base")
+        assert await tables(database) == {"alembic_version"}
 
 
 async def test_a_migration_that_fails_leaves_nothing(either: str) -> None:
@@ -95,12 +100,9 @@ async def test_a_migration_that_fails_leaves_nothing(either: str) -> None:
     await database.close()
 
 
-async def test_a_newer_schema_is_refused_and_left_alone(either: str) -> None:
-    database = Database(either)
-    await database.open()
-    async with database.engine.begin() as connection:
+async def test_a_newer_schema_is_refused_unchanged(either: str) -> None:
+    async with opened(either) as database, database.engine.begin() as connection:
         await connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    await database.close()
     database = Database(either)
     with pytest.raises(ConfigError, match="9999"):
         await database.open()
@@ -109,13 +111,10 @@ async def test_a_newer_schema_is_refused_and_left_alone(either: str) -> None:
 
 
 async def test_commits_are_durable_in_a_write_ahead_log(path: Path) -> None:
-    database = Database(url(path))
-    await database.open()
-    async with database.engine.connect() as connection:
+    async with opened(url(path)) as database, database.engine.connect() as connection:
         journal = await connection.exec_driver_sql("PRAGMA journal_mode")
         synchronous = await connection.exec_driver_sql("PRAGMA synchronous")
         assert (journal.scalar(), synchronous.scalar()) == ("wal", 2)
-    await database.close()
 
 
 async def test_the_file_is_the_owners_alone(tmp_path: Path, path: Path, sealer: Sealer) -> None:
@@ -127,7 +126,9 @@ async def test_the_file_is_the_owners_alone(tmp_path: Path, path: Path, sealer: 
     assert storage.is_empty() and not has_rows(path)
 
 
-def test_a_file_that_is_no_database_is_told(tmp_path: Path, path: Path, sealer: Sealer) -> None:
+def test_a_file_that_is_not_a_database_is_refused(
+    tmp_path: Path, path: Path, sealer: Sealer
+) -> None:
     path.write_bytes(b"no database" * 1000)
     with pytest.raises(ConfigError, match="not a database"):
         Storage(tmp_path, None, sealer).is_empty()
@@ -140,11 +141,11 @@ from warrenmq.core.auth import Users
 from warrenmq.core.broker import Broker
 from warrenmq.hub.engine.embedded import EmbeddedEngine
 from warrenmq.hub.service import Hub
-from warrenmq.hub.settings import HubSettings
+from tests.support.settings import hub_settings
 
 async def main():
     engine = EmbeddedEngine(Broker(Users()))
-    hub = Hub(engine, HubSettings(), pathlib.Path({str(tmp_path)!r}))
+    hub = Hub(engine, hub_settings(), pathlib.Path({str(tmp_path)!r}))
     await hub.start()
     await hub.stop()
 
@@ -152,10 +153,7 @@ asyncio.run(main())
 SLOW = ("sqlalchemy", "alembic", "asyncpg", "aiohttp", "httpx")
 print([name for name in SLOW if name in sys.modules])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
-    )
-    assert done.stdout.strip() == "[]"
+    assert output_of(program) == "[]"
 
 
 async def test_a_current_schema_is_opened_without_alembic(
@@ -179,30 +177,4 @@ async def main():
 asyncio.run(main())
 print([name for name in ("alembic", "asyncpg") if name in sys.modules])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
-    )
-    expected = [] if either_database is None else ["asyncpg"]
-    assert done.stdout.strip() == str(expected)
-
-
-async def test_a_database_that_takes_nothing_more(path: Path, sealer: Sealer) -> None:
-    database = Database(url(path))
-    await database.open()
-    async with database.engine.connect() as connection:
-        await connection.exec_driver_sql("PRAGMA max_page_count = 1")
-    repository = Repository(database, sealer)
-    subscription = Subscription(
-        id="1",
-        source=Resource("/", "x", "news"),
-        topic="#",
-        callback="http://a.b/" + "c" * 100_000,
-        lease_seconds=60,
-        expires_at=0.0,
-        owner="guest",
-    )
-    with pytest.raises(StorageFailed, match="full") as caught:
-        await repository.add(subscription)
-    assert caught.value.status == 503
-    assert await repository.all() == []
-    await database.close()
+    assert output_of(program) == ("[]" if either_database is None else "['asyncpg']")

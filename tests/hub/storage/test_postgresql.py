@@ -32,7 +32,7 @@ from ..support import until
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database_module, "TAKE_AGAIN_S", 0.02)
+    monkeypatch.setattr(database_module, "RECONNECT_S", 0.02)
 
 
 @pytest.fixture
@@ -64,34 +64,47 @@ async def shown(database: Database, setting: str) -> str:
         return str(await session.scalar(text(f"SHOW {setting}")))
 
 
-def sessions(server: PostgreSQLServer, url: str) -> list[str]:
-    """Process ids of Warren's sessions, told by the server."""
-    name = url.rpartition("/")[2]
-    found = server.sql(
-        f"SELECT pid FROM pg_stat_activity WHERE datname = '{name}' AND application_name = 'warren'"
-    )
-    return found.split()
+class Watched:
+    """A database of the server, as the server sees it."""
+
+    def __init__(self, server: PostgreSQLServer, url: str) -> None:
+        self.server = server
+        self.name = url.rpartition("/")[2]
+
+    def sessions(self) -> list[str]:
+        """Process ids of Warren's sessions."""
+        mine = f"datname = '{self.name}' AND application_name = 'warren'"
+        return self.server.sql(f"SELECT pid FROM pg_stat_activity WHERE {mine}").split()
+
+    def locks(self) -> list[str]:
+        """Process ids of the sessions with the lock."""
+        joined = "pg_locks JOIN pg_database ON pg_database.oid = database"
+        mine = f"locktype = 'advisory' AND granted AND datname = '{self.name}'"
+        return self.server.sql(f"SELECT pid FROM {joined} WHERE {mine}").split()
+
+    async def locked(self) -> None:
+        await until(lambda: len(self.locks()) == 1, "lock again")
+
+    def end_session(self) -> str:
+        [pid] = self.locks()
+        self.server.sql(f"SELECT pg_terminate_backend({pid})")
+        return pid
 
 
-def locks(server: PostgreSQLServer, url: str) -> list[str]:
-    name = url.rpartition("/")[2]
-    found = server.sql(
-        "SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database "
-        f"WHERE locktype = 'advisory' AND granted AND datname = '{name}'"
-    )
-    return found.split()
+@pytest.fixture
+def watched(postgresql: PostgreSQLServer, postgresql_url: str) -> Watched:
+    return Watched(postgresql, postgresql_url)
 
 
 @pytest.mark.parametrize(
     ("default", "expected"),
     [("off", "on"), ("local", "on"), ("on", "on"), ("remote_apply", "remote_apply")],
 )
-async def test_commits_are_on_disk_whatever_the_default_is(
-    postgresql: PostgreSQLServer, postgresql_url: str, default: str, expected: str
+async def test_commits_are_on_disk_with_any_default(
+    watched: Watched, postgresql_url: str, default: str, expected: str
 ) -> None:
-    name = postgresql_url.rpartition("/")[2]
-    postgresql.sql(f"ALTER DATABASE {name} SET synchronous_commit = {default}")
-    postgresql.sql(f"ALTER DATABASE {name} SET idle_session_timeout = '1h'")
+    for setting in (f"synchronous_commit = {default}", "idle_session_timeout = '1h'"):
+        watched.server.sql(f"ALTER DATABASE {watched.name} SET {setting}")
     async with opened(postgresql_url) as database:
         assert await shown(database, "synchronous_commit") == expected
         assert await shown(database, "idle_session_timeout") == "0"
@@ -116,57 +129,49 @@ async def test_a_second_warren_is_refused_until_the_first_ends(
         assert await Repository(database, sealer).all() == []
 
 
-async def test_a_warren_waits_for_one_that_is_about_to_end(
-    postgresql: PostgreSQLServer, postgresql_url: str
-) -> None:
+async def test_a_start_waits_for_a_warren_that_ends(watched: Watched, postgresql_url: str) -> None:
     async with opened(postgresql_url) as first:
         second = Database(postgresql_url)
         opening = asyncio.create_task(second.open())
-        await until(lambda: len(sessions(postgresql, postgresql_url)) == 2, "second session")
-        assert len(locks(postgresql, postgresql_url)) == 1
+        await until(lambda: len(watched.sessions()) == 2, "second session")
+        assert len(watched.locks()) == 1
         await first.close()
         await opening
         await second.close()
 
 
-async def test_a_start_that_fails_leaves_no_session(
-    postgresql: PostgreSQLServer, postgresql_url: str, tmp_path: Path, sealer: Sealer
+async def test_a_failed_start_leaves_no_session(
+    watched: Watched, postgresql_url: str, tmp_path: Path, sealer: Sealer
 ) -> None:
     async with opened(postgresql_url):
-        postgresql.sql("UPDATE alembic_version SET version_num = '9999'", postgresql_url)
+        watched.server.sql("UPDATE alembic_version SET version_num = '9999'", postgresql_url)
     with pytest.raises(ConfigError, match="9999"):
         await Storage(tmp_path, postgresql_url, sealer).repository()
-    await until(lambda: sessions(postgresql, postgresql_url) == [], "end of the session")
+    await until(lambda: watched.sessions() == [], "end of the session")
 
 
 async def test_an_ended_session_is_replaced_and_takes_the_lock(
-    postgresql: PostgreSQLServer, postgresql_url: str, database: Database, sealer: Sealer
+    watched: Watched, database: Database, sealer: Sealer
 ) -> None:
+    """At once, without any query."""
     repository = Repository(database, sealer)
     await repository.add(PLAIN)
-    [pid] = locks(postgresql, postgresql_url)
-    postgresql.sql(f"SELECT pg_terminate_backend({pid})")
-    # Nothing is asked of it meanwhile: the lock must not stay free.
-    await until(lambda: locks(postgresql, postgresql_url) not in ([], [pid]), "lock again")
+    pid = watched.end_session()
+    await until(lambda: watched.locks() not in ([], [pid]), "lock again")
     assert await repository.all() == [PLAIN]
-    assert len(sessions(postgresql, postgresql_url)) == 1
+    assert len(watched.sessions()) == 1
 
 
-async def test_what_another_has_taken_meanwhile_is_not_written(
-    postgresql: PostgreSQLServer,
-    postgresql_url: str,
-    database: Database,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    sealer: Sealer,
-) -> None:
-    monkeypatch.setitem(postgresql_module._SESSION, "lock_timeout", "5s")
+async def test_nothing_is_written_while_another_warren_has_the_lock(
+    watched: Watched, postgresql_url: str, database: Database,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, sealer: Sealer,
+) -> None:  # fmt: skip
+    monkeypatch.setitem(postgresql_module._SESSION, "lock_timeout", "60s")
     other = Database(postgresql_url)
     opening = asyncio.create_task(other.open())  # it is the next in the queue for the lock
-    await until(lambda: len(sessions(postgresql, postgresql_url)) == 2, "second session")
+    await until(lambda: len(watched.sessions()) == 2, "second session")
     monkeypatch.setitem(postgresql_module._SESSION, "lock_timeout", "50ms")
-    [pid] = locks(postgresql, postgresql_url)
-    postgresql.sql(f"SELECT pg_terminate_backend({pid})")
+    watched.end_session()
     await opening
     with pytest.raises(StorageFailed) as caught:
         await Repository(database, sealer).add(PLAIN)
@@ -174,18 +179,14 @@ async def test_what_another_has_taken_meanwhile_is_not_written(
     assert await Repository(other, sealer).all() == []
     assert "in use by another Warren" in caplog.text
     await other.close()
-    await until(lambda: len(locks(postgresql, postgresql_url)) == 1, "lock again")
+    await watched.locked()
     await Repository(database, sealer).add(PLAIN)
 
 
-async def test_a_server_that_is_killed_and_comes_back(
-    postgresql: PostgreSQLServer,
-    postgresql_url: str,
-    database: Database,
-    caplog: pytest.LogCaptureFixture,
-    sealer: Sealer,
+async def test_changes_fail_while_the_server_is_down_and_succeed_after(
+    watched: Watched, database: Database, caplog: pytest.LogCaptureFixture, sealer: Sealer
 ) -> None:
-    repository = Repository(database, sealer)
+    repository, postgresql = Repository(database, sealer), watched.server
     await repository.add(PLAIN)
     postgresql.kill()
     try:
@@ -196,33 +197,30 @@ async def test_a_server_that_is_killed_and_comes_back(
             assert str(postgresql.port) not in str(caught.value)
     finally:
         await asyncio.to_thread(postgresql.start)
-    await until(lambda: len(locks(postgresql, postgresql_url)) == 1, "lock again")
+    await watched.locked()
     assert await repository.all() == [PLAIN]
     lost = [one for one in caplog.records if "is lost" in one.message]
-    assert len({one.message for one in lost}) == len(lost)  # told once, not at each try
+    assert len({one.message for one in lost}) == len(lost)  # logged once, not at each try
     assert PASSWORD not in caplog.text and QUOTED_PASSWORD not in caplog.text
 
 
 async def test_a_server_that_does_not_answer(
-    postgresql: PostgreSQLServer,
-    postgresql_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    sealer: Sealer,
+    watched: Watched, postgresql_url: str, monkeypatch: pytest.MonkeyPatch, sealer: Sealer
 ) -> None:
     monkeypatch.setattr(postgresql_module, "ANSWER_TIMEOUT_S", 0.5)
     monkeypatch.setattr(postgresql_module, "CONNECT_TIMEOUT_S", 0.5)
     async with opened(postgresql_url) as database:
         repository = Repository(database, sealer)
         await repository.add(PLAIN)
-        postgresql.pause()
+        watched.server.pause()
         try:
             for _ in range(2):
                 async with asyncio.timeout(20):
                     with pytest.raises(StorageFailed):
                         await repository.all()
         finally:
-            postgresql.resume()
-        await until(lambda: len(locks(postgresql, postgresql_url)) == 1, "lock again")
+            watched.server.resume()
+        await watched.locked()
         assert await repository.all() == [PLAIN]
     with warnings.catch_warnings():
         # An attempt that was cut off may leave its socket to the garbage collector.
@@ -230,7 +228,7 @@ async def test_a_server_that_does_not_answer(
         gc.collect()
 
 
-async def test_what_the_database_refuses_is_told_without_values(
+async def test_refused_values_are_not_shown(
     database: Database, caplog: pytest.LogCaptureFixture, sealer: Sealer
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -243,7 +241,7 @@ async def test_what_the_database_refuses_is_told_without_values(
     assert await repository.all() == []
 
 
-async def test_who_can_not_be_reached_is_named(postgresql: PostgreSQLServer) -> None:
+async def test_a_server_that_can_not_be_reached_is_named(postgresql: PostgreSQLServer) -> None:
     port = free_port()
     text = await refusal(postgresql.url("hub").replace(str(postgresql.port), str(port)))
     assert f"'hub' at 127.0.0.1:{port}" in text
@@ -255,7 +253,7 @@ async def test_who_can_not_be_reached_is_named(postgresql: PostgreSQLServer) -> 
     assert "unrecognized" in await refusal(postgresql.url("postgres?mistyped=1"))
 
 
-async def test_a_database_that_can_not_hold_every_text_is_refused(
+async def test_a_database_without_utf_8_is_refused(
     postgresql: PostgreSQLServer,
 ) -> None:
     url = postgresql.create("ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
@@ -263,7 +261,7 @@ async def test_a_database_that_can_not_hold_every_text_is_refused(
     postgresql.drop(url)
 
 
-async def test_a_user_who_may_not_make_tables_is_told(
+async def test_a_user_who_may_not_create_tables(
     postgresql: PostgreSQLServer, postgresql_url: str
 ) -> None:
     postgresql.sql("REVOKE CREATE ON SCHEMA public FROM PUBLIC", postgresql_url)
@@ -274,9 +272,6 @@ async def test_a_user_who_may_not_make_tables_is_told(
     postgresql.sql(f"DROP ROLE {role}")
 
 
-async def test_a_database_that_is_read_only_is_refused(
-    postgresql: PostgreSQLServer, postgresql_url: str
-) -> None:
-    name = postgresql_url.rpartition("/")[2]
-    postgresql.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
-    assert f"'{name}' at" in await refusal(postgresql_url)
+async def test_a_read_only_database_is_refused(watched: Watched, postgresql_url: str) -> None:
+    watched.server.sql(f"ALTER DATABASE {watched.name} SET default_transaction_read_only = on")
+    assert f"'{watched.name}' at" in await refusal(postgresql_url)

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.hub.support import NEWS, House, deliveries, text, topic_request, until
+from tests.hub.support import (
+    NEWS,
+    House,
+    deliveries,
+    request,
+    subscription,
+    subscriptions_of,
+    text,
+    topic_request,
+    until,
+)
 from tests.hub.topics.test_topics import settled
 from tests.support.http import Answer, Callback
 from warrenmq.core.broker import Broker
@@ -15,11 +25,13 @@ from warrenmq.core.clock import ManualClock
 from warrenmq.core.resources.alarms import Bounds, Reading
 from warrenmq.hub.delivery.retry import DELAYS_S
 from warrenmq.hub.errors import TooManySubscriptions
+from warrenmq.hub.guard import domains
 from warrenmq.hub.requests import SubscribeRequest
-from warrenmq.hub.subscriptions.anonymous import AnonymousSubscriptions
+from warrenmq.hub.subscriptions.anonymous import AnonymousSubscriptions, anonymous_client_of
 from warrenmq.hub.subscriptions.options import AnonymousClient, Options
-from warrenmq.hub.subscriptions.subscription import Status, Subscription
+from warrenmq.hub.subscriptions.subscription import Subscription, SubscriptionStatus
 from warrenmq.hub.topics.distributor import PAUSED_AGAIN_S, SHORTAGE_AGAIN_S
+from warrenmq.hub.verification.repository import VerificationRepository
 
 CLIENT = "192.0.2.1"
 
@@ -29,14 +41,14 @@ def to(publisher: Callback, callback: Callback, **given: Any) -> SubscribeReques
 
 
 def of(house: House) -> Subscription:
-    [subscription] = house.hub.subscriptions.all()
+    [subscription] = subscriptions_of(house.hub)
     return subscription
 
 
-def test_they_are_counted_by_client_callback_and_topic() -> None:
+def test_limits_of_client_callback_and_topic() -> None:
     def made(number: int, *who: str) -> Subscription:
         options = Options(anonymous_client=AnonymousClient(*who))
-        return Subscription(str(number), NEWS, "k", "http://a.b/", 1, 0.0, "", options=options)
+        return subscription(id=str(number), topic="k", owner="", options=options)
 
     anonymous = AnonymousSubscriptions(limit=2)
     first = made(1, "c1", "d1", "t1")
@@ -60,31 +72,31 @@ def test_they_are_counted_by_client_callback_and_topic() -> None:
     assert caught.value.limit == "20 in all"
 
 
-async def test_they_outlive_a_restart(
-    house: House, callback: Callback, publisher: Callback
-) -> None:
-    await house.hub.subscriptions.subscribe(to(publisher, callback))
-    await until(lambda: len(callback.deliveries) == 1, "content")
-    await house.restart(max_per_anonymous_client=1)
-    assert of(house).is_anonymous
-    other = replace(to(publisher, callback), callback=f"{callback.url}/other")
-    with pytest.raises(TooManySubscriptions):
-        await house.hub.subscriptions.subscribe(other)
+async def test_the_client_of_a_request() -> None:
+    await domains.load()
+    url, topic_url = "http://hooks.example.org/cb", "https://feeds.blog.example.net/all"
+    asked = request(NEWS, url, topic_url=topic_url, client=CLIENT)
+    assert anonymous_client_of(asked) == AnonymousClient(CLIENT, "example.org", "example.net")
+    assert anonymous_client_of(request(NEWS, url)) is None
 
 
-async def test_nothing_is_fetched_before_the_callback_has_agreed(
+async def test_nothing_is_fetched_before_verification(
     house: House, callback: Callback, publisher: Callback
 ) -> None:
     await house.restart(hub_check_topics=True)
     callback.refusal = Answer(404)
     await house.hub.subscriptions.subscribe(to(publisher, callback))
     await until(lambda: len(callback.verifications) == 1, "question")
-    asked = to(publisher, callback)
-    await until(lambda: not house.hub.subscriptions._verifications.concern(asked), "refusal")
+    rows = VerificationRepository(await house.hub.storage.database(), house.sealer)
+
+    async def is_refused() -> bool:
+        return await rows.all() == []
+
+    await until(is_refused, "refusal")
     assert publisher.requests == []
 
 
-async def test_nothing_is_fetched_while_disk_or_memory_is_low(
+async def test_nothing_is_fetched_during_an_alarm(
     house: House, broker: Broker, callback: Callback, publisher: Callback
 ) -> None:
     house.clock = ManualClock()
@@ -92,12 +104,12 @@ async def test_nothing_is_fetched_while_disk_or_memory_is_low(
     broker.alarms.bounds = Bounds(disk_free=1_000)
     broker.alarms.measure(Reading(disk_free_bytes=1))
     await house.hub.subscriptions.subscribe(to(publisher, callback))
-    planned = house.hub.topics._scheduler._deadlines
+    planned = house.hub.topics.scheduler.deadlines
     await until(lambda: planned.next_s() == SHORTAGE_AGAIN_S, "second look that is planned")
     assert publisher.requests == []
     broker.alarms.measure(Reading(disk_free_bytes=2_000))
     house.clock.advance(int(SHORTAGE_AGAIN_S * 1_000))
-    house.hub.topics._scheduler.begin_due()
+    house.hub.topics.scheduler.begin_due()
     assert [one.body for one in await deliveries(callback, 1)] == [b"one"]
 
 
@@ -113,26 +125,25 @@ async def test_nothing_is_fetched_while_all_are_paused(
     await deliveries(callback, 2)
     await settled(house, publisher.url)
     publisher.default = text("two")
-    first, second = subscriptions.active_subscriptions()
-    await subscriptions.pause(first, "by hand")
+    store = house.hub.subscription_store
+    first, second = store.all()
+    await store.pause(first, "by hand")
     await topics.ping([publisher.url])
     await deliveries(callback, 3)
     await settled(house, publisher.url)
     fetched = len(publisher.requests)
-    await subscriptions.pause(second, "by hand")
+    await store.pause(second, "by hand")
     publisher.default = text("three")
     await topics.ping([publisher.url])
-    await until(
-        lambda: topics._scheduler._deadlines.next_s() == PAUSED_AGAIN_S, "pause of the topic"
-    )
+    await until(lambda: topics.scheduler.deadlines.next_s() == PAUSED_AGAIN_S, "pause of the topic")
     assert len(publisher.requests) == fetched
-    await subscriptions.resume(second)
-    house.hub.topics._scheduler.begin_due()
+    await store.resume(second)
+    house.hub.topics.scheduler.begin_due()
     assert (await deliveries(callback, 4))[-1].body == b"three"
     assert await house.depth(first.subscription.queue) == 2
 
 
-async def test_a_dead_callback_is_paused_and_leaves_nothing_behind(
+async def test_a_dead_callback_is_paused(
     house: House,
     broker: Broker,
     callback: Callback,
@@ -147,8 +158,8 @@ async def test_a_dead_callback_is_paused_and_leaves_nothing_behind(
     await house.restart(**few)
     callback.default = Answer(500)
     await house.hub.subscriptions.subscribe(to(publisher, callback))
-    await until(lambda: bool(house.hub.subscriptions.all()), "subscription")
-    await until(lambda: of(house).status is Status.PAUSED, "pause")
+    await until(lambda: bool(subscriptions_of(house.hub)), "subscription")
+    await until(lambda: of(house).status is SubscriptionStatus.PAUSED, "pause")
     assert "3 failures, the last: status 500" in of(house).reason
     assert len(callback.deliveries) == 3
     assert not [name for name in broker.vhosts["/"].queues if "delay" in name]
@@ -160,20 +171,5 @@ async def test_a_dead_callback_is_paused_and_leaves_nothing_behind(
     await until(is_back, "message in its queue")
     callback.default = Answer()
     await house.hub.subscriptions.subscribe(to(publisher, callback))
-    await until(lambda: of(house).status is Status.ACTIVE, "renewal")
+    await until(lambda: of(house).status is SubscriptionStatus.ACTIVE, "renewal")
     assert (await deliveries(callback, 4))[-1].body == b"one"
-
-
-async def test_a_message_that_fails_for_good_is_no_dead_letter(
-    house: House, callback: Callback, publisher: Callback, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("warrenmq.hub.delivery.retry.DELAYS_S", (0.01,) * len(DELAYS_S))
-    await house.restart(max_attempts=2, fetch_gap_s=0.0)
-    callback.default = Answer(500)
-    await house.hub.subscriptions.subscribe(to(publisher, callback))
-    await deliveries(callback, 2)
-    callback.default = Answer()
-    publisher.default = text("two")
-    await house.hub.topics.ping([publisher.url])
-    assert (await deliveries(callback, 3))[-1].body == b"two"
-    assert not await house.depth("hub.dead") and of(house).status is Status.ACTIVE

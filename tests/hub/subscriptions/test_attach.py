@@ -9,37 +9,20 @@ from typing import Any
 import pytest
 
 from tests.support.http import Callback
+from tests.support.settings import hub_settings
 from warrenmq.core.message.model import Properties
 from warrenmq.hub.engine.port import BindingSpec, ExchangeSpec, QueueSpec
-from warrenmq.hub.requests import Resource
-from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.subscriptions.active import ActiveSubscription
 from warrenmq.hub.subscriptions.attach import Attacher
 from warrenmq.hub.subscriptions.options import Options
-from warrenmq.hub.subscriptions.subscription import Status, Subscription
+from warrenmq.hub.subscriptions.subscription import SubscriptionStatus
 
-from ..support import INBOX, NEWS, House, deliveries, request, until
+from ..support import INBOX, NEWS, House, deliveries, subscription, until
 
 
 def active_of(source: Any = INBOX, **given: Any) -> ActiveSubscription:
-    fields: dict[str, Any] = {
-        "id": "1", "source": source, "topic": "#", "callback": "http://s/cb", "lease_seconds": 60,
-        "expires_at": 0.0, "owner": "guest", "status": Status.ACTIVE, **given,
-    }  # fmt: skip
-    return ActiveSubscription(Subscription(**fields))
-
-
-async def test_an_auto_delete_queue_outlives_a_pause(house: House) -> None:
-    """Not the end of its last subscription."""
-    await house.engine.declare_queue("/", QueueSpec("own", auto_delete=True))
-    active = active_of(Resource("/", "q", "own"))
-    attacher = Attacher(house.engine, HubSettings(), lambda *_: None, lambda *_: None)
-    await attacher.attach(active)
-    await attacher.suspend(active)
-    assert await house.engine.queue("/", "own") is not None
-    await attacher.resume(active)
-    await attacher.detach(active)
-    assert await house.engine.queue("/", "own") is None
+    made = {"source": source, "status": SubscriptionStatus.ACTIVE, **given}
+    return ActiveSubscription(subscription(**made))
 
 
 class SlowConsumption:
@@ -79,90 +62,60 @@ class SlowEngine:
 
 
 def attacher_of(engine: Any) -> Attacher:
-    return Attacher(engine, HubSettings(in_flight_per_subscription=7), _nobody, _nobody)
+    return Attacher(engine, hub_settings(in_flight_per_subscription=7), _nobody, _nobody)
 
 
 def _nobody(*_: Any) -> None:
     raise AssertionError("no message was sent")
 
 
-async def test_a_suspended_subscription_takes_nothing_until_it_is_resumed(
-    house: House, callback: Callback
-) -> None:
-    await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
-    [active] = house.hub.subscriptions.active_subscriptions()
-    attacher = house.hub._attacher
-    for _ in range(2):
-        await attacher.suspend(active)
-    await attacher.attach(active)
-    await house.publish("k", b"waits")
-    assert await house.depth(active.subscription.queue) == 1
-    for _ in range(2):
-        await attacher.resume(active)
-    info = await house.engine.queue("/", active.subscription.queue)
-    assert info is not None and info.consumers == 1
-    assert [one.body for one in await deliveries(callback, 1)] == [b"waits"]
+async def pause(attacher: Attacher, active: ActiveSubscription) -> None:
+    active.change(active_of(status=SubscriptionStatus.PAUSED).subscription)
+    await active.state.cancel()
 
 
-async def test_what_was_paused_or_ended_is_not_resumed(house: House, callback: Callback) -> None:
-    await house.hub.subscriptions.subscribe(request(INBOX, callback.url))
-    [active] = house.hub.subscriptions.active_subscriptions()
-    attacher = house.hub._attacher
-    await attacher.suspend(active)
-    await house.hub.subscriptions.pause(active, "for now")
-    await attacher.resume(active)
-    await house.post("in", "k", b"stays")
-    assert await house.depth("in") == 1 and active.consumption is None
-    await house.hub.subscriptions.unsubscribe(request(INBOX, callback.url))
-    await attacher.resume(active)
-    assert active.consumption is None
+STEPS: dict[str, Callable[[Attacher, ActiveSubscription], Any]] = {
+    "attach": Attacher.attach, "suspend": Attacher.suspend, "resume": Attacher.resume,
+    "end": Attacher.detach, "pause": pause,
+}  # fmt: skip
 
 
-async def test_what_is_over_is_not_attached_again(house: House, callback: Callback) -> None:
-    await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
-    [active] = house.hub.subscriptions.active_subscriptions()
-    await house.hub.subscriptions.unsubscribe(request(NEWS, callback.url))
-    await house.engine.delete_exchange("/", "news")
-    await house.hub._attacher.resume(active)
-    assert house.hub._attacher.sources.waiting_count == 0
-    assert await house.depth(active.subscription.queue) is None
+@pytest.mark.parametrize(
+    ("steps", "running"),
+    [
+        ("attach suspend suspend attach", 0),
+        ("attach suspend attach resume resume", 1),
+        ("attach suspend pause resume", 0),
+        ("attach suspend end resume", 0),
+        ("attach end resume", 0),
+    ],
+)
+async def test_a_queue_is_consumed_once_after_any_steps(steps: str, running: int) -> None:
+    engine = SlowEngine()
+    engine.let_go()
+    attacher, active = attacher_of(engine), active_of()
+    for step in steps.split():
+        await STEPS[step](attacher, active)
+    assert engine.running == running and attacher.sources.waiting_count == 0
 
 
-async def test_a_renewal_leaves_a_suspension_to_whoever_began_it(
-    house: House, callback: Callback
-) -> None:
-    await house.hub.subscriptions.subscribe(request(INBOX, callback.url))
-    [active] = house.hub.subscriptions.active_subscriptions()
-    await house.hub._attacher.suspend(active)
-    await house.hub._store.renew(active, 60)
-    assert active.consumption is None and not active.takes()
+async def test_a_renewal_does_not_end_a_suspension(house: House, callback: Callback) -> None:
+    active = await house.subscribe(INBOX, callback)
+    await house.hub.attacher.suspend(active)
+    await house.hub.subscription_store.renew(active, 60)
+    assert active.state.consumption is None and not active.state.takes()
 
 
-def suspended(attacher: Attacher, active: ActiveSubscription) -> Any:
-    return attacher.suspend(active)
-
-
-async def paused(attacher: Attacher, active: ActiveSubscription) -> None:
-    active.subscription = active_of(status=Status.PAUSED).subscription
-    await active.cancel()
-
-
-def over(attacher: Attacher, active: ActiveSubscription) -> Any:
-    return attacher.detach(active)
-
-
-@pytest.mark.parametrize("change", [suspended, paused, over])
-async def test_a_change_while_the_engine_is_asked_wins(
-    change: Callable[[Attacher, ActiveSubscription], Any],
-) -> None:
+@pytest.mark.parametrize("change", ["suspend", "pause", "end"])
+async def test_a_change_during_consume_wins(change: str) -> None:
     engine = SlowEngine()
     attacher, active = attacher_of(engine), active_of()
     attaching = asyncio.create_task(attacher.attach(active))
     await until(lambda: engine.begun == 1, "a consume under way")
-    await change(attacher, active)
+    await STEPS[change](attacher, active)
     engine.let_go()
     await attaching
-    assert engine.running == 0 and active.consumption is None
+    assert engine.running == 0 and active.state.consumption is None
 
 
 async def test_attaching_many_times_at_once_consumes_once() -> None:
@@ -174,7 +127,7 @@ async def test_attaching_many_times_at_once_consumes_once() -> None:
     attaching.append(asyncio.create_task(attacher.resume(active)))
     engine.let_go()
     await asyncio.gather(*attaching)
-    assert (engine.begun, engine.running) == (1, 1) and active.consumption is not None
+    assert (engine.begun, engine.running) == (1, 1) and active.state.consumption is not None
 
 
 @pytest.mark.parametrize(
@@ -187,39 +140,33 @@ async def test_attaching_many_times_at_once_consumes_once() -> None:
         (Options(in_flight=3, max_tps=2), 3),
     ],
 )
-def test_how_many_are_under_way(options: Options, expected: int) -> None:
-    subscription = active_of(options=options).subscription
-    assert attacher_of(SlowEngine()).prefetch(subscription) == expected
+def test_the_prefetch(options: Options, expected: int) -> None:
+    made = active_of(options=options).subscription
+    assert attacher_of(SlowEngine()).prefetch(made) == expected
 
 
-async def test_a_renewal_with_another_number_in_flight_consumes_anew(
-    house: House, callback: Callback
-) -> None:
-    await house.hub.subscriptions.subscribe(request(INBOX, callback.url))
-    [active] = house.hub.subscriptions.active_subscriptions()
-    first = active.consumption
-    await house.hub.subscriptions.subscribe(request(INBOX, callback.url))
-    assert active.consumption is first
+async def test_a_changed_prefetch_replaces_the_consumer(house: House, callback: Callback) -> None:
+    active = await house.subscribe(INBOX, callback)
+    first = active.state.consumption
+    await house.subscribe(INBOX, callback)
+    assert active.state.consumption is first
     given = {"hub.in_flight": "5"}
-    await house.hub.subscriptions.subscribe(request(INBOX, callback.url, given=given))
-    assert active.consumption is not None and active.consumption is not first
+    await house.subscribe(INBOX, callback, given=given)
+    assert active.state.consumption is not None and active.state.consumption is not first
     info = await house.engine.queue("/", "in")
     assert info is not None and info.consumers == 1
 
 
-async def test_a_queue_that_is_lost_twice_is_consumed_once(
-    house: House, callback: Callback
-) -> None:
-    await house.hub.subscriptions.subscribe(request(INBOX, callback.url))
-    [active] = house.hub.subscriptions.active_subscriptions()
+async def test_a_queue_lost_twice_is_consumed_once(house: House, callback: Callback) -> None:
+    active = await house.subscribe(INBOX, callback)
     await house.engine.delete_queue("/", "in")
     await house.engine.declare_queue("/", QueueSpec("in"))
-    active.consumption = None  # a renewal came before the notice of the lost queue
-    await house.hub._attacher.attach(active)
+    active.state.consumption = None  # a renewal came before the notice of the lost queue
+    await house.hub.attacher.attach(active)
     await until(
-        lambda: house.hub._attacher.sources.waiting_count > 0, "the notice of the lost queue"
+        lambda: house.hub.attacher.sources.waiting_count > 0, "the notice of the lost queue"
     )
-    await until(lambda: not house.hub._attacher.sources.waiting_count, "resumed subscription")
+    await until(lambda: not house.hub.attacher.sources.waiting_count, "resumed subscription")
     info = await house.engine.queue("/", "in")
     assert info is not None and info.consumers == 1
 
@@ -227,13 +174,12 @@ async def test_a_queue_that_is_lost_twice_is_consumed_once(
 async def test_an_exchange_is_left_for_another(house: House, callback: Callback) -> None:
     """For a renewal that asks for other content; what is not bound, or not there, is no error."""
     await house.engine.declare_exchange("/", ExchangeSpec("old", "topic"))
-    await house.hub.subscriptions.subscribe(request(NEWS, callback.url))
-    [active] = house.hub.subscriptions.active_subscriptions()
+    active = await house.subscribe(NEWS, callback)
     binding = BindingSpec("old", active.subscription.queue, routing_key="#")
     await house.engine.bind("/", binding)
     for exchange in ("old", "old", "none"):
-        await house.hub._attacher.leave(active, exchange)
-    await house.engine.publish("/", "old", "k", Properties(), b"old")
+        await house.hub.attacher.leave(active, exchange)
+    await house.engine.publish(None, "/", "old", "k", Properties(), b"old")
     await house.publish("k", b"new")
     [delivery] = await deliveries(callback, 1)
     assert delivery.body == b"new"

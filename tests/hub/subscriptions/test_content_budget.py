@@ -25,7 +25,7 @@ class Accounts:
 
 
 @pytest.mark.parametrize("other", OTHERS, ids=["client", "callback", "topic"])
-def test_what_one_has_spent_others_wait_for_who_share_anything(other: AnonymousClient) -> None:
+def test_clients_that_share_an_account_wait_for_each_other(other: AnonymousClient) -> None:
     bob = AnonymousClient("192.0.2.3", "c.example", "c.example")
     accounts = Accounts(one=[ALICE], other=[other], bob=[bob], shared=[other, bob])
     content_budget = accounts.content_budget
@@ -65,12 +65,14 @@ def test_all_together_have_a_limit_too() -> None:
     assert content_budget.wait_s("k4", 1) == 3_600 / TOTAL_FACTOR
 
 
-def test_there_are_only_so_many_accounts() -> None:
+def test_the_number_of_accounts_is_limited() -> None:
     keys = {
         f"k{number}": [AnonymousClient(*[f"{number}.example"] * 3)]
         for number in range(MAX_ACCOUNTS)
     }
     content_budget = Accounts(**keys).content_budget
+    content_budget.charge("k0", 1, LIMIT + 60)
+    assert content_budget.wait_s("k0", 1) == 60
     for key in keys:
-        content_budget.charge(key, 1, 1)
-    assert len(content_budget._spent) == MAX_ACCOUNTS
+        content_budget.charge(key, 1, 0 if key == "k0" else 1)
+    assert content_budget.wait_s("k0", 1) == 0  # the account of the longest ago is forgotten

@@ -9,23 +9,20 @@ from typing import Any
 import pytest
 
 from tests.support.http import Answer, Callback
+from tests.support.settings import hub_settings
 from warrenmq.hub.guard.guard import Guard
-from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.subscriptions.denial import Denials, notice
 from warrenmq.hub.subscriptions.options import Keys
 from warrenmq.hub.subscriptions.subscription import Subscription
 from warrenmq.hub.tasks import Tasks
 from warrenmq.hub.verification.verify import Verifier
 
-from ..support import NEWS, until
+from ..support import subscription, until
 
 
 def ended(callback: str, **given: Any) -> Subscription:
-    fields: dict[str, Any] = {
-        "id": "1", "source": NEWS, "topic": "eu.#", "callback": callback, "lease_seconds": 60,
-        "expires_at": 0.0, "owner": "guest", "reason": "over & done", **given,
-    }  # fmt: skip
-    return Subscription(**fields)
+    made = {"topic": "eu.#", "callback": callback, "reason": "over & done", **given}
+    return subscription(**made)
 
 
 class Told:
@@ -34,15 +31,15 @@ class Told:
     def __init__(self) -> None:
         self.ids: list[str] = []
 
-    async def __call__(self, subscription: Subscription) -> None:
-        self.ids.append(subscription.id)
+    async def __call__(self, ended: Subscription) -> None:
+        self.ids.append(ended.id)
 
 
 @asynccontextmanager
 async def denying(
     waits_s: tuple[float, ...] = (0.0, 0.0), **changed: Any
 ) -> AsyncIterator[Denials]:
-    settings = HubSettings(**{"allow_loopback": True, **changed})
+    settings = hub_settings(**{"allow_loopback": True, **changed})
     verifier, tasks = Verifier(settings, Guard(settings)), Tasks()
 
     async def give() -> Verifier:
@@ -57,7 +54,7 @@ async def denying(
         await verifier.close()
 
 
-def test_the_callback_keeps_its_query_and_knows_the_topic_by_its_name() -> None:
+def test_the_url_of_a_denial() -> None:
     assert notice(ended("http://s/cb?a=1")) == (
         "http://s/cb?a=1&hub.mode=denied&hub.topic=eu.%23&hub.reason=over%20%26%20done"
     )
@@ -65,7 +62,7 @@ def test_the_callback_keeps_its_query_and_knows_the_topic_by_its_name() -> None:
     assert "hub.topic=https%3A%2F%2Fa.b%2Ffeed&" in notice(websub)
 
 
-async def test_a_callback_is_told_once(callback: Callback) -> None:
+async def test_a_denial(callback: Callback) -> None:
     told = Told()
     async with denying() as denials:
         denials.announce(ended(callback.url, keys=Keys(basic_auth="dTpw")), told)
@@ -78,36 +75,26 @@ async def test_a_callback_is_told_once(callback: Callback) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("status", [200, 204, 302, 400, 404, 410])
-async def test_whoever_answers_has_heard(callback: Callback, status: int) -> None:
-    callback.denial_answers.append(Answer(status))
-    told = Told()
-    async with denying() as denials:
-        denials.announce(ended(callback.url), told)
-        await until(lambda: told.ids == ["1"], "the denial")
-    assert len(callback.denials) == 1
-
-
-@pytest.mark.parametrize("status", [500, 503, 429])
-async def test_who_could_not_hear_is_told_again(callback: Callback, status: int) -> None:
-    callback.denial_answers.append(Answer(status))
-    told = Told()
-    async with denying() as denials:
-        denials.announce(ended(callback.url), told)
-        await until(lambda: told.ids == ["1"], "the denial")
-    assert len(callback.denials) == 2
-
-
-async def test_who_never_hears_is_told_three_times(callback: Callback) -> None:
-    callback.denial_answers.extend([Answer(500)] * 9)
+@pytest.mark.parametrize(
+    ("statuses", "tries"),
+    [
+        *[([status], 1) for status in (200, 204, 302, 400, 404, 410)],
+        *[([status], 2) for status in (500, 503, 429)],
+        ([500] * 9, 3),
+    ],
+)
+async def test_a_denial_is_sent_three_times_at_most(
+    callback: Callback, statuses: list[int], tries: int
+) -> None:
+    callback.denial_answers.extend(map(Answer, statuses))
     told = Told()
     async with denying() as denials:
         denials.announce(ended(callback.url), told)
         await until(lambda: told.ids == ["1"], "the end of the tries")
-    assert len(callback.denials) == 3
+    assert len(callback.denials) == tries
 
 
-async def test_the_guard_is_asked_first(callback: Callback) -> None:
+async def test_a_refused_callback_is_not_requested(callback: Callback) -> None:
     told = Told()
     async with denying(allow_loopback=False) as denials:
         denials.announce(ended(callback.url), told)
@@ -115,7 +102,7 @@ async def test_the_guard_is_asked_first(callback: Callback) -> None:
     assert callback.requests == []
 
 
-async def test_what_is_dropped_is_not_told(callback: Callback) -> None:
+async def test_a_dropped_denial_is_not_sent(callback: Callback) -> None:
     callback.denial_answers.append(Answer(500))
     told = Told()
     async with denying(waits_s=(0.05, 0.05)) as denials:
@@ -134,7 +121,7 @@ async def test_what_is_dropped_is_not_told(callback: Callback) -> None:
     assert topics[1:] == ["other", "third", "third"] and len(set(topics)) == 3
 
 
-async def test_what_is_dropped_while_it_waits_for_its_turn_is_not_told(callback: Callback) -> None:
+async def test_a_waiting_denial_can_be_dropped(callback: Callback) -> None:
     callback.denial_answers.append(Answer(hang=True))
     told = Told()
     async with denying(waits_s=(), verify_timeout_s=0.2) as denials:
@@ -147,7 +134,7 @@ async def test_what_is_dropped_while_it_waits_for_its_turn_is_not_told(callback:
     assert [one.query["hub.topic"] for one in callback.denials] == ["a", "c"]
 
 
-async def test_a_dropped_one_can_be_announced_anew(callback: Callback) -> None:
+async def test_a_denial_can_be_repeated_later(callback: Callback) -> None:
     callback.denial_answers.append(Answer(500))
     told, not_told = Told(), Told()
     async with denying(waits_s=(0.0, 60.0)) as denials:
@@ -160,7 +147,7 @@ async def test_a_dropped_one_can_be_announced_anew(callback: Callback) -> None:
     assert len(callback.denials) == 3 and not_told.ids == []
 
 
-async def test_a_dead_target_holds_up_no_other(callback: Callback) -> None:
+async def test_a_dead_target_delays_no_other(callback: Callback) -> None:
     told = Told()
     async with denying(waits_s=()) as denials:
         with Callback() as dead:
@@ -173,17 +160,17 @@ async def test_a_dead_target_holds_up_no_other(callback: Callback) -> None:
             denials.stop()
 
 
-async def test_what_nobody_expected_stops_no_other_denial(
+async def test_an_unexpected_error_stops_no_denial(
     callback: Callback, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked = Verifier.tell
+    asked = Verifier.notify
 
     async def tell(self: Verifier, called: str, url: str, auth: str | None) -> int:
         if called.endswith("/bad"):
             raise RuntimeError("unheard of")
         return await asked(self, called, url, auth)
 
-    monkeypatch.setattr(Verifier, "tell", tell)
+    monkeypatch.setattr(Verifier, "notify", tell)
     told = Told()
     async with denying() as denials:
         denials.announce(ended(callback.url + "/bad", id="bad"), told)

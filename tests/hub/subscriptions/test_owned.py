@@ -5,32 +5,31 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from warrenmq.hub.owner_rights import EverybodyMay
+from warrenmq.hub.owner_rights import AllowAll
 from warrenmq.hub.subscriptions.active import ActiveSubscription
-from warrenmq.hub.subscriptions.owned import Owned
-from warrenmq.hub.subscriptions.subscription import Subscription
+from warrenmq.hub.subscriptions.owned import SubscriptionsByOwner
 
-from ..support import NEWS
+from ..support import subscription
 
 
-class Watched(EverybodyMay):
+class Watched(AllowAll):
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
 
     def watch(self, owner: str, changed: Callable[[str], None]) -> None:
         self.calls.append(("watch", owner))
 
-    def unwatch(self, owner: str) -> None:
+    def unwatch(self, owner: str, changed: Callable[[str], None]) -> None:
         self.calls.append(("unwatch", owner))
 
 
 def owned_by(owner: str) -> ActiveSubscription:
-    return ActiveSubscription(Subscription("1", NEWS, "#", "http://s/cb", 60, 0.0, owner))
+    return ActiveSubscription(subscription(owner=owner))
 
 
 def test_owners_are_watched_while_they_own_something() -> None:
     rights = Watched()
-    owned = Owned(rights)
+    owned = SubscriptionsByOwner(rights)
     first, second, other = owned_by("bob"), owned_by("bob"), owned_by("eve")
     for active in (first, second, other):
         owned.add(active)
@@ -41,9 +40,9 @@ def test_owners_are_watched_while_they_own_something() -> None:
     assert owned.of("bob") == []
 
 
-async def test_many_changes_in_a_row_are_one() -> None:
+async def test_repeated_changes_are_one() -> None:
     rights = Watched()
-    owned = Owned(rights)
+    owned = SubscriptionsByOwner(rights)
     owned.add(owned_by("bob"))
     waiting = asyncio.create_task(owned.changed())
     for owner in ("bob", "gone", "bob"):

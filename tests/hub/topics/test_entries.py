@@ -4,21 +4,21 @@ from itertools import permutations
 
 import pytest
 
-from warrenmq.hub.topics.entries import MAX_KNOWN, Entry, changed, digest_of, merged
+from warrenmq.hub.topics.entries import MAX_KNOWN, FeedEntry, changed, digest_of, merged
 
 
-def entry(name: str, digest: str = "d") -> Entry:
-    return Entry(name, digest)
+def entry(name: str, digest: str = "d") -> FeedEntry:
+    return FeedEntry(name, digest)
 
 
-def test_what_says_something_else_has_changed() -> None:
+def test_new_and_changed_entries() -> None:
     entries = [entry("a"), entry("b"), entry("c")]
     known = merged({}, entries[:2])
     assert changed(entries, known) == [False, False, True]
     assert changed([entry("a", "other")], known) == [True]
 
 
-def test_what_says_again_what_it_did_before_the_last_time_has_changed() -> None:
+def test_an_older_content_is_a_change() -> None:
     known = merged(merged({}, [entry("a", "1")]), [entry("a", "2")])
     assert changed([entry("a", "1")], known) == [True]
 
@@ -31,12 +31,12 @@ def test_entries_of_one_name_may_move(moved: tuple[str, ...]) -> None:
     assert changed(later, known) == [True, False, False]
 
 
-def test_a_name_may_be_that_of_a_second_entry_from_now_on() -> None:
+def test_a_second_entry_with_the_same_name() -> None:
     known = merged({}, [entry("a", "1")])
     assert changed([entry("a", "2"), entry("a", "1")], known) == [True, False]
 
 
-def test_only_so_many_are_known_and_the_oldest_is_forgotten() -> None:
+def test_the_number_of_known_digests_is_limited() -> None:
     entries = [entry(str(number)) for number in range(MAX_KNOWN)]
     known = merged({}, entries)
     known = merged(known, entries[:1])  # seen again

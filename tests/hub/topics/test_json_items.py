@@ -27,7 +27,7 @@ def test_names() -> None:
     assert found[3].name == found[3].digest
 
 
-def test_what_an_item_says() -> None:
+def test_the_content_of_an_item() -> None:
     base, same, other = feed(
         '{"id": "1", "title": "t", "date_modified": "1"}',
         '{"title": "\\u0074", "id": "1", "date_modified": "2"}',
@@ -36,7 +36,7 @@ def test_what_an_item_says() -> None:
     assert base.digest == same.digest != other.digest
 
 
-def test_items_are_left_out_and_the_rest_stays() -> None:
+def test_only_keeps_the_selected_items_byte_for_byte() -> None:
     items = ['{"id":"1", "n": 1.50}', '{"id":"2","t":"\\u00e9" }', '{"id":"3"}']
     kept = feed(*items).only([False, True, False])
     assert json.loads(kept) == json.loads(body(items[1]))
@@ -49,7 +49,7 @@ def test_items_beyond_the_limit_are_left_out() -> None:
     assert len(json.loads(found.only([True] * MAX_ENTRIES))["items"]) == MAX_ENTRIES
 
 
-def test_what_is_no_json_feed() -> None:
+def test_other_documents() -> None:
     for other in (
         b"", b"[]", b'{"items": []}', b'{"version": 1, "items": []}', b"[" * 100_000,
         b'{"version": "1", "items": []}', body('"text"'), body("[" * 100_000), b"\xff",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.hub.support import House, deliveries, request, until
+from tests.hub.support import House, deliveries, request, subscriptions_of, until
 from tests.hub.topics.feeds import ATOM_TYPE, atom
 from tests.support.http import Answer, Callback
 from warrenmq.core.clock import ManualClock
@@ -16,578 +17,435 @@ from warrenmq.hub.errors import BadRequest, NotDistributed, StorageFailed
 from warrenmq.hub.requests import Resource
 from warrenmq.hub.topics import fetch_scheduler, updating
 from warrenmq.hub.topics.names import CONTENT, ENTRIES, topic_key
+from warrenmq.hub.topics.repository import TopicRepository
+from warrenmq.hub.topics.source import TopicSource
 from warrenmq.hub.topics.topic import Topic
+from warrenmq.hub.topics.topics import Topics
 
 FULL = QueueSpec("full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
-FAST = {"fetch_gap_s": 0.0}
 
 
-@pytest.fixture
-async def house(house: House) -> House:
-    """With pings that are fetched at once, and a queue `all` for whole content."""
-    await house.restart(**FAST)
-    for name in (CONTENT, ENTRIES):
-        await house.engine.declare_exchange("/", ExchangeSpec(name, "direct"))
-    await house.engine.declare_queue("/", QueueSpec("all"))
-    await house.engine.declare_queue("/", QueueSpec("new"))
-    return house
+async def topic_that(house: House, url: str, is_so: Callable[[Topic], bool]) -> Topic:
+    found: list[Topic] = []
 
+    async def is_found() -> bool:
+        topic = await house.hub.topics.topic(url)
+        found[:] = [topic] if topic is not None and is_so(topic) else []
+        return bool(found)
 
-async def bind(house: House, url: str, exchange: str = CONTENT, queue: str = "all") -> None:
-    await house.engine.bind("/", BindingSpec(exchange, queue, routing_key=topic_key(url)))
-
-
-async def unbind(house: House, url: str) -> None:
-    await house.engine.unbind("/", BindingSpec(CONTENT, "all", routing_key=topic_key(url)))
-
-
-def serve(callback: Callback, body: bytes, kind: str = "text/plain", **headers: str) -> None:
-    callback.default = Answer(headers={"Content-Type": kind, **headers}, body=body)
+    await until(is_found, "topic in that state")
+    return found[0]
 
 
 async def settled(house: House, url: str) -> Topic:
     """The topic once it is not due any more."""
-    found: list[Topic] = []
-
-    async def is_settled() -> bool:
-        topic = await house.hub.topics.topic(url)
-        found[:] = [topic] if topic is not None and topic.due_at is None else []
-        return bool(found)
-
-    await until(is_settled, "settled topic")
-    return found[0]
+    return await topic_that(house, url, lambda topic: topic.due_at is None)
 
 
-async def ping(house: House, url: str) -> Topic:
-    await house.hub.topics.ping([url])
-    return await settled(house, url)
+class Site:
+    """The publisher of a topic, and the hub that it pings."""
+
+    def __init__(self, house: House, publisher: Callback) -> None:
+        self.house = house
+        self.publisher = publisher
+        self.url = publisher.url
+        self.other_url = publisher.url + "?other"
+
+    @property
+    def topics(self) -> Topics:
+        return self.house.hub.topics
+
+    @property
+    def fetches(self) -> int:
+        return len(self.publisher.requests)
+
+    async def restart(self, gap_s: float = 0.0, *, is_clocked: bool = False) -> None:
+        if is_clocked:
+            self.house.clock = ManualClock()
+        await self.house.restart(fetch_gap_s=gap_s)
+
+    def advance(self, seconds: float) -> None:
+        assert isinstance(self.house.clock, ManualClock)
+        self.house.clock.advance(round(seconds * 1_000))
+        self.topics.scheduler.begin_due()
+
+    async def bind(self, exchange: str = CONTENT, queue: str = "all", url: str = "") -> None:
+        key = topic_key(url or self.url)
+        await self.house.engine.bind("/", BindingSpec(exchange, queue, routing_key=key))
+
+    async def subscribe(self, callback: Callback, exchange: str = CONTENT, **given: Any) -> None:
+        """Subscribes, and returns when the hub has verified that."""
+        source, key = Resource("/", "x", exchange), topic_key(self.url)
+        asked = request(source, callback.url, key, topic_url=self.url, **given)
+        await self.house.hub.subscriptions.subscribe(asked)
+
+    def serve(self, body: bytes, kind: str = "text/plain", **headers: str) -> None:
+        self.publisher.default = Answer(headers={"Content-Type": kind, **headers}, body=body)
+
+    async def request(self) -> None:
+        """A ping; the fetch comes later."""
+        await self.topics.ping([self.url])
+
+    async def ping(self, url: str = "") -> Topic:
+        """A ping, and the topic after its fetch."""
+        await self.topics.ping([url or self.url])
+        return await self.settled(url)
+
+    async def send(self, body: bytes, kind: str = "text/plain") -> None:
+        """A ping with content."""
+        await self.topics.publish_content(self.url, body, kind)
+
+    async def settled(self, url: str = "") -> Topic:
+        return await settled(self.house, url or self.url)
+
+    async def failed(self, failures: int = 1) -> Topic:
+        return await topic_that(self.house, self.url, lambda topic: topic.failures == failures)
+
+    async def bodies(self, count: int, queue: str = "all") -> list[bytes]:
+        return [one.message.body for one in await self.house.take(queue, count)]
+
+    async def depths(self) -> tuple[int | None, int | None]:
+        return await self.house.depth("all"), await self.house.depth("new")
+
+    async def new_subscribers(self) -> dict[str, list[str]]:
+        database = await self.house.hub.storage.database()
+        return await TopicRepository(database).new_subscribers()
 
 
-async def failed(house: House, url: str, failures: int = 1) -> Topic:
-    found: list[Topic] = []
-
-    async def is_failed() -> bool:
-        topic = await house.hub.topics.topic(url)
-        found[:] = [topic] if topic is not None and topic.failures == failures else []
-        return bool(found)
-
-    await until(is_failed, f"failure {failures}")
-    return found[0]
-
-
-async def bodies(house: House, queue: str, count: int) -> list[bytes]:
-    return [one.message.body for one in await house.take(queue, count)]
+@pytest.fixture
+async def site(house: House, publisher: Callback) -> Site:
+    """Pinged topics are fetched at once; the queue `all` is for whole content."""
+    site = Site(house, publisher)
+    await site.restart()
+    for name in (CONTENT, ENTRIES):
+        await house.engine.declare_exchange("/", ExchangeSpec(name, "direct"))
+    for name in ("all", "new"):
+        await house.engine.declare_queue("/", QueueSpec(name))
+    site.serve(b"1")
+    return site
 
 
-class TestDistribution:
-    async def test_content_comes_as_its_publisher_serves_it(
-        self, house: House, callback: Callback
-    ) -> None:
-        serve(callback, b"\xff\r\n\0", "text/plain; Charset=x")
-        await bind(house, callback.url)
-        topic = await ping(house, callback.url)
-        [delivery] = await house.take("all", 1)
-        message = delivery.message
-        assert (message.body, message.routing_key) == (b"\xff\r\n\0", callback.url)
-        assert message.exchange == CONTENT
-        assert message.properties.content_type == "text/plain; Charset=x"
-        assert message.properties.delivery_mode == 2
-        assert message.properties.headers == {"x-hub-topic-url": callback.url}
-        assert topic.failures == 0 and topic.changed_at == topic.checked_at > 0
-
-    async def test_only_changes_are_distributed(self, house: House, callback: Callback) -> None:
-        await bind(house, callback.url)
-        for body in (b"1", b"1", b"2"):
-            serve(callback, body)
-            await ping(house, callback.url)
-        assert await bodies(house, "all", 2) == [b"1", b"2"]
-        assert await house.depth("all") == 0 and len(callback.requests) == 3
-
-    async def test_only_what_is_new_is_asked_for(self, house: House, callback: Callback) -> None:
-        serve(callback, b"1", ETag='"one"')
-        await bind(house, callback.url)
-        await ping(house, callback.url)
-        callback.default = Answer(304)
-        topic = await ping(house, callback.url)
-        assert callback.requests[1].headers["If-None-Match"] == '"one"'
-        assert topic.etag == '"one"' and topic.checked_at > topic.changed_at
-        assert await house.depth("all") == 1
-
-    async def test_a_long_url_has_a_digest_for_a_key(
-        self, house: House, callback: Callback
-    ) -> None:
-        url = callback.url + "?" + "a" * 1_000
-        serve(callback, b"1")
-        await bind(house, url)
-        await ping(house, url)
-        assert (await house.take("all", 1))[0].message.routing_key == topic_key(url) != url
-
-    async def test_spellings_of_a_url_are_one_topic(self, house: House, callback: Callback) -> None:
-        serve(callback, b"1")
-        await bind(house, callback.url + "/~a")
-        await ping(house, callback.url + "/%7Ea")
-        assert await house.depth("all") == 1
-
-    async def test_a_webhook_gets_it(self, house: House, callback: Callback) -> None:
-        with Callback() as publisher:
-            serve(publisher, b"1", "text/css")
-            await subscribe(house, callback, publisher.url)
-            await deliveries(callback, 1)
-            serve(publisher, b"2", "text/css")
-            await ping(house, publisher.url)
-        delivered = (await deliveries(callback, 2))[1]
-        assert (delivered.body, delivered.headers["Content-Type"]) == (b"2", "text/css")
+@pytest.fixture
+async def bound(site: Site) -> Site:
+    """With the queue `all` bound."""
+    await site.bind()
+    return site
 
 
-class TestEntries:
-    async def test_new_and_changed_entries_alone(self, house: House, callback: Callback) -> None:
-        await bind(house, callback.url)
-        serve(callback, atom(("1", "a"), ("2", "b")), ATOM_TYPE)
-        await ping(house, callback.url)
-        await bind(house, callback.url, ENTRIES, "new")  # the digests were kept before
-        second = atom(("3", "c"), ("1", "a"), ("2", "changed"), updated="2027")
-        serve(callback, second, ATOM_TYPE)
-        await ping(house, callback.url)
-        [delivery] = await house.take("new", 1)
-        body = delivery.message.body
-        assert b">3<" in body and b"changed" in body and b">1<" not in body
-        assert delivery.message.properties.content_type == ATOM_TYPE
-        assert (await bodies(house, "all", 2))[1] == second
-
-    async def test_nothing_new_is_nothing(self, house: House, callback: Callback) -> None:
-        await bind(house, callback.url)
-        await bind(house, callback.url, ENTRIES, "new")
-        for updated in ("2026", "2027"):
-            serve(callback, atom(("1", "a"), updated=updated), ATOM_TYPE)
-            await ping(house, callback.url)
-        assert (await house.depth("all"), await house.depth("new")) == (2, 1)
-
-    async def test_what_is_no_feed_comes_whole(self, house: House, callback: Callback) -> None:
-        await bind(house, callback.url, ENTRIES, "new")
-        for body in (b"1", b"2"):
-            serve(callback, body)
-            await ping(house, callback.url)
-        assert await bodies(house, "new", 2) == [b"1", b"2"]
+@pytest.fixture
+async def clocked(bound: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """With a clock that tests advance, and waits without variation."""
+    monkeypatch.setattr(updating, "RETRY_SPREAD", 0.0)
+    await bound.restart(is_clocked=True)
+    return bound
 
 
-class TestPings:
-    async def test_a_flood_for_nobody_costs_nothing(self, house: House, callback: Callback) -> None:
-        await house.hub.topics.ping([f"{callback.url}?{number}" for number in range(1_000)])
-        assert await house.hub.topics.all() == [] and callback.requests == []
-        assert not (house.directory / "hub.sqlite3").exists()
-
-    async def test_pings_meanwhile_are_one(self, house: House, callback: Callback) -> None:
-        callback.default = Answer(hang=True)
-        await bind(house, callback.url)
-        await house.hub.topics.ping([callback.url])
-        await until(lambda: len(callback.requests) == 1, "request")
-        await asyncio.gather(*(house.hub.topics.ping([callback.url]) for _ in range(50)))
-        assert len(callback.requests) == 1
-        serve(callback, b"1")
-        # The hub that hangs on the first answer is stopped: what it was pinged for is durable.
-        await house.restart(**FAST)
-        await settled(house, callback.url)
-        assert len(callback.requests) == 2 and await house.depth("all") == 1
-
-    async def test_a_ping_during_a_fetch_makes_one_more(
-        self, house: House, callback: Callback, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        go = asyncio.Event()
-        fetch = house.hub.topics._source.fetch
-        asked = 0
-
-        async def slow(*given: Any, **named: Any) -> Any:
-            nonlocal asked
-            asked += 1
-            fetched = await fetch(*given, **named)
-            await go.wait()
-            return fetched
-
-        monkeypatch.setattr(house.hub.topics._source, "fetch", slow)
-        serve(callback, b"old")
-        await bind(house, callback.url)
-        await house.hub.topics.ping([callback.url])
-        await until(lambda: len(callback.requests) == 1, "request")
-        serve(callback, b"new")
-        for _ in range(3):
-            await house.hub.topics.ping([callback.url])
-        go.set()
-        await settled(house, callback.url)
-        assert await bodies(house, "all", 2) == [b"old", b"new"]
-        assert asked == 2
-
-    async def test_fetches_keep_apart(self, house: House, callback: Callback) -> None:
-        house.clock = ManualClock()
-        await house.restart(fetch_gap_s=5.0)
-        serve(callback, b"1")
-        await bind(house, callback.url)
-        await ping(house, callback.url)
-        await house.hub.topics.ping([callback.url])
-        advance(house, 4.9)
-        assert len(house.hub.topics._scheduler._deadlines) == 2  # it, and the sweep
-        advance(house, 0.1)
-        await settled(house, callback.url)
-        assert len(callback.requests) == 2
-
-    async def test_what_was_pinged_outlives_the_hub(self, house: House, callback: Callback) -> None:
-        house.clock = ManualClock()
-        await house.restart(fetch_gap_s=5.0)
-        serve(callback, b"1")
-        await bind(house, callback.url)
-        await ping(house, callback.url)
-        serve(callback, b"2")
-        await house.hub.topics.ping([callback.url])  # not before 5 s
-        await house.restart(fetch_gap_s=5.0)
-        await settled(house, callback.url)
-        assert await bodies(house, "all", 2) == [b"1", b"2"]
+async def test_content_is_published_as_it_is_served(bound: Site) -> None:
+    bound.serve(b"\xff\r\n\0", "text/plain; Charset=x")
+    topic = await bound.ping()
+    [delivery] = await bound.house.take("all", 1)
+    message = delivery.message
+    assert (message.body, message.routing_key) == (b"\xff\r\n\0", bound.url)
+    assert (message.exchange, message.properties.delivery_mode) == (CONTENT, 2)
+    assert message.properties.content_type == "text/plain; Charset=x"
+    assert message.properties.headers == {"x-hub-topic-url": bound.url}
+    assert topic.failures == 0 and topic.changed_at == topic.checked_at > 0
 
 
-def advance(house: House, seconds: float) -> None:
-    assert isinstance(house.clock, ManualClock)
-    house.clock.advance(round(seconds * 1_000))
-    house.hub.topics._scheduler.begin_due()
+async def test_only_changes_are_distributed(bound: Site) -> None:
+    await bound.bind(ENTRIES, "new")  # what is no feed is whole there too
+    for body in (b"1", b"1", b"2"):
+        bound.serve(body, ETag='"one"')
+        await bound.ping()
+    bound.publisher.default = Answer(304)
+    topic = await bound.ping()
+    for queue in ("all", "new"):
+        assert await bound.bodies(2, queue) == [b"1", b"2"]
+    assert await bound.depths() == (0, 0)
+    asked = [one.headers.get("If-None-Match") for one in bound.publisher.requests]
+    assert asked == [None, *['"one"'] * 3]
+    assert topic.etag == '"one"' and topic.checked_at > topic.changed_at
 
 
-class TestFailures:
-    @pytest.fixture(autouse=True)
-    async def clocked(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(updating, "SPREAD", 0.0)
-        house.clock = ManualClock()
-        await house.restart(**FAST)
+async def test_a_long_url_has_a_digest_for_a_key(site: Site) -> None:
+    url = site.url + "?" + "a" * 1_000
+    await site.bind(url=url)
+    await site.ping(url)
+    assert (await site.house.take("all", 1))[0].message.routing_key == topic_key(url) != url
 
-    async def test_it_is_tried_again_a_few_times(self, house: House, callback: Callback) -> None:
-        callback.default = Answer(500)
-        await bind(house, callback.url)
-        await house.hub.topics.ping([callback.url])
-        for failures, wait_s in enumerate(updating.RETRIES_S, 1):
-            topic = await failed(house, callback.url, failures)
-            assert "answered 500" in topic.error and topic.due_at == topic.checked_at + wait_s
-            advance(house, wait_s - 0.001)
-            assert len(callback.requests) == failures
-            advance(house, 0.001)
-        topic = await failed(house, callback.url, 4)
-        assert topic.due_at is None and len(callback.requests) == 4
-        await house.hub.topics.ping([callback.url])  # there is news again
-        topic = await failed(house, callback.url, 5)
-        assert topic.due_at == topic.checked_at + updating.RETRIES_S[0]
 
-    async def test_a_new_ping_is_a_new_beginning(self, house: House, callback: Callback) -> None:
-        callback.default = Answer(500)
-        await bind(house, callback.url)
-        await house.hub.topics.ping([callback.url])
-        await failed(house, callback.url)
-        serve(callback, b"1")
-        topic = await ping(house, callback.url)  # without waiting for the retry
-        assert (topic.failures, topic.error) == (0, "") and await house.depth("all") == 1
+# Pings
 
-    async def test_who_wants_to_be_left_alone_is(self, house: House, callback: Callback) -> None:
-        other = callback.url + "?other"
-        await bind(house, callback.url)
-        await bind(house, other)
-        callback.default = Answer(503, headers={"Retry-After": "600"})
-        await house.hub.topics.ping([callback.url])
-        topic = await failed(house, callback.url)
-        assert topic.due_at == topic.not_before == topic.checked_at + 600
-        serve(callback, b"1")
-        for _ in range(2):
-            await house.hub.topics.ping([callback.url])
-            await ping(house, other)  # what is due by now is fetched before that
-            await house.restart(**FAST)
-        advance(house, 599.9)
-        await ping(house, other)
-        paths = [one.raw_path for one in callback.requests]
-        assert paths == ["/callback", *["/callback?other"] * 3]
-        advance(house, 0.1)
-        await settled(house, callback.url)
-        assert len(callback.requests) == 5
 
-    async def test_what_is_gone_is_not_asked_for_again(
-        self, house: House, callback: Callback
-    ) -> None:
-        callback.default = Answer(410)
-        await bind(house, callback.url)
-        topic = await ping(house, callback.url)
-        assert (topic.failures, topic.error) == (1, "its server answered 410")
+async def test_pings_without_subscribers_are_ignored(site: Site) -> None:
+    await site.topics.ping([f"{site.url}?{number}" for number in range(1_000)])
+    await site.send(b"1")
+    assert await site.topics.all() == [] and site.fetches == 0
+    assert not (site.house.directory / "hub.sqlite3").exists()
 
-    async def test_empty_content_is_a_failure(self, house: House, callback: Callback) -> None:
-        serve(callback, b"")
-        await bind(house, callback.url)
-        await house.hub.topics.ping([callback.url])
-        assert "empty" in (await failed(house, callback.url)).error
 
-    async def test_content_that_was_not_taken_is_not_known(
-        self, house: House, callback: Callback
-    ) -> None:
-        await house.engine.declare_queue("/", FULL)
-        await bind(house, callback.url, queue="full")
-        serve(callback, b"1")
-        await house.hub.topics.ping([callback.url])
-        topic = await failed(house, callback.url)
-        assert "a queue has not taken" in topic.error and topic.digest == ""
-        await house.engine.delete_queue("/", "full")
-        await bind(house, callback.url)
-        assert (await ping(house, callback.url)).digest != ""
-        assert await bodies(house, "all", 1) == [b"1"]
+async def test_a_ping_during_a_fetch_makes_one_more(
+    bound: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = asyncio.Event()
+    fetch = TopicSource.fetch
 
-    async def test_a_database_that_fails_costs_a_repetition_and_no_content(
-        self, house: House, callback: Callback, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        serve(callback, b"1")
-        await bind(house, callback.url)
-        rows = await house.hub.topics._rows.get()
-        put, refused = rows.put, asyncio.Event()
+    async def slow(*given: Any, **named: Any) -> Any:
+        fetched = await fetch(*given, **named)
+        await go.wait()
+        return fetched
 
-        async def refuse(*_: object) -> None:
-            refused.set()
-            raise StorageFailed("can't be reached now", field="database")
+    monkeypatch.setattr(TopicSource, "fetch", slow)
+    await bound.request()
+    await until(lambda: bound.fetches == 1, "request")
+    bound.serve(b"new")
+    for _ in range(3):
+        await bound.request()
+    go.set()
+    await bound.settled()
+    assert await bound.bodies(2) == [b"1", b"new"]
+    assert bound.fetches == 2
 
-        monkeypatch.setattr(rows, "put", refuse)
-        await house.hub.topics.ping([callback.url])
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize("with_content", [False, True])
+async def test_a_ping_too_early_waits_for_the_gap(
+    clocked: Site, is_restarted: bool, with_content: bool
+) -> None:
+    await clocked.restart(5.0)
+    await clocked.ping()
+    clocked.serve(b"3")
+    await clocked.request()
+    if with_content:
+        await clocked.send(b"2")
+    if is_restarted:
+        await clocked.restart(5.0)
+    else:
+        clocked.advance(4.9)
+        assert len(clocked.topics.scheduler.deadlines) == 2  # it, and the sweep
+        clocked.advance(0.1)
+    await clocked.settled()
+    expected = [b"1", b"2", b"3"] if with_content else [b"1", b"3"]
+    assert await clocked.bodies(len(expected)) == expected
+    assert clocked.fetches == 2
+
+
+async def test_content_with_a_ping_needs_no_fetch(bound: Site) -> None:
+    await bound.bind(ENTRIES, "new")
+    for entries in ((("1", "a"),), (("1", "a"),), (("1", "a"), ("2", "b"))):
+        await bound.send(atom(*entries), ATOM_TYPE)
+    assert await bound.house.depth("all") == 2 and bound.fetches == 0
+    assert b">1<" not in (await bound.bodies(2, "new"))[1]
+    topic = await bound.topics.topic(bound.url)
+    assert topic is not None and topic.due_at is None and topic.content_type == ATOM_TYPE
+
+
+async def test_content_that_is_refused(bound: Site) -> None:
+    with pytest.raises(BadRequest, match="empty"):
+        await bound.send(b"")
+    await bound.house.engine.declare_queue("/", FULL)
+    await bound.bind(queue="full")
+    with pytest.raises(NotDistributed):
+        await bound.send(b"1")
+
+
+async def test_validators_are_for_the_content_distributed_last(bound: Site) -> None:
+    bound.serve(b"3", ETag='"3"')
+    await bound.ping()
+    await bound.send(b"1")
+    bound.serve(b"2")
+    await bound.ping()
+    assert "If-None-Match" not in bound.publisher.requests[-1].headers
+    assert await bound.bodies(3) == [b"3", b"1", b"2"]
+
+
+# Failures
+
+
+async def test_a_failed_fetch_is_repeated_three_times(clocked: Site) -> None:
+    clocked.publisher.default = Answer(500)
+    await clocked.request()
+    for failures, wait_s in enumerate(updating.RETRIES_S, 1):
+        topic = await clocked.failed(failures)
+        assert "answered 500" in topic.error and topic.due_at == topic.checked_at + wait_s
+        clocked.advance(wait_s - 0.001)
+        assert clocked.fetches == failures
+        clocked.advance(0.001)
+    topic = await clocked.failed(4)
+    assert topic.due_at is None and clocked.fetches == 4
+    await clocked.request()  # the waits begin anew
+    topic = await clocked.failed(5)
+    assert topic.due_at == topic.checked_at + updating.RETRIES_S[0]
+    clocked.serve(b"1")
+    topic = await clocked.ping()  # without waiting for the retry
+    assert (topic.failures, topic.error) == (0, "") and await clocked.bodies(1) == [b"1"]
+
+
+async def test_retry_after_holds_over_pings_and_restarts(clocked: Site) -> None:
+    await clocked.bind(url=clocked.other_url)
+    clocked.publisher.default = Answer(503, headers={"Retry-After": "600"})
+    await clocked.request()
+    topic = await clocked.failed()
+    assert topic.due_at == topic.not_before == topic.checked_at + 600
+    clocked.serve(b"1")
+    for _ in range(2):
+        await clocked.request()
+        await clocked.ping(clocked.other_url)  # what is due by now is fetched before that
+        await clocked.restart()
+    clocked.advance(599.9)
+    await clocked.ping(clocked.other_url)
+    paths = [one.raw_path for one in clocked.publisher.requests]
+    assert paths == ["/callback", *["/callback?other"] * 3]
+    clocked.advance(0.1)
+    await clocked.settled()
+    assert clocked.fetches == 5
+
+
+async def test_410_is_final(clocked: Site) -> None:
+    clocked.publisher.default = Answer(410)
+    topic = await clocked.ping()
+    assert (topic.failures, topic.error) == (1, "its server answered 410")
+
+
+async def test_content_refused_by_a_queue_is_distributed_again(site: Site) -> None:
+    await site.house.engine.declare_queue("/", FULL)
+    await site.bind(queue="full")
+    await site.request()
+    topic = await site.failed()
+    assert "a queue has not taken" in topic.error and topic.digest == ""
+    await site.house.engine.delete_queue("/", "full")
+    await site.bind()
+    assert (await site.ping()).digest != ""
+    assert await site.bodies(1) == [b"1"]
+
+
+async def test_a_failed_database_repeats_content(
+    clocked: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = asyncio.Event()
+
+    async def refuse(*_: object) -> None:
+        refused.set()
+        raise StorageFailed("can't be reached now", field="database")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TopicRepository, "put", refuse)
+        await clocked.request()
         await refused.wait()
-        monkeypatch.setattr(rows, "put", put)
-        advance(house, fetch_scheduler.STORAGE_AGAIN_S)
-        await settled(house, callback.url)
-        assert await bodies(house, "all", 2) == [b"1", b"1"]
+    clocked.advance(fetch_scheduler.STORAGE_RETRY_S)
+    await clocked.settled()
+    assert await clocked.bodies(2) == [b"1", b"1"]
 
 
-class TestNewSubscribers:
-    async def test_a_subscription_gets_what_is_there_by_then(
-        self, house: House, callback: Callback
-    ) -> None:
-        """Its subscriber may have looked before the last change."""
-        with Callback() as publisher:
-            serve(publisher, b"2")
-            await subscribe(house, callback, publisher.url)
-            [delivery] = await deliveries(callback, 1)
-            assert delivery.body == b"2"
-            await settled(house, publisher.url)
-            assert await new_subscribers(house) == {}
+# New subscribers
 
-    async def test_one_that_comes_later_gets_it_alone(
-        self, house: House, callback: Callback
-    ) -> None:
-        with Callback() as publisher, Callback() as later:
-            serve(publisher, atom(("1", "a")), ATOM_TYPE, ETag='"1"')
-            await subscribe(house, callback, publisher.url)
-            await deliveries(callback, 1)
-            await subscribe(house, later, publisher.url, ENTRIES)
-            assert [one.body for one in await deliveries(later, 1)] == [atom(("1", "a"))]
-            both = atom(("1", "a"), ("2", "b"))
-            serve(publisher, both, ATOM_TYPE)
-            await ping(house, publisher.url)
-            assert (await deliveries(callback, 2))[1].body == both
+
+async def test_a_new_subscription_gets_the_current_content(site: Site, callback: Callback) -> None:
+    """And the exchanges are declared for the first one."""
+    for name in (CONTENT, ENTRIES):
+        await site.house.engine.delete_exchange("/", name)
+    await site.request()
+    await site.subscribe(callback)
+    assert [one.body for one in await deliveries(callback, 1)] == [b"1"]
+    await site.settled()
+    assert await site.new_subscribers() == {}
+    for name in (CONTENT, ENTRIES):
+        spec = await site.house.engine.exchange("/", name)
+        assert spec is not None and (spec.type, spec.durable) == ("direct", True)
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_a_later_subscription_gets_the_current_content(
+    site: Site, callback: Callback, is_changed: bool
+) -> None:
+    """A change at the same time reaches all, unchanged content the new one alone."""
+    one, both = atom(("1", "a")), atom(("1", "a"), ("2", "b"))
+    with Callback() as later:
+        site.serve(one, ATOM_TYPE, ETag='"1"')
+        await site.subscribe(callback)
+        await deliveries(callback, 1)
+        if is_changed:
+            site.serve(both, ATOM_TYPE)
+        await site.subscribe(later, ENTRIES)
+        first = both if is_changed else one
+        assert (await deliveries(later, 1))[0].body == first
+        site.serve(both, ATOM_TYPE)
+        await site.ping()
+        assert [found.body for found in await deliveries(callback, 2)] == [one, both]
+        if not is_changed:
             assert b">1<" not in (await deliveries(later, 2))[1].body
 
-    async def test_what_changes_as_one_comes_reaches_both(
-        self, house: House, callback: Callback
-    ) -> None:
-        with Callback() as publisher, Callback() as later:
-            serve(publisher, atom(("1", "a")), ATOM_TYPE)
-            await subscribe(house, callback, publisher.url)
-            await deliveries(callback, 1)
-            both = atom(("1", "a"), ("2", "b"))
-            serve(publisher, both, ATOM_TYPE)
-            await subscribe(house, later, publisher.url, ENTRIES)
-            assert (await deliveries(callback, 2))[1].body == both
-            assert (await deliveries(later, 1))[0].body == both
 
-    async def test_a_renewal_gets_nothing_again(self, house: House, callback: Callback) -> None:
-        with Callback() as publisher:
-            serve(publisher, b"1")
-            await subscribe(house, callback, publisher.url)
-            await deliveries(callback, 1)
-            await subscribe(house, callback, publisher.url, lease_seconds="60")
-            await until(
-                lambda: house.hub.subscriptions.all()[0].lease_seconds == 60, "renewed lease"
-            )
-            serve(publisher, b"2")
-            await ping(house, publisher.url)
-            assert [one.body for one in await deliveries(callback, 2)] == [b"1", b"2"]
-
-    @pytest.mark.parametrize("answer", [Answer(500), Answer(hang=True)], ids=["fails", "hangs"])
-    async def test_it_is_remembered_until_there_is_something(
-        self, house: House, callback: Callback, answer: Answer
-    ) -> None:
-        with Callback() as publisher, Callback() as later:
-            serve(publisher, b"1")
-            await subscribe(house, callback, publisher.url)
-            await deliveries(callback, 1)
-            publisher.default = answer
-            asked = len(publisher.requests)
-            await subscribe(house, later, publisher.url)
-            await until(lambda: len(publisher.requests) > asked, "request")
-            serve(publisher, b"1")
-            await house.restart(**FAST)
-            await ping(house, publisher.url)
-            assert [one.body for one in await deliveries(later, 1)] == [b"1"]
-            assert len(callback.deliveries) == 1
-
-    async def test_one_that_left_meanwhile_is_forgotten(
-        self, house: House, callback: Callback
-    ) -> None:
-        serve(callback, b"1")
-        await bind(house, callback.url)
-        async with house.hub.topics.first_content(callback.url, "nobody's"):
-            assert await new_subscribers(house) == {callback.url: ["nobody's"]}
-        await settled(house, callback.url)
-        assert await new_subscribers(house) == {}
-
-    async def test_the_exchanges_are_there_for_the_first(
-        self, house: House, callback: Callback
-    ) -> None:
-        for name in (CONTENT, ENTRIES):
-            await house.engine.delete_exchange("/", name)
-        with Callback() as publisher:
-            serve(publisher, b"1")
-            await house.hub.topics.ping([publisher.url])
-            await subscribe(house, callback, publisher.url)
-            await deliveries(callback, 1)
-        for name in (CONTENT, ENTRIES):
-            spec = await house.engine.exchange("/", name)
-            assert spec is not None and (spec.type, spec.durable) == ("direct", True)
+async def test_a_renewal_gets_nothing_again(site: Site, callback: Callback) -> None:
+    await site.subscribe(callback)
+    await deliveries(callback, 1)
+    await site.subscribe(callback, lease_seconds="60")
+    await until(lambda: subscriptions_of(site.house.hub)[0].lease_seconds == 60, "renewed lease")
+    site.serve(b"2")
+    await site.ping()
+    assert [one.body for one in await deliveries(callback, 2)] == [b"1", b"2"]
 
 
-async def new_subscribers(house: House) -> dict[str, list[str]]:
-    return await (await house.hub.topics._rows.get()).new_subscribers()
-
-
-async def subscribe(
-    house: House, callback: Callback, url: str, exchange: str = CONTENT, **given: Any
+async def test_first_content_is_sent_after_a_failure_and_a_restart(
+    site: Site, callback: Callback
 ) -> None:
-    source = Resource("/", "x", exchange)
-    wish = request(source, callback.url, topic_key(url), topic_url=url, **given)
-    await house.hub.subscriptions.subscribe(wish)
+    with Callback() as later:
+        await site.subscribe(callback)
+        await deliveries(callback, 1)
+        site.publisher.default, before = Answer(500), site.fetches
+        await site.subscribe(later)
+        await until(lambda: site.fetches > before, "request")
+        site.serve(b"1")
+        await site.restart()
+        await site.ping()
+        assert [one.body for one in await deliveries(later, 1)] == [b"1"]
+        assert len(callback.deliveries) == 1
 
 
-class TestForgetting:
-    async def test_nobody_is_bound_any_more(self, house: House, callback: Callback) -> None:
-        house.clock = ManualClock()
-        await house.restart(fetch_gap_s=5.0)
-        serve(callback, b"1")
-        await bind(house, callback.url)
-        await ping(house, callback.url)
-        await house.hub.topics.ping([callback.url])
-        await unbind(house, callback.url)
-        advance(house, 5.0)
-        topics = house.hub.topics
+@pytest.mark.parametrize("by", ["fetch", "sweep", "start", "ping"])
+async def test_a_topic_without_subscribers_is_dropped(clocked: Site, by: str) -> None:
+    await clocked.restart(5.0)
+    await clocked.bind(url=clocked.other_url)
+    for url in (clocked.url, clocked.other_url):
+        await clocked.ping(url)
+    fetches = clocked.fetches
+    if by == "fetch":
+        await clocked.request()
+    key = topic_key(clocked.url)
+    await clocked.house.engine.unbind("/", BindingSpec(CONTENT, "all", routing_key=key))
+    assert len(await clocked.topics.all()) == 2
+    if by == "start":
+        await clocked.restart()
+    elif by == "ping":
+        await clocked.request()
+    else:
+        clocked.advance({"fetch": 5.0, "sweep": fetch_scheduler.SWEEP_S}[by])
 
-        async def is_forgotten() -> bool:
-            return await topics.all() == []
+    async def is_dropped() -> bool:
+        return [topic.url for topic, _ in await clocked.topics.all()] == [clocked.other_url]
 
-        await until(is_forgotten, "end of the topic")
-        assert topics._scheduler._state == {} and len(callback.requests) == 1
-
-    @pytest.mark.parametrize("by", ["sweep", "start", "ping"])
-    async def test_what_nobody_asks_for_is_dropped_in_time(
-        self, house: House, callback: Callback, by: str
-    ) -> None:
-        house.clock = ManualClock()
-        await house.restart(**FAST)
-        serve(callback, b"1")
-        kept = callback.url + "?kept"
-        for url in (callback.url, kept):
-            await bind(house, url)
-            await ping(house, url)
-        await unbind(house, callback.url)
-        assert len(await house.hub.topics.all()) == 2
-        if by == "start":
-            await house.restart(**FAST)
-        elif by == "sweep":
-            advance(house, fetch_scheduler.SWEEP_S)
-        else:
-            await house.hub.topics.ping([callback.url])
-
-        async def is_dropped() -> bool:
-            return [topic.url for topic, _ in await house.hub.topics.all()] == [kept]
-
-        await until(is_dropped, "end of the topic")
+    await until(is_dropped, "end of the topic")
+    states = clocked.topics.scheduler.states.all()
+    assert [one.key for one in states] == [clocked.other_url]
+    assert clocked.fetches == fetches
 
 
-class TestChecks:
-    @pytest.mark.parametrize(
-        ("link", "denied"),
-        [
-            ("", None),
-            ("<{url}>; rel=self", None),
-            ("<{url}/%7E>; rel=x", None),
-            ("<http://127.0.0.1:15672/hub>; rel=hub, <{url}>; rel=self", None),
-            ("<https://other/>; rel=hub, <http://127.0.0.1:15672/hub>; rel=hub", None),
-            ("<{url}/other>; rel=self", "own URL is {url}/other"),
-            ("<https://other/>; rel=hub", "by another hub: https://other/"),
-        ],
-    )
-    async def test_what_a_topic_says_of_itself(
-        self, house: House, callback: Callback, link: str, denied: str | None
-    ) -> None:
-        serve(callback, b"1", Link=link.format(url=callback.url))
-        found = await house.hub.topics.check(callback.url)
-        if denied is None:
-            assert found is None
-        else:
-            assert found is not None and denied.format(url=callback.url) in found
-
-    async def test_what_can_not_be_fetched(self, house: House, callback: Callback) -> None:
-        callback.default = Answer(404)
-        assert "answered 404" in str(await house.hub.topics.check(callback.url))
-        assert "not public" in str(await house.hub.topics.check("http://10.0.0.1/"))
+# Checks
 
 
-class TestContentWithPings:
-    async def test_it_is_distributed_without_a_fetch(
-        self, house: House, callback: Callback
-    ) -> None:
-        await bind(house, callback.url)
-        await bind(house, callback.url, ENTRIES, "new")
-        topics = house.hub.topics
-        for entries in ((("1", "a"),), (("1", "a"),), (("1", "a"), ("2", "b"))):
-            await topics.publish_content(callback.url, atom(*entries), ATOM_TYPE)
-        assert await house.depth("all") == 2 and callback.requests == []
-        assert b">1<" not in (await bodies(house, "new", 2))[1]
-        topic = await topics.topic(callback.url)
-        assert topic is not None and topic.due_at is None and topic.content_type == ATOM_TYPE
-
-    async def test_for_nobody_it_costs_nothing(self, house: House, callback: Callback) -> None:
-        await house.hub.topics.publish_content(callback.url, b"1", "text/plain")
-        assert await house.hub.topics.all() == []
-
-    async def test_what_is_refused(self, house: House, callback: Callback) -> None:
-        await bind(house, callback.url)
-        with pytest.raises(BadRequest, match="empty"):
-            await house.hub.topics.publish_content(callback.url, b"", "text/plain")
-        await house.engine.declare_queue("/", FULL)
-        await bind(house, callback.url, queue="full")
-        with pytest.raises(NotDistributed):
-            await house.hub.topics.publish_content(callback.url, b"1", "text/plain")
-
-    async def test_a_ping_before_it_still_counts(self, house: House, callback: Callback) -> None:
-        serve(callback, b"3", ETag='"3"')
-        await bind(house, callback.url)
-        await ping(house, callback.url)
-        await house.hub.topics.publish_content(callback.url, b"1", "text/plain")
-        serve(callback, b"2")
-        await ping(house, callback.url)
-        assert "If-None-Match" not in callback.requests[-1].headers  # it is not what they had
-        assert await bodies(house, "all", 3) == [b"3", b"1", b"2"]
-
-    async def test_a_ping_that_waits_outlives_it(self, house: House, callback: Callback) -> None:
-        house.clock = ManualClock()
-        await house.restart(fetch_gap_s=5.0)
-        serve(callback, b"1")
-        await bind(house, callback.url)
-        await ping(house, callback.url)
-        serve(callback, b"3")
-        await house.hub.topics.ping([callback.url])  # not before 5 s
-        await house.hub.topics.publish_content(callback.url, b"2", "text/plain")
-        await house.restart()
-        await settled(house, callback.url)
-        assert await bodies(house, "all", 3) == [b"1", b"2", b"3"]
-
-
-async def test_listing(house: House, callback: Callback) -> None:
-    serve(callback, b"1")
-    for queue in ("all", "new"):
-        await bind(house, callback.url, queue=queue)
-    await ping(house, callback.url)
-    [(topic, subscribers)] = await house.hub.topics.all()
-    assert (topic.url, subscribers) == (callback.url, 2)
-    assert await house.hub.topics.subscribers(callback.url) == 2
+@pytest.mark.parametrize(
+    ("link", "denied"),
+    [
+        ("", ""),
+        ("<{url}>; rel=self", ""),
+        ("<{url}/%7E>; rel=x", ""),
+        ("<http://127.0.0.1:15672/hub>; rel=hub, <{url}>; rel=self", ""),
+        ("<https://other/>; rel=hub, <http://127.0.0.1:15672/hub>; rel=hub", ""),
+        ("<{url}/other>; rel=self", "own URL is {url}/other"),
+        ("<https://other/>; rel=hub", "by another hub: https://other/"),
+    ],
+)
+async def test_links_of_the_topic(site: Site, link: str, denied: str) -> None:
+    site.serve(b"1", Link=link.format(url=site.url))
+    found = await site.topics.check(site.url)
+    assert bool(found) is bool(denied) and denied.format(url=site.url) in (found or "")

@@ -62,7 +62,7 @@ def test_links_of_atom() -> None:
         ("<other>a</other>", "<other>b</other>", False),
     ],
 )  # fmt: skip
-def test_what_an_entry_says(first: str, second: str, is_same: bool) -> None:
+def test_the_content_of_an_entry(first: str, second: str, is_same: bool) -> None:
     assert (digest(first) == digest(second)) is is_same
 
 
@@ -89,7 +89,7 @@ def test_encodings_are_kept(encoding: str) -> None:
     assert feed.only([True, False]).decode(encoding) == f"{start}{one} {end}"
 
 
-def test_entries_elsewhere_are_none() -> None:
+def test_entries_are_found_in_their_place_only() -> None:
     body = rss("<guid>1</guid><item><guid>2</guid></item>")
     assert names(body) == ["1"]
     assert names(b"<rss><item><guid>1</guid></item></rss>") == []
@@ -97,7 +97,7 @@ def test_entries_elsewhere_are_none() -> None:
     assert not read_xml_feed(b"<html/>").is_feed
 
 
-def test_empty_entries_are_left_alone() -> None:
+def test_empty_entries_are_ignored() -> None:
     empty = b"<channel><item/><item></item><item>x</item>"
     body = rss("<guid>1</guid>").replace(b"<channel>", empty)
     feed = read_xml_feed(body)
@@ -113,7 +113,7 @@ def test_entries_beyond_the_limit_are_left_out() -> None:
     assert kept == rss(*items[:MAX_ENTRIES]).replace(b"</channel>", b"<!--c--></channel>")
 
 
-def test_a_feed_that_breaks_off_has_the_entries_before() -> None:
+def test_a_broken_feed_has_the_entries_before_the_fault() -> None:
     body = rss("<guid>1</guid>", "<guid>2</guid>", "<guid>3</wrong>")
     feed = read_xml_feed(body)
     assert names(body) == ["1", "2"] and feed.broken is not None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -13,11 +11,11 @@ from warrenmq.hub.keys.seal import PREFIX, Sealer
 from warrenmq.hub.storage.storage import Storage
 from warrenmq.hub.upstream.repository import UpstreamRepository
 from warrenmq.hub.upstream.upstream import (
-    Status,
     Upstream,
     UpstreamLease,
     UpstreamLeases,
     UpstreamRequest,
+    UpstreamStatus,
 )
 
 WISH = UpstreamRequest("https://a/feed", "x", "news", "https://b", 1_000)
@@ -30,19 +28,10 @@ WHOLE = Upstream(
     "töny",
     UpstreamRequest("https://a/ü", "q", "", "https://b/x", 10**8, "https://hub", "", False),
     UpstreamLeases(LINE, LINE, (LINE, LINE), "g1ven", "Basic abc"),
-    Status.FAILED,
+    UpstreamStatus.FAILED,
     "why \U0001f430",
     1_700_000_000.125,
 )
-
-
-@pytest.fixture
-async def storage(
-    tmp_path: Path, either_database: str | None, sealer: Sealer
-) -> AsyncIterator[Storage]:
-    storage = Storage(tmp_path, either_database, sealer)
-    yield storage
-    await storage.close()
 
 
 @pytest.fixture
@@ -50,18 +39,18 @@ async def repository(storage: Storage, sealer: Sealer) -> UpstreamRepository:
     return UpstreamRepository(await storage.database(), sealer)
 
 
-async def test_what_is_put_comes_back(repository: UpstreamRepository) -> None:
+async def test_stored_upstreams_are_read_back_unchanged(repository: UpstreamRepository) -> None:
     await repository.put(PLAIN)
     await repository.put(WHOLE)
     assert sorted(await repository.all(), key=lambda one: one.id) == [PLAIN, WHOLE]
-    changed = replace(WHOLE, status=Status.ENDING, leases=UpstreamLeases(), renew_at=0.0)
+    changed = replace(WHOLE, status=UpstreamStatus.ENDING, leases=UpstreamLeases(), renew_at=0.0)
     await repository.put(changed)
     await repository.delete(PLAIN.id)
     await repository.delete("unknown")
     assert await repository.all() == [changed]
 
 
-async def test_nobody_reads_secrets_there(storage: Storage, repository: UpstreamRepository) -> None:
+async def test_secrets_are_encrypted(storage: Storage, repository: UpstreamRepository) -> None:
     await repository.put(WHOLE)
     async with (await storage.database()).begin() as session:
         [row] = (await session.execute(text("SELECT * FROM upstreams"))).all()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from warrenmq.hub.upstream.state import SeenIds, digest_of
+from warrenmq.hub.upstream.state import SeenDigests, digest_of
 
 
-def test_the_last_ones_are_remembered() -> None:
-    seen = SeenIds(limit=3)
+def test_the_last_digests_are_kept() -> None:
+    seen = SeenDigests(limit=3)
     for number in range(5):
         seen.add(b"%d" % number)
     assert [number for number in range(5) if b"%d" % number in seen] == [2, 3, 4]
@@ -15,7 +15,7 @@ def test_the_last_ones_are_remembered() -> None:
     assert b"2" in seen and b"3" not in seen
 
 
-def test_an_id_alone_is_not_enough() -> None:
+def test_a_digest_is_of_id_and_content() -> None:
     assert digest_of(b"msg_1", b"a") == digest_of(b"msg_1", b"a")
     assert digest_of(b"msg_1", b"a") != digest_of(b"msg_1", b"b")
     assert digest_of(b"msg_1", b"a") != digest_of(b"msg_2", b"a")

@@ -1,4 +1,4 @@
-"""Each step of an upstream, as a value."""
+"""The times and the leases that the steps of an upstream compute."""
 
 from __future__ import annotations
 
@@ -7,120 +7,127 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from warrenmq.hub.requests import Resource
 from warrenmq.hub.upstream import upstream as steps
+from warrenmq.hub.upstream.renewal import retry_s
 from warrenmq.hub.upstream.upstream import (
-    Status,
     Upstream,
     UpstreamLease,
     UpstreamLeases,
     UpstreamRequest,
+    UpstreamStatus,
 )
 
 NOW = 1_000_000.0
-WISH = UpstreamRequest("https://a/feed", "x", "news", "https://b/base", 1_000)
-NEW = Upstream("1" * 32, "/", "feed", "guest", WISH, UpstreamLeases())
-LINE = UpstreamLease("first", "https://a/hub", "https://a/feed", "secret")
-SECOND = msgspec.structs.replace(LINE, token="second")
+REQUEST = UpstreamRequest("https://a/feed", "x", "news", "https://b/base", 1_000)
+NEW = Upstream("1" * 32, "/", "feed", "guest", REQUEST, UpstreamLeases())
+LEASE = UpstreamLease("first", "https://a/hub", "https://a/feed", "secret")
+SECOND = msgspec.structs.replace(LEASE, token="second")
 
 
 def active(lease_s: int = 1_000) -> Upstream:
-    return steps.confirmed(steps.asking(NEW, LINE, NOW), NOW, lease_s, 0.0)
+    return steps.confirmed(steps.asking(NEW, LEASE, NOW), NOW, lease_s, 0.0)
 
 
-def test_from_the_wish_to_the_lease() -> None:
-    assert steps.discovering(NEW, NOW).status is Status.DISCOVERING
-    asked = steps.asking(NEW, LINE, NOW)
-    assert (asked.status, asked.leases.pending) == (Status.PENDING, LINE)
-    assert not asked.is_served(NOW)
-    found = steps.confirmed(asked, NOW, 1_000, 0.5)
-    assert found.status is Status.ACTIVE
-    assert found.leases.pending is None and found.leases.leaving == ()
-    assert found.leases.current == msgspec.structs.replace(LINE, expires_at=NOW + 1_000)
-    assert found.renew_at == pytest.approx(NOW + 750)
-    assert found.is_served(NOW + 999) and not found.is_served(NOW + 1_000)
-    assert found.sink == Resource("/", "x", "news")
-    assert found.callback(LINE) == "https://b/base/hub/callback/first"
-
-
-@pytest.mark.parametrize(("chance", "part"), [(0.0, 0.7), (0.999999, 0.8)])
+@pytest.mark.parametrize(("chance", "part"), [(0.0, 0.7), (0.5, 0.75), (0.999999, 0.8)])
 def test_renewed_in_time(chance: float, part: float) -> None:
     """At 70 to 80 % of the lease (websub.md 4)."""
-    found = steps.confirmed(steps.asking(NEW, LINE, NOW), NOW, 1_000, chance)
+    pending = steps.asking(NEW, LEASE, NOW)
+    assert (pending.status, pending.is_served(NOW)) == (UpstreamStatus.PENDING, False)
+    found = steps.confirmed(pending, NOW, 1_000, chance)
     assert found.renew_at == pytest.approx(NOW + 1_000 * part)
+    assert (found.status, found.leases.pending) == (UpstreamStatus.ACTIVE, None)
+    assert found.is_served(NOW + 999) and not found.is_served(NOW + 1_000)
 
 
-def test_a_renewal_has_a_callback_of_its_own_and_both_are_valid_meanwhile() -> None:
-    later = NOW + 700
-    asked = steps.asking(steps.discovering(active(), later), SECOND, later)
-    assert asked.status is Status.ACTIVE
-    assert [lease.token for lease in asked.leases.all()] == ["second", "first"]
-    renewed = steps.confirmed(asked, later, 1_000, 0.0)
+@pytest.mark.parametrize(("lease_s", "renewed_after_s"), [(1, 300), (400, 300), (1_000, 700)])
+def test_short_leases_are_not_renewed_more_often_than_asked(
+    lease_s: int, renewed_after_s: float
+) -> None:
+    request = msgspec.structs.replace(REQUEST, min_renewal_s=300)
+    pending = steps.asking(replace(NEW, request=request), LEASE, NOW)
+    found = steps.confirmed(pending, NOW, lease_s, 0.0)
+    assert found.renew_at == pytest.approx(NOW + renewed_after_s)
+
+
+@pytest.mark.parametrize(
+    ("lease_s", "after_s", "left_after_s"),
+    [(1_000, 700, 150), (1_000_000, 700, steps.OVERLAP_S), (1_000, 5_000, 0)],
+)
+def test_a_renewal_keeps_the_old_lease_for_a_while(
+    lease_s: int, after_s: float, left_after_s: float
+) -> None:
+    """For half of the rest of it, and an hour at most."""
+    later = NOW + after_s
+    pending = steps.asking(steps.discovering(active(lease_s), later), SECOND, later)
+    assert [lease.token for lease in pending.leases.all()] == ["second", "first"]
+    renewed = steps.confirmed(pending, later, 1_000, 0.0)
     assert renewed.leases.current == msgspec.structs.replace(SECOND, expires_at=later + 1_000)
     [old] = renewed.leases.leaving
-    # Half of what is left of its lease, and an hour at most.
-    assert (old.token, old.leave_at) == ("first", later + 150)
-    asked = steps.asking(active(1_000_000), SECOND, later)
-    [old] = steps.confirmed(asked, later, 1_000, 0.0).leases.leaving
-    assert old.leave_at == later + steps.OVERLAP_S
-    asked = steps.asking(active(), SECOND, NOW + 5_000)
-    [old] = steps.confirmed(asked, NOW + 5_000, 1_000, 0.0).leases.leaving
-    assert old.leave_at == NOW + 5_000
+    assert (old.token, old.leave_at) == ("first", later + left_after_s)
 
 
-def test_a_failure_shows_while_the_lease_lasts() -> None:
-    found = steps.failed(active(), NOW + 999, "why")
-    assert (found.status, found.reason) == (Status.ACTIVE, "why")
-    found = steps.failed(active(), NOW + 1_000, "why")
-    assert (found.status, found.reason) == (Status.FAILED, "why")
-    assert steps.failed(NEW, NOW, "why").status is Status.FAILED
-    assert steps.discovering(found, NOW + 1_000).reason == ""
+@pytest.mark.parametrize(
+    ("failures", "chance", "expected_s"),
+    [(1, 0.5, 30.0), (1, 0.0, 24.0), (2, 1.0, 72.0), (4, 0.5, 240.0), (10_000, 0.5, 3_600.0)],
+)
+def test_waits_after_failures_double(failures: int, chance: float, expected_s: float) -> None:
+    assert retry_s(30.0, failures, chance) == pytest.approx(expected_s)
 
 
-def test_refused_and_accepted() -> None:
-    found = steps.refused(active(), "may not")
-    assert (found.status, found.reason) == (Status.FAILED, "may not")
-    assert steps.accepted(found) == active()
+def test_a_failure_ends_with_the_lease() -> None:
+    found = [steps.failed(active(), NOW + 999, "why"), steps.failed(active(), NOW + 1_000, "why")]
+    assert [one.status for one in found] == [UpstreamStatus.ACTIVE, UpstreamStatus.FAILED]
+    assert {one.reason for one in found} == {"why"}
+    assert steps.discovering(found[1], NOW + 1_000).reason == ""
 
 
 def test_denied() -> None:
-    for before in (steps.asking(NEW, LINE, NOW), active()):
+    for before in (steps.asking(NEW, LEASE, NOW), active()):
         found = steps.denied(before, "first", "no room")
-        assert (found.status, found.reason) == (Status.DENIED, "no room")
-        assert found.leases.all() == []
-    # A renewal that is denied leaves what is served until its lease is over.
+        assert (found.status, found.reason, found.leases.all()) == (
+            UpstreamStatus.DENIED,
+            "no room",
+            [],
+        )
+    # A denied renewal leaves the current lease.
     found = steps.denied(steps.asking(active(), SECOND, NOW), "second", "no room")
-    assert found.status is Status.DENIED
+    assert found.status is UpstreamStatus.DENIED
     assert [lease.token for lease in found.leases.all()] == ["first"]
-    # A line that is being left is over anyway.
-    leaving = UpstreamLeases(leaving=(LINE,), current=SECOND)
+    # A lease that is being left ends silently.
+    leaving = UpstreamLeases(leaving=(LEASE,), current=SECOND)
     found = steps.denied(replace(active(), leases=leaving), "first", "no")
-    assert (found.status, found.leases.all()) == (Status.ACTIVE, [SECOND])
+    assert (found.status, found.leases.all()) == (UpstreamStatus.ACTIVE, [SECOND])
 
 
-def test_ending_leaves_what_the_hub_knows() -> None:
+def test_ending_leaves_all_but_pending_leases() -> None:
     found = steps.ending(steps.asking(active(), SECOND, NOW), NOW + 5)
-    assert found.status is Status.ENDING
+    assert found.status is UpstreamStatus.ENDING
     assert [(lease.token, lease.leave_at) for lease in found.leases.all()] == [("first", NOW + 5)]
-    assert steps.ending(steps.asking(NEW, LINE, NOW), NOW).leases.all() == []
     assert steps.without(found, "first").leases.all() == []
 
 
-def test_changed_keeps_what_is_still_wanted() -> None:
-    request = msgspec.structs.replace(WISH, routing_key="k")
+def test_a_change_keeps_the_lease_of_the_same_topic() -> None:
+    request = msgspec.structs.replace(REQUEST, routing_key="k")
     found = steps.changed(active(), "tony", request, UpstreamLeases(given_secret="new"), NOW)
     assert (found.owner, found.request, found.renew_at) == ("tony", request, 0.0)
-    assert found.status is Status.ACTIVE
-    assert found.leases.given_secret == "new"
+    assert (found.status, found.leases.given_secret) == (UpstreamStatus.ACTIVE, "new")
     assert found.leases.current == active().leases.current
-    assert steps.changed(NEW, "tony", request, UpstreamLeases(), NOW).status is Status.DISCOVERING
 
 
 @pytest.mark.parametrize("change", [{"url": "https://c/feed"}, {"hub": "https://c/hub"}])
-def test_another_topic_leaves_the_old_one(change: dict[str, str]) -> None:
-    request = msgspec.structs.replace(WISH, **change)
+def test_a_change_of_topic_leaves_the_lease(change: dict[str, str]) -> None:
+    request = msgspec.structs.replace(REQUEST, **change)
     found = steps.changed(active(), "guest", request, UpstreamLeases(authorization="Basic x"), NOW)
-    assert found.status is Status.DISCOVERING
-    assert found.leases.current is None and found.leases.authorization == "Basic x"
-    [old] = found.leases.leaving
-    assert (old.token, old.leave_at) == ("first", NOW)
+    assert found.status is UpstreamStatus.DISCOVERING
+    assert (found.leases.current, found.leases.authorization) == (None, "Basic x")
+    assert [(one.token, one.leave_at) for one in found.leases.leaving] == [("first", NOW)]
+
+
+def test_a_topic_that_names_ever_other_hubs_leaves_the_last_ones() -> None:
+    upstream, names = active(1_000_000), [f"https://hub-{number}/" for number in range(50)]
+    for name in names:
+        request = msgspec.structs.replace(REQUEST, hub=name)
+        upstream = steps.changed(upstream, "guest", request, UpstreamLeases(), NOW)
+        lease = UpstreamLease(name, name, REQUEST.url)
+        upstream = steps.confirmed(steps.asking(upstream, lease, NOW), NOW, 1_000_000, 0.0)
+    assert [one.token for one in upstream.leases.leaving] == names[-1 - steps.MAX_LEAVING : -1]

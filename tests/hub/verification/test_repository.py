@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,21 +33,12 @@ FULL = SubscribeRequest(
 
 
 @pytest.fixture
-async def storage(
-    tmp_path: Path, either_database: str | None, sealer: Sealer
-) -> AsyncIterator[Storage]:
-    storage = Storage(tmp_path, either_database, sealer)
-    yield storage
-    await storage.close()
-
-
-@pytest.fixture
 async def rows(storage: Storage) -> VerificationRepository:
     return VerificationRepository(await storage.database(), storage.sealer)
 
 
 @pytest.mark.parametrize("asked", [PLAIN.request, FULL])
-async def test_what_is_added_comes_back(
+async def test_an_added_verification_is_read_back_unchanged(
     rows: VerificationRepository, asked: SubscribeRequest
 ) -> None:
     pending = PendingVerification("2" * 32, "unsubscribe", asked, 0.25)
@@ -59,24 +48,19 @@ async def test_what_is_added_comes_back(
     assert await rows.all() == []
 
 
-async def test_many_change_at_once(rows: VerificationRepository) -> None:
+async def test_verifications_are_changed_together_and_sorted_by_age(
+    rows: VerificationRepository,
+) -> None:
     asked = [
-        PendingVerification(str(number), "subscribe", PLAIN.request, number) for number in range(9)
+        PendingVerification(str(number), "subscribe", PLAIN.request, 9 - number)
+        for number in range(9)
     ]
     await rows.change(asked[:6], [])
     await rows.change(asked[6:], asked[:6])
-    assert await rows.all() == asked[6:]
+    assert await rows.all() == asked[:5:-1]
 
 
-async def test_the_oldest_comes_first(rows: VerificationRepository) -> None:
-    for number, asked_at in enumerate((30.0, 10.0, 20.0)):
-        asked = replace(PLAIN.request, callback=f"http://a.b/{asked_at:g}")
-        await rows.change([PendingVerification(str(number) * 32, "subscribe", asked, asked_at)], [])
-    callbacks = [pending.request.callback for pending in await rows.all()]
-    assert callbacks == ["http://a.b/10", "http://a.b/20", "http://a.b/30"]
-
-
-async def test_nothing_of_it_can_be_read_without_the_key(
+async def test_requests_are_encrypted(
     storage: Storage, rows: VerificationRepository, tmp_path: Path
 ) -> None:
     await rows.change([PendingVerification("1" * 32, "subscribe", FULL, 0.0)], [])

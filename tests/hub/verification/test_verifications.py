@@ -8,20 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.http import Answer, Callback
+from tests.support.settings import hub_settings
 from warrenmq.core.clock import SystemClock
 from warrenmq.core.errors import WarrenError
 from warrenmq.hub.errors import StorageFailed, TooManyPending, VerificationFailed
 from warrenmq.hub.keys.seal import Sealer
 from warrenmq.hub.requests import Mode, SubscribeRequest
-from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.storage.storage import Storage
 from warrenmq.hub.tasks import Tasks
 from warrenmq.hub.verification import verifications
 from warrenmq.hub.verification.repository import PendingVerification, VerificationRepository
 from warrenmq.hub.verification.verifications import Verifications
 
-from ..support import NEWS, House, request, until
+from ..support import NEWS, request, until
 
 
 class Desk:
@@ -33,7 +32,7 @@ class Desk:
         self.gate = asyncio.Event()
         self.done: list[tuple[Mode, str]] = []
         self.errors: list[WarrenError] = []
-        settings = HubSettings(
+        settings = hub_settings(
             max_pending_verifications=4,
             max_pending_anonymous=3,
             max_pending_per_domain=2,
@@ -72,7 +71,7 @@ async def desk(tmp_path: Path, sealer: Sealer) -> AsyncIterator[Desk]:
     await desk.storage.close()
 
 
-async def test_what_is_accepted_is_stored_until_it_is_done(desk: Desk) -> None:
+async def test_a_request_is_stored_until_it_is_done(desk: Desk) -> None:
     await desk.accept("http://a.b/")
     [pending] = await desk.pending()
     assert (pending.mode, pending.request.callback) == ("subscribe", "http://a.b/")
@@ -83,26 +82,19 @@ async def test_what_is_accepted_is_stored_until_it_is_done(desk: Desk) -> None:
     await until(lambda: not desk.verifications.concern(pending.request), "forgetting")
 
 
-async def test_a_failed_verification_is_over_too(desk: Desk) -> None:
-    desk.errors = [VerificationFailed("no", field="hub.callback")]
-    desk.gate.set()
-    await desk.accept("http://a.b/")
-    await desk.settle()
-    assert len(desk.done) == 1
-
-
-async def test_a_failed_database_is_tried_again(
+async def test_only_failures_of_the_database_are_repeated(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verifications, "AGAIN_S", (0.01, 0.02))
+    monkeypatch.setattr(verifications, "RETRY_S", (0.01, 0.02))
     desk.errors = [StorageFailed("down", field="database") for _ in range(3)]
+    desk.errors.append(VerificationFailed("no", field="hub.callback"))
     desk.gate.set()
     await desk.accept("http://a.b/")
     await desk.settle()
     assert len(desk.done) == 4
 
 
-async def test_requests_about_one_subscription_keep_their_order(desk: Desk) -> None:
+async def test_requests_for_a_subscription_keep_their_order(desk: Desk) -> None:
     modes: list[Mode] = ["subscribe", "unsubscribe"]
     for mode in modes:
         await desk.accept("http://a.b/%7E", mode)
@@ -111,7 +103,7 @@ async def test_requests_about_one_subscription_keep_their_order(desk: Desk) -> N
     assert [mode for mode, _ in desk.done] == modes
 
 
-async def test_they_are_bounded_for_each_domain_and_client_and_in_all(desk: Desk) -> None:
+async def test_pending_requests_are_limited(desk: Desk) -> None:
     async def refused(callback: str, client: str = "") -> str | None:
         with pytest.raises(TooManyPending, match="too many") as caught:
             await desk.accept(callback, client=client)
@@ -138,7 +130,7 @@ async def test_they_are_bounded_for_each_domain_and_client_and_in_all(desk: Desk
     await desk.settle()
 
 
-async def test_one_that_could_not_be_stored_takes_no_room(
+async def test_a_request_that_was_not_stored_does_not_count(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(rows: VerificationRepository, added: object, over: object) -> None:
@@ -149,21 +141,3 @@ async def test_one_that_could_not_be_stored_takes_no_room(
         with pytest.raises(StorageFailed):
             await desk.accept("http://a.b/")
     assert not desk.verifications.concern(request(NEWS, "http://a.b/"))
-
-
-async def test_a_stop_in_between_forgets_nothing(house: House, callback: Callback) -> None:
-    callback.refusal = Answer(hang=True)
-    asked = request(NEWS, callback.url, "eu.#", verify=("async",), secret="s3cret")
-    await house.hub.subscriptions.subscribe(asked)
-    await until(lambda: len(callback.verifications) == 1, "question")
-    await house.hub.stop()
-    callback.refusal = None
-    house.hub = house.make_hub()
-    await house.hub.start()
-    await until(lambda: len(house.hub.subscriptions.all()) == 1, "subscription")
-    [subscription] = house.hub.subscriptions.all()
-    assert (subscription.topic, subscription.keys.secret) == ("eu.#", "s3cret")
-    assert len(callback.verifications) == 2
-    await house.restart()
-    assert len(house.hub.subscriptions.all()) == 1
-    assert len(callback.verifications) == 2

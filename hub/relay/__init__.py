@@ -1,0 +1,1 @@
+"""Sends requests of users to other servers."""

@@ -1,0 +1,1 @@
+"""Sending messages again: dead letters, those that wait for a retry, and delivered ones."""

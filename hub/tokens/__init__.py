@@ -1,0 +1,1 @@
+"""Tokens with scopes, which limit what their holder may read and write, and until when."""
