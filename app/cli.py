@@ -1,25 +1,40 @@
 """The command line: `warren serve`, `warren definitions`, `warren conformance` and others.
 
-Exit codes: 0 after a clean stop; 1 if the disk failed, `verify` found damage, or `conformance`
-found a violated MUST; 2 for a configuration, data directory, file, port or hub that can't be used.
-Errors are one line on stderr.
+Exit codes: 0 after a clean stop; 1 if the disk failed or is full, `verify` found damage,
+`conformance` found a violated MUST, or a job of the pipeline failed; 2 for a configuration, data
+directory, file, port or hub that can't be used; 5 where Spark or Java is missing. Commands that ask
+a server have those of `commands/exit_codes.py`. Errors are one line on stderr.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
+from ..core.counted import counted
 from ..core.errors import ConfigError, StoreFailure
-from . import config
+from ..hub.pipeline.errors import PipelineError
+from .commands.exit_codes import CommandError
+from .commands.options import JSON, examples
+from .commands.passwords import password_of
+from .commands.printer import Printer
+from .commands.registry import OutputClosed, WarrenGroup
+from .configuration import loading
+from .configuration.descriptions import heading, help_text
+from .configuration.settings import Settings
 
 STORE_FAILED = 1
 DAMAGED = 1
 BROKEN = 1
 BAD_CONFIGURATION = 2
+INTERRUPTED = 130
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Of files, commands report such errors themselves: this is the standard output."""
 _SHORT = {"data": "-D"}
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -32,6 +47,7 @@ def run(arguments: list[str]) -> int:
     """Runs a command line; returns its exit code."""
     try:
         result = warren.main(arguments, prog_name="warren", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return BAD_CONFIGURATION
@@ -39,17 +55,39 @@ def run(arguments: list[str]) -> int:
         return _report_error(error.format_message())
     except ConfigError as error:
         return _report_error(str(error))
+    except CommandError as error:
+        _report_error(str(error))
+        return error.exit_code
+    except (OutputClosed, BrokenPipeError):
+        return _end_of_output()
+    except PipelineError as error:
+        from ..hub.pipeline.command import exit_code
+
+        _report_error(str(error))
+        return exit_code(error)
     except StoreFailure as error:
         _report_error(str(error))
         return STORE_FAILED
     except click.Abort:
-        return 130
+        return INTERRUPTED
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        _report_error(f"the output can't be written: {error.strerror or error}")
+        _end_of_output()
+        return BAD_CONFIGURATION
     return result if isinstance(result, int) else 0
 
 
 def _report_error(text: str) -> int:
     print("warren: " + " ".join(text.split()), file=sys.stderr)
     return BAD_CONFIGURATION
+
+
+def _end_of_output() -> int:
+    """Drops what is not printed yet, so that it is no error at exit either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _print_version(context: click.Context, _: click.Parameter, is_set: bool) -> None:
@@ -62,20 +100,20 @@ def _print_version(context: click.Context, _: click.Parameter, is_set: bool) -> 
 
 def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds an option for each setting, in the order of the settings."""
-    for name in reversed(config.NAMES):
+    for name in reversed(loading.NAMES):
         command = _option(name)(command)
     return command
 
 
 def _option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    default = getattr(config.Settings(), name)
+    default = getattr(Settings(), name)
     shown_default = "off" if default is False else "on" if default is True else default or "none"
-    sources = f"  [{config.ENVIRONMENT_PREFIX}{name.upper()}; default {shown_default}]"
+    sources = f"  [{loading.ENVIRONMENT_PREFIX}{name.upper()}; default {shown_default}]"
     flag = "--" + name.replace("_", "-")
     return click.option(
         *filter(None, (_SHORT.get(name), flag)),
         name,
-        help=config.DESCRIPTIONS[name] + sources,
+        help=help_text(loading.TYPES[name]) + sources,
         metavar=None if isinstance(default, bool) else "VALUE",
         is_flag=isinstance(default, bool),
         default=None,  # None means not given, so that the other sources apply
@@ -88,10 +126,11 @@ class ServeCommand(click.Command):
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         title, rows = "", list[tuple[str, str]]()
         for option in self.get_params(context):
-            heading = config.TOPICS.get(option.name or "", "")
-            if heading or option.name == "config":
+            kind = loading.TYPES.get(option.name or "")
+            next_title = heading(kind) if kind is not None else ""
+            if next_title or option.name == "config":
                 _write_section(formatter, title, rows)
-                title, rows = heading or "Other", []
+                title, rows = next_title or "Other", []
             rows.extend(filter(None, [option.get_help_record(context)]))
         _write_section(formatter, title, rows)
 
@@ -102,7 +141,11 @@ def _write_section(formatter: click.HelpFormatter, title: str, rows: list[tuple[
             formatter.write_dl(rows)
 
 
-@click.group(help="An HTTP-first pubsub hub over an AMQP 0-9-1 broker.", context_settings=_HELP)
+@click.group(
+    cls=WarrenGroup,
+    help="An HTTP-first pubsub hub over an AMQP 0-9-1 broker.",
+    context_settings=_HELP,
+)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
     help="Print the version.",
@@ -111,65 +154,63 @@ def warren() -> None:
     pass
 
 
-@warren.command(cls=ServeCommand, help="Run the hub in the foreground until SIGTERM or Ctrl-C.")
+@warren.command(
+    cls=ServeCommand,
+    help="Run the hub in the foreground until SIGTERM or Ctrl-C.",
+    epilog=examples(
+        "warren serve --dev",
+        "warren serve --config /etc/warren/warren.toml",
+        "WARREN_DATA=/srv/warren warren serve --host 0.0.0.0 --log-format json",
+    ),
+)
 @_settings_options
 @click.option("--config", metavar="FILE", help="TOML file with the same names.  [WARREN_CONFIG]")
 def serve(**flags: object) -> int:
-    settings = config.load({name: value for name, value in flags.items() if value is not None})
+    settings = loading.load({name: value for name, value in flags.items() if value is not None})
     from .main import serve as run_server  # late, so that a bad setting fails without delay
 
     run_server(settings)
     return 0
 
 
-@warren.group(help="Export or import the users, vhosts and queues of a stopped server.")
-def definitions() -> None:
-    pass
-
-
-@definitions.command("export", help="Print the definitions as JSON, in RabbitMQ's format.")
-@_option("data")
-@click.option("--file", default="-", metavar="FILE", help="Write to this file instead.")
-def export_definitions(data: str | None, file: str) -> int:
-    directory = _data(data)
-    from .definitions import command
-
-    command.export_definitions(directory, file)
-    return 0
-
-
-@definitions.command(
-    "import",
-    help="Apply a file as a whole or not at all. Users, vhosts and permissions are replaced by "
-    "those of the file; exchanges, queues and bindings are added or changed, never deleted.",
+@warren.command(
+    help="Print a configuration file that explains every setting.",
+    epilog=examples("warren config > warren.toml", "warren serve --config warren.toml"),
 )
-@_option("data")
-@click.argument("file")
-def import_definitions(data: str | None, file: str) -> int:
-    directory = _data(data)
-    from .definitions import command
+def config() -> None:
+    from .configuration.example import example
 
-    changed = command.import_definitions(directory, file)
-    click.echo(f"{changed} definitions changed")
-    return 0
+    click.echo(example(), nl=False)
 
 
 def _data(flag: str | None) -> str:
     """Returns the data directory by the same rules as for `serve`."""
-    return config.load({} if flag is None else {"data": flag}).data
+    return loading.load({} if flag is None else {"data": flag}).data
 
 
-@warren.command(help="Check every byte of a stopped server's log; changes nothing.")
+@warren.command(
+    help="Check every byte of a stopped server's log; changes nothing. Exit code 1 for damage.",
+    epilog=examples("warren verify --data warren-data", "warren verify --json | jq .faults"),
+)
 @_option("data")
-def verify(data: str | None) -> int:
-    from .verify import run as run_verify
+@JSON
+def verify(data: str | None, *, as_json: bool) -> int:
+    from .commands.verify import run as run_verify
 
-    return 0 if run_verify(_data(data)) else DAMAGED
+    return 0 if run_verify(_data(data), Printer(as_json=as_json)) else DAMAGED
 
 
 @warren.group(
-    help="List, export, restore and discard data of a stopped server that can't be served: "
-    "messages whose queue's definition was lost, and definitions that refer to lost objects.",
+    help="""List, restore and discard data that can't be served.
+
+    These are messages whose queue's definition was lost, and definitions that refer to lost
+    objects. The server has to be stopped.""",
+    epilog=examples(
+        "warren repair list --data warren-data",
+        "warren repair export 17 --file messages.jsonl",
+        "warren repair restore 17 --queue orders",
+        "warren repair discard 17",
+    ),
 )
 def repair() -> None:
     pass
@@ -177,10 +218,11 @@ def repair() -> None:
 
 @repair.command("list", help="List data that can't be served; changes nothing.")
 @_option("data")
-def repair_list(data: str | None) -> int:
-    from .repair import show
+@JSON
+def repair_list(data: str | None, *, as_json: bool) -> int:
+    from .commands.repair import show
 
-    show(_data(data))
+    show(_data(data), Printer(as_json=as_json))
     return 0
 
 
@@ -189,7 +231,7 @@ def repair_list(data: str | None) -> int:
 @click.option("--file", default="-", metavar="FILE", help="Write to this file instead.")
 @click.argument("queue_id", type=int)
 def repair_export(data: str | None, file: str, queue_id: int) -> int:
-    from .repair import export
+    from .commands.repair import export
 
     export(_data(data), queue_id, file)
     return 0
@@ -197,38 +239,51 @@ def repair_export(data: str | None, file: str, queue_id: int) -> int:
 
 @repair.command(
     "restore",
-    help="Append the messages of QUEUE_ID to a durable queue, which is declared if it does not "
-    "exist. They count as published now.",
+    help="Append the messages of QUEUE_ID to a durable queue. It is declared if it does not exist. "
+    "The messages count as published now.",
 )
 @_option("data")
 @click.option("--queue", required=True, metavar="NAME", help="The queue's name.")
 @click.option("--vhost", default="/", show_default=True, metavar="NAME", help="Its virtual host.")
 @click.argument("queue_id", type=int)
-def repair_restore(data: str | None, queue: str, vhost: str, queue_id: int) -> int:
-    from .repair import restore
+@JSON
+def repair_restore(
+    data: str | None, queue: str, vhost: str, queue_id: int, *, as_json: bool
+) -> int:
+    from .commands.repair import restore
 
     moved = restore(_data(data), queue_id, vhost, queue)
-    click.echo(f"{moved} messages are in queue '{queue}' in vhost '{vhost}' now")
+    out = Printer(as_json=as_json)
+    if as_json:
+        out.one({"messages": moved, "queue": queue, "vhost": vhost})
+    found = counted(moved, "message is", "messages are")
+    out.say(f"{found} in queue '{queue}' in vhost '{vhost}' now")
     return 0
 
 
 @repair.command(
     "discard",
-    help="Delete the messages of a QUEUE_ID, or `definitions` that are not in force, for good. A "
-    "FILE that can't be read is deleted once none of its messages is needed.",
+    help="Delete data that can't be served, for good. WHAT is a QUEUE_ID for its messages, "
+    "`definitions` for those that are not applied, or a FILE that can't be read, which is deleted "
+    "once none of its messages is needed.",
 )
 @_option("data")
 @click.argument("what")
 def repair_discard(data: str | None, what: str) -> int:
-    from .repair import discard
+    from .commands.repair import discard
 
     discard(_data(data), what)
     return 0
 
 
 @warren.command(
-    help="Check any WebSub hub: publishes and subscribes there, and reports which rules it "
-    "follows. Exit code 1 if it violates a MUST.",
+    help="Check which rules a WebSub hub follows. The command publishes and subscribes there. Exit "
+    "code 1 if the hub violates a MUST.",
+    epilog=examples(
+        "warren conformance --hub http://localhost:15672/hub",
+        "warren conformance --hub https://hub.example/ --listen 0.0.0.0:9000 \\",
+        "  --public-url http://tests.example:9000 --json report.json",
+    ),
 )
 @click.option("--hub", required=True, metavar="URL", help="URL of the hub, as topics name it.")
 @click.option(
@@ -257,10 +312,11 @@ def repair_discard(data: str | None, what: str) -> int:
 @click.option("--user", default="", metavar="NAME", help="For hubs that require credentials.")
 @click.option(
     "--password",
-    default="",
+    default=None,
     metavar="TEXT",
     envvar="WARREN_CONFORMANCE_PASSWORD",
     show_envvar=True,
+    help="Asked for if absent, with --user.",
 )
 @click.option("--verbose", is_flag=True, help="Show all requests and responses.")
 @click.option("--json", "json_file", default=None, metavar="FILE", help="Also write JSON to FILE.")
@@ -270,5 +326,8 @@ def conformance(
     from .conformance import command
     from .conformance.options import Options
 
+    ways = "--password or WARREN_CONFORMANCE_PASSWORD"
+    user = given["user"]
+    given["password"] = password_of(user, given["password"], ways) if user else ""
     options = Options(only=command.read_numbers(only), patience_s=patience, **given)
     return 0 if command.check_hub(options, json_file, verbose=verbose) else BROKEN

@@ -1,4 +1,4 @@
-"""The data directory: created if missing, locked by one process at a time."""
+"""The data directory: created if missing, locked by one process that writes, or by readers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..core.errors import ConfigError
-from ..core.store.disk import make_directory
+from ..core.errors import ConfigError, StoreFailure
+from ..core.store.disk import FULL, make_directory
 
 LOCK_FILE = "lock"
 MODE = 0o700
@@ -25,16 +25,19 @@ log = logging.getLogger(__name__)
 def locked(path: str) -> Iterator[Path]:
     """Creates and locks the data directory.
 
-    Raises `ConfigError` if it can't be used or another process has locked it. The lock belongs to
-    the open file, so it ends with the process, also after a crash.
+    Raises `ConfigError` if it can't be used or another process has locked it, `StoreFailure` if
+    the disk is full. The lock belongs to the open file, so it ends with the process, also after a
+    crash.
     """
     directory = Path(path).resolve()
     try:
         make_directory(directory, MODE)
-        _close_to_others(directory)
+        _restrict_permissions(directory)
         descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise ConfigError(f"data directory {directory}: {error.strerror}") from error
+        if error.errno in FULL:
+            raise _full(directory, error) from error
+        raise ConfigError(f"data directory {directory}: {_unusable(error)}") from error
     try:
         _lock(descriptor, directory)
         _note_holder(descriptor, directory / LOCK_FILE)
@@ -43,7 +46,35 @@ def locked(path: str) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def _close_to_others(directory: Path) -> None:
+@contextmanager
+def locked_for_reading(path: str) -> Iterator[None]:
+    """Locks an existing data directory against servers and commands that write; changes nothing,
+    and other readers can lock it too.
+
+    Without a lock file no server has ever used the directory, and there is nothing to lock. Raises
+    `ConfigError` if another process has locked it, `OSError` if the lock file can't be read.
+    """
+    directory = Path(path).resolve()
+    try:
+        descriptor = os.open(directory / LOCK_FILE, os.O_RDONLY)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        if not _takes(descriptor, fcntl.LOCK_SH):
+            raise _in_use(descriptor, directory)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _unusable(error: OSError) -> str:
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "it is a file, or below one: choose another one with --data"
+    return f"{error.strerror}: choose one that this user can write with --data"
+
+
+def _restrict_permissions(directory: Path) -> None:
     """Removes the permissions of other users from an existing directory; its group keeps its
     own."""
     mode = stat.S_IMODE(directory.stat().st_mode)
@@ -56,13 +87,31 @@ def _close_to_others(directory: Path) -> None:
 
 
 def _lock(descriptor: int, directory: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        holder = os.read(descriptor, 20).decode(errors="replace").strip() or "unknown"
+    if _takes(descriptor, fcntl.LOCK_EX):
+        return
+    if _takes(descriptor, fcntl.LOCK_SH):  # The lock file has no process id of a reader.
         raise ConfigError(
-            f"data directory {directory} is in use by another process (pid {holder})"
-        ) from error
+            f"data directory {directory} is being read by `warren verify`: wait until that ends, "
+            "or choose another directory with --data"
+        )
+    raise _in_use(descriptor, directory)
+
+
+def _takes(descriptor: int, kind: int) -> bool:
+    """Returns whether no other process holds a lock that excludes this one."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _in_use(descriptor: int, directory: Path) -> ConfigError:
+    holder = os.read(descriptor, 20).decode(errors="replace").strip() or "unknown"
+    return ConfigError(
+        f"data directory {directory} is in use by another process (pid {holder}): stop that "
+        "first, or choose another directory with --data"
+    )
 
 
 def _note_holder(descriptor: int, file: Path) -> None:
@@ -70,7 +119,15 @@ def _note_holder(descriptor: int, file: Path) -> None:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
     except OSError as error:
+        if error.errno in FULL:
+            raise _full(file, error) from error
         raise ConfigError(
-            f"{file}: can't be written: {error.strerror}; make room on its file system or choose "
-            "another data directory (--data)"
+            f"{file}: can't be written: {error.strerror}; choose another data directory (--data)"
         ) from error
+
+
+def _full(path: Path, error: OSError) -> StoreFailure:
+    return StoreFailure(
+        f"{path}: can't be written: {error.strerror}; make room on its file system or choose "
+        "another data directory (--data)"
+    )

@@ -11,10 +11,10 @@ from starlette.types import Scope
 from ..core.auth import GUEST, Users, hashes
 from ..core.errors import ConfigError
 from ..core.server.caller import is_loopback
-from .clients import is_listed
-from .config import Settings
-from .listen import addresses_of
-from .local_requests import peer_of
+from .access.clients import is_listed
+from .access.local_requests import peer_of
+from .configuration.settings import Settings
+from .http.listen import addresses_of
 
 PASSWORD_MIN_CHARACTERS = 12
 _KINDS_MIN = 4
@@ -43,26 +43,38 @@ class Exposure:
                 "WARREN_ALLOW_PLAINTEXT=1 where only trusted machines reach it"
             )
 
-    def check_first_user(self) -> None:
-        """Raises `ConfigError` for a first administrator with a well-known or weak password."""
+    def first_user(self) -> tuple[str, str] | None:
+        """Returns name and password of a new server's first administrator; None if the settings
+        name none, and `guest` could be reached from other machines.
+
+        Raises `ConfigError` for a well-known name or a weak password.
+        """
         settings = self._settings
         name, password = settings.default_user, settings.default_pass
-        if not self._beyond:
-            return
-        if name == GUEST and not settings.allow_guest:
+        if self._beyond and name == GUEST and not settings.allow_guest:
+            if password == GUEST:
+                return None
             raise self._config_error(
-                "the first user would be guest: set WARREN_DEFAULT_USER and WARREN_DEFAULT_PASS, "
-                "or WARREN_ALLOW_GUEST=1"
+                "the first user would be guest: set WARREN_DEFAULT_USER too, or "
+                "WARREN_ALLOW_GUEST=1"
             )
-        if _is_weak(name, password) and not settings.allow_weak_password:
+        if not self.takes_password(name, password):
             raise self._config_error(
                 f"the first user's password is easily guessed: set one of "
                 f"{PASSWORD_MIN_CHARACTERS} characters or more as WARREN_DEFAULT_PASS, or "
                 f"WARREN_ALLOW_WEAK_PASSWORD=1"
             )
+        return name, password
+
+    def takes_password(self, name: str, password: str) -> bool:
+        """Returns whether the first administrator may have this password: where other machines can
+        reach the server, it must not be easily guessed."""
+        if not self._beyond or self._settings.allow_weak_password:
+            return True
+        return not _is_weak(name, password)
 
     def check_guest(self, users: Users) -> None:
-        """Raises `ConfigError` if `guest` exists with its default password; takes as long as a
+        """Raises `ConfigError` if `guest` exists with its default password; this takes as long as a
         login, because the password is hashed."""
         if not self._beyond or self._settings.allow_guest or users.get(GUEST) is None:
             return

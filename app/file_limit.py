@@ -9,7 +9,7 @@ import resource
 MOST = 1_048_576
 """Some systems refuse to set a higher limit."""
 MACOS_MOST = 10_240
-"""What macOS grants when the hard limit says unlimited but is not."""
+"""The limit that macOS grants if the hard limit claims to be unlimited."""
 
 ROOM = 65_536
 """Size of the descriptor table to allocate in advance; it takes 512 KiB of kernel memory."""

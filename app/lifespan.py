@@ -1,49 +1,73 @@
-"""The parts of a running Warren: what is made of what, started in order, stopped together."""
+"""Creates the parts of a running Warren, starts them in order and stops them together.
+
+The module is long since the order of a start and a stop is one sequence, to be read whole.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..core.auth import Users
-from ..core.broker import Broker, Limits
+from ..core import VERSION
+from ..core.auth import GUEST, Users, hashed
+from ..core.broker import Broker
 from ..core.clock import SystemClock
-from ..core.definitions.reclaim import reclaim
+from ..core.definitions.reserved_names import rename_reserved
 from ..core.errors import StoreFailure
 from ..core.server.certificates import Certificates
 from ..core.server.listener import Listener
+from ..core.server.loop_monitor import LoopMonitor
 from ..core.server.resources import Resources
 from ..core.server.tuning import tune, uncollected
+from ..core.store.durable import DurableStore
 from ..hub.engine.embedded import EmbeddedEngine
 from ..hub.engine.own import is_own
 from ..hub.engine.port import Engine
 from ..hub.service import Hub
-from ..hub.settings import HubSettings
-from .access_log import AccessLog
+from ..hub.storage.schema import DATABASE_NAME, refuse_newer_file
+from .access.authentication import Authenticator
+from .access.clients import Clients
+from .access.local_requests import LocalHosts, LocalRequests
+from .access.origins import AllowedOrigins
+from .access.owners import OwnerRights
+from .access.sessions import Sessions
+from .access.setup_link import SetupLink, has_administrator
+from .access.tokens import TokenUsers
 from .asgi import Application
-from .authentication import Authenticator
-from .clients import Clients
-from .config import Settings
+from .configuration.first_user import warn_of_unused
+from .configuration.parts import broker_limits, hub_settings
+from .configuration.settings import Settings
+from .configuration.tls import certificate_name, verify
 from .context import Context
 from .exposure import Exposure
-from .first_user import warn_of_unused
-from .http_server import HttpServer
-from .listen import Sockets, name_of, port_of
-from .local_requests import LocalHosts, LocalRequests
-from .origins import Origins
-from .owners import OwnerRights
-from .routes.publish import Publisher
+from .http.access_log import AccessLog
+from .http.listen import Sockets, name_of
+from .http.server import HttpServer
+from .http.websocket import Upgrades
+from .logs.formats import PACKAGE
+from .logs.tail import LogTail
+from .metrics_application import MetricsApplication
+from .node import Listening, Node, node_name
+from .overview.live import LiveOverview
+from .routes.publish import HttpPublisher
+from .snapshots import Snapshots, clear
 from .storage import open_store, stop_store
-from .tls import certificate_name, verify
-from .websocket import Upgrades
+from .telemetry import start_telemetry
+from .tunnels.host import TunnelHost
 
-HUB_DRAIN_SHARE = 0.4
-"""The hub drains callbacks, then relays, this part of `drain_s` each; the rest is to close."""
+if TYPE_CHECKING:
+    from ..hub.spans import Spans
+
+
+logger = logging.getLogger(__name__)
 
 
 class Warren:
@@ -63,17 +87,23 @@ class Warren:
         self._sockets = sockets
         self._certificates = certificates
         self._clients = Clients(settings.http_proxy_networks()) if settings.http_proxies else None
+        self._hosts = LocalHosts(socket.gethostname())
+        self._has_proxy = bool(settings.http_proxies or settings.public_url) and not settings.dev
         self._ready = False
-        self._stop_asked = asyncio.Event()
+        self._stop_requested = asyncio.Event()
+        self._log = LogTail()
         self._failure: OSError | None = None
         self._limits: list[str] = []
         self._restored: Users | None = None
-        """Those of a data directory that was there before."""
+        """The users of a data directory that existed before the start."""
+        self._setup_link: SetupLink | None = None
+        self._spans: Spans | None = None
+        self._monitor = LoopMonitor()
         self._stops: list[Callable[[], Coroutine[None, None, None]]] = []
 
     async def run(self, started: float) -> None:
         """Serves until SIGTERM or SIGINT, then drains."""
-        stop = self._stop_asked
+        stop = self._stop_requested
         _stop_at_signals(stop)
         self._reload_at_signal()
         async with AsyncExitStack() as stack:
@@ -87,90 +117,161 @@ class Warren:
             waiter = asyncio.create_task(stop.wait())
             await asyncio.wait({waiter, server}, return_when=asyncio.FIRST_COMPLETED)
             self._ready = False
-            print(f"stopping: what is under way has {self._settings.drain_s:g} s", flush=True)
+            self._say(f"stopping: requests in progress have {self._settings.drain_s:g} s")
             if server.done():
                 server.result()
         if self._failure is not None:
             raise StoreFailure(f"the log can't be written: {self._failure}") from self._failure
 
     def _reload_at_signal(self) -> None:
-        """Certificates are renewed every few weeks."""
+        """Loads the certificates again at SIGHUP: they are renewed every few weeks."""
         if self._certificates is not None:
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGHUP, self._certificates.reload)
 
+    def _keep_log(self, stack: AsyncExitStack) -> None:
+        """Keeps the last lines of the log for the API, until the server stops."""
+        logger = logging.getLogger(PACKAGE.rstrip("."))
+        logger.addHandler(self._log)
+        stack.callback(logger.removeHandler, self._log)
+        self._stops.append(self._log.end)
+
+    def _begin_spans(self, stack: AsyncExitStack) -> None:
+        """Records spans if the environment asks for them; the last are exported in the end."""
+        telemetry = start_telemetry()
+        if telemetry is not None:
+            self._spans = telemetry.spans
+            stack.push_async_callback(telemetry.stop)
+
     def _store_failed(self, error: OSError) -> None:
-        """Everybody who waits has been refused; the rest of the service ends as at a signal."""
+        """Ends the server as a signal does; whoever waited for the disk has been refused."""
         self._failure = error
-        self._stop_asked.set()
+        self._stop_requested.set()
 
     async def _start(self, stack: AsyncExitStack) -> asyncio.Task[None]:
-        settings = self._settings
-        clock = SystemClock()
-        store = open_store(self._directory, clock, settings.segment_size(), self._store_failed)
-        broker = Broker(Users(), store=store, clock=clock, limits=_limits(settings))
-        broker.users.throttle.enabled = settings.login_throttle
-        broker.users.throttle.spares_loopback = settings.dev
-        stack.callback(stop_store, store, broker)
-        reclaim(store, is_own)
-        if broker.restore():
-            self._restored = broker.users
-            self._exposure.check_guest(broker.users)
-        else:
-            self._exposure.check_first_user()
-            broker.set_up(settings.default_user, settings.default_pass)
-            store.flush()
-        loop = asyncio.get_running_loop()
-        store.start(lambda action: _post(loop, action))
-        # Pages of others may be let in for WebSocket, where they log in themselves.
-        hosts = LocalHosts(socket.gethostname())
-        has_proxy = bool(settings.http_proxies or settings.public_url) and not settings.dev
-        nearness = LocalRequests(Origins(self._base_urls()), hosts, has_proxy=has_proxy)
+        """Starts all parts in order; returns the task of the HTTP server."""
+        self._keep_log(stack)
+        self._begin_spans(stack)
+        broker, store = self._restore(stack)
+        nearness = LocalRequests(
+            AllowedOrigins(self._base_urls()), self._hosts, has_proxy=self._has_proxy
+        )
         authenticator = Authenticator(
             broker.users, near=nearness.is_near, may_log_in=self._exposure.may_log_in,
-            lets_guest_in=settings.allows_guest_over_http(),
+            lets_guest_in=self._settings.allows_guest_over_http(),
         )  # fmt: skip
         stack.callback(authenticator.close)
+        stack.callback(self._monitor.stop)
         stack.push_async_callback(self._stop)
         listener = Listener(
             broker,
             logins=authenticator.logins,
-            certificate_name=certificate_name(settings),
-            proxies=settings.amqp_proxy_networks(),
+            certificate_name=certificate_name(self._settings),
+            proxies=self._settings.amqp_proxy_networks(),
             takes_plaintext=self._exposure.takes_plaintext,
         )
         await self._watch_resources(listener)
         await self._serve_amqp(listener)
         engine = EmbeddedEngine(broker)
+        hub = await self._start_hub(engine, broker)
+        authenticator.logins.on_refused = partial(_record_refusal, hub)
+        token_users = TokenUsers(hub.tokens, broker.users)
+        authenticator.find_token_user = token_users.find
+        authenticator.find_managing_user = token_users.managing
+        snapshots = Snapshots(self._directory, broker, store, hub.storage)
+        overview = LiveOverview(broker, hub, self._monitor)
+        context = self._context(engine, hub, authenticator, broker, snapshots, overview)
+        application = self._application(context)
+        task = await self._serve_http(self._http_server(application, listener))
+        await self._serve_metrics(context)
+        overview.start()
+        self._stops.append(overview.stop)
+        hub.reachable()
+        return task
+
+    def _restore(self, stack: AsyncExitStack) -> tuple[Broker, DurableStore]:
+        """Opens the store; returns it and the broker, with what is stored or the first user."""
+        settings, clock = self._settings, SystemClock()
+        if not settings.database:
+            refuse_newer_file(self._directory / DATABASE_NAME)
+        clear(self._directory)
+        store = open_store(self._directory, clock, settings.segment_size(), self._store_failed)
+        broker = Broker(
+            Users(),
+            store=store,
+            clock=clock,
+            limits=broker_limits(settings),
+            node_name=node_name(),
+        )
+        broker.users.throttle.enabled = settings.login_throttle
+        broker.users.throttle.spares_loopback = settings.dev
+        stack.callback(stop_store, store, broker)
+        rename_reserved(store, is_own)
+        if broker.restore():
+            self._restored = broker.users
+            self._exposure.check_guest(broker.users)
+        else:
+            self._set_up(broker)
+            store.flush()
+        self._setup_link = self._new_setup_link(broker.users)
+        self._log_contents(broker)
+        loop = asyncio.get_running_loop()
+        store.start(lambda action: _post(loop, action))
+        return broker, store
+
+    def _set_up(self, broker: Broker) -> None:
+        """Gives a new server its first administrator, if the settings name one."""
+        first = self._exposure.first_user()
+        if first is None:
+            broker.set_up()
+        else:
+            name, password = first
+            broker.set_up(name, hashed(password))
+
+    def _new_setup_link(self, users: Users) -> SetupLink | None:
+        """Returns the link for the first administrator; None if one can log in over HTTP."""
+        is_guest_let_in = self._settings.allows_guest_over_http() and users.get(GUEST) is not None
+        if is_guest_let_in or has_administrator(users):
+            return None
+        return SetupLink(users, self._exposure.takes_password)
+
+    async def _start_hub(self, engine: Engine, broker: Broker) -> Hub:
+        settings = self._settings
+        http_ports = self._sockets.http_ports()
+        own_ports = frozenset((*http_ports.values(), *self._sockets.prometheus_ports()))
         hub = Hub(
             engine,
-            self._hub_settings(),
+            hub_settings(settings, self._base_urls(), own_ports, http_ports["http"]),
             self._directory,
-            clock=clock,
+            clock=broker.clock,
             database_url=settings.database or None,
             rights=OwnerRights(broker.users, broker.vhosts, settings.hub_user),
         )
+        hub.dispatcher.spans = self._spans
         await hub.start()
         broker.on_vhost_deleted = hub.forget_vhost
         self._stops.append(hub.stop)
-        application = self._application(engine, hub, authenticator, broker)
-        server = HttpServer(
+        return hub
+
+    def _http_server(self, application: Application, listener: Listener) -> HttpServer:
+        settings = self._settings
+        # Pages of other origins may be accepted for WebSocket, where they log in themselves.
+        upgrades = Upgrades(
+            listener,
+            AllowedOrigins(self._base_urls(), settings.websocket_origins),
+            self._hosts,
+            self._clients,
+            lets_guest_in=settings.allows_guest_over_http(),
+            is_http_path=application.has,
+            is_for_application=application.takes_websocket,
+        )
+        return HttpServer(
             AccessLog(application) if settings.access_log else application,
             max_body_bytes=settings.max_message_bytes,
             drain_s=settings.drain_s,
-            upgrades=Upgrades(
-                listener,
-                Origins(self._base_urls(), settings.websocket_origins),
-                hosts,
-                self._clients,
-                lets_guest_in=settings.allows_guest_over_http(),
-                is_http_path=application.has,
-            ),
+            upgrades=upgrades,
             logs_refusals=settings.access_log,
         )
-        task = await self._serve_http(server)
-        hub.reachable()
-        return task
 
     async def _serve_amqp(self, listener: Listener) -> None:
         await listener.start(self._sockets.amqp)
@@ -180,14 +281,14 @@ class Warren:
             await listener.start_tls(self._sockets.amqps, tls)
 
     async def _serve_http(self, server: HttpServer) -> asyncio.Task[None]:
-        # Clients' certificates are for AMQP: browsers would ask everybody which one to show.
+        # Without client certificates: browsers would ask every user to choose one.
         tls = None if self._certificates is None else self._certificates.context()
         task = await server.start(self._sockets.http, self._sockets.https, tls)
         self._stops.append(server.stop)
         return task
 
     async def _watch_resources(self, listener: Listener) -> None:
-        """Before the first client comes, who may be one too many."""
+        """Starts to measure memory and disk, before the first client connects."""
         settings = self._settings
         resources = Resources(
             listener,
@@ -200,7 +301,7 @@ class Warren:
         self._limits = resources.lines
 
     async def _stop(self) -> None:
-        """All parts at once, within `drain_s` altogether; what is still under way is cut off."""
+        """Stops all parts at once; what is still in progress after `drain_s` is cancelled."""
         drains = [asyncio.create_task(stop()) for stop in reversed(self._stops)]
         if drains:
             _, late = await asyncio.wait(drains, timeout=self._settings.drain_s)
@@ -211,11 +312,25 @@ class Warren:
             if failed:
                 raise ExceptionGroup("parts did not stop", failed)
 
-    def _application(
-        self, engine: Engine, hub: Hub, authenticator: Authenticator, broker: Broker
-    ) -> Application:
+    async def _serve_metrics(self, context: Context) -> None:
+        """Serves the metrics on a port of their own, if the settings ask for one."""
+        self._monitor.start()
+        if not self._sockets.prometheus:
+            return
+        server = HttpServer(
+            MetricsApplication(context, self._clients),
+            max_body_bytes=0,
+            drain_s=self._settings.drain_s,
+        )
+        await server.start(self._sockets.prometheus)
+        self._stops.append(server.stop)
+
+    def _context(
+        self, engine: Engine, hub: Hub, authenticator: Authenticator, broker: Broker,
+        snapshots: Snapshots, overview: LiveOverview,
+    ) -> Context:  # fmt: skip
         settings = self._settings
-        context = Context(
+        return Context(
             engine=engine,
             hub=hub,
             authenticator=authenticator,
@@ -223,17 +338,33 @@ class Warren:
             public_url=settings.public_url,
             own_url=f"http://{name_of(self._sockets.http[0])}",
             broker=broker,
+            sessions=Sessions(settings.session_idle_s, settings.session_max_age_s),
+            setup_link=self._setup_link,
+            node=Node(
+                listeners=[Listening(*found) for found in self._sockets.by_protocol()],
+                directory=self._directory,
+                certificates=settings.certificate_paths(),
+                log=self._log,
+            ),
+            metrics_readers=settings.metrics_readers,
+            monitor=self._monitor,
+            snapshots=snapshots,
+            overview=overview,
         )
-        publisher = Publisher(
-            engine,
-            authenticator,
-            broker.vhosts,
-            broker.alarms,
+
+    def _application(self, context: Context) -> Application:
+        settings = self._settings
+        publisher = HttpPublisher(
+            context.engine,
+            context.authenticator,
+            context.vhosts,
+            context.broker.alarms,
             max_body_bytes=settings.max_message_bytes,
             correlation_id_header=settings.set_correlation_id,
             message_id_header=settings.set_message_id,
             max_hops=settings.max_hops,
             public_url=settings.public_url,
+            spans=self._spans,
         )
         return Application(
             context,
@@ -241,92 +372,59 @@ class Warren:
             base_path=settings.base_path,
             clients=self._clients,
             is_ready=lambda: self._ready,
-        )
-
-    def _hub_settings(self) -> HubSettings:
-        settings = self._settings
-        return HubSettings(
-            base_urls=self._base_urls(),
-            key_file=settings.hub_key_file,
-            allow_loopback=settings.dev,
-            egress_proxy=settings.egress_proxy,
-            callback_ports=settings.allowed_callback_ports(),
-            allowed_networks=settings.allowed_callback_networks(),
-            denied_networks=settings.denied_callback_networks(),
-            nat64_prefixes=settings.nat64_prefix_list(),
-            dns_servers=settings.name_servers(),
-            own_ports=frozenset(port_of(found) for found in self._listening().values()),
-            default_lease_s=settings.default_lease_s,
-            max_lease_s=settings.max_lease_s,
-            connect_timeout_s=settings.connect_timeout_s,
-            total_timeout_s=settings.delivery_timeout_s,
-            secret_overlap_s=settings.secret_overlap_s,
-            hub_default_lease_s=settings.hub_default_lease_s,
-            hub_max_lease_s=settings.hub_max_lease_s,
-            hub_user=settings.hub_user,
-            hub_foreign_topics=settings.hub_foreign_topics or settings.dev,
-            hub_anonymous=settings.hub_anonymous or settings.dev,
-            max_per_anonymous_client=settings.hub_anonymous_subscriptions,
-            anonymous_bytes_per_hour=settings.anonymous_content_bytes(),
-            hub_check_topics=settings.hub_check_topics,
-            hub_moved_to=settings.hub_moved_to,
-            hub_publisher_secret=settings.hub_publisher_secret,
-            verify_timeout_s=settings.verify_timeout_s,
-            in_flight_per_subscription=settings.in_flight_per_subscription,
-            max_in_flight=settings.max_in_flight,
-            max_rate=settings.max_rate,
-            max_rate_per_origin=settings.rate_per_origin(),
-            signature_method=settings.signature_method,
-            max_attempts=settings.max_attempts,
-            attempt_retention_s=settings.attempt_retention_s,
-            max_attempt_rows=settings.max_attempt_rows,
-            attempt_body_bytes=settings.attempt_body_bytes,
-            fetch_gap_s=settings.fetch_gap_s,
-            max_hops=settings.max_hops,
-            drain_s=settings.drain_s * HUB_DRAIN_SHARE,
+            tunnel_host=TunnelHost(context.hub.tunnels, context.unfinished, settings.max_hops),
+            page_origins=AllowedOrigins((), settings.page_origins()),
         )
 
     def _base_urls(self) -> tuple[str, ...]:
-        """Every URL at which the HTTP ports are known to be reachable."""
-        hosts = ["localhost", "127.0.0.1", "[::1]", socket.gethostname()]
-        hosts += [name_of(listener).rpartition(":")[0] for listener in self._sockets.http]
-        urls = [
-            f"{scheme}://{host}:{port_of(found)}{self._settings.base_path}"
-            for scheme, found in self._listening().items()
-            for host in hosts
-        ]
-        return tuple(dict.fromkeys(filter(None, [self._settings.public_url, *urls])))
-
-    def _listening(self) -> dict[str, list[socket.socket]]:
-        """The HTTP ports by scheme."""
-        both = {"http": self._sockets.http, "https": self._sockets.https}
-        return {scheme: found for scheme, found in both.items() if found}
+        """Returns each URL at which the HTTP ports are known to be reachable."""
+        own = self._sockets.base_urls(self._settings.base_path)
+        return tuple(dict.fromkeys(filter(None, [self._settings.public_url, *own])))
 
     def _announce(self, took_s: float) -> None:
         for url in self._sockets.urls():
-            print(f"listening on {url}", flush=True)
+            self._say(f"listening on {url}")
         if self._settings.dev:
-            print("development mode: callbacks on loopback addresses are allowed", flush=True)
+            self._say("development mode: callbacks on loopback addresses are allowed")
         for line in self._limits:
-            print(line, flush=True)
-        print(f"ready after {took_s:.2f} s", flush=True)
+            self._say(line)
+        self._show_setup_link()
+        self._say(f"ready after {took_s:.2f} s")
 
+    def _show_setup_link(self) -> None:
+        """Prints it for who has started the server; not into the log, which others may read."""
+        if self._setup_link is not None:
+            own_url = self._sockets.browser_url() + self._settings.base_path
+            link = self._setup_link.url(self._settings.public_url or own_url)
+            print(f"create the first administrator, within an hour: {link}", flush=True)
 
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        frame_max=settings.frame_max,
-        channel_max=settings.channel_max,
-        heartbeat_s=settings.heartbeat_s,
-        max_message_bytes=settings.max_message_bytes,
-        consumer_timeout_ms=settings.consumer_timeout,
-        strict_arguments=settings.strict_arguments,
-    )
+    def _say(self, line: str) -> None:
+        """Prints a line for who has started the server; it is in the log too."""
+        print(line, flush=True)
+        self._log.announce(logger, line)
+
+    def _log_contents(self, broker: Broker) -> None:
+        """Logs what the server starts with."""
+        vhosts = broker.vhosts.values()
+        found = (
+            f"virtual hosts: {len(vhosts)}, "
+            f"exchanges: {sum(len(one.exchanges) for one in vhosts)}, "
+            f"queues: {sum(len(one.queues) for one in vhosts)}, "
+            f"users: {sum(1 for _ in broker.users)}"
+        )
+        how = "is new" if self._restored is None else "is restored"
+        directory = f"data directory {self._directory} {how}"
+        self._log.announce(logger, f"Warren {VERSION}: {directory}; {found}")
 
 
 def _post(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
-    """What a thread of the store has to say when the loop is gone was for nobody."""
+    """Runs the action in the loop; does nothing if the loop is closed already."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(action)
+
+
+def _record_refusal(hub: Hub, name: str, address: str) -> None:
+    hub.audit.record(name, address, "login", status=401)
 
 
 def _stop_at_signals(stop: asyncio.Event) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -11,11 +12,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .config import Settings
+from .configuration.settings import Settings
 from .data_directory import locked
 from .exposure import Exposure
 from .file_limit import make_room, raise_file_limit
-from .listen import listen_on_all
+from .http.listen import listen_on_all
+from .logs.formats import formatter
 from .unraisable import log_unraisable_errors
 
 if TYPE_CHECKING:
@@ -24,21 +26,6 @@ if TYPE_CHECKING:
 RESOLVER_THREADS = 32
 """Threads that resolve host names. With libuv's default of 4, four callbacks with an unresponsive
 name server would delay all others."""
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-
-
-_CONTROLS = {
-    code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F, *range(0x80, 0xA0), 0x2028, 0x2029)
-}
-
-
-class OneLineFormatter(logging.Formatter):
-    """Escapes control characters in log messages, so that a name chosen by a client can't forge
-    log lines or send terminal escapes. Tracebacks keep their lines."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = record.message.translate(_CONTROLS)
-        return super().formatMessage(record)
 
 
 def serve(settings: Settings) -> None:
@@ -50,7 +37,7 @@ def serve(settings: Settings) -> None:
     started = time.perf_counter()
     # Until the event loop installs its handlers there is nothing to drain.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    _configure_logging(settings.log_level)
+    _configure_logging(settings)
     log_unraisable_errors()
     make_room(raise_file_limit())
     with locked(settings.data) as directory:
@@ -58,6 +45,7 @@ def serve(settings: Settings) -> None:
         exposure = Exposure(settings)
         exposure.check_ports()
         sockets = listen_on_all(settings)
+        gc.disable()  # until all parts have started (core/server/tuning.py)
         from .lifespan import Warren
 
         warren = Warren(settings, directory, sockets, certificates, exposure)
@@ -69,19 +57,19 @@ def serve(settings: Settings) -> None:
 def _certificates(settings: Settings) -> Certificates | None:
     if not settings.tls_cert:
         return None
-    from .tls import certificates
+    from .configuration.tls import certificates
 
     return certificates(settings)
 
 
-def _configure_logging(level: str) -> None:
+def _configure_logging(settings: Settings) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(OneLineFormatter(LOG_FORMAT))
-    logging.basicConfig(level=level.upper(), handlers=[handler])
+    handler.setFormatter(formatter(settings.log_format))
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
     for name in ("aiosqlite", "httpcore", "httpx"):
         # They log whole rows, URLs and headers, which may contain credentials of callbacks.
         logging.getLogger(name).setLevel(logging.WARNING)
-    if level != "debug":
+    if settings.log_level != "debug":
         # It warns of every malformed request, so clients could flood the log.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 

@@ -1,33 +1,64 @@
 """Generates `/openapi.json` from the route tables and descriptions.
 
-The schemas of the responses come from the types in `documents.py`.
+The schemas of the responses come from the types in `documents`.
 """
 
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from ..hub.upstream.upstream import CALLBACK_PATH
-from .documents import Problem, RabbitError
-from .facets import FACETS, HUB_FACETS, Action, Parameter
-from .forms import FORM
-from .openapi_answers import ANSWERS, OTHER_MEDIA_TYPES, QUERIES
-from .paths import CAPABILITY_PATH
-from .problems import MEDIA_TYPE
-from .routes.api.route import Handler, Methods
+from .access.session_cookies import PLAIN_NAME
+from .documents.common import Problem
+from .documents.rabbitmq import RabbitError
+from .openapi_answers import ANSWERS, OTHER_MEDIA_TYPES
+from .openapi_errors import refusals, shared_refusals
+from .openapi_examples import Examples
+from .openapi_operations import DONE, TAGS, identified
+from .openapi_parameters import describe
+from .openapi_requests import (
+    BODIES,
+    CONDITIONS,
+    EXAMPLES,
+    OPTIONAL,
+    TEXT,
+    form,
+    is_one,
+    parameter,
+    path_names,
+    query,
+)
+from .requests.paths import CAPABILITY_PATH, FOLDERS, TUNNELS_PATH
+from .responses.facets import FACETS, HUB_FACETS, Action
+from .routes import feeds, metrics, streams
+from .routes.api.required_tags import NO_LOGIN
+from .routes.api.route import Methods
 from .routes.api.router import TABLES
 
 Document = dict[str, Any]
 JSON = "application/json"
+_ABOUT = (
+    "A message hub with HTTP as its first interface, over an AMQP 0-9-1 broker. Below `/api` are "
+    "RabbitMQ's management paths, with `/api/hub` and `/api/warren` for what RabbitMQ does not "
+    "have; `columns` reduces the documents of every GET there."
+)
 _REFERENCES = "#/components/schemas/{name}"
 _PLAIN = {
     "/": "Returns a short overview of the paths.",
     "/static/{file}": "Returns style sheets and other files for browsers.",
+    "/js/{file}": "Returns the client for web pages and Node, `warren.js`, for pages of any site.",
+    "/demos/": "Returns a page with what a browser can do here, as working demos.",
+    "/demos/{file}": "Returns a demo, one file each, or what demos share, for pages of any site.",
+    "/docs/": "Returns the first page of the manual, with a list of all pages.",
+    **dict.fromkeys(FOLDERS, "Redirects to the same path with a slash."),
+    "/docs/{page}": "Returns a page of the manual, or with `.md` at the end its text as Markdown.",
+    "/docs/api/": "Returns a page that shows this document.",
+    "/docs/api/{file}": "Returns its script and style sheet.",
+    "/ui/{file}": "Returns a file of the web UI.",
     "/health/live": "Answers 200 while the process runs.",
     "/health/ready": "Answers 200 while requests are served, 503 during start and stop. `warnings` "
     "says whether some stored data can't be read or served.",
@@ -43,9 +74,43 @@ _SECRETS = {
         "post": "Receives a delivery of that hub.",
     },
 }
+_TUNNELS = {
+    "": {
+        "get": "Lists the labels of the user, all for administrators; never with their tokens. "
+        "Browsers are sent to the page of the web UI.",
+        "post": "Enrols a label: the form has `name`, and may have `token` and `lease`.",
+    },
+    "/{label}/{token}": {
+        "get": "Returns name and lease as a form.",
+        "put": "Changes `lease` or `token`.",
+        "post": "Releases the label, with `release=1`. With the label `_relay` the token is a "
+        "host, to which the body is sent as a request.",
+        "delete": "Releases the label.",
+    },
+    "/{label}/{token}/{request}": {
+        "get": "Waits for a request; 204 if none came.",
+        "post": "Replies to it with a whole HTTP response.",
+    },
+}
+_TUNNEL_FORMS = {
+    ("", "post"): ("name", "token", "lease"),
+    ("/{label}/{token}", "put"): ("token", "lease"),
+    ("/{label}/{token}", "post"): ("release",),
+}
+_STREAMS = {
+    "/streams/{vhost}/{name}/offsets": (streams.offsets, streams.OFFSETS_QUERY),
+    "/streams/{vhost}/{name}/chunks": (streams.chunks, streams.CHUNKS_QUERY),
+}
+_METRICS = {
+    "/metrics": (metrics.aggregated, ()),
+    "/metrics/per-object": (metrics.per_object, ()),
+    "/metrics/detailed": (metrics.detailed, ("family", "vhost")),
+}
+_FEEDS = ("/feeds/{name}.{format}", "/{vhost}/feeds/{name}.{format}")
+_WITH_TOKENS = frozenset(("endpoint", "subscribe", "stream", "transactions", "streams"))
+"""Paths that take tokens begin so, or so behind a virtual host."""
+_MANAGING: list[dict[str, list[str]]] = [{"basic": []}, {"session": []}, {"token": []}]
 _KINDS = {"x": "exchange", "q": "queue"}
-_TEXT = {"type": "string"}
-_VERBS = {"GET": "Reads", "PUT": "Sets", "POST": "Acts on", "DELETE": "Deletes"}
 
 
 def document(version: str) -> Document:
@@ -53,19 +118,38 @@ def document(version: str) -> Document:
     paths: Document = {path: _plain_path(path, text) for path, text in _PLAIN.items()}
     for (facet, letter), described in FACETS.items():
         below = f"{facet}/{letter}/{{name}}"
-        for path, names in ((f"/{below}", ["name"]), (f"/{{vhost}}/{below}", ["vhost", "name"])):
-            paths[path] = _path(described.actions, names, _KINDS[letter] + ": ")
+        for path in (f"/{below}", f"/{{vhost}}/{below}"):
+            paths[path] = _path(path, described.actions, _KINDS[letter] + ": ")
     for path, described in HUB_FACETS.items():
-        paths[path] = _path(described.actions, [])
+        paths[path] = _path(path, described.actions)
+    paths |= {path: _read_path(path, *found) for path, found in _STREAMS.items()}
+    for path, operations in paths.items():
+        if not _WITH_TOKENS.isdisjoint(path.split("/")[1:3]):
+            _allow_tokens(operations)
+    for path, read in _METRICS.items():
+        paths[path] = _read_path(path, *read)
+        paths[path]["get"]["security"] = [{"basic": []}, {}]
+    paths |= {path: _feed_path(path) for path in _FEEDS}
+    paths["/hub"]["get"]["security"] = []
+    paths["/hub"]["post"]["security"] = [{"basic": []}, {"token": []}, {}]
     for path, descriptions in _SECRETS.items():
         paths[path + "{secret}"] = _secret_path(descriptions)
+    for path, descriptions in _TUNNELS.items():
+        paths[TUNNELS_PATH + path] = _tunnel_path(path, descriptions)
     paths |= _api()
-    schemas = _answer_all(paths)
+    schemas = _answer_all(paths) | _request_all(paths)
+    _complete(paths, schemas)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Warren", "version": version},
+        "info": {"title": "Warren", "version": version, "description": _ABOUT},
+        "tags": [{"name": name, "description": text} for name, (_, text) in TAGS.items()],
         "components": {
-            "securitySchemes": {"basic": {"type": "http", "scheme": "basic"}},
+            "responses": shared_refusals(),
+            "securitySchemes": {
+                "basic": {"type": "http", "scheme": "basic"},
+                "token": {"type": "http", "scheme": "bearer"},
+                "session": {"type": "apiKey", "in": "cookie", "name": PLAIN_NAME},
+            },
             "schemas": schemas,
         },
         "security": [{"basic": []}],
@@ -73,9 +157,28 @@ def document(version: str) -> Document:
     }
 
 
+def _allow_tokens(path: Document) -> None:
+    """Says that bearer tokens are accepted beside passwords."""
+    for method in path.keys() - {"parameters"}:
+        path[method]["security"] = [{"basic": []}, {"token": []}]
+
+
 def _plain_path(path: str, text: str) -> Document:
     """Returns a path that needs no credentials."""
     return {**_path_names(path), "get": {**_operation(text, []), "security": []}}
+
+
+def _read_path(path: str, handler: Callable[..., object], names: Sequence[str]) -> Document:
+    """Returns a path that is only read, with its query."""
+    operation = _operation(_description(handler), [query(name) for name in names])
+    return {**_path_names(path), "get": operation}
+
+
+def _feed_path(path: str) -> Document:
+    """Returns the path of a document, which needs credentials only if it is not public."""
+    parameters = [query(name) for name in feeds.QUERY]
+    operation = _operation(_description(feeds.feed_document), parameters)
+    return {**_path_names(path), "get": {**operation, "security": []}}
 
 
 def _answer_all(paths: Document) -> Document:
@@ -87,28 +190,50 @@ def _answer_all(paths: Document) -> Document:
         for status, kind in found.items()
     ]
     kinds = [kind for *_, kind in responses if not _has_no_schema(kind)]
-    (*made, problem, rabbit_error), schemas = msgspec.json.schema_components(
+    made, schemas = msgspec.json.schema_components(
         [*kinds, Problem, RabbitError], ref_template=_REFERENCES
     )
     found = iter(made)
     for path, method, status, kind in responses:
         schema = None if _has_no_schema(kind) else next(found)
-        paths[path][method]["responses"][str(status)] = _response(kind, schema)
-    for path, operations in paths.items():
-        is_rabbit = path.startswith("/api/") and not path.startswith(("/api/hub/", "/api/warren/"))
-        refused = {JSON: {"schema": rabbit_error}} if is_rabbit else _refusals(path, problem)
-        for method in operations.keys() - {"parameters"}:
-            for range_ in ("4XX", "5XX"):
-                operations[method]["responses"][range_] = {
-                    "description": "Refused.", "content": {**refused, "text/html": {}},
-                }  # fmt: skip
+        paths[path][method]["responses"][str(status)] = _response(status, kind, schema)
     return schemas
 
 
-def _refusals(path: str, problem: Document) -> Document:
-    """Returns the media types of errors; WebSub's are plain text unless JSON is asked for."""
-    found: Document = {MEDIA_TYPE: {"schema": problem}}
-    return {"text/plain": {}, **found} if path == "/hub" else found
+def _request_all(paths: Document) -> Document:
+    """Adds the bodies that are not forms; returns the schemas that they refer to."""
+    bodies = [(path, method, kind) for path in BODIES for method, kind in BODIES[path].items()]
+    kinds = [kind for *_, kind in bodies if not isinstance(kind, tuple)]
+    made, schemas = msgspec.json.schema_components(
+        kinds, ref_template=_REFERENCES.format(name="{name}Request")
+    )
+    found = iter(made)
+    for path, method, kind in bodies:
+        types = kind if isinstance(kind, tuple) else (JSON,)
+        content: Document = {one: {} for one in types}
+        if kind in EXAMPLES:
+            content = {JSON: {"schema": next(found), "example": EXAMPLES[kind]}}
+        is_required = kind not in OPTIONAL
+        paths[path][method]["requestBody"] = {"required": is_required, "content": content}
+    named = {f"{name}Request": schema for name, schema in schemas.items()}
+    return {name: {**schema, **CONDITIONS.get(name, {})} for name, schema in named.items()}
+
+
+def _complete(paths: Document, schemas: Document) -> None:
+    """Adds what operations, parameters and schemas have in common."""
+    for path, operations in paths.items():
+        for method in operations.keys() - {"parameters"}:
+            operation = operations[method]
+            operation["responses"] |= refusals(path, operation)
+            operation["parameters"] = list(map(describe, operation["parameters"]))
+            operations[method] = identified(path, method, operation)
+        if "parameters" in operations:
+            operations["parameters"] = list(map(describe, operations["parameters"]))
+    examples = Examples(schemas)
+    bodies = {f"{kind.__name__}Request": example for kind, example in EXAMPLES.items()}
+    for name in schemas:
+        example = bodies[name] if name in bodies else examples.of(name)
+        schemas[name] = {**schemas[name], "examples": [example]}
 
 
 def _has_no_schema(kind: Any) -> bool:
@@ -116,8 +241,8 @@ def _has_no_schema(kind: Any) -> bool:
     return kind is None or isinstance(kind, tuple)
 
 
-def _response(kind: Any, schema: Document | None) -> Document:
-    response: Document = {"description": "Done."}
+def _response(status: int, kind: Any, schema: Document | None) -> Document:
+    response: Document = {"description": DONE[status]}
     if isinstance(kind, tuple):
         response["content"] = {media_type: {} for media_type in kind}
     elif schema is not None:
@@ -126,12 +251,12 @@ def _response(kind: Any, schema: Document | None) -> Document:
     return response
 
 
-def _path(actions: tuple[Action, ...], names: list[str], of: str = "") -> Document:
+def _path(path: str, actions: tuple[Action, ...], of: str = "") -> Document:
     """Returns one operation per method; its description names the values of `hub.mode`."""
-    operations: Document = {"parameters": _names(names)} if names else {}
+    operations: Document = _path_names(path)
     for method in dict.fromkeys(action.method for action in actions):
         alike = [action for action in actions if action.method == method]
-        operation = _operation(of + " ".join(map(_sentence, alike)), _parameters(alike))
+        operation = _operation(of + " ".join(map(_sentence, alike)), _parameters(alike, path))
         body = _body(alike)
         operations[method.lower()] = operation | ({"requestBody": body} if body else {})
     return operations
@@ -142,30 +267,35 @@ def _secret_path(descriptions: Mapping[str, str]) -> Document:
     operations = {
         method: {**_operation(text, []), "security": []} for method, text in descriptions.items()
     }
-    return {"parameters": _names(["secret"]), **operations}
+    return {**_path_names("{secret}"), **operations}
 
 
-def _names(names: list[str]) -> list[Document]:
-    return [{"name": name, "in": "path", "required": True, "schema": _TEXT} for name in names]
+def _tunnel_path(path: str, descriptions: Mapping[str, str]) -> Document:
+    """Returns a path of tunnels; longer ones are credentials."""
+    security: Document = {"security": []} if path else {}
+    operations = {
+        method: {**_operation(text, []), **security} for method, text in descriptions.items()
+    }
+    for method, operation in operations.items():
+        if names := _TUNNEL_FORMS.get((path, method)):
+            operation["requestBody"] = form(dict.fromkeys(names, TEXT), [])
+    return {**_path_names(path), **operations}
 
 
 def _sentence(action: Action) -> str:
     mode = f" (hub.mode={action.mode})" if action.mode else ""
-    return action.description.removesuffix(".") + mode + "."
+    many = [f" `{one.name}`: {one.description}" for one in action.parameters if not is_one(one)]
+    return action.description.removesuffix(".") + mode + "." + "".join(many)
 
 
-def _parameters(actions: list[Action]) -> list[Document]:
-    found = {parameter.name: parameter for action in actions for parameter in action.parameters}
-    return [_parameter(parameter) for parameter in found.values() if parameter.location == "query"]
-
-
-def _parameter(parameter: Parameter) -> Document:
-    return {
-        "name": parameter.name,
-        "in": "query",
-        "description": parameter.description,
-        "schema": _TEXT,
-    }
+def _parameters(actions: list[Action], path: str) -> list[Document]:
+    """Returns those of the query; which are required depends on `hub.mode`, if there are modes."""
+    found = {one.name: one for action in actions for one in action.parameters if is_one(one)}
+    return [
+        parameter(one, path, is_required=one.default is None and len(actions) == 1)
+        for one in found.values()
+        if one.location == "query"
+    ]
 
 
 def _body(actions: list[Action]) -> Document | None:
@@ -179,10 +309,11 @@ def _body(actions: list[Action]) -> Document | None:
     if not found:
         return None
     modes = [action.mode for action in actions if action.mode]
-    fields: Document = {"hub.mode": {**_TEXT, "enum": modes}} if modes else {}
-    for name, parameter in found.items():
-        fields[name] = {**_TEXT, "description": parameter.description}
-    return {"content": {FORM: {"schema": {"type": "object", "properties": fields}}}}
+    fields: Document = {"hub.mode": {**TEXT, "enum": modes}} if modes else {}
+    for name, one in found.items():
+        fields[name] = {**TEXT, "description": one.description}
+    names = (name for name, one in found.items() if one.default is None and len(actions) == 1)
+    return form(fields, [*(["hub.mode"] if modes else ()), *names])
 
 
 def _api() -> Document:
@@ -192,31 +323,24 @@ def _api() -> Document:
 
 
 def _api_path(path: str, methods: Methods) -> Document:
-    operations: Document = _path_names(path)
-    for method, (handler, _) in methods.items():
-        text = _description(handler) or f"{_VERBS[method]} {path}."
-        names = QUERIES.get("/api" + path, ()) if method == "GET" else ()
-        operations[method.lower()] = _operation(text, [_query(name) for name in names])
+    operations: Document = _path_names("/api" + path)
+    for method, one in methods.items():
+        security: list[Document] = [] if one.tag is NO_LOGIN else _MANAGING
+        parameters = [query(name, "/api" + path) for name in one.query]
+        operation = _operation(_description(one.handler), parameters)
+        operations[method.lower()] = {**operation, "security": security}
     return operations
 
 
-def _query(name: str) -> Document:
-    return {"name": name, "in": "query", "schema": _TEXT}
-
-
 def _path_names(path: str) -> Document:
-    names = re.findall(r"\{(\w+)\}", path)
-    return {"parameters": _names(names)} if names else {}
+    names = path_names(path)
+    return {"parameters": names} if names else {}
 
 
-def _description(handler: Handler) -> str:
+def _description(handler: Callable[..., object]) -> str:
     """Returns the first paragraph of the function's docstring."""
     return " ".join((inspect.getdoc(handler) or "").split("\n\n")[0].split())
 
 
 def _operation(text: str, parameters: list[Document]) -> Document:
-    return {
-        "description": text,
-        "parameters": parameters,
-        "responses": {},
-    }
+    return {"description": text, "parameters": parameters, "responses": {}}

@@ -9,13 +9,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ..core.auth import AuthError, LastAdministrator, Unknown
-from ..core.errors import REPLY_NAMES, ChannelError, ProtocolError, WarrenError
+from ..core.errors import (
+    REPLY_NAMES,
+    ChannelError,
+    LowOnDisk,
+    ProtocolError,
+    Shortage,
+    WarrenError,
+)
+from ..core.policy.keys import PolicyError
 from ..hub.errors import HubError
 
 MEDIA_TYPE = "application/problem+json"
@@ -46,7 +55,7 @@ class Problem(WarrenError):
         *,
         title: str | None = None,
         headers: Mapping[str, str] | None = None,
-        members: Mapping[str, str | None] | None = None,
+        members: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -59,14 +68,16 @@ class Problem(WarrenError):
     def body(self) -> bytes:
         """Returns JSON in one line, with a line end so that a terminal's prompt starts a new
         line."""
-        document = {
+        return msgspec.json.encode(self.document()) + b"\n"
+
+    def document(self) -> dict[str, Any]:
+        return {
             "type": self.type,
             "title": self.title,
             "status": self.status,
             "detail": self.detail,
             **self.members,
         }
-        return msgspec.json.encode(document) + b"\n"
 
     def response(self) -> Response:
         return Response(
@@ -137,12 +148,16 @@ def problem_of(error: Exception) -> Problem:
         return error
     if isinstance(error, ProtocolError):
         return _from_protocol(error)
+    if isinstance(error, Shortage):
+        return low_on_disk() if isinstance(error, LowOnDisk) else low_on_memory()
     if isinstance(error, HTTPException):
         return Problem(error.status_code, error.detail, headers=error.headers)
     if isinstance(error, HubError):
         return _from_hub(error)
     if isinstance(error, AuthError):
         return Problem(_status_of(error), str(error))
+    if isinstance(error, PolicyError):
+        return Problem(400, str(error))
     logger.error("unexpected error in a request", exc_info=error)
     return Problem(500, "internal server error; see the log of the server")
 
@@ -156,7 +171,8 @@ def _from_protocol(error: ProtocolError) -> Problem:
 
 
 def _from_hub(error: HubError) -> Problem:
-    members = {"field": error.field, "value": error.value, "limit": error.limit}
+    given = {"field": error.field, "value": error.value, "limit": error.limit}
+    members = {**given, **error.members}
     headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
     return Problem(error.status, str(error), title=error.title, headers=headers, members=members)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..core.broker import Broker
 from ..core.clock import Clock
-from ..core.errors import ConfigError
-from ..core.store.disk import RealDisk
+from ..core.errors import ConfigError, StoreFailure
+from ..core.store.disk import FULL, RealDisk
 from ..core.store.durable import DurableStore
 from ..core.store.offline import LOG
 
@@ -23,7 +23,7 @@ def open_store(
     """Opens the store in the data directory and recovers its contents.
 
     Raises `ConfigError` if it is damaged, was written by a newer Warren, or can't be read or
-    written.
+    written; `StoreFailure` if the disk is full, which another start may find otherwise.
     """
     try:
         disk = RealDisk(directory / LOG)
@@ -36,7 +36,8 @@ def open_store(
             on_failure=on_failure,
         )
     except OSError as error:
-        raise ConfigError(f"{directory / LOG}: {error.strerror or error}") from error
+        kind = StoreFailure if error.errno in FULL else ConfigError
+        raise kind(f"{directory / LOG}: {error.strerror or error}") from error
 
 
 def stop_store(store: DurableStore, broker: Broker) -> None:
@@ -45,7 +46,7 @@ def stop_store(store: DurableStore, broker: Broker) -> None:
     After the next start, messages up to there are marked as redelivered.
     """
     broker.slices.finish()  # so that settled messages stay settled after the next start
-    broker.clock_steps.look()
+    broker.clock_steps.check()
     delivered: dict[tuple[int, int | None], int] = {}
     for vhost in broker.vhosts.values():
         for queue in vhost.queues.values():

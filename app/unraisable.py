@@ -19,7 +19,7 @@ def log_unraisable_errors() -> None:
 
 def _log(error: sys.UnraisableHookArgs) -> None:
     if isinstance(error.exc_value, UnicodeDecodeError) and isinstance(error.object, bytes):
-        logger.debug("a TLS client asked for %r, which is no host name", error.object)
+        logger.debug("a TLS client sent an invalid server name: %r", error.object)
         return
     what = error.err_msg or "exception ignored in"
     logger.error("%s %r", what, error.object, exc_info=error.exc_value)

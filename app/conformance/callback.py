@@ -22,8 +22,8 @@ async def take(_: Request) -> Answer:
     return Answer(204)
 
 
-async def gone(_: Request) -> Answer:
-    """Answers 410, with which some hubs end a subscription."""
+async def answer_410(_: Request) -> Answer:
+    """Answers 410, which ends a subscription at some hubs."""
     return Answer(GONE)
 
 
@@ -60,7 +60,7 @@ class Callback:
         self._came.set()
         answer = await script(request)
         self._note(request, answer)
-        self._trace.was_asked(_shown(request), str(answer))
+        self._trace.received(_shown(request), str(answer))
         return answer
 
     def _kind(self, request: Request) -> tuple[list[Request], Script]:

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from contextlib import suppress
 
-from .callback import Callback, echo, gone
+from .callback import Callback, answer_410, echo
 from .client import HubClient
 from .exchange import Reply, Request
 from .expect import check_delivery, check_verification
@@ -82,7 +82,7 @@ class CheckContext:
             raise NoService(f"the hub answered a correct {mode} request with {reply}")
 
     async def verification(self, callback: Callback, mode: str, count: int) -> Request:
-        """Waits for the verification of that number, counted from 1."""
+        """Returns the verification of that number, counted from 1, once it has come."""
         came = await callback.wait(
             lambda: len(callback.verifications) >= count or bool(callback.denials),
             self.options.patience_s,
@@ -108,18 +108,20 @@ class CheckContext:
         return await self.post(("hub.mode", "publish"), *fields)
 
     async def request_to(self, callback: Callback, count: int) -> Request:
-        """Waits for the delivery of that number, counted from 1, without checking it."""
+        """Returns the delivery of that number, counted from 1, once it has come, without checking
+        it."""
         if await callback.delivered(count, self.options.patience_s):
             return callback.deliveries[count - 1]
         raise NoService(
-            f"delivery {count} did not come to {callback.url} within "
+            f"delivery {count} was not received by {callback.url} within "
             f"{self.options.patience_s:g} s after the ping"
         )
 
     async def delivery(
         self, callback: Callback, topic: Topic, count: int = 1, secret: str | None = None
     ) -> Request:
-        """Waits for the delivery of that number, which must be the current content of the topic."""
+        """Returns the delivery of that number once it has come; it must be the current content of
+        the topic."""
         request = await self.request_to(callback, count)
         check_delivery(request, callback, topic, self.options.hub, secret)
         return request
@@ -130,19 +132,20 @@ class CheckContext:
             raise Failed(why)
 
     async def witness(self, topic: Topic) -> Callback:
-        """Subscribes another callback, whose delivery shows that the hub has distributed."""
+        """Subscribes another callback, whose delivery shows that the hub has distributed an
+        update."""
         callback = self.callback()
         await self.subscribe(callback, topic)
         return callback
 
-    async def leave(self) -> None:
+    async def unsubscribe_all(self) -> None:
         """Ends the remaining subscriptions.
 
         Deliveries of one that the hub does not end within the grace period are answered with 410;
         it ends with its lease.
         """
         for callback in self._callbacks:
-            callback.confirm, callback.receive = echo, gone
+            callback.confirm, callback.receive = echo, answer_410
             for topic_url in tuple(callback.subscribed):
                 with suppress(Failed):  # no response; it is in the transcript
                     await self.ask("unsubscribe", callback, topic_url)

@@ -37,14 +37,14 @@ class HubClient:
         return answer.status_code
 
     async def post(self, fields: Iterable[tuple[str, str]], trace: Transcript) -> Reply:
-        """Raises `Failed` if there is no answer."""
+        """Returns the response of the hub; raises `Failed` if there is none."""
         given = list(fields)
         try:
             reply = await self._follow(self.url, urlencode(given))
         except httpx.HTTPError as error:
-            trace.asked(self.url, given, repr(error))
+            trace.sent(self.url, given, repr(error))
             raise Failed(f"the hub did not answer: {error!r}") from error
-        trace.asked(self.url, given, str(reply))
+        trace.sent(self.url, given, str(reply))
         return reply
 
     async def _follow(self, url: str, body: str) -> Reply:

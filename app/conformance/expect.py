@@ -19,7 +19,8 @@ _ENCODED = re.compile("%([0-9A-Fa-f]{2})")
 
 
 def check_verification(request: Request, mode: str, topic_url: str, callback: Callback) -> None:
-    """WebSub 5.3.1; the parameters are the last of their names, after the callback's own."""
+    """Checks a verification (WebSub 5.3.1); the parameters are the last of their names, after the
+    callback's own."""
     check_target(request, callback, "verification")
     if request.method != "GET":
         raise Failed(f"the verification was a {request.method}, not a GET")

@@ -54,13 +54,13 @@ def rss(url: str, entries: Iterable[Entry]) -> bytes:
 
 def read(body: bytes) -> Read:
     """Parses a feed. Raises `Failed` if it is not XML."""
-    reader, problem = parse(body, _Reader)
+    reader, problem = parse(body, _FeedReader)
     if problem:
         raise Failed(f"the delivered feed can't be read: {problem}")
     return reader.found
 
 
-class _Reader:
+class _FeedReader:
     """The handler of `safe_xml`'s events; names are used without their namespaces."""
 
     def __init__(self) -> None:

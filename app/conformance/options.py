@@ -15,7 +15,7 @@ class Options:
     listen: str = "127.0.0.1:0"
     """HOST:PORT of the server that plays publisher and subscribers; port 0 is any free one."""
     public_url: str = ""
-    """Where the hub reaches that server; "" where it is bound."""
+    """URL at which the hub reaches that server; empty for the address it is bound to."""
     only: frozenset[int] = frozenset()
     """Numbers of checks; none means all."""
     slow: bool = False
@@ -25,11 +25,11 @@ class Options:
     grace_s: float = 2.0
     """How long to wait for what a hub must not do, once it has done what others need."""
     settle_s: float = 1.0
-    """From the answer to a verification until the hub is asked for more: it has to write."""
+    """Pause after the response to a verification, in which the hub stores the subscription."""
     short_lease_s: int = 10
-    """The lease that is asked for where its end is waited for."""
+    """The lease requested by checks that wait for its end."""
     longest_lease_s: int = 120
-    """Where the hub grants a longer one, its end is not waited for."""
+    """The end of a longer lease is not waited for."""
     user: str = ""
     password: str = ""
     parallel: int = 20
@@ -59,7 +59,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _split(option: str, url: str) -> str:
-    """The host of an HTTP URL."""
+    """Returns the host of an HTTP URL; raises `Unusable` for any other text."""
     try:
         split = urlsplit(url)
         host = split.hostname

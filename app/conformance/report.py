@@ -24,12 +24,12 @@ def summary(results: Sequence[Result]) -> str:
     parts = [
         f"{_count(results, Outcome.PASS)} passed",
         f"{_count(results, Outcome.FAIL)} failed",
-        f"{_count(results, Outcome.SKIP)} not decided",
+        f"{_count(results, Outcome.SKIP)} skipped",
     ]
     if breaches:
-        conclusion = f"This hub breaks {breaches} of the rules that a WebSub hub must keep."
+        conclusion = f"Violated rules that are a MUST of WebSub: {breaches}."
     else:
-        conclusion = "No rule that a WebSub hub must keep was seen broken."
+        conclusion = "No violation of a MUST of WebSub was found."
     return f"{', '.join(parts)}. {conclusion}"
 
 

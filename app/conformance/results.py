@@ -26,7 +26,7 @@ class Failed(Exception):
 
 
 class NoService(Failed):
-    """The hub does not even accept, verify and deliver, so nothing else can be decided."""
+    """The hub fails to accept, verify and deliver at all, so nothing else can be decided."""
 
 
 class Undecided(Exception):

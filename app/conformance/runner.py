@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 import httpx
 
 from .check_context import CheckContext
+from .checks import all_checks
 from .client import HubClient
 from .options import Options
-from .registry import Check, all_checks
+from .registry import Check
 from .results import Failed, NoService, Outcome, Result, Undecided, Unusable
 from .servers import Servers
 
@@ -92,7 +93,7 @@ async def play(check: Check, context: CheckContext, options: Options) -> Result:
     try:
         return await _played(check, context, options)
     finally:
-        await context.leave()
+        await context.unsubscribe_all()
 
 
 async def _played(check: Check, context: CheckContext, options: Options) -> Result:

@@ -78,7 +78,7 @@ class Servers:
         return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
 
     async def __aenter__(self) -> Self:
-        """Raises `Unusable` for an address that can't be listened on."""
+        """Starts to listen; raises `Unusable` for an address that can't be listened on."""
         host, _, port = self._options.listen.rpartition(":")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:

@@ -26,7 +26,7 @@ class Topic:
         self.fetches.append(request)
         answer = self._answer(request)
         shown = f" {transcript.body(answer.body)}" if answer.status == 200 else ""
-        self._trace.was_asked(f"{request.method} {request.target}", f"{answer}{shown}")
+        self._trace.received(f"{request.method} {request.target}", f"{answer}{shown}")
         return answer
 
     def _answer(self, request: Request) -> Answer:

@@ -14,10 +14,10 @@ class Transcript:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def asked(self, url: str, fields: Iterable[tuple[str, str]], answer: str) -> None:
+    def sent(self, url: str, fields: Iterable[tuple[str, str]], answer: str) -> None:
         self.lines.append(f"-> POST {url} {form(fields)}: {answer}")
 
-    def was_asked(self, what: str, answer: str) -> None:
+    def received(self, what: str, answer: str) -> None:
         self.lines.append(f"<- {what}: {answer}")
 
     def note(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What all entries of a file are read with."""
+"""Checks that all entries of a file share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_NAME_BYTES = 255
 
 @contextmanager
 def at(place: str) -> Iterator[None]:
-    """Names the place in every complaint about what stands there."""
+    """Adds the place to errors about the entry there."""
     try:
         yield
     except (AuthError, ChannelError, ConfigError, ValueError) as error:
@@ -28,9 +28,9 @@ def check_length(kind: str, name: str) -> None:
     """Raises `ConfigError` for an empty name or one that is too long."""
     size = len(name.encode())
     if not 1 <= size <= MAX_NAME_BYTES:
-        raise ConfigError(f"the name of a {kind} has {size} bytes, 1 to {MAX_NAME_BYTES} can be")
+        raise ConfigError(f"the name of a {kind} has {size} bytes, not 1 to {MAX_NAME_BYTES}")
 
 
 def table_of(found: Pairs) -> Table:
-    """Arguments of any kind. Raises `ValueError` if AMQP can't carry them."""
+    """Returns a table of arguments. Raises `ValueError` if AMQP can't encode it."""
     return table_from_json(dict(found))

@@ -1,4 +1,4 @@
-"""`warren definitions export` and `import`: the definitions of a server that does not run."""
+"""`warren definitions export` and `import`: the definitions of a stopped server."""
 
 from __future__ import annotations
 
@@ -17,19 +17,23 @@ if TYPE_CHECKING:
     from ...core.store.offline import OfflineLog
 
 STANDARD = "-"
-"""For a file: standard input or output."""
+"""File name for standard input or output."""
 
 
 def export_definitions(data: str, file: str) -> None:
-    """Writes them to a file that only its owner can read: it has password hashes.
+    """Writes the definitions to a file that only its owner can read: it has password hashes.
 
-    Raises `ConfigError` if a server holds the directory, for damaged data, or if the file can't
-    be written.
+    Raises `ConfigError` if a server uses the directory, for damaged data, or if the file can't be
+    written.
     """
     from .export import exported
 
     with opened(data) as log:
-        raw = exported(log.definitions)
+        write(exported(log.definitions), file)
+
+
+def write(raw: bytes, file: str) -> None:
+    """Writes a document to a file, or to the standard output. Raises `ConfigError`."""
     if file == STANDARD:
         sys.stdout.buffer.write(raw)
         sys.stdout.buffer.flush()
@@ -48,16 +52,16 @@ def write_private(file: str, raw: bytes) -> None:
 
 
 def import_definitions(data: str, file: str) -> int:
-    """Applies a file, all of it or nothing; gives how many definitions have changed.
+    """Applies all of a file or nothing; returns how many definitions have changed.
 
     Raises `ConfigError` naming the place in the file, or as `export_definitions` does.
     """
     from .document import parse
     from .merge import merged
 
-    # What a start would warn of is warned of at the next start.
+    # The next start logs its warnings again.
     logging.getLogger("warrenmq").addHandler(logging.NullHandler())
-    raw = _read(file)
+    raw = read(file)
     with opened(data) as log:
         try:
             changes = merged(log.definitions, parse(raw))
@@ -75,7 +79,8 @@ def _change(log: OfflineLog, changes: dict[bytes, bytes | None]) -> None:
         raise ConfigError(f"the changes can't be written: {error.strerror or error}") from error
 
 
-def _read(file: str) -> bytes:
+def read(file: str) -> bytes:
+    """Returns a document from a file, or from the standard input. Raises `ConfigError`."""
     try:
         return sys.stdin.buffer.read() if file == STANDARD else Path(file).read_bytes()
     except OSError as error:
@@ -84,7 +89,7 @@ def _read(file: str) -> bytes:
 
 @contextmanager
 def opened(data: str) -> Iterator[OfflineLog]:
-    """Does not make the directory if it is missing."""
+    """Opens the log of a data directory, which must exist."""
     from ...core.store.offline import open_offline
 
     if not Path(data).is_dir():

@@ -1,7 +1,7 @@
 """The file: RabbitMQ's definitions in JSON, section by section.
 
-A section that is missing says nothing; one that is empty says that there is none of its kind.
-What this Warren would have to ignore is refused, so that nobody relies on it.
+A missing section changes nothing; an empty one means that there are none of its kind. A value that
+this version would have to ignore is refused.
 """
 
 from __future__ import annotations
@@ -14,25 +14,31 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ...core.errors import ConfigError
 
-_ABOUT_THE_CLUSTER = ("cluster_name", "cluster_tags", "internal_cluster_id")
-"""Global parameters that RabbitMQ always writes; they name the cluster and rule nothing."""
+CLUSTER_ID = "internal_cluster_id"
 OPERATOR_POLICY = "operator_policy"
 VHOST_LIMITS = "vhost-limits"
-_COMPONENTS = (OPERATOR_POLICY, VHOST_LIMITS)
 
+_WHOLE_SERVER = ("users", "vhosts", "permissions", "topic_permissions", "global_parameters")
+"""Sections that a document of one virtual host does not have."""
+_IN_VHOST = ("exchanges", "queues", "bindings", "policies", "parameters")
+_VHOST_NAME = "original_vhost_name"
+"""Key of RabbitMQ 4 by which the document of one virtual host is told."""
+_OF_VHOST_ITSELF = ("description", "metadata", "limits")
 Found = TypeVar("Found")
 Pairs = dict[str, Any] | list[tuple[str, Any]]
 """An object; `rabbitmqctl` of 3.10 writes some as lists of pairs."""
 
 
-class Entry(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One object of the file."""
+class DefinitionEntry(Struct, kw_only=True, forbid_unknown_fields=True):
+    """An object of the file."""
 
 
-class UserEntry(Entry):
-    """`password` in clear is for mending by hand: it is hashed before it is kept. A `password_hash`
-    that is empty means that nobody logs in by password. `argon2_hash` is Warren's own: RabbitMQ
-    refuses a file with a hash that it does not know, and leaves out a key."""
+class UserEntry(DefinitionEntry):
+    """A user. A plain `password` is for editing by hand; it is hashed before it is stored.
+
+    An empty `password_hash` allows no login by password. `argon2_hash` is Warren's own key:
+    RabbitMQ refuses a file with a hash of an unknown algorithm, and ignores an unknown key.
+    """
 
     name: str
     password_hash: str | None = None
@@ -43,8 +49,8 @@ class UserEntry(Entry):
     limits: Pairs = {}
 
 
-class VhostEntry(Entry):
-    """What describes it stands by itself, in `metadata`, or in both."""
+class VhostEntry(DefinitionEntry):
+    """A virtual host. Description, tags and queue type may be in `metadata` instead or too."""
 
     name: str
     description: str | None = None
@@ -56,7 +62,7 @@ class VhostEntry(Entry):
 
 
 class VhostMetadata(Struct, kw_only=True):
-    """What is known of it; RabbitMQ keeps whatever it is given there."""
+    """The known keys of metadata; RabbitMQ stores any others too."""
 
     description: str = ""
     tags: str | list[str] = []
@@ -64,7 +70,7 @@ class VhostMetadata(Struct, kw_only=True):
     protected_from_deletion: bool = False
 
 
-class PermissionEntry(Entry):
+class PermissionEntry(DefinitionEntry):
     user: str
     vhost: str
     configure: str
@@ -72,7 +78,7 @@ class PermissionEntry(Entry):
     read: str
 
 
-class TopicPermissionEntry(Entry):
+class TopicPermissionEntry(DefinitionEntry):
     user: str
     vhost: str
     exchange: str
@@ -80,8 +86,8 @@ class TopicPermissionEntry(Entry):
     read: str
 
 
-class PolicyValue(Entry, kw_only=True, rename={"apply_to": "apply-to"}):
-    """What a policy says, whatever it is called."""
+class PolicyValue(DefinitionEntry, kw_only=True, rename={"apply_to": "apply-to"}):
+    """A policy without its name."""
 
     pattern: str
     definition: Pairs
@@ -94,8 +100,8 @@ class PolicyEntry(PolicyValue, kw_only=True):
     name: str
 
 
-class ParameterEntry(Entry):
-    """Operator policies and limits of virtual hosts; other components are not built."""
+class ParameterEntry(DefinitionEntry):
+    """An operator policy, the limits of a virtual host, or a parameter of any other component."""
 
     component: str
     vhost: str
@@ -103,7 +109,12 @@ class ParameterEntry(Entry):
     value: Any
 
 
-class ExchangeEntry(Entry):
+class GlobalParameterEntry(DefinitionEntry):
+    name: str
+    value: Any
+
+
+class ExchangeEntry(DefinitionEntry):
     name: str
     vhost: str
     type: str
@@ -113,7 +124,7 @@ class ExchangeEntry(Entry):
     arguments: dict[str, Any] = {}
 
 
-class QueueEntry(Entry):
+class QueueDefinitionEntry(DefinitionEntry):
     name: str
     vhost: str
     durable: bool = True
@@ -122,7 +133,7 @@ class QueueEntry(Entry):
     arguments: dict[str, Any] = {}
 
 
-class BindingEntry(Entry):
+class BindingEntry(DefinitionEntry):
     source: str
     vhost: str
     destination: str
@@ -131,7 +142,7 @@ class BindingEntry(Entry):
     arguments: dict[str, Any] = {}
 
 
-class Document(Entry):
+class DefinitionsDocument(DefinitionEntry):
     """The whole file."""
 
     rabbit_version: str = ""
@@ -146,30 +157,62 @@ class Document(Entry):
     permissions: list[PermissionEntry] | UnsetType = UNSET
     topic_permissions: list[TopicPermissionEntry] | UnsetType = UNSET
     parameters: list[ParameterEntry] | UnsetType = UNSET
-    global_parameters: list[dict[str, Any]] = []
+    global_parameters: list[GlobalParameterEntry] | UnsetType = UNSET
     policies: list[PolicyEntry] | UnsetType = UNSET
     exchanges: list[ExchangeEntry] | UnsetType = UNSET
-    queues: list[QueueEntry] | UnsetType = UNSET
+    queues: list[QueueDefinitionEntry] | UnsetType = UNSET
     bindings: list[BindingEntry] | UnsetType = UNSET
 
 
-def parse(raw: bytes) -> Document:
-    """Raises `ConfigError` naming the place in the file."""
+def parse(raw: bytes, vhost: str | None = None) -> DefinitionsDocument:
+    """Reads a file of the server, or one of a virtual host. Raises `ConfigError` naming the place
+    in the file."""
     try:
         found = json.loads(raw.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
-        document = msgspec.convert(found, Document)
+        if isinstance(found, dict):
+            found = _whole(found) if vhost is None else _in_vhost(found, vhost)
+        document = msgspec.convert(found, DefinitionsDocument)
     except msgspec.ValidationError as error:
         raise ConfigError(_placed(str(error))) from error
     except RecursionError as error:
         raise ConfigError("the file is nested too deeply") from error
     except ValueError as error:
         raise ConfigError(f"the file is not JSON: {error}") from error
-    _refuse_unbuilt(document)
+    _refuse_unsupported(document)
     return document
 
 
+def _whole(found: dict[str, Any]) -> dict[str, Any]:
+    """Returns the document of a server; raises `ConfigError` for that of one virtual host."""
+    if _VHOST_NAME in found:
+        raise ConfigError(
+            f"the document has the definitions of one vhost, '{found[_VHOST_NAME]}': use "
+            "/api/definitions/VHOST, or --vhost, to add them to one that exists"
+        )
+    return found
+
+
+def _in_vhost(found: dict[str, Any], vhost: str) -> dict[str, Any]:
+    """Returns the document of one virtual host as one of the server. Raises `ConfigError` for
+    sections that it can't have."""
+    for section in _WHOLE_SERVER:
+        if found.get(section):
+            raise ConfigError(f"{section}: a document of one vhost has none; use /api/definitions")
+    left_out = (*_WHOLE_SERVER, *_OF_VHOST_ITSELF, _VHOST_NAME)
+    whole = {key: value for key, value in found.items() if key not in left_out}
+    itself = {key: found[key] for key in _OF_VHOST_ITSELF if key in found}
+    if itself:
+        whole["vhosts"] = [{"name": vhost, **itself}]
+    for section in _IN_VHOST:
+        if isinstance(found.get(section), list):
+            whole[section] = [
+                {**one, "vhost": vhost} if isinstance(one, dict) else one for one in found[section]
+            ]
+    return whole
+
+
 def converted(found: Any, kind: type[Found], place: str) -> Found:
-    """Raises `ConfigError` naming the place."""
+    """Returns the entry as its type; raises `ConfigError` naming the place."""
     try:
         return msgspec.convert(found, kind)
     except msgspec.ValidationError as error:
@@ -178,14 +221,14 @@ def converted(found: Any, kind: type[Found], place: str) -> Found:
 
 
 def object_of(found: Any, place: str) -> dict[str, Any]:
-    """As `converted` for an object that may be written as pairs."""
+    """Returns the object as its type, as `converted`; it may be written as pairs."""
     if isinstance(found, list):
         return dict(converted(found, list[tuple[str, Any]], place))
     return converted(found, dict[str, Any], place)
 
 
 def _placed(text: str) -> str:
-    """msgspec says `what - at $.place`; the place is what one looks for."""
+    """Turns msgspec's `text - at $.place` into `place: text`."""
     what, _, place = text.partition(" - at `$")
     place = place.rstrip("`").removeprefix(".")
     return f"{place}: {what}" if place else what
@@ -204,17 +247,11 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _refuse_unbuilt(document: Document) -> None:
-    for at, parameter in enumerate(document.global_parameters):
-        if parameter.get("name") not in _ABOUT_THE_CLUSTER:
-            raise _not_built(f"global_parameters[{at}]")
-    for at, entry in enumerate(document.parameters or ()):
-        if entry.component not in _COMPONENTS:
-            raise _not_built(f"parameters[{at}], of component '{entry.component}',")
+def _refuse_unsupported(document: DefinitionsDocument) -> None:
     for at, vhost in enumerate(document.vhosts or ()):
         if vhost.tracing:
-            raise _not_built(f"vhosts[{at}].tracing")
+            raise _unsupported(f"vhosts[{at}].tracing")
 
 
-def _not_built(place: str) -> ConfigError:
+def _unsupported(place: str) -> ConfigError:
     return ConfigError(f"{place} is not supported by this version; take it out")

@@ -1,7 +1,7 @@
-"""The entries of exchanges, queues and bindings as definitions, each with its place in the file.
+"""Converts the entries of exchanges, queues and bindings, each with its place in the file.
 
-Here, and in `governance.py`, is checked what concerns an entry alone; what it refers to, its
-arguments and its patterns are checked by making all of it (`merge.py`).
+This module and `governance.py` check each entry by itself; references, arguments and patterns are
+checked by restoring the result (`merge.py`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ...core.message.model import Table
 from ...core.vhost import check_name
 from ...hub.engine.own import is_own
 from .checks import MAX_NAME_BYTES, at, check_length
-from .document import BindingEntry, ExchangeEntry, QueueEntry
+from .document import BindingEntry, ExchangeEntry, QueueDefinitionEntry
 from .values import table_from_json
 
 _GENERATED = "amq.gen-"
-"""How names begin that were given by a server; they are as good as others here."""
+"""Prefix of names that a server has generated; they are accepted here."""
 _QUEUE_TYPE = "x-queue-type"
 Named = TypeVar("Named", ExchangeDefinition, QueueDefinition)
 
@@ -36,14 +36,16 @@ def exchanges(
             check_length("exchange", entry.name)
             check_name("exchange", entry.name, entry.vhost)
             _check_durable("exchange", entry.name, entry.durable)
-            yield place, _not_taken(ExchangeDefinition(
+            yield place, _not_reserved(ExchangeDefinition(
                 entry.vhost, entry.name, entry.type, entry.auto_delete, entry.internal,
                 _arguments(entry.arguments),
             ))  # fmt: skip
 
 
-def queues(entries: list[QueueEntry] | UnsetType) -> Iterator[tuple[str, QueueDefinition]]:
-    """Their ids are 0: the file has none."""
+def queues(
+    entries: list[QueueDefinitionEntry] | UnsetType,
+) -> Iterator[tuple[str, QueueDefinition]]:
+    """Returns queues with the id 0, since the file has no ids."""
     for number, entry in enumerate(entries or ()):
         place = f"queues[{number}]"
         with at(place):
@@ -52,7 +54,7 @@ def queues(entries: list[QueueEntry] | UnsetType) -> Iterator[tuple[str, QueueDe
             _check_durable("queue", entry.name, entry.durable)
             arguments = _queue_arguments(entry)
             found = QueueDefinition(entry.vhost, entry.name, 0, entry.auto_delete, arguments)
-            yield place, _not_taken(found)
+            yield place, _not_reserved(found)
 
 
 def bindings(entries: list[BindingEntry] | UnsetType) -> Iterator[tuple[str, BindingDefinition]]:
@@ -66,16 +68,17 @@ def bindings(entries: list[BindingEntry] | UnsetType) -> Iterator[tuple[str, Bin
             )  # fmt: skip
 
 
-def _not_taken(found: Named) -> Named:
-    """What was exported with the hub's own exchanges and queues can be imported again."""
-    if is_reserved(found.name) and not is_own(found):
-        kind = "exchange" if isinstance(found, ExchangeDefinition) else "queue"
+def _not_reserved(found: Named) -> Named:
+    """Returns the entry; raises `ConfigError` for a reserved name, except those of the hub's own
+    exchanges and queues as they are exported."""
+    kind = "exchange" if isinstance(found, ExchangeDefinition) else "queue"
+    if is_reserved(found.name, kind) and not is_own(found):
         refuse_reserved(found.vhost, kind, found.name)
     return found
 
 
-def _queue_arguments(entry: QueueEntry) -> Table:
-    """With the type among them, which newer RabbitMQs write beside them."""
+def _queue_arguments(entry: QueueDefinitionEntry) -> Table:
+    """Returns the arguments with the queue type, which newer RabbitMQs write beside them."""
     arguments = _arguments(entry.arguments)
     written = arguments.get(_QUEUE_TYPE, entry.type)
     if entry.type not in (None, written):

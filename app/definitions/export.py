@@ -1,4 +1,4 @@
-"""Definitions as a file: all that is kept, in RabbitMQ's form."""
+"""Writes all stored definitions as a file in RabbitMQ's form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from ...core.definitions.kinds import (
     BindingDefinition,
     Definition,
     ExchangeDefinition,
+    GlobalParameterDefinition,
     OperatorPolicyDefinition,
+    ParameterDefinition,
     PermissionDefinition,
     PolicyDefinition,
     QueueDefinition,
@@ -25,8 +27,8 @@ from ...core.definitions.kinds import (
     VhostDefinition,
     VhostLimitsDefinition,
 )
-from ...core.proto.handshake import COMPATIBLE_VERSION
-from ...core.queue.registry import INNER_MARK
+from ...core.proto.server_properties import COMPATIBLE_VERSION
+from ...core.queue.names import INNER_MARK
 from .document import OPERATOR_POLICY, VHOST_LIMITS
 from .values import table_to_json
 
@@ -34,7 +36,9 @@ _DESCRIBING = ("description", "tags", "default_queue_type")
 _Entered = (
     BindingDefinition
     | ExchangeDefinition
+    | GlobalParameterDefinition
     | OperatorPolicyDefinition
+    | ParameterDefinition
     | PermissionDefinition
     | PolicyDefinition
     | QueueDefinition
@@ -46,10 +50,10 @@ _Entered = (
 
 
 def exported(definitions: Mapping[bytes, bytes]) -> bytes:
-    """The file, UTF-8, which RabbitMQ reads too.
+    """Returns the file, in UTF-8, which RabbitMQ reads too.
 
-    Raises `ConfigError` for a definition that can't be decoded. Whether one refers to something
-    that is missing is not asked, so that it can be mended.
+    Raises `ConfigError` for a definition that can't be decoded. References to missing definitions
+    are not checked, so that they can be repaired.
     """
     document: dict[str, Any] = {
         "rabbit_version": COMPATIBLE_VERSION,
@@ -70,8 +74,8 @@ def exported(definitions: Mapping[bytes, bytes]) -> bytes:
 
 
 def _entries(definitions: Iterable[Definition]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The section of each, and what stands there. Inner queues come with their exchanges, limits
-    of users with the users."""
+    """Returns section and entry of each definition. Inner queues are created with their exchanges;
+    limits of users are added to the users."""
     for found in definitions:
         if isinstance(found, UserLimitsDefinition):
             continue
@@ -97,6 +101,12 @@ def _entry(found: _Entered) -> tuple[str, dict[str, Any]]:
             )
         case VhostLimitsDefinition():
             return "parameters", _parameter(VHOST_LIMITS, found.vhost, "limits", found.limits)
+        case ParameterDefinition():
+            value = json.loads(found.value_json)
+            return "parameters", _parameter(found.component, found.vhost, found.name, value)
+        case GlobalParameterDefinition():
+            value = json.loads(found.value_json)
+            return "global_parameters", {"name": found.name, "value": value}
         case ExchangeDefinition():
             return "exchanges", _exchange(found)
         case QueueDefinition():
@@ -106,7 +116,7 @@ def _entry(found: _Entered) -> tuple[str, dict[str, Any]]:
 
 
 def _vhost(found: VhostDefinition) -> dict[str, Any]:
-    """What describes it stands twice: older RabbitMQs read the one, newer ones the other."""
+    """Returns the properties twice: older RabbitMQs read the entry, newer ones its metadata."""
     if not found.properties:
         return {"name": found.name}
     metadata = table_to_json(found.properties)
@@ -115,7 +125,7 @@ def _vhost(found: VhostDefinition) -> dict[str, Any]:
 
 
 def _user(found: UserDefinition) -> dict[str, Any]:
-    """RabbitMQ reads a hash of argon2 as none, and then nobody logs in by password."""
+    """Returns an argon2 hash in a key of its own: in RabbitMQ the user has no password then."""
     own, algorithm = hash_of(found.password_hash)
     entry: dict[str, Any] = {"name": found.name, "password_hash": own}
     if algorithm == ARGON2:

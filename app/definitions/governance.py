@@ -1,4 +1,4 @@
-"""The entries that say who may do what: users, virtual hosts, permissions, policies, limits."""
+"""Converts the entries of users, virtual hosts, permissions, policies and limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from ...core.auth import hashed, imported
 from ...core.auth.hashes import ARGON2, MD5
 from ...core.definitions.kinds import (
     Definition,
+    GlobalParameterDefinition,
     OperatorPolicyDefinition,
+    ParameterDefinition,
     PermissionDefinition,
     PolicyDefinition,
     TopicPermissionDefinition,
@@ -21,9 +23,13 @@ from ...core.definitions.kinds import (
 )
 from ...core.errors import ConfigError
 from ...core.message.model import Table
+from ...core.parameters import check_parameter
 from .checks import at, check_length, table_of
 from .document import (
+    CLUSTER_ID,
     OPERATOR_POLICY,
+    VHOST_LIMITS,
+    GlobalParameterEntry,
     ParameterEntry,
     PermissionEntry,
     PolicyEntry,
@@ -35,18 +41,19 @@ from .document import (
     converted,
     object_of,
 )
-from .values import table_from_json
+from .values import json_text, table_from_json
 
 _QUEUE_TYPES = {"quorum": "quorum", "stream": "stream"}
-"""Those that are worth to be kept: others are what queues are anyway."""
+"""Default queue types that are stored; any other means classic."""
 _LIMITS = "limits"
-"""What the parameter of a virtual host's limits is called."""
+"""Name of the parameter with the limits of a virtual host."""
 
 
 def users(
     entries: list[UserEntry] | UnsetType, usual_hashing: str | None = None
 ) -> Iterator[tuple[str, UserDefinition]]:
-    """`usual_hashing` is the algorithm of hashes that don't name theirs, None if it shows."""
+    """Returns the users. `usual_hashing` is the algorithm of hashes that don't name one; None to
+    detect it."""
     for number, entry in enumerate(entries or ()):
         place = f"users[{number}]"
         with at(place):
@@ -61,7 +68,7 @@ def _tags(tags: str | list[str]) -> list[str]:
 
 
 def usual_hashing(rabbitmq_version: str) -> str | None:
-    """RabbitMQ hashed with MD5 before 3.6, and did not say so."""
+    """Returns the algorithm of hashes without a name: MD5 before RabbitMQ 3.6, else None."""
     numbers = rabbitmq_version.split(".")[:2]
     if len(numbers) == 2 and all(map(str.isdecimal, numbers)):
         return MD5 if tuple(map(int, numbers)) < (3, 6) else None
@@ -98,7 +105,7 @@ def vhosts(entries: list[VhostEntry] | UnsetType) -> Iterator[tuple[str, VhostDe
 
 
 def _properties(entry: VhostEntry) -> Table:
-    """What is said twice is taken from the entry itself; what is empty is not kept."""
+    """Returns the properties; the entry has precedence over its metadata."""
     own = {
         "description": entry.description,
         "tags": entry.tags,
@@ -142,10 +149,10 @@ def policies(entries: list[PolicyEntry] | UnsetType) -> Iterator[tuple[str, Poli
     for number, entry in enumerate(entries or ()):
         place = f"policies[{number}]"
         with at(place):
-            yield place, PolicyDefinition(entry.vhost, entry.name, *_said(entry))
+            yield place, PolicyDefinition(entry.vhost, entry.name, *_specified(entry))
 
 
-def _said(value: PolicyValue) -> tuple[str, str, int, Table]:
+def _specified(value: PolicyValue) -> tuple[str, str, int, Table]:
     with at("definition"):
         definition = table_of(value.definition)
     return value.pattern, value.apply_to, value.priority, definition
@@ -163,16 +170,37 @@ def parameters(entries: list[ParameterEntry] | UnsetType) -> Iterator[tuple[str,
 def _parameter(entry: ParameterEntry) -> Definition:
     if entry.component == OPERATOR_POLICY:
         value = converted(entry.value, PolicyValue, "value")
-        return OperatorPolicyDefinition(entry.vhost, entry.name, *_said(value))
+        return OperatorPolicyDefinition(entry.vhost, entry.name, *_specified(value))
+    if entry.component != VHOST_LIMITS:
+        found = ParameterDefinition(
+            entry.component, entry.vhost, entry.name, json_text(entry.value)
+        )
+        check_parameter(found)
+        return found
     if entry.name != _LIMITS:
         raise ConfigError(f"name is '{entry.name}', limits of a vhost are called '{_LIMITS}'")
     return VhostLimitsDefinition(entry.vhost, table_of(object_of(entry.value, "value")))
 
 
+def global_parameters(
+    entries: list[GlobalParameterEntry] | UnsetType,
+) -> Iterator[tuple[str, GlobalParameterDefinition]]:
+    """Returns the parameters of the server. `CLUSTER_ID` is left out: it names the cluster that
+    wrote the file."""
+    for number, entry in enumerate(entries or ()):
+        if entry.name == CLUSTER_ID:
+            continue
+        place = f"global_parameters[{number}]"
+        with at(place):
+            found = GlobalParameterDefinition(entry.name, json_text(entry.value))
+            check_parameter(found)
+            yield place, found
+
+
 def vhost_limits(
     entries: list[VhostEntry] | UnsetType,
 ) -> Iterator[tuple[str, VhostLimitsDefinition]]:
-    """Those that stand beside a virtual host; RabbitMQ writes them as parameters too."""
+    """Returns limits in entries of virtual hosts; RabbitMQ writes them as parameters too."""
     for number, entry in enumerate(entries or ()):
         if entry.limits:
             place = f"vhosts[{number}].limits"

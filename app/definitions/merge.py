@@ -1,16 +1,18 @@
-"""What a file makes of the definitions that are kept.
+"""Applies a definitions file to the stored definitions.
 
-Users, virtual hosts, permissions of both sorts, policies and parameters (operator policies, limits
-of virtual hosts) are replaced: what is not in the file goes, if the file has the section at all.
-Exchanges, queues and bindings are merged: those in the file are made, or become as it says, and all
-others stay, so that no file can take messages away. A queue that is there keeps its messages. With
-a virtual host go its exchanges, bindings, policies and all that refers to it, with a user all that
-it may; a virtual host that still has queues can't go.
+Users, virtual hosts, permissions, topic permissions, policies and parameters are replaced: those
+missing from the file are deleted, if the file has the section at all. Exchanges, queues and
+bindings are merged: those in the file are created or changed, and all others stay, so that no file
+can delete messages. An existing queue keeps its messages. Deleting a virtual host deletes its
+exchanges, bindings, policies, parameters and permissions; deleting a user deletes its permissions.
+A virtual host that still has queues can't be deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from logging import Logger
 from secrets import randbits
 from typing import TypeVar
 
@@ -18,12 +20,15 @@ from msgspec import UNSET
 
 from ...core.auth import Users
 from ...core.broker import Broker
+from ...core.definitions import restore
 from ...core.definitions.decode import BadDefinition, decode
 from ...core.definitions.keys import is_fact
 from ...core.definitions.kinds import (
     BindingDefinition,
     Definition,
+    GlobalParameterDefinition,
     OperatorPolicyDefinition,
+    ParameterDefinition,
     PermissionDefinition,
     PolicyDefinition,
     QueueDefinition,
@@ -32,31 +37,35 @@ from ...core.definitions.kinds import (
     UserLimitsDefinition,
     VhostDefinition,
     VhostLimitsDefinition,
-    described,
 )
 from ...core.errors import ConfigError
 from ...core.message.equivalence import comparable
 from ...core.store.memory import MemoryStore
 from . import entries, governance
 from .checks import at
-from .document import Document
+from .document import DefinitionsDocument
 
 Found = TypeVar("Found", bound=Definition)
 Kinds = type[Definition] | tuple[type[Definition], ...]
 Placed = Iterable[tuple[str, Definition]]
 
 
-def merged(current: Mapping[bytes, bytes], document: Document) -> dict[bytes, bytes | None]:
-    """The changes that the file asks for, None for what ends.
+def merged(
+    current: Mapping[bytes, bytes], document: DefinitionsDocument
+) -> dict[bytes, bytes | None]:
+    """Returns the changed definitions by key, None for deleted ones.
 
-    Raises `ConfigError` naming the place in the file, or what is kept, if the outcome would not
-    be sound.
+    Raises `ConfigError`, naming the place in the file or the definition, if the result would be
+    inconsistent.
     """
-    target = _Target(current)
+    target = MergeTarget(current)
     _add_rights(target, document)
     if document.policies is not UNSET:
         target.replace(PolicyDefinition, governance.policies(document.policies))
     _add_parameters(target, document)
+    if document.global_parameters is not UNSET:
+        found = governance.global_parameters(document.global_parameters)
+        target.replace(GlobalParameterDefinition, found)
     target.add(entries.exchanges(document.exchanges))
     target.add_queues(entries.queues(document.queues))
     target.add_bindings(entries.bindings(document.bindings))
@@ -64,7 +73,7 @@ def merged(current: Mapping[bytes, bytes], document: Document) -> dict[bytes, by
     return target.changes()
 
 
-def _add_rights(target: _Target, document: Document) -> None:
+def _add_rights(target: MergeTarget, document: DefinitionsDocument) -> None:
     if document.users is not UNSET:
         usual = governance.usual_hashing(document.rabbitmq_version or document.rabbit_version)
         target.replace(UserDefinition, governance.users(document.users, usual))
@@ -79,8 +88,8 @@ def _add_rights(target: _Target, document: Document) -> None:
         target.replace(TopicPermissionDefinition, found)
 
 
-def _add_parameters(target: _Target, document: Document) -> None:
-    """Limits that stand beside their virtual host count where no parameter says another."""
+def _add_parameters(target: MergeTarget, document: DefinitionsDocument) -> None:
+    """Adds parameters; limits in the entry of a virtual host apply if no parameter sets others."""
     placed = list(governance.parameters(document.parameters))
     limited = {found.vhost for _, found in placed if isinstance(found, VhostLimitsDefinition)}
     beside = governance.vhost_limits(document.vhosts)
@@ -88,11 +97,12 @@ def _add_parameters(target: _Target, document: Document) -> None:
     if document.parameters is UNSET:
         target.add(placed)
     else:
-        target.replace((OperatorPolicyDefinition, VhostLimitsDefinition), placed)
+        kinds = (OperatorPolicyDefinition, VhostLimitsDefinition, ParameterDefinition)
+        target.replace(kinds, placed)
 
 
-class _Target:
-    """What is to be kept afterwards."""
+class MergeTarget:
+    """The definitions as they will be stored."""
 
     def __init__(self, current: Mapping[bytes, bytes]) -> None:
         self._current = {key: current[key] for key in current if not is_fact(key)}
@@ -100,18 +110,20 @@ class _Target:
         self._places: dict[bytes, str] = {}
 
     def add(self, placed: Placed) -> None:
-        """Raises `ConfigError` for what stands in the file twice."""
+        """Adds a definition; raises `ConfigError` for one that is in the file twice."""
         for place, definition in placed:
             with at(place):
                 key = definition.key()
                 if key in self._places:
-                    raise ConfigError(f"{described(definition)} stands in {self._places[key]} too")
+                    raise ConfigError(
+                        f"{definition.description()} stands in {self._places[key]} too"
+                    )
                 definition.value()
             self._places[key] = place
             self._wanted[key] = definition
 
     def replace(self, kind: Kinds, placed: Placed) -> None:
-        """What is there of these kinds goes, unless it is among `placed`."""
+        """Replaces all definitions of these kinds."""
         before = [key for key, found in self._wanted.items() if isinstance(found, kind)]
         self.add(placed)
         for key in before:
@@ -119,14 +131,14 @@ class _Target:
                 del self._wanted[key]
 
     def add_queues(self, placed: Iterable[tuple[str, QueueDefinition]]) -> None:
-        """One that is there keeps its id, and with it its messages."""
+        """Adds queues; an existing one keeps its id, and with it its messages."""
         for place, definition in placed:
             found = self._wanted.get(definition.key())
             number = found.id if isinstance(found, QueueDefinition) else _new_id()
             self.add([(place, definition._replace(id=number))])
 
     def add_bindings(self, placed: Iterable[tuple[str, BindingDefinition]]) -> None:
-        """One that is there, if in other bytes, is not made again."""
+        """Adds bindings, except those that exist with equivalent arguments."""
         there = {_identity(found) for found in self._of(BindingDefinition)}
         for place, definition in placed:
             if _identity(definition) not in there:
@@ -134,7 +146,7 @@ class _Target:
                 self.add([(place, definition)])
 
     def drop_orphans(self) -> None:
-        """Takes away what belongs to a virtual host or user that goes."""
+        """Deletes what belongs to a deleted virtual host or user."""
         vhosts = {found.name for found in self._of(VhostDefinition)}
         users = {found.name for found in self._of(UserDefinition)}
         for key, found in list(self._wanted.items()):
@@ -147,7 +159,7 @@ class _Target:
                 del self._wanted[key]
 
     def check(self) -> None:
-        """Makes all of it, as the next start will."""
+        """Restores the definitions on trial, as the next start will. Raises `ConfigError`."""
         try:
             after = _set_aside({key: found.value() for key, found in self._wanted.items()})
         except BadDefinition as error:
@@ -157,7 +169,7 @@ class _Target:
         for key, complaint in after.items():
             if key in self._places:
                 raise ConfigError(f"{self._places[key]}: {complaint}")
-            if key not in before:  # what is damaged must not stop a file that mends it
+            if key not in before:  # existing damage must not prevent an import that repairs it
                 raise ConfigError(complaint)
 
     def changes(self) -> dict[bytes, bytes | None]:
@@ -178,8 +190,8 @@ def _identity(found: BindingDefinition) -> Hashable:
 
 
 def _new_id() -> int:
-    """Above all that a server hands out, which are nanoseconds since 1970 up to the year 2116;
-    by chance, so that none is ever used again."""
+    """Returns a random id above those that a server assigns, which are nanoseconds since 1970 until
+    the year 2116; random, so that none is used again."""
     return 1 << 62 | randbits(62)
 
 
@@ -191,9 +203,23 @@ def _still_used(queue: QueueDefinition) -> ConfigError:
 
 
 def _set_aside(definitions: Mapping[bytes, bytes]) -> Mapping[bytes, str]:
-    """What a start with these would not put into force. Raises `BadDefinition`."""
+    """Returns the reason by key for each definition that a start could not apply.
+
+    Raises `BadDefinition` for one that can't be decoded.
+    """
     store = MemoryStore()
     store.definitions = dict(definitions)
     broker = Broker(Users(), store=store)
-    broker.restore()
+    with _unlogged(restore.logger):
+        broker.restore()
     return broker.set_aside
+
+
+@contextmanager
+def _unlogged(logger: Logger) -> Iterator[None]:
+    """Logs nothing of a trial: what is not applied there is an error to whoever imports it."""
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before

@@ -1,4 +1,4 @@
-"""Arguments in JSON: what JSON can't hold exactly is written with a tag, and read back from it.
+"""Arguments in JSON: types that JSON does not have are written with a tag.
 
 | type | in the file |
 |---|---|
@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import binascii
+import json
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable
@@ -21,14 +22,14 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from ...core.definitions.fields import Reader, arguments
+from ...core.definitions.fields import FieldReader, arguments
 from ...core.message.model import FieldValue, Table
 
 _MARK = "$"
 
 
 def to_json(value: FieldValue) -> Any:
-    """What `json` can write; `from_json` gives the value back."""
+    """Returns a value for `json`; `from_json` is its inverse."""
     match value:
         case float() if not math.isfinite(value):
             return {"$double": str(value)}
@@ -45,23 +46,33 @@ def to_json(value: FieldValue) -> Any:
         case dict():
             table = table_to_json(value)
             return {"$table": table} if _is_tagged(value) else table
+        case bool():
+            return value
+        case int():
+            return int(value)  # Some have a type of their own for the field that they came in.
         case _:
             return value
 
 
 def table_to_json(table: Table) -> dict[str, Any]:
-    """Arguments as a whole, which need no tag."""
+    """Returns a table of arguments, which needs no tag."""
     return {name: to_json(value) for name, value in table.items()}
 
 
 def table_from_json(found: dict[str, Any]) -> Table:
-    """Arguments as a whole. Raises `ValueError` if AMQP can't carry them."""
+    """Returns a table of arguments. Raises `ValueError` if AMQP can't encode it."""
     table = {name: from_json(value) for name, value in found.items()}
-    return Reader(arguments(table)).arguments()
+    return FieldReader(arguments(table)).arguments()
+
+
+def json_text(value: Any) -> str:
+    """Returns the value of a parameter as it is stored."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def from_json(found: Any) -> FieldValue:
-    """Raises `ValueError` for a tag that is unknown or does not fit its value."""
+    """Returns the value of JSON from `to_json`; raises `ValueError` for a tag that is unknown or
+    does not fit its value."""
     if isinstance(found, list):
         return [from_json(item) for item in found]
     if isinstance(found, dict):
@@ -109,7 +120,7 @@ def _timestamp(found: Any) -> datetime:
     try:
         return datetime.fromtimestamp(found, UTC)
     except (OverflowError, OSError, ValueError) as error:
-        raise ValueError(f"$timestamp {found} is in no calendar") from error
+        raise ValueError(f"$timestamp {found} is out of range") from error
 
 
 def _base64(found: Any) -> bytes:

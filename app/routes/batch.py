@@ -17,8 +17,10 @@ from typing import Literal
 
 import msgspec
 
+from ...core.auth import User
+from ...core.counted import counted
 from ...core.message.model import Properties
-from ...hub.engine.port import BatchOutcome, Engine, Portion
+from ...hub.engine.port import BatchOutcome, BatchPart, Engine
 from ..problems import Problem, busy, low_on_disk
 
 MAX_MESSAGES = 20_000
@@ -38,7 +40,7 @@ class _Event(msgspec.Struct):
     specversion: Literal["1.0"]
 
 
-def read_batch(properties: Properties, routing_key: str | None, body: bytes) -> list[Portion]:
+def read_batch(properties: Properties, routing_key: str | None, body: bytes) -> list[BatchPart]:
     """Returns the messages with these properties; the content type selects the batch format.
 
     Raises `Problem` 415 for an unknown format, 400 for a bad message, naming it, 413 for too many.
@@ -56,19 +58,24 @@ def read_batch(properties: Properties, routing_key: str | None, body: bytes) -> 
 
 
 async def publish_batch(
-    engine: Engine, vhost: str, exchange: str, queue: str | None, portions: Sequence[Portion]
+    engine: Engine,
+    user: User,
+    vhost: str,
+    exchange: str,
+    queue: str | None,
+    parts: Sequence[BatchPart],
 ) -> BatchOutcome:
     """Publishes a batch. Raises `Problem` 507 or 503 as for a single message; with 503 the other
     messages of the batch were published."""
-    outcome = await engine.publish_batch(vhost, exchange, portions, queue=queue)
-    if not outcome.is_kept:
+    outcome = await engine.publish_batch(user, vhost, exchange, parts, queue=queue)
+    if not outcome.is_durable:
         raise low_on_disk()
     if outcome.rejected:
-        raise busy(f"full queues refused {outcome.rejected} messages of the batch")
+        raise busy(f"full queues refused {counted(outcome.rejected, 'message')} of the batch")
     return outcome
 
 
-def _read_lines(properties: Properties, routing_key: str | None, body: bytes) -> list[Portion]:
+def _read_lines(properties: Properties, routing_key: str | None, body: bytes) -> list[BatchPart]:
     line_count = body.count(b"\n")
     most = LINES_PER_MESSAGE * MAX_MESSAGES
     if line_count > most:
@@ -76,10 +83,10 @@ def _read_lines(properties: Properties, routing_key: str | None, body: bytes) ->
     found = _LINES.decode_lines(body)
     _check_count(len(found))
     lines = replace(properties, content_type=JSON)
-    return [Portion(routing_key or "", lines, list(map(bytes, found)))]
+    return [BatchPart(routing_key or "", lines, list(map(bytes, found)))]
 
 
-def _read_events(properties: Properties, routing_key: str | None, body: bytes) -> list[Portion]:
+def _read_events(properties: Properties, routing_key: str | None, body: bytes) -> list[BatchPart]:
     # The cheap check comes first: it fails at the first element that is not an event.
     attributes = _ATTRIBUTES.decode(body)
     _check_count(len(attributes))
@@ -89,7 +96,7 @@ def _read_events(properties: Properties, routing_key: str | None, body: bytes) -
     events = replace(properties, content_type=EVENT)
     pairs = zip(keys, map(bytes, _EVENTS.decode(body)), strict=True)
     return [
-        Portion(key, events, [event for _, event in group])
+        BatchPart(key, events, [event for _, event in group])
         for key, group in groupby(pairs, lambda pair: pair[0])
     ]
 
@@ -109,7 +116,7 @@ def _check_count(count: int) -> None:
 _LINES = msgspec.json.Decoder(msgspec.Raw)
 _EVENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _ATTRIBUTES = msgspec.json.Decoder(list[_Event])
-_READERS: dict[str, Callable[[Properties, str | None, bytes], list[Portion]]] = {
+_READERS: dict[str, Callable[[Properties, str | None, bytes], list[BatchPart]]] = {
     "application/x-ndjson": _read_lines,
     "application/ndjson": _read_lines,
     "application/jsonl": _read_lines,

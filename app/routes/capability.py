@@ -14,16 +14,17 @@ from ...core.auth import User
 from ...core.auth.authorization import to_publish
 from ...core.errors import access_refused
 from ...hub.capabilities.capability import Capability
-from ..access import require_vhost
+from ..access.authorization import require_vhost
 from ..context import Context
-from ..paths import Target
 from ..problems import Problem, method_not_allowed
-from ..properties import parse_query
-from .publish import Permit, Publisher
+from ..requests.paths import Target
+from ..requests.properties import parse_query
+from .publish import HttpPublisher
+from .publish_plan import Permit
 
 
 async def capability(
-    context: Context, publisher: Publisher, request: Request, secret: str
+    context: Context, publisher: HttpPublisher, request: Request, secret: str
 ) -> Response:
     """Handles a request to a capability URL.
 
@@ -39,10 +40,10 @@ async def capability(
 
 
 async def _publish(
-    context: Context, publisher: Publisher, request: Request, secret: str
+    context: Context, publisher: HttpPublisher, request: Request, secret: str
 ) -> Response:
     scope = request.scope
-    mapped = publisher.mapped(scope["headers"])
+    mapped = publisher.plans.message_headers(scope["headers"])
 
     async def permit(_: bytes | None) -> Permit:
         found = _find(context, secret)

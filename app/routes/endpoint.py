@@ -16,15 +16,15 @@ from ...core.auth.authorization import to_declare, to_delete, to_publish
 from ...core.errors import ChannelError, access_refused, not_found
 from ...core.message.model import Table
 from ...hub.engine.port import ExchangeSpec, QueueInfo, QueueSpec
-from ..access import require_vhost
+from ..access.authorization import require_vhost
 from ..context import Context
-from ..describe import describe
-from ..error_pages import to_root
-from ..parameters import refuse_unknown, unknown_parameter
-from ..paths import Target
 from ..problems import Problem, conflict, invalid_operation
-from ..properties import flag, parse_query, short_string
-from ..success_bodies import declared
+from ..requests.parameters import refuse_unknown, unknown_parameter
+from ..requests.paths import Target
+from ..requests.properties import flag, parse_query, short_string
+from ..responses.describe import describe
+from ..responses.error_pages import to_root
+from ..responses.success_bodies import declared
 
 MAX_INTEGER = 2**63 - 1
 GENERATED = "amq.gen-"
@@ -74,7 +74,7 @@ async def _reader(context: Context, request: Request, vhost: str) -> User:
     anonymous subscribers at `/hub` can discover topics."""
     hub_user = context.broker.users.get(context.hub.settings.hub_user)
     if hub_user is None or "authorization" in request.headers:
-        return await context.user_in(request, vhost)
+        return await context.user_in(request, vhost, takes_tokens=True)
     require_vhost(hub_user, vhost, context.vhosts)
     return hub_user
 

@@ -15,26 +15,29 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from ...core.auth import ADMINISTRATOR, User, network
-from ...hub.errors import BadRequest
+from ...hub.errors import BadRequest, SourceMissing
 from ...hub.guard.addresses import parse_address
 from ...hub.guard.domains import network_of
+from ...hub.outputs.readers import DocumentReader
 from ...hub.requests import Mode, SubscribeRequest
 from ...hub.subscriptions.options import PARAMETERS
-from ...hub.subscriptions.websub import Topic, key_of, read_topic
-from ..access import require_vhost
-from ..authentication import authorization_of
-from ..body import read_body
+from ...hub.subscriptions.websub import WebSubTopic, key_of, read_topic
+from ...hub.topics.document_key import DocumentPlace
+from ..access.authentication import authorization_of
+from ..access.authorization import require_vhost
+from ..access.local_requests import peer_of
 from ..context import Context
-from ..error_pages import answer_problem
-from ..facets import HUB_NAMES
-from ..forms import FORM, Form, first, first_values, parse_form
-from ..local_requests import peer_of
-from ..negotiation import choose
-from ..parameters import refuse_misspelt
 from ..problems import MEDIA_TYPE, Problem, method_not_allowed, problem_of, unauthenticated
-from ..success_bodies import subscribed
+from ..requests.body import read_body
+from ..requests.forms import FORM, Form, first, first_values, parse_form
+from ..requests.parameters import refuse_misspelt
+from ..responses.error_pages import answer_problem
+from ..responses.facets import HUB_NAMES
+from ..responses.negotiation import choose
+from ..responses.success_bodies import subscribed
+from .feeds import not_a_reader
 from .ping import NO_FOREIGN_TOPICS, URL_FIELDS, publish
-from .subscribe import require_source
+from .subscribe import longest_lease_s, require_scope, require_source
 
 MAX_BODY_BYTES = 1024 * 1024
 """Publishers may send content with a ping."""
@@ -133,9 +136,14 @@ async def _subscribe(context: Context, request: Request, form: Form, mode: Mode)
     bases = (*context.hub.settings.base_urls, base_url)
     topic = read_topic(given.get("hub.topic"), bases, given.get("hub.content"))
     known = await _user(context, request)
+    if known is not None:
+        require_scope(known, topic.source)
     if not topic.is_own:
         _require_foreign_topics(context, known, mode)
-    user = _hub_user(context) if known is None and topic.is_own else known
+    is_permitted = not topic.is_own or topic.document is not None
+    user = known if is_permitted or known is not None else _hub_user(context)
+    if topic.document is not None and mode == "subscribe":
+        await _require_document(context, topic, topic.document, known)
     subscribe_request = SubscribeRequest(
         source=topic.source,
         callback=given.get("hub.callback"),
@@ -147,18 +155,19 @@ async def _subscribe(context: Context, request: Request, form: Form, mode: Mode)
         secret=given.get("hub.secret"),
         topic_url=topic.url,
         given={name: given[name] for name in PARAMETERS if name in given},
+        longest_lease_s=None if known is None else longest_lease_s(known),
         client="" if known is not None else client_of(request.scope),
         # Requests without credentials never have the rights of an administrator.
         is_administrator=known is not None and ADMINISTRATOR in known.tags,
     )
-    if topic.is_own and user is not None:
+    if not is_permitted and user is not None:
         require_vhost(user, topic.source.vhost, context.vhosts)
     if mode == "unsubscribe":
         # The binding key does not matter here, and the source may have been deleted.
         subscribe_request = replace(subscribe_request, topic=topic.key or "")
         result = await context.hub.subscriptions.unsubscribe(subscribe_request)
     else:
-        if topic.is_own and user is not None:
+        if not is_permitted and user is not None:
             subscribe_request = await _permitted(context, user, topic, subscribe_request)
         result = await context.hub.subscriptions.subscribe(subscribe_request)
     # Pending also for clients of PubSubHubbub 0.3 that ask for hub.verify=sync (WebSub 5.1.2).
@@ -166,7 +175,7 @@ async def _subscribe(context: Context, request: Request, form: Form, mode: Mode)
 
 
 async def _permitted(
-    context: Context, user: User, topic: Topic, request: SubscribeRequest
+    context: Context, user: User, topic: WebSubTopic, request: SubscribeRequest
 ) -> SubscribeRequest:
     """Returns the request with the binding key of the topic URL.
 
@@ -177,6 +186,26 @@ async def _permitted(
         request = replace(request, topic=await key_of(context.engine, topic))
         await require_source(context, user, request)
     return request
+
+
+async def _require_document(
+    context: Context, topic: WebSubTopic, document: DocumentPlace, user: User | None
+) -> None:
+    """Raises `Problem` 401 for who may not read a document, `SourceMissing` if there is none."""
+    hub = context.hub
+    if user is None and not topic.token and not hub.settings.hub_anonymous:
+        raise unauthenticated(
+            "a document of this hub needs credentials (HTTP Basic), its token in the URL, or the "
+            "setting hub_anonymous"
+        )
+    if not hub.readers.may_read(
+        document.place, DocumentReader(topic.token, user.name if user else "")
+    ):
+        raise not_a_reader(hub, document)
+    if not hub.publications.has(document.place):
+        reason = "is a document that this hub does not have"
+        raise SourceMissing(reason, field="hub.topic", value=topic.url.partition("?")[0])
+    await hub.topics.declare()
 
 
 def _require_foreign_topics(context: Context, user: User | None, mode: Mode) -> None:
@@ -201,7 +230,9 @@ def client_of(scope: Scope) -> str:
 
 async def _user(context: Context, request: Request) -> User | None:
     """Returns the user, or None without credentials. Raises `Problem` 401 for wrong ones."""
-    return await context.user(request) if authorization_of(request.scope) is not None else None
+    if authorization_of(request.scope) is None:
+        return None
+    return await context.user(request, takes_tokens=True)
 
 
 def _hub_user(context: Context) -> User:

@@ -13,11 +13,11 @@ from ...hub.errors import BadRequest
 from ...hub.guard.own import is_own
 from ...hub.subscriptions.websub import check_url, normal_url
 from ...hub.topics.names import CONTENT, VHOST
-from ..authentication import authorization_of
+from ..access.authentication import authorization_of
 from ..context import Context
-from ..forms import Form, first
 from ..problems import Problem, unauthenticated
-from ..properties import CONTROL
+from ..requests.forms import Form, first
+from ..requests.properties import CONTROL
 
 URL_FIELDS = ("hub.url", "hub.url[]", "hub.topic", "hub.topic[]")
 """PubSubHubbub 0.3 has the first, Superfeedr the second, websub.rocks sends the third."""
@@ -69,7 +69,7 @@ async def _require_publisher(
     """
     secret, signature = context.hub.settings.hub_publisher_secret, first(form, "hub.signature")
     if authorization_of(request.scope) is not None:
-        user = await context.user_in(request, VHOST)
+        user = await context.user_in(request, VHOST, takes_tokens=True)
         user.require(VHOST, "write", "exchange", CONTENT)
     elif signature is None or not secret:
         raise unauthenticated(

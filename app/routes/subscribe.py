@@ -7,17 +7,18 @@ from starlette.responses import JSONResponse, Response
 
 from ...core.auth import ADMINISTRATOR, User
 from ...core.auth.reserved import refuse_reserved
-from ...hub.requests import SubscribeRequest
+from ...hub.requests import Resource, SubscribeRequest
 from ...hub.subscriptions.options import PARAMETERS
-from ..access import is_trusted, require_topic
+from ..access.authorization import is_trusted, require_topic
+from ..access.token_users import TokenUser
 from ..context import Context
-from ..facets import SUBSCRIBE_NAMES
-from ..forms import Form, first, first_values, parse_form, read_form
-from ..parameters import refuse_unknown
-from ..paths import Target
 from ..problems import Problem, invalid_operation
-from ..subscription_json import NODE
-from ..success_bodies import subscribed
+from ..requests.forms import Form, first, first_values, parse_form, read_form
+from ..requests.parameters import refuse_unknown
+from ..requests.paths import Target
+from ..responses.facets import SUBSCRIBE_NAMES
+from ..responses.success_bodies import subscribed
+from ..subscriptions.document import NODE
 from .endpoint import describe_resource
 
 
@@ -38,10 +39,11 @@ async def subscribe(context: Context, request: Request, target: Target) -> Respo
 
 
 async def _post(context: Context, request: Request, target: Target, query: Form) -> Response:
-    user = await context.user_in(request, target.vhost)
+    user = await context.user_in(request, target.vhost, takes_tokens=True)
     form = await read_form(request, query, context.unfinished, user.name)
     # Again: the user or a permission may have been removed while the body was received.
-    user = await context.user_in(request, target.vhost)
+    user = await context.user_in(request, target.vhost, takes_tokens=True)
+    require_scope(user, target.resource())
     refuse_unknown(form, SUBSCRIBE_NAMES)
     subscribe_request = _request(context, request, target, user, form)
     mode = first(form, "hub.mode")
@@ -78,6 +80,18 @@ async def _require_configure(context: Context, request: Request, target: Target)
     return user
 
 
+def require_scope(user: User, source: Resource) -> None:
+    """Raises `ChannelError` 403 for a token without a scope to read the source: it must not end
+    the other subscriptions of its owner."""
+    if isinstance(user, TokenUser):
+        user.require(source.vhost, "read", source.word, source.name)
+
+
+def longest_lease_s(user: User) -> int | None:
+    """Returns how long a subscription of the user may last: no longer than a token."""
+    return max(1, int(user.lasts_s())) if isinstance(user, TokenUser) else None
+
+
 async def require_source(context: Context, user: User, request: SubscribeRequest) -> None:
     """Raises `ChannelError` 403 unless the user may read the source."""
     source = request.source
@@ -112,5 +126,6 @@ def _request(
         secret=given.get("hub.secret"),
         given={name: given[name] for name in PARAMETERS if name in given},
         is_administrator=ADMINISTRATOR in user.tags,
+        longest_lease_s=longest_lease_s(user),
         is_trusted=is_trusted(user),
     )

@@ -11,14 +11,14 @@ from ...core.auth import User
 from ...hub.errors import NotSubscribed
 from ...hub.requests import Resource
 from ...hub.subscriptions.active import ActiveSubscription
-from .. import subscription_filter as listing
 from ..context import Context
-from ..parameters import refuse_unknown
-from ..paths import Target
 from ..problems import Problem, method_not_allowed
-from ..properties import parse_query
-from ..subscription_batch import import_batch
-from ..subscription_json import failing
+from ..requests.parameters import refuse_unknown
+from ..requests.paths import Target
+from ..requests.properties import parse_query
+from ..subscriptions import filter as listing
+from ..subscriptions.batch import import_batch
+from ..subscriptions.document import failing
 from .api.required_tags import ADMINISTRATOR
 
 _KEY = "subscriptions"
@@ -29,7 +29,7 @@ async def subscriptions(context: Context, request: Request) -> Response:
     match request.method:
         case "GET" | "HEAD":
             await _administrator(context, request)
-            return await listed(context.hub.subscriptions.active_subscriptions(), request)
+            return await listed(context.hub.subscription_store.all(), request)
         case "POST":
             return await import_batch(context, request, lambda: _administrator(context, request))
     raise method_not_allowed(request.method, "GET, HEAD, POST")
@@ -40,7 +40,7 @@ async def errors(context: Context, request: Request) -> Response:
     if request.method not in ("GET", "HEAD"):
         raise method_not_allowed(request.method, "GET, HEAD")
     await _administrator(context, request)
-    return await list_failing(context.hub.subscriptions.active_subscriptions(), request)
+    return await list_failing(context.hub.subscription_store.all(), request)
 
 
 async def subscription(context: Context, request: Request, target: Target) -> Response:
@@ -58,7 +58,7 @@ async def subscription(context: Context, request: Request, target: Target) -> Re
     except KeyError as missing:
         raise Problem(400, f"{missing.args[0]} is required") from None
     source = target.resource()
-    found = matching(context.hub.subscriptions.active_subscriptions(), source, topic, callback)
+    found = matching(context.hub.subscription_store.all(), source, topic, callback)
     return await listing.answer(_KEY, found, None)
 
 
@@ -86,7 +86,8 @@ async def listed(active_subscriptions: list[ActiveSubscription], request: Reques
     """Lists subscriptions with the filters and page of the query."""
     query = parse_query(request.scope["query_string"])
     condition, page = listing.read_filter(query, time.time()), listing.read_page(query)
-    return await listing.answer(_KEY, filter(condition.passes, active_subscriptions), page)
+    by = listing.read_order(query)
+    return await listing.answer(_KEY, active_subscriptions, page, by=by, passes=condition.passes)
 
 
 async def list_failing(
@@ -98,7 +99,7 @@ async def list_failing(
     found = [
         active for active in active_subscriptions if active.error_count and condition.passes(active)
     ]
-    return await listing.answer("errors", found, page, failing)
+    return await listing.answer("errors", found, page, failing, listing.read_order(query))
 
 
 async def _administrator(context: Context, request: Request) -> User:

@@ -13,16 +13,29 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.errors import ChannelError, access_refused
+from ...hub.feeds.cloud import CLOUD_PREFIX, TAKEN
+from ...hub.feeds.push import is_of_feed
 from ...hub.upstream.callbacks import Receiving
 from ...hub.upstream.content import refusal
 from ...hub.upstream.state import digest_of
 from ..context import Context
-from ..paths import Target
 from ..problems import Problem, method_not_allowed
-from ..properties import CONTROL, HOPS_HEADER, MAX_SHORT_STRING_BYTES, PLAIN_HEADERS, parse_query
+from ..requests.body import read_body
+from ..requests.paths import Target
+from ..requests.properties import (
+    CONTROL,
+    HOPS_HEADER,
+    MAX_SHORT_STRING_BYTES,
+    PLAIN_HEADERS,
+    parse_query,
+)
 from .capability import echo
-from .publish import Permit, Publisher
+from .publish import HttpPublisher
+from .publish_plan import Permit
 
+MAX_CHALLENGE = 1_000
+"""Characters of a challenge that are repeated."""
+MAX_FORM_BYTES = 64 * 1024
 MAX_INLINE_HASH_BYTES = 256 * 1024
 """Larger content is hashed in a thread; hashing this much takes 1 ms."""
 _MESSAGE_ID = b"x-amqp-message-id"
@@ -30,13 +43,15 @@ _MAX_LEASE_DIGITS = 12
 
 
 async def callback(
-    context: Context, publisher: Publisher, request: Request, secret: str
+    context: Context, publisher: HttpPublisher, request: Request, secret: str
 ) -> Response:
     """Handles a request of another hub.
 
     Raises `Problem` 404 for an unexpected verification, 410 for content without a subscription,
     403 for a bad signature.
     """
+    if secret.startswith(CLOUD_PREFIX):
+        return await _cloud(context, request, secret.removeprefix(CLOUD_PREFIX))
     match request.method:
         case "GET":
             return await _answer(context, request, secret)
@@ -50,7 +65,10 @@ async def _answer(context: Context, request: Request, token: str) -> Response:
     callbacks, topic = context.hub.upstreams.callbacks, query.get("hub.topic", "")
     mode = query.get("hub.mode", "")
     if mode == "denied":
-        if await callbacks.deny(token, topic, query.get("hub.reason", "")):
+        denied = await callbacks.deny(token, topic, query.get("hub.reason", ""))
+        if denied is not None:
+            if is_of_feed(denied):
+                await context.hub.feeds.push_ended(denied.request.routing_key or "")
             return Response(status_code=204)
     elif "hub.challenge" in query:
         lease_s = _lease_s(query.get("hub.lease_seconds", ""))
@@ -65,9 +83,13 @@ def _lease_s(text: str) -> int | None:
     return int(text) if is_number else None
 
 
-async def _take(context: Context, publisher: Publisher, request: Request, token: str) -> Response:
+async def _take(
+    context: Context, publisher: HttpPublisher, request: Request, token: str
+) -> Response:
     """Publishes the content; the response says that it is stored, not distributed (WebSub 7)."""
     receiving, digest = _receiving(context, token), b""
+    if is_of_feed(receiving.upstream):
+        return await _announce(context, request, receiving)
 
     async def permit(body: bytes | None) -> Permit | None:
         nonlocal receiving, digest
@@ -90,6 +112,36 @@ async def _take(context: Context, publisher: Publisher, request: Request, token:
         receiving.state.seen.add(digest)
     await context.hub.upstreams.callbacks.accepted(receiving)
     return Response(status_code=202)
+
+
+async def _announce(context: Context, request: Request, receiving: Receiving) -> Response:
+    """Polls the feed whose change was pushed: what has changed is found as in any poll."""
+    owner, limit = receiving.upstream.owner, context.hub.settings.fetch_max_bytes
+    body = await read_body(request.receive, limit, context.unfinished, owner)
+    await asyncio.to_thread(_checked, receiving, request, body)
+    await context.hub.feeds.announced(receiving.upstream.request.routing_key or "")
+    await context.hub.upstreams.callbacks.accepted(receiving)
+    return Response(status_code=202)
+
+
+async def _cloud(context: Context, request: Request, identity: str) -> Response:
+    """Handles what an RSS cloud sends: a challenge, which is repeated, or that a feed has changed.
+
+    Raises `Problem` 404 for a feed that is no longer registered.
+    """
+    feed = context.hub.feeds.with_id(identity)
+    if feed is None:
+        raise Problem(404, "no feed is registered for these announcements")
+    if request.method == "GET":
+        challenge = parse_query(request.scope["query_string"]).get("challenge", "")
+        return Response(challenge[:MAX_CHALLENGE], media_type="text/plain")
+    if request.method != "POST":
+        raise method_not_allowed(request.method, "GET, POST")
+    await read_body(request.receive, MAX_FORM_BYTES, context.unfinished, feed.owner)
+    await context.hub.feeds.announced(feed.name)
+    if "xml" in request.headers.get("content-type", ""):
+        return Response(TAKEN, media_type="text/xml")
+    return Response(status_code=204)
 
 
 def _receiving(context: Context, token: str) -> Receiving:

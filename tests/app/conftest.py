@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,13 +10,16 @@ from typing import Any, cast
 
 import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app import openapi_check
+from tests.support.settings import hub_settings
 from tests.support.users import guest_users
+from warrenmq.app.access.authentication import Authenticator
 from warrenmq.app.asgi import Application
-from warrenmq.app.authentication import Authenticator
 from warrenmq.app.context import Context
-from warrenmq.app.routes.publish import Publisher
+from warrenmq.app.node import node_name
+from warrenmq.app.routes.publish import HttpPublisher
 from warrenmq.core.auth import Users, hashes
 from warrenmq.core.broker import Broker
 from warrenmq.hub.engine.embedded import EmbeddedEngine
@@ -38,8 +42,16 @@ class FakeHub:
     verified: bool = True
     bound: Resource | None = None
     error: Exception | None = None
-    settings: HubSettings = field(default_factory=HubSettings)
+    settings: HubSettings = field(default_factory=hub_settings)
     forgotten: list[str] = field(default_factory=list)
+    recorded: list[tuple[str, ...]] = field(default_factory=list)
+
+    @property
+    def audit(self) -> FakeHub:
+        return self
+
+    def record(self, *what: str, **more: Any) -> None:
+        self.recorded.append(what)
 
     @property
     def subscriptions(self) -> FakeHub:
@@ -125,13 +137,13 @@ class World:
         (message,) = await self.messages(queue, vhost)
         return message
 
-    def client(self, **options: Any) -> httpx.AsyncClient:
+    def client(self, **options: Any) -> AsyncClient:
         """`peer`, `auth`, and the settings of the application."""
         peer, credentials = options.pop("peer", "127.0.0.1"), options.pop("auth", GUEST)
         transport = httpx.ASGITransport(
             self.application(**options), raise_app_exceptions=True, client=(peer, 1234)
         )
-        return httpx.AsyncClient(
+        return AsyncClient(
             transport=transport,
             base_url="http://hub",
             auth=credentials,
@@ -145,7 +157,7 @@ class World:
         set_correlation_id: str = "",
         set_message_id: str = "",
     ) -> Application:
-        publisher = Publisher(
+        publisher = HttpPublisher(
             self.engine,
             self.context.authenticator,
             self.broker.vhosts,
@@ -164,15 +176,31 @@ def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashes, "ARGON2_TIME_COST", 1)
 
 
+def run_slices(broker: Broker) -> None:
+    """Runs sliced work in the event loop; tests run the turns that dispatch messages."""
+
+    def run() -> None:
+        if broker.slices.run():
+            run_soon()
+
+    def run_soon() -> None:
+        if broker.slices.busy:
+            asyncio.get_running_loop().call_soon(run)
+
+    broker.on_work = run_soon
+
+
 @pytest.fixture
 def world() -> Iterator[World]:
     users = guest_users()
     users.add("tony", "secret")
     users.set_permissions("tony", "/", "^tony", "^tony", "^tony")
     users.set_permissions("guest", "other/one", ".*", ".*", ".*")
-    broker, hub, authenticator = Broker(users), FakeHub(), Authenticator(users)
+    broker = Broker(users, node_name=node_name())
+    hub, authenticator = FakeHub(), Authenticator(users)
     broker.add_vhost("other/one")
     broker.add_vhost("closed")
+    run_slices(broker)
     engine = EmbeddedEngine(broker)
     context = Context(
         engine, cast(Hub, hub), authenticator, broker.vhosts, "", "http://localhost:1", broker
@@ -184,7 +212,7 @@ def world() -> Iterator[World]:
 @pytest.fixture
 async def hub(world: World, tmp_path: Path) -> AsyncIterator[Hub]:
     """A real one in place of the one that records; callbacks may be on this machine."""
-    settings = HubSettings(allow_loopback=True, base_urls=("http://hub",))
+    settings = hub_settings(allow_loopback=True, base_urls=("http://hub",))
     hub = Hub(world.engine, settings, tmp_path)
     world.context = replace(world.context, hub=hub)
     await hub.start()
@@ -193,6 +221,6 @@ async def hub(world: World, tmp_path: Path) -> AsyncIterator[Hub]:
 
 
 @pytest.fixture
-async def http(world: World) -> AsyncIterator[httpx.AsyncClient]:
+async def http(world: World) -> AsyncIterator[AsyncClient]:
     async with world.client() as client:
         yield client

@@ -22,6 +22,8 @@ async def check(response: httpx.Response) -> None:
     """Fails the test whose request was answered with something that the document does not say."""
     request = response.request
     path = PREFIXES.sub("", request.url.raw_path.decode().partition("?")[0])
+    if path.startswith("/api/"):
+        path = path.removesuffix("/")
     method = "get" if request.method == "HEAD" else request.method.lower()
     found = operation(path, method)
     if found is None:
@@ -33,13 +35,16 @@ async def check(response: httpx.Response) -> None:
     if told is None:
         assert response.status_code >= 400, (method, path, response.status_code, list(responses))
         told = responses[f"{response.status_code // 100}XX"]
+    if "$ref" in told:
+        told = _document()["components"]["responses"][told["$ref"].rpartition("/")[2]]
     await response.aread()
     if response.content:
         content = told.get("content", {})
         media_type = response.headers["content-type"].partition(";")[0]
         assert media_type in content, (method, path, response.status_code, media_type)
         schema = content[media_type].get("schema")
-        if schema is not None:
+        # With columns a document is a part of what is told.
+        if schema is not None and "columns" not in request.url.params:
             _validate(schema, response.json())
 
 

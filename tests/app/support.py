@@ -1,8 +1,34 @@
-"""What several tests of the HTTP side say alike."""
+"""Commands and responses that several tests of `app` check."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import httpx
+
+from tests.support.server import warren_command
+
+
+def warren(
+    *arguments: str, given: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end, with no settings in the environment but these."""
+    clean = {name: value for name, value in os.environ.items() if "WARREN" not in name}
+    return subprocess.run(
+        [*warren_command(), *arguments], env={**clean, **environment},
+        input=given, capture_output=True, text=True, timeout=20,
+    )  # fmt: skip
+
+
+def refusal(*arguments: str, given: str = "", **environment: str) -> str:
+    """Runs a command that is refused; returns its one line on stderr."""
+    result = warren(*arguments, given=given, **environment)
+    assert result.returncode == 2, result
+    assert result.stderr.startswith("warren: ")
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert "ready" not in result.stdout
+    return result.stderr
 
 
 def problem(response: httpx.Response, status: int) -> str:

@@ -15,7 +15,6 @@ from tests.clients.support import pump
 from tests.support.server import WarrenServer
 
 GUEST = ("guest", "guest")
-STOP_S = 10.0
 BODY = bytes(100)
 STEP, STEPS = 4_000, 50
 """Bodies page out, but what is read together keeps some bytes: more reads than there is memory
@@ -62,7 +61,6 @@ def publish_more_than_fits(client: Client, queue: str, is_refused: Callable[[], 
 
 
 def test_memory(short_of_memory: WarrenServer) -> None:
-    """An alarm may end and come again while bodies page out; it stays when no more of them can."""
     server = short_of_memory
     assert "memory limit: 4.0 MiB (set, of " in server.output()
     publisher, consumer = Client(server), Client(server)
@@ -98,37 +96,3 @@ def test_memory(short_of_memory: WarrenServer) -> None:
     assert "memory alarm over: " in server.output()
     for client in (publisher, consumer):
         client.connection.close()
-
-
-def test_disk() -> None:
-    with WarrenServer(env={"WARREN_DISK_FREE_LIMIT": "100PiB"}) as server:
-        lines = server.output().splitlines()
-        assert any(line.startswith("disk free limit: 104857600.0 GiB") for line in lines) or any(
-            line.startswith("disk free limit: 102400.0 TiB") for line in lines
-        )
-        assert "disk alarm: " in server.output()
-        made = httpx.put(f"{server.http_url}/endpoint/q/q", auth=GUEST)
-        assert made.status_code == 201
-        refused = httpx.post(f"{server.http_url}/endpoint/q/q", content=b"1", auth=GUEST)
-        assert "low on disk" in problem(refused, 507)
-        assert int(refused.headers["retry-after"]) > 0
-        publisher, consumer = Client(server), Client(server)
-        publisher.channel.basic_publish("", "q", b"1")
-        assert publisher.wait_told(1) == ["low on disk"]
-        assert consumer.channel.queue_declare("q", passive=True).method.message_count == 0
-        consumer.connection.close()
-        server.process.terminate()
-        with pytest.raises(pika.exceptions.ConnectionClosedByBroker):
-            pump(publisher.connection, lambda: False, "the end")
-        assert server.process.wait(STOP_S) == 0
-
-
-def test_off() -> None:
-    """Without limits the lines say so, and nothing is refused."""
-    env = {"WARREN_MEMORY_LIMIT": "0", "WARREN_DISK_FREE_LIMIT": "0"}
-    with WarrenServer(env=env) as server:
-        assert "memory limit: none" in server.output()
-        assert "disk free limit: none" in server.output()
-        httpx.put(f"{server.http_url}/endpoint/q/q", auth=GUEST)
-        done = httpx.post(f"{server.http_url}/endpoint/q/q", content=BODY, auth=GUEST)
-        assert done.status_code == 202

@@ -7,7 +7,6 @@ import base64
 import threading
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
-from typing import Any
 
 import httpx
 import pytest
@@ -17,12 +16,12 @@ from starlette.types import Scope
 from tests.app.conftest import World
 from tests.app.support import problem
 from tests.support.users import GUEST_HASH, guest_users
-from warrenmq.app import authentication
-from warrenmq.app.authentication import Authenticator
-from warrenmq.app.local_requests import CYCLE
+from warrenmq.app.access import authentication
+from warrenmq.app.access.authentication import Authenticator
+from warrenmq.app.access.local_requests import CYCLE
 from warrenmq.app.problems import Problem
 from warrenmq.core.auth import VERIFIED_FOR_S, User, Users
-from warrenmq.core.auth.throttle import FAILURES, NOT_RECALLED
+from warrenmq.core.auth.throttle import FAILURES, UNCACHED_MAX
 from warrenmq.core.server import login_queue as waiting_room
 from warrenmq.core.server.logins import AT_ONCE, Logins
 
@@ -41,82 +40,26 @@ def basic(name: str, password: str) -> bytes:
 
 
 class TestAnswers:
-    @pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE"])
-    async def test_no_credentials(self, world: World, method: str) -> None:
-        async with world.client(auth=None) as http:
-            response = await http.request(method, PATH)
-        problem(response, 401)
-        assert response.headers["www-authenticate"] == 'Basic realm="warren"'
-
-    @pytest.mark.parametrize(
-        "authorization",
-        [
-            basic("guest", "wrong"),
-            basic("nobody", "guest"),
-            basic("", ""),
-            b"Basic",
-            b"Basic !!!!",
-            b"Basic " + base64.b64encode(b"guest"),
-            b"Basic " + base64.b64encode(b"\xff:\xff"),
-            b"Bearer abc",
-            b"",
-        ],
-    )
-    async def test_wrong_ones(self, world: World, authorization: bytes) -> None:
-        async with world.client(auth=None) as http:
-            response = await http.get(PATH, headers={b"Authorization": authorization})
-        problem(response, 401)
-        assert "www-authenticate" in response.headers
-
-    async def test_colon_and_umlaut_in_the_password(self, world: World) -> None:
-        world.users.add("evan", "a:b:ü")
-        world.users.set_permissions("evan", "/", "", "", ".*")
-        async with world.client(auth=None) as http:
-            headers = {b"Authorization": basic("evan", "a:b:ü").replace(b"Basic", b"bASIC")}
-            assert (await http.get(PATH, headers=headers)).status_code == 200
-
-    @pytest.mark.parametrize("peer", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
-    async def test_guest_from_loopback(self, world: World, peer: str) -> None:
-        async with world.client(peer=peer) as http:
-            assert (await http.get(PATH)).status_code == 200
-
-    @pytest.mark.parametrize("peer", ["10.0.0.1", "::2", "::ffff:10.0.0.1", "testclient", ""])
-    async def test_guest_from_afar(self, world: World, peer: str) -> None:
+    @pytest.mark.parametrize("peer", ["10.0.0.1", "::ffff:10.0.0.1", ""])
+    async def test_guest_is_refused_from_other_machines(self, world: World, peer: str) -> None:
         async with world.client() as near:
             assert (await near.get(PATH)).status_code == 200
         async with world.client(peer=peer) as http:
             problem(await http.get(PATH), 401)
 
-    @pytest.mark.parametrize("method", ["GET", "POST"])
-    @pytest.mark.parametrize("field", ["Forwarded", "X-Forwarded-For", "X-Real-IP", "Via"])
-    async def test_guest_through_a_proxy_on_this_machine(
-        self, world: World, field: str, method: str
+    async def test_answer_and_log_have_the_reason(
+        self, world: World, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Whatever the proxy says of the client: with a proxy in between it may be anybody."""
-        async with world.client() as http:
-            assert (await http.request(method, PATH)).status_code in (200, 202)
-            for value in ("127.0.0.1", "203.0.113.5", ""):
-                problem(await http.request(method, PATH, headers={field: value}), 401)
-            assert (await http.request(method, PATH)).status_code in (200, 202)
-
-    async def test_others_through_a_proxy(self, world: World) -> None:
-        async with world.client(auth=("tony", "secret")) as http:
-            response = await http.get(PATH, headers={"X-Forwarded-For": "203.0.113.5"})
-            assert response.status_code == 200
-
-    async def test_the_log_says_why(self, world: World, caplog: pytest.LogCaptureFixture) -> None:
-        """The client is told what all are told."""
         async with world.client(peer="10.0.0.1") as http:
-            assert problem(await http.get(PATH), 401) == "wrong user or password"
-        assert "HTTP from 10.0.0.1: login refused for user 'guest': over HTTP" in caplog.text
+            detail = problem(await http.get(PATH), 401)
+        assert detail.startswith("user guest may log in over HTTP only from the server's machine")
+        assert caplog.messages == [f"HTTP from 10.0.0.1: login refused for user 'guest': {detail}"]
         caplog.clear()
         async with world.client(auth=("tony", "wrong")) as http:
             assert problem(await http.get(PATH), 401) == "wrong user or password"
-        assert caplog.messages == ["HTTP from 127.0.0.1: login refused for user 'tony'"]
-
-    async def test_others_from_afar(self, world: World) -> None:
-        async with world.client(peer="10.0.0.1", auth=("tony", "secret")) as http:
-            assert (await http.get(PATH)).status_code == 200
+        assert caplog.messages == [
+            "HTTP from 127.0.0.1: login refused for user 'tony': wrong user or password"
+        ]
 
 
 class Clock:
@@ -141,7 +84,7 @@ class Counting:
         self.go = threading.Event()
         self.go.set()
         self._lock = threading.Lock()
-        check = users.check
+        check = users.passwords.check
 
         def counted(name: str, password: str, *, loopback: bool) -> User | None:
             with self._lock:
@@ -150,7 +93,7 @@ class Counting:
             assert self.go.wait(10)
             return check(name, password, loopback=loopback)
 
-        monkeypatch.setattr(users, "check", counted)
+        monkeypatch.setattr(users.passwords, "check", counted)
 
 
 @pytest.fixture
@@ -182,7 +125,7 @@ class TestCost:
             assert counting.runs == runs
         authenticator.close()
 
-    async def test_a_client_that_hangs_up_cancels_nobody(
+    async def test_a_disconnected_client_does_not_cancel_a_shared_check(
         self, world: World, counting: Counting
     ) -> None:
         counting.go.clear()
@@ -198,7 +141,7 @@ class TestCost:
         assert (await second).name == "tony"
         assert counting.runs == 1
 
-    async def test_nobody_waits_for_clients_that_have_hung_up(
+    async def test_logins_of_disconnected_clients_are_dropped(
         self, world: World, counting: Counting
     ) -> None:
         """600 abandoned guesses kept the next user waiting for a minute and a half."""
@@ -241,8 +184,10 @@ class TestCost:
         for number in range(5):
             users.add_hashed(f"user{number}", GUEST_HASH)
             assert await authenticator.user(basic(f"user{number}", "guest"), REQUEST)
-        answers: dict[Any, Any] = authenticator._cache
-        assert len(answers) <= 3
+        cached = [
+            authenticator.cached(basic(f"user{number}", "guest"), REQUEST) for number in range(5)
+        ]
+        assert sum(user is not None for user in cached) <= 3
         authenticator.close()
 
 
@@ -272,34 +217,12 @@ class TestThrottle:
         async with world.client(auth=("tony", "secret")) as http:
             problem(await http.request(method, "/endpoint/x/tony"), 429)
 
-    async def test_others_go_on(self, world: World) -> None:
-        for _ in range(5):
-            world.users.throttle.failed("tony", HERE)
-        async with world.client() as http:
-            assert (await http.get(PATH)).status_code == 200
-        async with world.client(auth=("tony", "secret"), peer="10.0.0.1") as http:
-            assert (await http.get(PATH)).status_code == 200
-
-    async def test_who_was_right_goes_on_whatever_others_try(self) -> None:
-        """At once: wrong passwords are slowed, in a line of their own."""
-        pauses: list[float] = []
-        authenticator = Authenticator(guest_users(), logins=Logins(guest_users(), note(pauses)))
-        right = basic("guest", "guest")
-        for number in range(8):
-            assert await authenticator.user(right, REQUEST)
-            with pytest.raises(Problem, match="wrong user or password"):
-                await authenticator.user(basic("guest", f"wrong{number}"), REQUEST)
-        assert len(pauses) == 3
-        assert authenticator.cached(right, REQUEST)
-        authenticator.close()
-
-    async def test_memory_does_not_tell_who_guesses_when_it_is_right(self) -> None:
-        """Or a guess could be compared with what is remembered, as often as one likes."""
+    async def test_the_cache_is_not_used_after_many_wrong_guesses(self) -> None:
         users = guest_users()
         authenticator = Authenticator(users, logins=Logins(users, note([])))
         right = basic("guest", "guest")
         assert await authenticator.user(right, REQUEST)
-        for number in range(FAILURES + NOT_RECALLED + 1):
+        for number in range(FAILURES + UNCACHED_MAX + 1):
             assert authenticator.cached(right, REQUEST)
             with pytest.raises(Problem, match="wrong user or password"):
                 await authenticator.user(basic("guest", f"wrong{number}"), REQUEST)
@@ -308,40 +231,9 @@ class TestThrottle:
         assert await authenticator.user(right, REQUEST)
         authenticator.close()
 
-    async def test_the_same_wrong_password_is_one_guess(self) -> None:
-        users = guest_users()
-        authenticator = Authenticator(users, logins=Logins(users, note([])))
-        assert await authenticator.user(basic("guest", "guest"), REQUEST)
-        for _ in range(FAILURES + NOT_RECALLED + 1):
-            with pytest.raises(Problem):
-                await authenticator.user(basic("guest", "old"), REQUEST)
-        assert authenticator.cached(basic("guest", "guest"), REQUEST)
-        authenticator.close()
-
-    @pytest.mark.parametrize("field", ["Via", "Forwarded", "X-Forwarded-For"])
-    async def test_a_claimed_proxy_is_no_second_address(self, world: World, field: str) -> None:
-        async with world.client(auth=("tony", "wrong"), peer="203.0.113.5") as http:
-            for _ in range(5):
-                problem(await http.get(PATH), 401)
-            problem(await http.get(PATH, headers={field: "192.0.2.1"}), 429)
-
-    async def test_each_address_is_trusted_by_itself(self) -> None:
-        users = guest_users()
-        authenticator = Authenticator(users)
-        for address in (HERE, "10.0.0.1"):
-            scope: Scope = {"client": (address, 1), "headers": []}
-            with pytest.raises(Problem):
-                await authenticator.user(basic("guest", "wrong"), scope)
-            assert not users.throttle.trusts("guest", address)
-        users.add_hashed("tony", GUEST_HASH)
-        for address in (HERE, "10.0.0.1"):
-            scope = {"client": (address, 1), "headers": []}
-            assert await authenticator.user(basic("tony", "guest"), scope)
-            assert users.throttle.trusts("tony", address)
-        authenticator.close()
-
-    async def test_who_comes_through_a_proxy_locks_out_nobody_here(self, world: World) -> None:
-        """Also not by claiming addresses: what a field says of them counts for nothing."""
+    async def test_failures_through_a_proxy_do_not_lock_out_local_clients(
+        self, world: World
+    ) -> None:
         async with world.client(auth=("tony", "wrong")) as http:
             for number in range(5):
                 response = await http.get(PATH, headers={"X-Forwarded-For": f"10.0.0.{number}"})
@@ -358,18 +250,3 @@ class TestThrottle:
             response = await http.get(PATH)
         assert "too many logins wait" in problem(response, 503)
         assert response.headers["retry-after"] == "1"
-
-    async def test_until_the_minute_is_over(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        clock = Clock()
-        users = guest_users(clock)
-        authenticator = Authenticator(users, clock)
-        for _ in range(5):
-            with pytest.raises(Problem, match="wrong user or password"):
-                await authenticator.user(basic("guest", "wrong"), REQUEST)
-        clock.now += 59.5
-        with pytest.raises(Problem, match="try again in 1 s"):
-            await authenticator.user(basic("guest", "guest"), REQUEST)
-        clock.now += 0.5
-        assert await authenticator.user(basic("guest", "guest"), REQUEST)
-        assert authenticator.cached(basic("guest", "guest"), REQUEST)
-        authenticator.close()

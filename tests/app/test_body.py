@@ -9,8 +9,8 @@ import pytest
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
-from warrenmq.app.body import read_body
 from warrenmq.app.problems import Problem
+from warrenmq.app.requests.body import read_body
 from warrenmq.core.resources.partial_content import PART_BYTES, PartialContents
 
 PIECE_BYTES = 64 * 1024
@@ -71,7 +71,7 @@ class Slow(Client):
         return await super().receive()
 
 
-async def test_what_has_come_of_a_body_counts() -> None:
+async def test_incomplete_bodies_are_counted() -> None:
     client, unfinished = Slow(), PartialContents()
     reading = asyncio.ensure_future(read(client, 4 * PIECE_BYTES, unfinished))
     await client.waits.wait()
@@ -81,7 +81,7 @@ async def test_what_has_come_of_a_body_counts() -> None:
     assert unfinished.bytes == 0
 
 
-async def test_when_memory_is_short_it_ends() -> None:
+async def test_an_incomplete_body_is_refused_when_memory_is_short() -> None:
     client, unfinished = Slow(), PartialContents()
     reading = asyncio.ensure_future(read(client, 4 * PIECE_BYTES, unfinished))
     await client.waits.wait()

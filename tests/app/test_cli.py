@@ -8,7 +8,8 @@ import pytest
 
 from warrenmq.app import main
 from warrenmq.app.cli import run
-from warrenmq.app.config import NAMES, TOPICS, Settings
+from warrenmq.app.configuration.loading import NAMES
+from warrenmq.app.configuration.settings import Settings
 
 Output = pytest.CaptureFixture[str]
 
@@ -27,25 +28,28 @@ def test_version(capsys: Output) -> None:
     assert capsys.readouterr().out == f"warren {version('warrenmq')}\n"
 
 
-def test_help_tells_every_setting(capsys: Output) -> None:
+def test_help_lists_every_setting(capsys: Output) -> None:
     assert run(["serve", "--help"]) == 0
     text = capsys.readouterr().out
     for name in NAMES:
         assert f"--{name.replace('_', '-')}" in text
         assert f"WARREN_{name.upper()}" in "".join(text.split())
+    for default in ("DEV;defaultoff", "LOGIN_THROTTLE;defaulton", "HTTP_PORT;default15672"):
+        assert f"[WARREN_{default}]" in "".join(text.split())
 
 
 @pytest.mark.parametrize("command", [[], ["serve"], ["verify"], ["definitions", "import"]])
-def test_short_help_is_everywhere(capsys: Output, command: list[str]) -> None:
+def test_each_command_has_the_short_help_option(capsys: Output, command: list[str]) -> None:
     assert run([*command, "-h"]) == 0
     assert capsys.readouterr().out.startswith("Usage: " + " ".join(["warren", *command]))
 
 
-def test_options_of_serve_stand_by_topic(capsys: Output) -> None:
+def test_options_of_serve_are_grouped(capsys: Output) -> None:
     assert run(["serve", "--help"]) == 0
     text = capsys.readouterr().out
     headings = [line[:-1] for line in text.splitlines() if line.endswith(":") and line[0] != " "]
-    assert headings == [*TOPICS.values(), "Other"]
+    assert headings[0] == "Data"
+    assert headings[-1] == "Other"
     assert text.index("TLS:") < text.index("--tls-key") < text.index("--dev") < text.index("HTTP:")
 
 
@@ -81,6 +85,15 @@ def test_bad_usage_is_one_line(
     assert captured.err.startswith("warren: ")
     assert captured.err.count("\n") == 1
     assert served == []
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "hint"),
+    [("list_queues", "did you mean queue?"), ("rabbitmqctl", "'warren --help' lists all")],
+)
+def test_a_mistyped_command(capsys: Output, mistyped: str, hint: str) -> None:
+    assert run([mistyped]) == 2
+    assert capsys.readouterr().err == f"warren: there is no command '{mistyped}'; {hint}\n"
 
 
 def test_without_a_command_there_is_help(capsys: Output) -> None:

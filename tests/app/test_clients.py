@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.types import Scope
 
-from warrenmq.app.clients import Clients
-from warrenmq.app.setting_parsers import networks
+from warrenmq.app.access.clients import Clients
+from warrenmq.app.configuration.parsers import networks
 
 PROXIES = "10.0.0.0/8, 127.0.0.1, 2001:db8:1::/48"
 
@@ -60,16 +60,15 @@ def test_several_fields_are_one_list() -> None:
 
 
 def test_two_fields_have_to_agree() -> None:
-    """The proxy writes one of them, and the other is what the client likes."""
     told, made_up = ("x-forwarded-for", "203.0.113.1"), ("forwarded", "for=198.51.100.9")
     assert client_of("10.9.9.9", told, made_up) == "10.9.9.9"
     assert client_of("10.9.9.9", told, ("forwarded", "for=203.0.113.1")) == "203.0.113.1"
 
 
 @pytest.mark.parametrize("peer", ["203.0.113.7", "2001:db8:2::1", ""])
-def test_nobody_else_is_believed(peer: str) -> None:
+def test_fields_of_other_peers_are_ignored(peer: str) -> None:
     assert client_of(peer, ("x-forwarded-for", "198.51.100.9")) == peer
 
 
-def test_a_proxy_that_says_nothing() -> None:
+def test_a_proxy_without_fields() -> None:
     assert client_of("10.9.9.9", ("via", "1.1 proxy")) == "10.9.9.9"

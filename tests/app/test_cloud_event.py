@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warrenmq.app.problems import Problem
-from warrenmq.app.properties import read
+from warrenmq.app.requests.properties import read
 
 EVENT = {
     b"ce-specversion": b"1.0",
@@ -31,7 +31,7 @@ def test_attributes_become_headers_of_the_message() -> None:
     }
 
 
-def test_headers_that_only_begin_alike_are_nobodys() -> None:
+def test_headers_with_a_similar_prefix_are_ignored() -> None:
     assert headers_of({b"ce-anything": b"1", b"ce-id": b"2"}) is None
 
 
@@ -49,7 +49,7 @@ def test_headers_that_only_begin_alike_are_nobodys() -> None:
         ({b"ce-id": b"%e2%82%ac" * 500}, "characters, at most 4096"),
     ],
 )
-def test_what_is_no_event_is_refused(changed: dict[bytes, bytes | None], said: str) -> None:
+def test_invalid_events_are_refused(changed: dict[bytes, bytes | None], said: str) -> None:
     fields = {name: value for name, value in {**EVENT, **changed}.items() if value is not None}
     with pytest.raises(Problem) as raised:
         headers_of(fields)

@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from tests.app.conftest import GUEST, World
-from warrenmq.app.cross_site import refuse_other_sites
+from tests.support.settings import hub_settings
+from warrenmq.app.access.cross_site import refuse_other_sites
 from warrenmq.app.problems import Problem
-from warrenmq.hub.settings import HubSettings
 
 FORM = {"hub.mode": "subscribe", "hub.topic": "a", "hub.callback": "http://a.example/"}
 
@@ -48,7 +48,9 @@ def is_refused(fields: dict[str, str], method: str = "POST") -> bool:
         ({"Host": "hub", "Sec-Fetch-Site": "none"}, False),
     ],
 )
-def test_pages(fields: dict[str, str], refused: bool) -> None:
+def test_requests_from_pages_of_other_sites_are_refused(
+    fields: dict[str, str], refused: bool
+) -> None:
     assert is_refused(fields) is is_refused(fields, "PUT") is refused
     assert not is_refused(fields, "GET")
 
@@ -57,7 +59,7 @@ def test_pages(fields: dict[str, str], refused: bool) -> None:
     "path", ["/subscribe/x/news", "/endpoint/x/news", "/subscriptions", "/api/hub/subscriptions"]
 )
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-async def test_none_is_heard(world: World, path: str, site: str) -> None:
+async def test_a_refused_request_has_no_effect(world: World, path: str, site: str) -> None:
     await world.exchange("news")
     foreign = {"Sec-Fetch-Site": site, "Origin": "http://evil.example"}
     async with world.client(auth=GUEST) as http:
@@ -70,7 +72,7 @@ async def test_none_is_heard(world: World, path: str, site: str) -> None:
 
 
 async def test_at_hub_without_credentials_there_is_nothing_to_steal(world: World) -> None:
-    world.hub.settings = HubSettings(hub_foreign_topics=True, hub_anonymous=True)
+    world.hub.settings = hub_settings(hub_foreign_topics=True, hub_anonymous=True)
     foreign = {"Sec-Fetch-Site": "cross-site"}
     form = {**FORM, "hub.topic": "http://feed.example/"}
     async with world.client(auth=None) as http:

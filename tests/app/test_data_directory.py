@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from warrenmq.app.data_directory import locked
-from warrenmq.core.errors import ConfigError
+from warrenmq.app.data_directory import locked, locked_for_reading
+from warrenmq.core.errors import ConfigError, StoreFailure
 from warrenmq.core.store.disk import RealDisk
 
 
-def test_made_and_given_back(tmp_path: Path) -> None:
+def test_a_directory_is_created_and_locked_again(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b"
     for _ in range(2):
         with locked(str(path)) as directory:
@@ -21,8 +22,7 @@ def test_made_and_given_back(tmp_path: Path) -> None:
             assert directory.is_dir()
 
 
-def test_nobody_else_may_look(tmp_path: Path) -> None:
-    """One that was there may stay its group's."""
+def test_permissions_of_the_directory(tmp_path: Path) -> None:
     made, open_to_all, shared = tmp_path / "made", tmp_path / "open", tmp_path / "shared"
     for path, mode in ((open_to_all, 0o755), (shared, 0o750)):
         path.mkdir()
@@ -32,16 +32,41 @@ def test_nobody_else_may_look(tmp_path: Path) -> None:
             assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
-def test_held_by_another(tmp_path: Path) -> None:
+def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
     message = rf"in use by another process \(pid {os.getpid()}\)"
     with locked(str(tmp_path)), pytest.raises(ConfigError, match=message), locked(str(tmp_path)):
         pass
 
 
-def test_unusable(tmp_path: Path) -> None:
+def test_a_directory_that_is_read_is_for_readers_alone(tmp_path: Path) -> None:
+    path = str(tmp_path)
+    with locked(path), pytest.raises(ConfigError, match="in use"), locked_for_reading(path):
+        pass
+    with locked_for_reading(path), locked_for_reading(path):
+        refused = pytest.raises(ConfigError, match="is being read by `warren verify`")
+        with refused, locked(path):
+            pass
+    with locked(path):
+        pass
+
+
+def test_unusable_directories_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(ConfigError, match="data directory"), locked(str(file)):
+    with pytest.raises(ConfigError, match="data directory .* it is a file"), locked(str(file)):
+        pass
+
+
+def test_a_full_disk_is_a_failure_that_may_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 1, after which the Debian package's unit starts the server again."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(StoreFailure, match="lock: .*make room"), locked(str(tmp_path)):
         pass
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 from tests.app.support import problem
@@ -16,7 +16,7 @@ PATHS = ("/nothing/at/all", "/endpoint/x/none", "/subscriptions/x/none", "/api/n
 
 @pytest.mark.parametrize("path", PATHS[:-1])
 @pytest.mark.parametrize("prefix", ["", "/a/base"])
-async def test_a_browser_gets_a_page_that_leads_on(world: World, prefix: str, path: str) -> None:
+async def test_browsers_get_a_page_with_working_links(world: World, prefix: str, path: str) -> None:
     async with world.client(auth=None, base_path="/a/base") as http:
         response = await http.get(prefix + path, headers=BROWSER)
         assert response.status_code == (404 if path == PATHS[0] else 401)
@@ -33,7 +33,7 @@ async def test_a_browser_gets_a_page_that_leads_on(world: World, prefix: str, pa
             assert (await http.get(url)).status_code == 200
 
 
-async def test_names_can_not_become_markup(http: httpx.AsyncClient) -> None:
+async def test_names_are_escaped(http: AsyncClient) -> None:
     response = await http.get("/endpoint/x/%3Cscript%3E", headers=BROWSER)
     assert response.status_code == 404
     assert "&lt;script&gt;" in response.text
@@ -42,15 +42,15 @@ async def test_names_can_not_become_markup(http: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("accept", [None, "*/*", "application/json", "text/xml", "image/png"])
 @pytest.mark.parametrize("path", PATHS[:3])
-async def test_others_get_a_problem_document(
-    http: httpx.AsyncClient, path: str, accept: str | None
+async def test_other_clients_get_a_problem_document(
+    http: AsyncClient, path: str, accept: str | None
 ) -> None:
     headers = {} if accept is None else {"Accept": accept}
     response = await http.get(path, headers=headers)
     assert problem(response, 400 if path.startswith("/subs") else 404)
 
 
-async def test_publishing_answers_a_browser_too(http: httpx.AsyncClient) -> None:
+async def test_publishing_answers_a_browser_too(http: AsyncClient) -> None:
     response = await http.post("/endpoint/x/none", headers=BROWSER, content=b"x")
     assert (response.status_code, response.headers["content-type"][:9]) == (404, "text/html")
 
@@ -65,8 +65,8 @@ async def test_publishing_answers_a_browser_too(http: httpx.AsyncClient) -> None
         (BROWSER["Accept"], "text/html"),
     ],
 )
-async def test_the_hub_refuses_in_plain_text_unless_asked(
-    http: httpx.AsyncClient, accept: str, media_type: str
+async def test_errors_at_hub_are_plain_text_by_default(
+    http: AsyncClient, accept: str, media_type: str
 ) -> None:
     response = await http.post("/hub", data={"hub.mode": "dance"}, headers={"Accept": accept})
     assert response.status_code == 400
@@ -74,7 +74,7 @@ async def test_the_hub_refuses_in_plain_text_unless_asked(
     assert "hub.mode" in response.text
 
 
-async def test_own_paths_of_the_api_have_the_one_form_of_errors(http: httpx.AsyncClient) -> None:
+async def test_own_paths_of_the_api_have_the_one_form_of_errors(http: AsyncClient) -> None:
     for path in ("/api/hub/none", "/api/hub/attempts?limit=x", "/api/warren/none"):
         response = await http.get(path)
         problem(response, response.status_code)

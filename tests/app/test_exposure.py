@@ -9,19 +9,15 @@ from starlette.types import Scope
 
 from tests.app.conftest import World
 from tests.app.support import problem
-from tests.conformance import frames
-from tests.core.server.support import log_in, meet
-from tests.support.amqp import make_broker
 from tests.support.users import guest_users
-from warrenmq.app.authentication import Authenticator
+from warrenmq.app.access.authentication import Authenticator
+from warrenmq.app.access.clients import Clients
 from warrenmq.app.cli import run
-from warrenmq.app.clients import Clients
-from warrenmq.app.config import Settings
+from warrenmq.app.configuration.parsers import networks
+from warrenmq.app.configuration.settings import Settings
 from warrenmq.app.exposure import Exposure
-from warrenmq.app.setting_parsers import networks
 from warrenmq.core.auth import Users
 from warrenmq.core.errors import ConfigError
-from warrenmq.core.server.listener import Listener
 
 FAR = "203.0.113.5"
 GOOD = {"default_user": "warren", "default_pass": "eleven purple rabbits"}
@@ -35,13 +31,13 @@ def beyond(**settings: object) -> Exposure:
 def test_on_this_machine_nothing_is_refused(host: str) -> None:
     exposure = Exposure(Settings(host=host, default_pass="x"))
     exposure.check_ports()
-    exposure.check_first_user()
+    assert exposure.first_user() == ("guest", "x")
     exposure.check_guest(guest_users())
     assert exposure.takes_plaintext
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
-def test_readable_passwords(host: str) -> None:
+def test_plaintext_passwords_are_refused(host: str) -> None:
     with pytest.raises(ConfigError, match="WARREN_ALLOW_PLAINTEXT=1") as caught:
         Exposure(Settings(host=host)).check_ports()
     assert str(caught.value).startswith(f"{host} can be reached from other machines")
@@ -57,17 +53,19 @@ def test_readable_passwords(host: str) -> None:
         ({"proxy_protocol_from": "10.0.0.0/8"}, False),
     ],
 )
-def test_ways_for_passwords(settings: dict[str, object], plaintext: bool) -> None:
+def test_settings_that_allow_passwords(settings: dict[str, object], plaintext: bool) -> None:
     exposure = beyond(**settings)
     exposure.check_ports()
     assert exposure.takes_plaintext is plaintext
 
 
 def test_guest_as_the_first_user() -> None:
+    assert beyond().first_user() is None  # a link creates one
     with pytest.raises(ConfigError, match="WARREN_DEFAULT_USER.*WARREN_ALLOW_GUEST=1"):
-        beyond(default_pass=GOOD["default_pass"]).check_first_user()
-    beyond(allow_guest=True, default_pass=GOOD["default_pass"]).check_first_user()
-    beyond(**GOOD).check_first_user()
+        beyond(default_pass=GOOD["default_pass"]).first_user()
+    allowed = beyond(allow_guest=True, default_pass=GOOD["default_pass"])
+    assert allowed.first_user() == ("guest", GOOD["default_pass"])
+    assert beyond(**GOOD).first_user() == ("warren", GOOD["default_pass"])
 
 
 @pytest.mark.parametrize(
@@ -75,12 +73,12 @@ def test_guest_as_the_first_user() -> None:
 )
 def test_weak_first_passwords(password: str) -> None:
     with pytest.raises(ConfigError, match="12 characters.*WARREN_ALLOW_WEAK_PASSWORD=1"):
-        beyond(default_user="warren", default_pass=password).check_first_user()
+        beyond(default_user="warren", default_pass=password).first_user()
     weak = beyond(default_user="warren", default_pass=password, allow_weak_password=True)
-    weak.check_first_user()
+    assert weak.first_user() == ("warren", password)
 
 
-def test_guest_that_is_there() -> None:
+def test_an_existing_guest_is_refused() -> None:
     with pytest.raises(ConfigError, match="delete the user"):
         beyond().check_guest(guest_users())
     beyond(allow_guest=True).check_guest(guest_users())
@@ -90,7 +88,7 @@ def test_guest_that_is_there() -> None:
     beyond().check_guest(users)
 
 
-def test_the_command_says_it_in_one_line(
+def test_the_command_prints_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("signal.signal", lambda *_: None)
@@ -107,12 +105,12 @@ def test_the_command_says_it_in_one_line(
         ({"client": ("127.0.0.1", 1), "scheme": "http"}, True),
     ],
 )
-def test_which_way_a_password_may_come(scope: Scope, may: bool) -> None:
+def test_passwords_need_tls_from_other_machines(scope: Scope, may: bool) -> None:
     assert beyond(tls_cert="c", tls_key="k").may_log_in(scope) is may
     assert beyond(allow_plaintext=True).may_log_in(scope)
 
 
-def test_a_listed_proxy_may_bring_passwords() -> None:
+def test_passwords_through_a_trusted_proxy() -> None:
     headers = [(b"x-forwarded-for", FAR.encode())]
     scope: Scope = {"client": ("10.0.0.1", 1), "scheme": "http", "headers": headers}
     exposure = beyond(http_proxies="10.0.0.0/8")
@@ -122,7 +120,6 @@ def test_a_listed_proxy_may_bring_passwords() -> None:
 
 
 async def test_http_refuses_a_password_that_others_could_read(world: World) -> None:
-    """Also one that is known from a safer way, without a look at whether it is right."""
     exposure = beyond(tls_cert="c", tls_key="k")
     authenticator = Authenticator(world.users, may_log_in=exposure.may_log_in)
     object.__setattr__(world.context, "authenticator", authenticator)
@@ -133,19 +130,3 @@ async def test_http_refuses_a_password_that_others_could_read(world: World) -> N
             answer = await http.get("http://hub/endpoint/q/tony", auth=("tony", password))
             assert "use https" in problem(answer, 403)
     authenticator.close()
-
-
-async def test_amqp_refuses_it_too(caplog: pytest.LogCaptureFixture) -> None:
-    listener = Listener(make_broker(), takes_plaintext=False)
-    await listener.start([])
-    peer, transport = meet(listener, FAR)
-    peer.data_received(frames.PROTOCOL_HEADER + log_in())
-    near, _ = meet(listener)
-    near.data_received(frames.PROTOCOL_HEADER + log_in())
-    [refusal] = caplog.messages
-    assert refusal.startswith(f"connection {FAR}")
-    assert "came without TLS from another machine" in refusal
-    for one in (peer, near):
-        one.connection_lost(None)
-    await listener.stop()
-    assert not transport.was_aborted()

@@ -6,11 +6,12 @@ import errno
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import repeat
+from typing import Any
 
 import pytest
 
-from warrenmq.app import listen as module
-from warrenmq.app.listen import listen, name_of, port_of
+from warrenmq.app.http.listen import listen, name_of, port_of
 from warrenmq.core.errors import ConfigError
 
 
@@ -24,16 +25,21 @@ def listening(host: str, port: int = 0) -> Iterator[list[socket.socket]]:
             listener.close()
 
 
+def fail_ipv6(monkeypatch: pytest.MonkeyPatch, errors: Iterator[OSError]) -> None:
+    """Lets IPv6 sockets meet these errors as they bind, one after the other, and then none."""
+    bind = socket.socket.bind
+
+    def bind_or_fail(listener: socket.socket, address: Any) -> None:
+        if listener.family == socket.AF_INET6 and (error := next(errors, None)):
+            raise error
+        bind(listener, address)
+
+    monkeypatch.setattr(socket.socket, "bind", bind_or_fail)
+
+
 @pytest.fixture
 def no_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
-    listen_on = module._listen
-
-    def refuse(address: str, port: int) -> socket.socket:
-        if ":" in address:
-            raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
-        return listen_on(address, port)
-
-    monkeypatch.setattr(module, "_listen", refuse)
+    fail_ipv6(monkeypatch, repeat(OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")))
 
 
 def test_localhost_is_both_on_one_port() -> None:
@@ -69,22 +75,16 @@ def test_port_in_use() -> None:
             listen("localhost", port, "http")
 
 
-def test_free_port_is_sought_again_when_the_other_address_has_it_taken(
+def test_another_free_port_is_chosen_if_one_address_has_it_in_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    listen_on, taken = module._listen, [OSError(errno.EADDRINUSE, "Address already in use")]
-
-    def once_taken(address: str, port: int) -> socket.socket:
-        if ":" in address and taken:
-            raise taken.pop()
-        return listen_on(address, port)
-
-    monkeypatch.setattr(module, "_listen", once_taken)
+    taken = iter([OSError(errno.EADDRINUSE, "Address already in use")])
+    fail_ipv6(monkeypatch, taken)
     with listening("localhost") as listeners:
         assert port_of(listeners) > 0
-    assert taken == []
+    assert next(taken, None) is None
 
 
-def test_unknown_host() -> None:
+def test_an_unknown_host_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"^host 'no\.such\.host\.invalid': "):
         listen("no.such.host.invalid", 0, "http")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.types import Scope
 
-from warrenmq.app.local_requests import (
+from warrenmq.app.access.local_requests import (
     RELAYING,
     LocalHosts,
     LocalRequests,
@@ -13,7 +13,7 @@ from warrenmq.app.local_requests import (
     is_loopback,
     is_near,
 )
-from warrenmq.app.origins import Origins
+from warrenmq.app.access.origins import AllowedOrigins
 
 
 def request(peer: str | None = "127.0.0.1", **fields: str) -> Scope:
@@ -27,7 +27,7 @@ def request(peer: str | None = "127.0.0.1", **fields: str) -> Scope:
 
 @pytest.fixture
 def nearness() -> LocalRequests:
-    origins = Origins(["http://localhost:15672", "https://hub.example.org"])
+    origins = AllowedOrigins(["http://localhost:15672", "https://hub.example.org"])
     return LocalRequests(origins, LocalHosts("Burrow"))
 
 
@@ -50,14 +50,14 @@ def test_a_request_without_a_peer() -> None:
 
 
 @pytest.mark.parametrize("field", sorted(field.decode() for field in RELAYING))
-def test_what_a_proxy_adds(nearness: LocalRequests, field: str) -> None:
+def test_proxy_fields_make_a_request_remote(nearness: LocalRequests, field: str) -> None:
     scope = request(**{field.replace("-", "_"): "127.0.0.1"})
     assert not is_near(scope)
     assert not nearness.is_near(scope)
     assert counted_by(scope, False) == "behind 127.0.0.1"
 
 
-def test_a_field_can_not_bring_anybody_near(nearness: LocalRequests) -> None:
+def test_no_field_makes_a_request_local(nearness: LocalRequests) -> None:
     for field in ("X_Forwarded_For", "Forwarded", "X_Real_IP", "Via", "Host", "Origin"):
         assert not nearness.is_near(request("10.0.0.1", **{field: "127.0.0.1"}))
 
@@ -74,7 +74,7 @@ def test_a_field_can_not_bring_anybody_near(nearness: LocalRequests) -> None:
         ("[", False), ("\xff", False), ("evil.example@localhost:x@y", False),
     ],
 )  # fmt: skip
-def test_the_host_that_was_asked_for(nearness: LocalRequests, host: str, near: bool) -> None:
+def test_local_hosts(nearness: LocalRequests, host: str, near: bool) -> None:
     assert nearness.is_near(request(Host=host)) is near
 
 
@@ -89,7 +89,7 @@ def test_http_1_0_names_no_host(nearness: LocalRequests) -> None:
         ("http://evil.example", False), ("http://localhost:8080", False), ("null", False),
     ],
 )  # fmt: skip
-def test_the_page_that_asks(nearness: LocalRequests, origin: str, near: bool) -> None:
+def test_local_origins(nearness: LocalRequests, origin: str, near: bool) -> None:
     scope = request(Host="127.0.0.1:15672", Origin=origin)
     assert nearness.is_near(scope) is near
 
@@ -103,16 +103,16 @@ def test_the_page_that_asks(nearness: LocalRequests, origin: str, near: bool) ->
         (request("10.0.0.1", Via="1.1 proxy"), False, "10.0.0.1"),
     ],
 )
-def test_by_which_address_failures_are_counted(scope: Scope, near: bool, counted: str) -> None:
+def test_address_for_failed_logins(scope: Scope, near: bool, counted: str) -> None:
     assert counted_by(scope, near) == counted
 
 
-def test_what_proxies_do_by_default(nearness: LocalRequests) -> None:
+def test_http_1_0_is_not_local(nearness: LocalRequests) -> None:
     """nginx asks the name that it was given, over HTTP/1.0, and adds no field."""
     assert not nearness.is_near({**request(Host="localhost:15672"), "http_version": "1.0"})
     assert nearness.is_near({**request(Host="localhost:15672"), "http_version": "1.1"})
 
 
-def test_where_a_proxy_is_expected_nobody_is_near() -> None:
-    behind_one = LocalRequests(Origins([]), LocalHosts("burrow"), has_proxy=True)
+def test_no_request_is_local_if_a_proxy_is_configured() -> None:
+    behind_one = LocalRequests(AllowedOrigins([]), LocalHosts("burrow"), has_proxy=True)
     assert not behind_one.is_near(request(Host="localhost:15672"))

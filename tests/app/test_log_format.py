@@ -6,17 +6,16 @@ import logging
 import sys
 
 import httpx
-import pytest
 
 from tests.support.http import Callback
 from tests.support.server import WarrenServer
-from warrenmq.app.main import LOG_FORMAT, OneLineFormatter
+from warrenmq.app.logs.formats import TEXT, OneLineFormatter
 
 
 def formatted(message: str, *, error: BaseException | None = None) -> str:
     raised = None if error is None else (type(error), error, error.__traceback__)
     record = logging.LogRecord("w", logging.WARNING, __file__, 1, message, (), raised)
-    return OneLineFormatter(LOG_FORMAT).format(record)
+    return OneLineFormatter(TEXT).format(record)
 
 
 def test_line_ends_and_escapes_are_spelled_out() -> None:
@@ -25,7 +24,7 @@ def test_line_ends_and_escapes_are_spelled_out() -> None:
     assert line.isprintable()
 
 
-def test_other_text_stays() -> None:
+def test_printable_text_is_logged_unchanged() -> None:
     assert formatted("queue 'café ☕' is gone").endswith("queue 'café ☕' is gone")
 
 
@@ -38,9 +37,8 @@ def test_a_traceback_keeps_its_lines() -> None:
     assert lines[-1] == "ValueError: here"
 
 
-@pytest.mark.parametrize("level", ["debug", "info"])
-def test_what_callbacks_are_sent_is_in_no_log(callback: Callback, level: str) -> None:
-    with WarrenServer(env={"WARREN_LOG_LEVEL": level}) as server:
+def test_callback_secrets_are_not_logged(callback: Callback) -> None:
+    with WarrenServer(env={"WARREN_LOG_LEVEL": "debug"}) as server:
         form = {
             "hub.mode": "subscribe",
             "hub.topic": "#",
@@ -50,7 +48,7 @@ def test_what_callbacks_are_sent_is_in_no_log(callback: Callback, level: str) ->
             "hub.basic_auth": "bWU6eW91",
         }
         url = f"{server.http_url}/subscribe/x/amq.topic"
-        assert httpx.post(url, data=form, auth=("guest", "guest")).status_code == 204
+        assert httpx.post(url, data=form, auth=("guest", "guest"), timeout=60).status_code == 204
         output = server.output()
     for secret in ("t0ken", "s3cret", "v3rify", "bWU6eW91"):
         assert secret not in output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warrenmq.app.negotiation import choose, names
+from warrenmq.app.responses.negotiation import choose, names
 
 OFFERED = ("text/xml", "application/json", "text/html")
 
@@ -29,7 +29,7 @@ OFFERED = ("text/xml", "application/json", "text/html")
         (",,;", None),
     ],
 )
-def test_choice(accept: str, chosen: str | None) -> None:
+def test_the_type_with_the_highest_quality_is_chosen(accept: str, chosen: str | None) -> None:
     assert choose(accept, OFFERED) == chosen
 
 

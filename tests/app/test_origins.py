@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warrenmq.app.origins import Origins
+from warrenmq.app.access.origins import AllowedOrigins
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from warrenmq.app.origins import Origins
     ],
 )
 def test_origins(origin: str, host: str, allowed: bool) -> None:
-    origins = Origins(["http://localhost:15672/hub"], "https://App.example.org, ")
+    origins = AllowedOrigins(["http://localhost:15672/hub"], "https://App.example.org, ")
     assert origins.allow(origin, host) is allowed
 
 
@@ -41,13 +41,13 @@ def test_origins(origin: str, host: str, allowed: bool) -> None:
     ],
 )
 def test_browsers_leave_out_the_usual_port(own: str, setting: str, origin: str) -> None:
-    assert Origins([own], setting).allow(origin, "hub")
+    assert AllowedOrigins([own], setting).allow(origin, "hub")
 
 
 def test_another_port_is_another_origin() -> None:
-    origins = Origins(["http://hub.example.org:443", "http://hub.example.org:8080"])
+    origins = AllowedOrigins(["http://hub.example.org:443", "http://hub.example.org:8080"])
     assert not origins.allow("http://hub.example.org", "hub.example.org")
 
 
 def test_any_origin() -> None:
-    assert Origins([], "*").allow("https://evil.example", "hub")
+    assert AllowedOrigins([], "*").allow("https://evil.example", "hub")

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warrenmq.app.paths import (
-    ApiPath,
-    HubPath,
-    Prefixes,
-    SecretPath,
-    Target,
-    parse,
-    parse_api,
-    parse_hub_path,
-    parse_secret,
-)
 from warrenmq.app.problems import Problem
+from warrenmq.app.requests.paths import Prefixes, Target, api_names, parse
 
 
 @pytest.mark.parametrize(
@@ -38,7 +28,7 @@ from warrenmq.app.problems import Problem
         (b"//endpoint/x/c", Target("endpoint", "", "x", "c")),
     ],
 )
-def test_resource(path: bytes, target: Target) -> None:
+def test_a_path_names_a_resource(path: bytes, target: Target) -> None:
     assert parse(path) == target
 
 
@@ -46,7 +36,7 @@ def test_resource(path: bytes, target: Target) -> None:
     "path",
     [b"/", b"", b"/endpoint", b"/endpoint/x", b"/endpoint/y/a", b"/endpoint/x/a/b", b"/a/b/c/d"],
 )
-def test_none(path: bytes) -> None:
+def test_other_paths_name_no_resource(path: bytes) -> None:
     assert parse(path) is None
 
 
@@ -54,7 +44,7 @@ def test_none(path: bytes) -> None:
     "name", [b"%00", b"a%0Db", b"a%0ab", b"%FF", b"%C3", b"x" * 256, b"%C3%A9" * 128]
 )
 @pytest.mark.parametrize("place", [b"/endpoint/x/%b", b"/%b/endpoint/x/a"])
-def test_names_that_can_not_be(name: bytes, place: bytes) -> None:
+def test_invalid_names_are_refused(name: bytes, place: bytes) -> None:
     with pytest.raises(Problem) as refusal:
         parse(place % name)
     assert refusal.value.status == 400
@@ -68,7 +58,7 @@ def test_names_that_can_not_be(name: bytes, place: bytes) -> None:
         ("é", "ü", "/%C3%A9/endpoint/x/%C3%BC"),
     ],
 )
-def test_path_and_back(vhost: str, name: str, path: str) -> None:
+def test_a_path_is_parsed_back_to_its_target(vhost: str, name: str, path: str) -> None:
     target = Target("endpoint", vhost, "x", name)
     assert target.path() == path
     assert parse(path.encode()) == target
@@ -90,7 +80,7 @@ def test_path_and_back(vhost: str, name: str, path: str) -> None:
         (b"/endpoint/x/a", ("", b"/endpoint/x/a")),
     ],
 )
-def test_prefixes(path: bytes, split: tuple[str, bytes]) -> None:
+def test_the_base_path_and_the_alias_are_split_off(path: bytes, split: tuple[str, bytes]) -> None:
     if split[0] == "/base":
         assert Prefixes("/base").split(path) == split
     else:
@@ -101,41 +91,22 @@ def test_the_alias_as_base_path_has_everything() -> None:
     assert Prefixes("/rabbithub").split(b"/rabbithub/api/users") == ("/rabbithub", b"/api/users")
 
 
-def test_secrets() -> None:
-    assert parse_secret(b"/in/abc") == SecretPath("/in/", "abc")
-    assert parse_secret(b"/in/") == SecretPath("/in/", "")
-    assert parse_secret(b"/in/%2F\xff") == SecretPath("/in/", "%2F\xff")
-    for path in (b"/in", b"/in/a/b", b"/inn/a", b"/x/in/a", b"/"):
-        assert parse_secret(path) is None
-
-
-def test_places() -> None:
-    assert parse_hub_path(b"/subscriptions/errors") == HubPath("/subscriptions/errors")
-    for path in (b"/subscriptions/", b"/Subscriptions", b"/subscriptions/x", b"/%73ubscriptions"):
-        assert parse_hub_path(path) is None
-
-
 @pytest.mark.parametrize(
-    ("path", "parts"),
+    ("segments", "names"),
     [
-        (b"/api/users/a%2Fb", ("users", "a/b")),
-        (b"/api/hub/" + b"a" * 8192, ("hub", "a" * 8192)),
-        (b"/api/", ("",)),
+        ([b"users", b"a%2Fb"], ("users", "a/b")),
+        ([b"hub", b"a" * 8192], ("hub", "a" * 8192)),
+        ([b""], ("",)),
     ],
 )
-def test_parts_of_the_api(path: bytes, parts: tuple[str, ...]) -> None:
-    found = parse_api(path)
-    assert found is not None
-    assert found.parts() == parts
+def test_names_below_api(segments: list[bytes], names: tuple[str, ...]) -> None:
+    assert api_names(segments) == names
 
 
 @pytest.mark.parametrize(
-    "path", [b"/api/users/" + b"a" * 256, b"/api/hub/" + b"a" * 8193, b"/api/hub/%0a"]
+    "segments", [[b"users", b"a" * 256], [b"hub", b"a" * 8193], [b"hub", b"%0a"]]
 )
-def test_parts_that_can_not_be(path: bytes) -> None:
-    """A name has 255 bytes at most; below `/api/hub` a part may be a URL."""
-    found = parse_api(path)
-    assert isinstance(found, ApiPath)
+def test_invalid_names_below_api(segments: list[bytes]) -> None:
     with pytest.raises(Problem) as refusal:
-        found.parts()
+        api_names(segments)
     assert refusal.value.status == 400

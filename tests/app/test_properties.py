@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warrenmq.app.problems import Problem
-from warrenmq.app.properties import MAX_HOPS_VALUE, read
+from warrenmq.app.requests.properties import MAX_HOPS_VALUE, read
 
 
 def hops(*values: bytes, max_hops: int = 20) -> object:
@@ -31,7 +31,7 @@ def test_the_limit_ends_a_loop() -> None:
 
 
 @pytest.mark.parametrize("value", [b"", b"-1", b"1.5", b"x", b"\xff", b"2147483647", b"9" * 30])
-def test_what_is_no_number_of_hops(value: bytes) -> None:
+def test_invalid_hops_are_refused(value: bytes) -> None:
     with pytest.raises(Problem) as caught:
         hops(value)
     assert caught.value.status == 400

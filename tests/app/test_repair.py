@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
 import subprocess
@@ -15,17 +16,12 @@ import httpx
 import pika
 import pytest
 
+from tests.app.support import warren
 from tests.support.process import kill
 from tests.support.server import WarrenServer, warren_command
-from warrenmq.core.definitions.keys import queue_key
+from warrenmq.core.definitions.keys import DefinitionKind, key_of
 
 LASTING = pika.BasicProperties(delivery_mode=2, headers={"n": 1})
-
-
-def warren(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*warren_command(), *arguments], capture_output=True, text=True, timeout=20
-    )
 
 
 @contextmanager
@@ -52,7 +48,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kill(server.process)
     for path in (data / "log").glob("*.log"):
         raw = path.read_bytes()
-        path.write_bytes(raw.replace(queue_key("/", "lost"), queue_key("/", "lase"), 1))
+        lost, other = (key_of(DefinitionKind.QUEUE, "/", name) for name in ("lost", "lase"))
+        path.write_bytes(raw.replace(lost, other, 1))
     return data
 
 
@@ -68,7 +65,30 @@ def left_over(server: WarrenServer) -> dict[str, Any]:
     return listed
 
 
-def test_told_exported_and_put_back(data: str, tmp_path: Path) -> None:
+def contents(data: str) -> dict[Path, tuple[int, int]]:
+    found = {path: path.stat() for path in Path(data).rglob("*")}
+    return {path: (one.st_size, one.st_mtime_ns) for path, one in found.items()}
+
+
+def test_verify_only_reads(data: str) -> None:
+    """On a read-only mount, from which it still notices a server that writes elsewhere."""
+    script = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+    private = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    mounted = [*private, "sh", "-c", script, data]
+    if shutil.which("unshare") is None or subprocess.run([*mounted, "true"]).returncode:
+        pytest.skip("unshare may not mount a file system here")
+    before = contents(data)
+    verify = [*mounted, *warren_command(), "verify", "--data", data]
+    checked = subprocess.run(verify, capture_output=True, text=True)
+    assert "damaged bytes at offset 325 will be copied at the next start to" in checked.stderr
+    assert "3 messages in quarantine" in checked.stdout
+    assert contents(data) == before
+    with WarrenServer(data=Path(data)) as server:
+        used = subprocess.run(verify, capture_output=True, text=True)
+        assert f"in use by another process (pid {server.process.pid})" in used.stderr
+
+
+def test_quarantine_is_listed_exported_and_restored(data: str, tmp_path: Path) -> None:
     for _ in range(2):
         with WarrenServer(data=Path(data)) as server, client(server) as channel:
             channel.basic_publish("", "sound", b"served", LASTING)
@@ -78,7 +98,8 @@ def test_told_exported_and_put_back(data: str, tmp_path: Path) -> None:
     assert ["there is no queue 'lost'" in text for text in listed["definitions"]] == [True]
     assert len(listed["files"]) == 1
 
-    checked = warren("verify", "--data", data)
+    at = ("--data", data)
+    checked = warren("verify", *at)
     assert checked.returncode == 1
     shown = warren("repair", "list", "--data", data)
     told = (
@@ -87,6 +108,11 @@ def test_told_exported_and_put_back(data: str, tmp_path: Path) -> None:
     )
     assert shown.stdout.splitlines()[0] == told
     assert told in checked.stdout
+
+    listed_one, *_ = map(json.loads, warren("repair", "list", "--json", *at).stdout.splitlines())
+    assert (listed_one["queue_id"], listed_one["messages"]) == (queue_id, 3)
+    *_, totals = map(json.loads, warren("verify", "--json", *at).stdout.splitlines())
+    assert checked.stdout.endswith(f" {totals['faults']} faults\n") and totals["faults"] == 3
 
     file = tmp_path / "messages.jsonl"
     exporting = ("repair", "export", str(queue_id), "--data", data, "--file", str(file))
@@ -108,7 +134,7 @@ def test_told_exported_and_put_back(data: str, tmp_path: Path) -> None:
         assert channel.queue_declare("sound", passive=True).method.message_count == 2
 
 
-def test_discarded(data: str) -> None:
+def test_quarantined_messages_are_discarded(data: str) -> None:
     (held, _, *_) = warren("repair", "list", "--data", data).stdout.splitlines()
     queue_id = held.split()[2].rstrip(":")
     for what in (queue_id, "definitions"):
@@ -125,13 +151,13 @@ def test_discarded(data: str) -> None:
     ],
     ids=str,
 )
-def test_what_is_not_there_is_told(image: Path, arguments: tuple[str, ...], complaint: str) -> None:
+def test_unknown_ids_are_refused(image: Path, arguments: tuple[str, ...], complaint: str) -> None:
     result = warren("repair", *arguments, "--data", str(image))
     assert result.returncode == 2
     assert result.stderr.splitlines()[-1].startswith(f"warren: {complaint}")
 
 
-def test_a_stream_takes_no_messages_back(data: str) -> None:
+def test_restoring_into_a_stream_or_unknown_vhost_is_refused(data: str) -> None:
     with WarrenServer(data=Path(data)) as server, client(server) as channel:
         channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
     queue_id = warren("repair", "list", "--data", data).stdout.split()[2].rstrip(":")

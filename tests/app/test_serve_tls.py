@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.app.support import refusal
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
-from tests.support.server import WarrenServer, warren_command
+from tests.support.server import WarrenServer
 
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("certificates"))
-
-
-def refused(data: Path, *flags: str) -> str:
-    """The one line on stderr of a server that does not start."""
-    clean = {name: value for name, value in os.environ.items() if "WARREN" not in name}
-    command = [*warren_command(), "serve", f"--data={data}", "--host=127.0.0.1"]
-    result = subprocess.run(
-        [*command, "--amqp-port=0", "--http-port=0", *flags],
-        env=clean, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert result.returncode == 2, result
-    assert result.stderr.startswith("warren: ")
-    assert result.stderr.count("\n") == 1, result.stderr
-    assert "ready" not in result.stdout
-    return result.stderr
 
 
 def test_https_and_amqps(authority: Authority) -> None:
@@ -51,7 +35,7 @@ def test_https_and_amqps(authority: Authority) -> None:
         assert made.headers["location"] == f"https://localhost:{port}/endpoint/q/a"
 
 
-def test_what_can_not_be_used(authority: Authority, tmp_path: Path) -> None:
+def test_unusable_certificates_are_refused(authority: Authority, tmp_path: Path) -> None:
     cert, key = authority.issue("localhost")
     other_key = authority.issue("localhost", file="other")[1]
     missing = str(tmp_path / "missing.pem")
@@ -69,5 +53,11 @@ def test_what_can_not_be_used(authority: Authority, tmp_path: Path) -> None:
              f"warren: amqps: can't listen on 127.0.0.1 port {port}: Address already in use; "
              "stop the process that uses it, or choose another port with --amqps-port\n"),
         ]  # fmt: skip
+        listening = [
+            f"--data={tmp_path}/data",
+            "--host=127.0.0.1",
+            "--amqp-port=0",
+            "--http-port=0",
+        ]
         for flags, complaint in cases:
-            assert refused(tmp_path / "data", *flags) == complaint
+            assert refusal("serve", *listening, *flags) == complaint

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from warrenmq.app.setting_parsers import (
+from warrenmq.app.configuration.parsers import (
     HostFiles,
     callback_networks,
     hosts,
@@ -41,7 +41,7 @@ def test_segment_sizes(value: str | int, size: int) -> None:
         ("3GiB", "'3GiB' is not between"),
     ],
 )
-def test_no_segment_sizes(value: str | int, message: str) -> None:
+def test_bad_segment_sizes_are_refused(value: str | int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         segment_size(value)
 
@@ -54,7 +54,7 @@ def test_networks() -> None:
 
 
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "localhost", "10.0.0.0/33", "10.0.0.0/8 ::1"])
-def test_no_networks(text: str) -> None:
+def test_bad_networks_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a network like 10\.0\.0\.0/8"):
         networks(text)
 
@@ -64,7 +64,6 @@ def test_no_networks(text: str) -> None:
     [("::ffff:10.0.0.0/104", r"10\.0\.0\.0/8"), ("::ffff:192.0.2.7", r"192\.0\.2\.7/32")],
 )
 def test_ipv4_written_as_ipv6(text: str, plain: str) -> None:
-    """It would never be found: who comes from there counts as 10.0.0.1."""
     with pytest.raises(ValueError, match=rf"'{text}' is an IPv4-mapped network: write {plain}"):
         networks(text)
 
@@ -80,7 +79,7 @@ def test_origins() -> None:
 @pytest.mark.parametrize(
     "text", ["app.example.org", "https://a/path", "ftp://a", "https://", "null", "https://a b"]
 )
-def test_no_origins(text: str) -> None:
+def test_bad_origins_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is neither an origin like"):
         origins(text)
 
@@ -108,7 +107,7 @@ def test_hosts() -> None:
         ({"a": HostFiles("a", "a"), "A": HostFiles("b", "b")}, "'a' is given twice"),
     ],
 )
-def test_no_hosts(value: str | dict[str, HostFiles], message: str) -> None:
+def test_bad_hosts_are_refused(value: str | dict[str, HostFiles], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         hosts(value)
 
@@ -129,11 +128,11 @@ def test_ports() -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "65536", "80,http", "-1", "100000", "\u0664", "any,80"])
-def test_no_ports(text: str) -> None:
+def test_bad_ports_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a port from 1 to 65535"):
         ports(text)
 
 
-def test_no_port_at_all() -> None:
+def test_an_empty_list_of_ports_is_refused() -> None:
     with pytest.raises(ValueError, match="names no port; `any` allows all"):
         ports(" , ")

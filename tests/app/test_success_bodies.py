@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 
@@ -15,7 +15,7 @@ AXIOS = {"Accept": "application/json, text/plain, */*"}
 CURL = {"Accept": "*/*"}
 
 
-async def test_what_was_declared(http: httpx.AsyncClient) -> None:
+async def test_body_of_a_declare(http: AsyncClient) -> None:
     response = await http.put("/other%2Fone/endpoint/x/a%20b")
     assert response.status_code == 201
     url = "http://hub/other%2Fone/endpoint/x/a%20b"
@@ -29,7 +29,7 @@ async def test_what_was_declared(http: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize(("mode", "status"), [("subscribe", "active"), ("unsubscribe", "ended")])
 async def test_a_subscribe_that_was_verified(
-    world: World, http: httpx.AsyncClient, mode: str, status: str
+    world: World, http: AsyncClient, mode: str, status: str
 ) -> None:
     await world.exchange("news")
     form = {**FORM, "hub.mode": mode}
@@ -47,7 +47,7 @@ async def test_a_subscribe_that_was_verified(
 @pytest.mark.parametrize("path", ["/subscribe/x/news", "/hub"])
 @pytest.mark.parametrize("headers", [CURL, JSON])
 async def test_a_subscribe_that_is_to_be_verified(
-    world: World, http: httpx.AsyncClient, path: str, headers: dict[str, str]
+    world: World, http: AsyncClient, path: str, headers: dict[str, str]
 ) -> None:
     await world.exchange("news")
     world.hub.verified = False
@@ -60,7 +60,7 @@ async def test_a_subscribe_that_is_to_be_verified(
     }  # fmt: skip
 
 
-async def test_a_publish(world: World, http: httpx.AsyncClient) -> None:
+async def test_body_of_a_publish(world: World, http: AsyncClient) -> None:
     await world.exchange("news")
     await world.queue("in")
     for path, unrouted in (("x/news", 1), ("q/in", 0)):
@@ -72,7 +72,7 @@ async def test_a_publish(world: World, http: httpx.AsyncClient) -> None:
         assert (response.status_code, response.content) == (202, b"")
 
 
-async def test_the_type_that_curl_makes_up_is_none(world: World, http: httpx.AsyncClient) -> None:
+async def test_the_default_content_type_of_curl_is_ignored(world: World, http: AsyncClient) -> None:
     await world.queue("in")
     form = "application/x-www-form-urlencoded"
     for query, content_type, expected in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warrenmq.app.times import rfc3339
+from warrenmq.app.responses.times import rfc3339
 
 
 @pytest.mark.parametrize(
@@ -17,5 +17,5 @@ from warrenmq.app.times import rfc3339
         (1e18, None),
     ],
 )
-def test_rfc3339(at_s: float | None, text: str | None) -> None:
+def test_times_are_formatted_as_rfc_3339(at_s: float | None, text: str | None) -> None:
     assert rfc3339(at_s) == text

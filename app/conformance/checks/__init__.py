@@ -1,5 +1,6 @@
 """The checks, a file for each group of numbers; importing one adds its checks."""
 
+from ..registry import Check, registered
 from . import (
     confirming,
     content,
@@ -15,6 +16,7 @@ from . import (
 from . import websub_rocks as known
 
 __all__ = [
+    "all_checks",
     "confirming",
     "content",
     "delivering",
@@ -27,3 +29,8 @@ __all__ = [
     "replacing",
     "requesting",
 ]
+
+
+def all_checks() -> list[Check]:
+    """Returns all checks, by number."""
+    return registered()

@@ -1,4 +1,4 @@
-"""120-126: whose answer makes a subscription, and whose does not (WebSub 5.3)."""
+"""120-126: answers that confirm a subscription, and answers that do not (WebSub 5.3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..results import Failed, Level
 _RULE = "rule 15; WebSub 5.3.1"
 
 Answers = Callable[[bytes], Answer]
-"""What is answered to a challenge."""
+"""The response to a verification."""
 
 
 @check(120, "Each challenge is new", Level.SHOULD, "rule 14; WebSub 5.3")
@@ -50,7 +50,7 @@ async def broken(context: CheckContext) -> None:
 
 @check(125, "A redirect confirms nothing, wherever it leads", Level.MUST, _RULE)
 async def redirected(context: CheckContext) -> None:
-    """It leads to a page that gives the challenge."""
+    """Redirects to a page that returns the challenge."""
     page = context.callback()
 
     async def confirm(request: Request) -> Answer:
@@ -74,7 +74,8 @@ async def _confirms_nothing(context: CheckContext, answer: Answers) -> None:
 
 
 async def _unsubscribed(context: CheckContext, callback: Callback) -> None:
-    """Another subscriber shows when the update is out."""
+    """Checks that the callback is not subscribed. Another subscriber shows when the update was
+    distributed."""
     topic = context.topic()
     witness = await context.witness(topic)
     context.require_accepted(await context.ask("subscribe", callback, topic.url), "subscribe")
@@ -82,4 +83,6 @@ async def _unsubscribed(context: CheckContext, callback: Callback) -> None:
     await context.settle()
     await context.publish(topic)
     await context.delivery(witness, topic)
-    await context.nothing_more(callback, 0, "an update came to a callback that had not confirmed")
+    await context.nothing_more(
+        callback, 0, "an update was delivered to a callback that had not confirmed"
+    )

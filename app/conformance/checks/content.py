@@ -1,4 +1,4 @@
-"""170-174: what of a topic is sent when it has changed (WebSub 7)."""
+"""170-174: the part of a topic that is sent after a change (WebSub 7)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHANGED = Entry("urn:example:2", "Entry 2, corrected")
 
 @check(170, "Each update is the whole document", Level.MUST, "rule 18; WebSub 7")
 async def whole(context: CheckContext) -> None:
-    """Also where it only got longer; only Atom and RSS may be cut down."""
+    """Sends text that only got longer: only Atom and RSS may be reduced."""
     topic, callback = context.topic("text/plain", b"one\n"), context.callback()
     await context.subscribe(callback, topic)
     for count, body in enumerate((b"one\ntwo\n", b"one\ntwo\nthree\n"), 1):
@@ -39,7 +39,7 @@ async def rss_feed(context: CheckContext) -> str:
 
 
 async def _feed(context: CheckContext, content_type: str, make: Make) -> str:
-    """Three entries, then a fourth, then a correction of the second."""
+    """Publishes three entries, then a fourth, then a correction of the second."""
     topic, callback = context.topic(content_type), context.callback()
     topic.body = make(topic.url, _FIRST[:1])
     await context.subscribe(callback, topic)
@@ -69,7 +69,7 @@ async def _update(
 
 
 def _check_own(sent: Read, whole: Read) -> None:
-    """What stands in the feed beside its entries has to stay there."""
+    """Checks that elements of the feed beside its entries are unchanged."""
     for name, text in whole.own.items():
         if sent.own.get(name) != text:
             raise Failed(f"the feed's element {name} is {sent.own.get(name)!r}, not {text!r}")
@@ -86,7 +86,7 @@ async def unchanged(context: CheckContext) -> None:
         raise Undecided("the hub sends at each ping, as it may")
 
 
-@check(174, "A new type of the content is told", Level.MUST, "rule 17; WebSub 7")
+@check(174, "A new content type is delivered", Level.MUST, "rule 17; WebSub 7")
 async def new_type(context: CheckContext) -> None:
     topic, callback = context.topic("text/plain", b"plain"), context.callback()
     await context.subscribe(callback, topic)

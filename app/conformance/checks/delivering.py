@@ -17,7 +17,7 @@ LARGE_BYTES = 1024 * 1024
 
 @check(150, "Bytes arrive as they are", Level.MUST, "rules 17, 18; WebSub 7")
 async def binary(context: CheckContext) -> None:
-    """All of them, NUL and what is no UTF-8 included, and signed as they are."""
+    """Sends all octets, NUL and invalid UTF-8 included, signed as they are."""
     topic, callback, secret = context.topic(BINARY), context.callback(), new_secret()
     await context.subscribe(callback, topic, ("hub.secret", secret))
     await context.publish(topic, bytes(range(256)) + os.urandom(256))
@@ -56,7 +56,7 @@ async def strong(context: CheckContext) -> str:
 
 @check(154, "Every 2xx is a success", Level.MUST, "rule 20; WebSub 7")
 async def every_2xx(context: CheckContext) -> None:
-    """Whatever the body says: nothing comes again."""
+    """Checks that a delivery with this response is not repeated, whatever its body says."""
     topic = context.topic()
     callbacks: dict[int, Callback] = {}
     for status in (200, 201, 202, 204, 299):
@@ -68,7 +68,9 @@ async def every_2xx(context: CheckContext) -> None:
     for callback in callbacks.values():
         await context.delivery(callback, topic)
     for status, callback in callbacks.items():
-        await context.nothing_more(callback, 1, f"after {status} the notification came again")
+        await context.nothing_more(
+            callback, 1, f"after {status} the notification was delivered again"
+        )
 
 
 @check(155, "Redirects of notifications are not followed", Level.MUST, "rule 20; WebSub 7")
@@ -85,7 +87,7 @@ async def redirect(context: CheckContext) -> None:
 
 @check(156, "Every subscriber gets its own notification", Level.MUST, "rules 18, 23; WebSub 7")
 async def everybody(context: CheckContext) -> None:
-    """Signed with the subscriber's own secret, or not at all."""
+    """Checks that each delivery is signed with the subscriber's own secret, or not at all."""
     topic = context.topic()
     secrets = [None, new_secret(), new_secret()]
     callbacks = [context.callback(f"?number={number}") for number in range(len(secrets))]

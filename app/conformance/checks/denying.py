@@ -34,8 +34,8 @@ async def other_self(context: CheckContext) -> str:
 
 
 async def _denied(context: CheckContext, topic: Topic) -> str:
-    """The hub may take the subscription; if it tells the callback that it does not, it has to
-    do so as it is written."""
+    """Checks a denial. The hub may accept the subscription; if it notifies the callback that it
+    does not, the notice has to follow the specification."""
     callback = context.callback("?token=1")
     reply = await context.ask("subscribe", callback, topic.url)
     if not reply.is_accepted:

@@ -1,4 +1,4 @@
-"""135-137: ways to end a subscription, and ways not to."""
+"""135-137: requests that end a subscription, and requests that do not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .replacing import refused
 @check(135, "A refused unsubscription leaves the subscription", Level.MUST,
        "rule 5; WebSub 5.3")  # fmt: skip
 async def refused_end(context: CheckContext) -> None:
-    """Else anybody could end the subscriptions of others."""
+    """Unsubscribes without confirmation: otherwise anyone could end the subscriptions of others."""
     topic, callback = context.topic(), context.callback()
     await context.subscribe(callback, topic)
     await refused(context, "unsubscribe", callback, topic)
@@ -23,7 +23,8 @@ async def refused_end(context: CheckContext) -> None:
 
 @check(136, "Unsubscribing needs neither topic nor lease", Level.MUST, "rule 5; WebSub 5.1.1")
 async def topic_gone(context: CheckContext) -> None:
-    """`hub.lease_seconds` is ignored, and the publisher has no say."""
+    """Unsubscribes from a topic that is gone: `hub.lease_seconds` is ignored, and the publisher is
+    not asked."""
     topic, callback = context.topic(), context.callback()
     await context.subscribe(callback, topic)
     witness = await context.witness(topic)
@@ -32,7 +33,9 @@ async def topic_gone(context: CheckContext) -> None:
     topic.status = 200
     await context.publish(topic)
     await context.delivery(witness, topic)
-    await context.nothing_more(callback, 0, "an update came after the subscription had ended")
+    await context.nothing_more(
+        callback, 0, "an update was delivered after the subscription had ended"
+    )
 
 
 @check(137, "410 ends the subscription", Level.MAY, "rule 20; WebSub 7")
@@ -49,4 +52,4 @@ async def gone(context: CheckContext) -> None:
     await context.publish(topic)
     await context.delivery(witness, topic, 2)
     if await callback.delivered(before + 1, context.options.grace_s):
-        raise Undecided("the hub goes on after 410, as it may")
+        raise Undecided("the hub continues after 410, as it may")

@@ -1,4 +1,4 @@
-"""160-165: callbacks that are in trouble (WebSub 7; the habits of good webhook senders)."""
+"""160-165: callbacks that fail (WebSub 7; the practice of good webhook senders)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..topic import Topic
 
 RETRY_AFTER_S = 5
 ROUNDING_S = 1.0
-"""A hub may count whole seconds, from when the answer came."""
+"""Tolerance: a hub may count whole seconds, from when the response came."""
 
 
 @check(160, "500 is tried again", Level.SHOULD, "rule 21; WebSub 7")
@@ -30,13 +30,13 @@ async def retry_after(context: CheckContext) -> str:
     first, second = await _two_attempts(context, answer)
     waited_s = second.at_s - first.at_s
     if waited_s < RETRY_AFTER_S - ROUNDING_S:
-        raise Failed(f"asked to wait {RETRY_AFTER_S} s, the hub came again after {waited_s:.1f} s")
-    return f"came again after {waited_s:.1f} s, asked to wait {RETRY_AFTER_S} s"
+        raise Failed(f"asked to wait {RETRY_AFTER_S} s, the hub tried again after {waited_s:.1f} s")
+    return f"tried again after {waited_s:.1f} s, asked to wait {RETRY_AFTER_S} s"
 
 
 @check(163, "After a failed notification the next update comes", Level.MUST, "rule 22; WebSub 7")
 async def next_update(context: CheckContext) -> None:
-    """Failures never end a subscription: it lives until its lease ends."""
+    """Fails one delivery: failures never end a subscription, which lives until its lease ends."""
     topic, callback = context.topic(), context.callback()
     failing = await _subscribed(context, topic, callback)
     await context.publish(topic)
@@ -53,7 +53,7 @@ async def next_update(context: CheckContext) -> None:
                 "the hub tries the first update again and keeps the second back; --patience "
                 "longer than its tries would show what comes then"
             )
-        raise Failed("the update after a failed notification did not come")
+        raise Failed("the update after a failed notification was not delivered")
 
 
 @check(164, "A callback in trouble holds nobody else up", Level.SHOULD, "WebSub 7")
@@ -84,7 +84,8 @@ async def _tried_again(context: CheckContext, answer: Answer) -> str:
 
 
 async def _two_attempts(context: CheckContext, answer: Answer) -> tuple[Request, Request]:
-    """The first is answered so, the second well; both carry the same."""
+    """Returns the attempts at a delivery: the first is answered so, the second with success; both
+    have the same content."""
     topic, callback = context.topic(), context.callback()
 
     async def receive(_: Request) -> Answer:
@@ -101,7 +102,7 @@ async def _two_attempts(context: CheckContext, answer: Answer) -> tuple[Request,
 
 
 async def _subscribed(context: CheckContext, topic: Topic, callback: Callback) -> list[bytes]:
-    """A subscriber that answers 500 to what it gets; gives the list of what that was."""
+    """Subscribes a callback that answers 500; returns the list of its deliveries."""
     bodies: list[bytes] = []
 
     async def receive(request: Request) -> Answer:
@@ -114,7 +115,7 @@ async def _subscribed(context: CheckContext, topic: Topic, callback: Callback) -
 
 
 def _except(failing: list[bytes]) -> Script:
-    """Fails for these and takes everything else."""
+    """Returns answers that fail for these bodies and accept all others."""
 
     async def receive(request: Request) -> Answer:
         return Answer(500) if request.body in failing else await take(request)

@@ -20,7 +20,7 @@ _LEASE = "hub.lease_seconds"
 
 @check(130, "No lease is endless", Level.MUST, "rule 16; WebSub 5.1.1")
 async def never_endless(context: CheckContext) -> str:
-    """Neither when none is asked for, as by old subscribers, nor when a very long one is."""
+    """Requests no lease, as old subscribers do, and a very long one: both have to end."""
     by_itself = await _granted(context)
     of_a_day = await _granted(context, (_LEASE, str(ASKED_S)))
     of_millennia = await _granted(context, (_LEASE, "99999999999"))
@@ -45,7 +45,8 @@ def _within_bounds(lease_s: int) -> str:
 @check(131, "A lease that has ended brings nothing more", Level.MUST, "rule 16; WebSub 5.3",
        is_slow=True)  # fmt: skip
 async def ends(context: CheckContext) -> str:
-    """The lease counts from the verification; a witness has a longer one."""
+    """Waits for the end of a lease, which counts from the verification; a witness has a longer
+    one."""
     topic, callback = context.topic(), context.callback()
     witness = await context.witness(topic)
     lease_s = await _short(context, callback, topic)
@@ -53,7 +54,9 @@ async def ends(context: CheckContext) -> str:
     await context.publish(topic)
     await context.delivery(witness, topic)
     await context.nothing_more(
-        callback, 0, f"an update came {MARGIN_S:g} s after the lease of {lease_s} s had ended"
+        callback,
+        0,
+        f"an update was delivered {MARGIN_S:g} s after the end of the lease of {lease_s} s",
     )
     return f"a lease of {lease_s} s"
 
@@ -70,18 +73,18 @@ async def renewed(context: CheckContext) -> None:
 
 
 async def _short(context: CheckContext, callback: Callback, topic: Topic) -> int:
-    """Subscribes for as short a time as the hub allows; gives the lease in seconds."""
+    """Subscribes for as short a time as the hub allows; returns the lease in seconds."""
     asked = (_LEASE, str(context.options.short_lease_s))
     reply = await context.ask("subscribe", callback, topic.url, asked)
     if not reply.is_accepted:
         raise Undecided(f"the hub grants no lease of {context.options.short_lease_s} s: {reply}")
     lease_s = lease_of(await context.verification(callback, "subscribe", 1))
     if lease_s > context.options.longest_lease_s:
-        raise Undecided(f"asked for {context.options.short_lease_s} s, the hub granted {lease_s} s")
+        raise Undecided(f"requested {context.options.short_lease_s} s, the hub granted {lease_s} s")
     await context.settle()
     return lease_s
 
 
 def _left(callback: Callback, lease_s: int) -> float:
-    """Until the lease is surely over."""
+    """Returns the seconds until the lease is over for certain."""
     return max(0.0, callback.verifications[0].at_s + lease_s + MARGIN_S - time.monotonic())

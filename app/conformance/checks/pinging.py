@@ -1,4 +1,5 @@
-"""180-186: how publishers tell a hub; WebSub leaves it open, so hubs know what they know."""
+"""180-186: the ways in which publishers notify a hub; WebSub leaves them open, so each hub has its
+own."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ async def nobody(context: CheckContext) -> str:
 
 @check(186, "Several pings at once lead to the last content", Level.SHOULD, "rule 18; WebSub 6")
 async def storm(context: CheckContext) -> str:
-    """The hub may send what was between, or not."""
+    """Pings ten times in a row; the hub may skip versions between the first and the last."""
     topic, callback = context.topic(), context.callback()
     await context.subscribe(callback, topic)
     for _ in range(10):
@@ -62,12 +63,12 @@ async def storm(context: CheckContext) -> str:
         lambda: any(request.body == topic.body for request in callback.deliveries),
         context.options.patience_s,
     ):
-        raise Failed("after ten pings the last content did not come")
+        raise Failed("the last content was not delivered after ten pings")
     return f"10 pings, {len(callback.deliveries)} notifications, {len(topic.fetches)} fetches"
 
 
 async def _pinged(context: CheckContext, topics: Sequence[Topic], *fields: tuple[str, str]) -> None:
-    """Each topic has a subscriber, and each of these gets what is new."""
+    """Publishes all topics; each has a subscriber, which has to get the new content."""
     callbacks = [await context.witness(topic) for topic in topics]
     for topic in topics:
         topic.body = fresh()
@@ -76,5 +77,5 @@ async def _pinged(context: CheckContext, topics: Sequence[Topic], *fields: tuple
         raise Undecided(f"the hub does not know this form: {reply}")
     for topic, callback in zip(topics, callbacks, strict=True):
         if not await callback.delivered(1, context.options.patience_s):
-            raise Undecided("the hub took the ping, but no notification came of it")
+            raise Undecided("the hub accepted the ping, but sent no notification")
         await context.delivery(callback, topic)

@@ -25,7 +25,8 @@ async def refused_renewal(context: CheckContext) -> None:
 
 @check(127, "A confirmed renewal brings its secret", Level.MUST, _RULE)
 async def new_one(context: CheckContext) -> None:
-    """Signed with the new one alone: subscribers look at one signature."""
+    """Replaces the secret; deliveries are signed with the new one alone, since subscribers look at
+    one signature."""
     topic, callback, new = context.topic(), context.callback(), new_secret()
     await context.subscribe(callback, topic, (_SECRET, new_secret()))
     await context.subscribe(callback, topic, (_SECRET, new))
@@ -44,7 +45,7 @@ async def no_secret(context: CheckContext) -> None:
 
 @check(129, "One callback can have several topics", Level.MUST, _RULE)
 async def several_topics(context: CheckContext) -> None:
-    """And unsubscribing from one leaves the other."""
+    """Subscribes a callback to two topics; unsubscribing from one leaves the other."""
     ended, kept, callback = context.topic(), context.topic(), context.callback()
     await context.subscribe(callback, kept)
     await context.subscribe(callback, ended)
@@ -55,7 +56,7 @@ async def several_topics(context: CheckContext) -> None:
     await context.publish(kept)
     request = await context.request_to(callback, 1)
     if request.body == ended.body:
-        raise Failed("an update of the topic came that the callback had unsubscribed from")
+        raise Failed("an update was delivered of a topic that the callback had unsubscribed from")
     await context.delivery(callback, kept)
 
 

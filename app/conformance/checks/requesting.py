@@ -1,4 +1,4 @@
-"""110-119: what a subscription request may and may not say."""
+"""110-119: valid and invalid subscription requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_DELAY_S = 5.0
 @check(110, "The request is answered before the callback is asked", Level.MUST,
        "rule 9; WebSub 5.1.2")  # fmt: skip
 async def answered_first(context: CheckContext) -> None:
-    """The callback confirms when the hub has answered; who waits for it waits in vain."""
+    """Confirms only after the hub has answered: a hub that waits for the callback waits in vain."""
     topic, callback = context.topic(), context.callback()
     answered = asyncio.Event()
     late: list[Request] = []
@@ -38,13 +38,15 @@ async def answered_first(context: CheckContext) -> None:
     await context.settle()
     if late:
         raise Failed(
-            f"the request was answered only when its callback had: {reply} came after {delay_s:g} s"
+            f"the request was answered only when its callback had: {reply} was received after "
+            f"{delay_s:g} s"
         )
 
 
 @check(111, "A secret of 200 bytes is refused", Level.MUST, "rule 2; WebSub 5.1.1")
 async def long_secret(context: CheckContext) -> None:
-    """Less than 200 bytes are allowed; of characters beyond ASCII there are fewer."""
+    """Requests with a secret of 200 bytes, once in letters and once beyond ASCII: less than 200
+    bytes are allowed."""
     topic = context.topic()
     for name, secret in (("200 letters", "s" * 200), ("100 umlauts", "\u00fc" * 100)):
         extra = ("hub.secret", secret)
@@ -63,20 +65,22 @@ async def longest_secret(context: CheckContext) -> None:
 
 @check(113, "The callback's own query is kept", Level.MUST, "rule 7; WebSub 5.1.1")
 async def query_kept(context: CheckContext) -> None:
-    """Also where it has names that the hub itself appends."""
+    """Subscribes a callback whose query has names that the hub itself appends."""
     query = "?token=a%20b+c&empty=&hub.mode=mine&hub.topic=mine&hub.challenge=mine"
     await _delivered_to(context, query)
 
 
 @check(114, "The callback is used exactly as it was given", Level.MUST, "rule 8; WebSub 5.1.1")
 async def as_given(context: CheckContext) -> None:
-    """Case, doubled slashes, reserved characters in percent encoding, an empty query."""
+    """Subscribes callbacks with upper case, doubled slashes, reserved characters in percent
+    encoding, and an empty query."""
     for suffix in ("/Path//to/%2F%3D;a=b,c/@:!$'()*/", "/path?"):
         await _delivered_to(context, suffix)
 
 
 async def _delivered_to(context: CheckContext, suffix: str) -> None:
-    """The helpers compare what was used with what was given."""
+    """Subscribes a callback and publishes; the helpers compare the URL that is used with the one
+    that was given."""
     topic, callback = context.topic(), context.callback(suffix)
     await context.subscribe(callback, topic)
     await context.publish(topic)
@@ -86,8 +90,8 @@ async def _delivered_to(context: CheckContext, suffix: str) -> None:
 @check(115, "Percent-encoded unreserved characters are decoded", Level.MUST,
        "rule 6; WebSub 5.1.1")  # fmt: skip
 async def decoded(context: CheckContext) -> None:
-    """The topic is subscribed to in one spelling and pinged in another; twice, for a hub may look
-    at a topic some time after its first subscription, whoever pings."""
+    """Subscribes to a topic in one spelling and pings it in another, twice: a hub may fetch a topic
+    some time after its first subscription, whoever pings."""
     topic, callback = context.topic(suffix="/a-b_c~d.e"), context.callback()
     spelled = topic.url.removesuffix("/a-b_c~d.e") + "/%61%2Db%5fc%7Ed%2ee"
     reply = await context.ask("subscribe", callback, spelled)
@@ -131,7 +135,8 @@ async def _bad_requests(context: CheckContext) -> list[tuple[str, Reply]]:
 
 @check(118, "Senseless leases are not granted", Level.MUST, "rule 16; WebSub 5.1.1")
 async def senseless_leases(context: CheckContext) -> None:
-    """Refused, or answered with a lease that makes sense: the hub may choose."""
+    """Requests leases of 0, -1 and no number: the hub refuses them, or grants a lease that makes
+    sense."""
     for asked in ("0", "-1", "soon"):
         topic, callback = context.topic(), context.callback()
         extra = ("hub.lease_seconds", asked)
@@ -140,15 +145,16 @@ async def senseless_leases(context: CheckContext) -> None:
             request = await context.verification(callback, "subscribe", 1)
             lease = request.query.get("hub.lease_seconds", "")
             if not lease.isdigit() or not lease.strip("0"):
-                raise Failed(f"asked for a lease of {asked!r} s, the hub granted {lease!r}")
+                raise Failed(f"requested a lease of {asked!r} s, the hub granted {lease!r}")
         elif reply.status >= 500:
-            raise Undecided(f"asked for a lease of {asked!r} s, the hub answered {reply}")
+            raise Undecided(f"requested a lease of {asked!r} s, the hub answered {reply}")
 
 
 @check(119, "Parameters of PubSubHubbub 0.3 and 0.4 do no harm", Level.MUST,
        "rule 3; WebSub 5.1.1")  # fmt: skip
 async def old_parameters(context: CheckContext) -> str:
-    """`hub.verify` and its token; a token that comes back serves old subscribers."""
+    """Requests with `hub.verify` and its token; a hub that returns the token serves old
+    subscribers."""
     echoed = []
     for how in ("async", "sync"):
         topic, callback = context.topic(), context.callback()
@@ -156,7 +162,7 @@ async def old_parameters(context: CheckContext) -> str:
         request = await context.subscribe(callback, topic, *extra)
         token = request.query.get("hub.verify_token")
         if token not in (None, "t&k"):
-            raise Failed(f"hub.verify_token 't&k' came back as {token!r}")
+            raise Failed(f"hub.verify_token 't&k' was returned as {token!r}")
         await context.publish(topic)
         await context.delivery(callback, topic)
         echoed.append(token is not None)

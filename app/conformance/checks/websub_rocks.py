@@ -1,4 +1,4 @@
-"""100-106: what the public test site asks of hubs, under its numbers (websub.rocks)."""
+"""100-106: the checks of the public test suite websub.rocks, with its numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLAIN = "text/plain; charset=utf-8"
 
 @check(100, "Typical subscription", Level.MUST, "rules 1, 9, 14, 17-19; WebSub 5, 7")
 async def typical(context: CheckContext) -> None:
-    """Nothing but mode, topic and callback; so nothing is signed."""
+    """Subscribes with mode, topic and callback alone, so that nothing is signed."""
     topic, callback = context.topic(), context.callback()
     await context.subscribe(callback, topic)
     await context.publish(topic)
@@ -40,14 +40,14 @@ async def additional_parameters(context: CheckContext) -> None:
 
 @check(103, "Subscribing again replaces the subscription", Level.MUST, "rule 4; WebSub 5.1")
 async def again(context: CheckContext) -> None:
-    """One update, one notification."""
+    """Checks that an update is delivered once."""
     topic, callback = context.topic(), context.callback()
     await context.subscribe(callback, topic)
     await context.subscribe(callback, topic)
     await context.publish(topic)
     await context.delivery(callback, topic)
     await context.nothing_more(
-        callback, 1, "one update came twice to a callback that had subscribed twice"
+        callback, 1, "one update was delivered twice to a callback that had subscribed twice"
     )
 
 
@@ -59,7 +59,9 @@ async def unsubscribe(context: CheckContext) -> None:
     await context.unsubscribe(callback, topic)
     await context.publish(topic)
     await context.delivery(witness, topic)
-    await context.nothing_more(callback, 0, "an update came after the subscription had ended")
+    await context.nothing_more(
+        callback, 0, "an update was delivered after the subscription had ended"
+    )
 
 
 @check(105, "Plain text arrives as it is", Level.MUST, "rules 17, 18; WebSub 7")
@@ -69,7 +71,7 @@ async def plain_text(context: CheckContext) -> None:
 
 @check(106, "JSON arrives as it is", Level.MUST, "rules 17, 18; WebSub 7")
 async def json_text(context: CheckContext) -> None:
-    """Spaces, order and repeated names are the publisher's."""
+    """Publishes JSON, whose spaces, order and repeated names have to stay as they are."""
     await _arrives(context, JSON, b'{"b": [1, 2.50],  "a": "\\u00fc",\n "b": null }\n')
 
 

@@ -1,6 +1,7 @@
-"""The JSON object of a request. RabbitMQ's own tool writes numbers and booleans as strings too.
+"""The JSON object of a request.
 
-Keys that nobody asks for are ignored, as RabbitMQ does: clients send back what they have read.
+Numbers and booleans may be strings, as `rabbitmqadmin` writes them. Unknown keys are ignored, as in
+RabbitMQ: clients send back what they have read.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ import re
 from typing import Any
 
 from ...problems import Problem
-from ...strict_json import loads
+from ...requests.strict_json import loads
 
 MAX_BYTES = 1024 * 1024
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
 
 
 class Body:
-    """Each method raises `Problem` 400 naming the key."""
+    """The values by key. Each method raises `Problem` 400 naming the key."""
 
     def __init__(self, raw: bytes) -> None:
         found = loads(raw) if raw else {}
@@ -28,21 +29,25 @@ class Body:
         return key in self._found
 
     def has(self, key: str) -> bool:
-        """Whether it is given; null is as absent."""
+        """Returns whether the key has a value other than null."""
         return self._found.get(key) is not None
 
     def everything(self) -> dict[str, Any]:
-        """All keys, for a part that reads them by itself."""
+        """Returns the whole object."""
         return self._found
 
     def inner(self, key: str) -> Body:
-        """The object in it."""
+        """Returns the object at the key."""
         found = Body(b"")
         found._found = self.table(key)
         return found
 
     def is_false(self, key: str) -> bool:
         return self._found.get(key) is False
+
+    def anything(self, key: str) -> Any:
+        """Returns the value, whatever it is."""
+        return self._required(key)
 
     def text(self, key: str) -> str:
         found = self._required(key)
@@ -69,13 +74,16 @@ class Body:
         return found
 
     def table(self, key: str) -> dict[str, Any]:
+        """Returns an object; an empty list is an empty one, as old clients write it."""
         found = self._required(key)
+        if found == []:
+            return {}
         if not isinstance(found, dict):
             raise _wrong(key, found, "an object")
         return found
 
     def names(self, key: str) -> list[str]:
-        """A list of strings, or one with commas."""
+        """Returns a list of strings, also from one string with commas."""
         found = self._required(key)
         if isinstance(found, str):
             found = found.split(",")

@@ -1,5 +1,7 @@
-"""Filters of a request, from its query or its JSON object; unknown ones are refused, for a
-replay or a deletion with a misspelt filter would be one without."""
+"""Filters of a request, from its query or its JSON object.
+
+Unknown ones are refused: a replay or deletion with a misspelt filter would have none.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,13 @@ from ...problems import Problem
 
 
 class Filters:
-    """Each method raises `Problem` 400 naming the key; None stands for one that is absent."""
+    """The filters by key. Each method raises `Problem` 400 naming the key, and returns None for one
+    that is absent."""
 
     def __init__(self, found: Mapping[str, Any], known: Collection[str]) -> None:
         unknown = next((key for key in found if key not in known), None)
         if unknown is not None:
-            raise Problem(400, f"unknown filter '{unknown[:80]}', there are {', '.join(known)}")
+            raise Problem(400, f"unknown filter '{unknown[:80]}'; known: {', '.join(known)}")
         self._found = {key: value for key, value in found.items() if value is not None}
 
     def __bool__(self) -> bool:

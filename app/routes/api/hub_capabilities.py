@@ -10,14 +10,15 @@ from ....core.auth.authorization import to_publish
 from ....core.errors import not_found
 from ....hub.capabilities.capability import Capability
 from ....hub.requests import Kind
-from ...paths import CAPABILITY_PATH, Target
+from ...documents import hub, requests
 from ...problems import Problem
-from ...times import rfc3339
+from ...requests.paths import CAPABILITY_PATH, Target
+from ...responses.times import rfc3339
 from ..endpoint import find
 from .body import Body
 from .call import Call, answer
 from .required_tags import ADMINISTRATOR, MANAGEMENT
-from .route import Routes
+from .route import GONE, Operation, Routes
 
 KINDS: dict[str, Kind] = {"x": "x", "q": "q"}
 
@@ -82,7 +83,8 @@ async def _revoke(call: Call) -> Response:
 
 
 def _find(call: Call) -> Capability:
-    """Raises `ChannelError` 404, for another user's capability too."""
+    """Returns the capability in the path; raises `ChannelError` 404, for another user's capability
+    too."""
     found = call.context.hub.capabilities.get(*call.names)
     if found is None or not _is_visible(call, found):
         raise not_found(f"no capability '{call.names[0]}'")
@@ -94,7 +96,7 @@ def _is_visible(call: Call, capability: Capability) -> bool:
 
 
 def read_kind(body: Body, key: str) -> Kind:
-    """Raises `Problem` 400 for anything but `x` and `q`."""
+    """Returns the kind of a resource; raises `Problem` 400 for anything but `x` and `q`."""
     kind = KINDS.get(body.text(key))
     if kind is None:
         raise Problem(400, f"key '{key}' must be x for an exchange or q for a queue")
@@ -102,6 +104,12 @@ def read_kind(body: Body, key: str) -> Kind:
 
 
 ROUTES: Routes = {
-    "/hub/capabilities": {"GET": (_list, MANAGEMENT), "POST": (_create, MANAGEMENT)},
-    "/hub/capabilities/{id}": {"GET": (_get, MANAGEMENT), "DELETE": (_revoke, MANAGEMENT)},
+    "/hub/capabilities": {
+        "GET": Operation(_list, MANAGEMENT, {200: list[hub.Capability]}),
+        "POST": Operation(_create, MANAGEMENT, {201: hub.MadeCapability}, requests.Capability),
+    },
+    "/hub/capabilities/{id}": {
+        "GET": Operation(_get, MANAGEMENT, {200: hub.Capability}),
+        "DELETE": Operation(_revoke, MANAGEMENT, GONE),
+    },
 }

@@ -17,16 +17,17 @@ from ....hub.deadletter.dead_letter import OWN_HEADERS, DeadLetter
 from ....hub.deadletter.dead_letters import BulkResult
 from ....hub.deadletter.filter import DeadLetterFilter
 from ...definitions.values import table_to_json
-from ...payload import payload
+from ...documents import deliveries, requests
 from ...problems import Problem
-from ...properties import parse_query
-from ...subscription_filter import PAGE_SIZE, PAGING, Page, read_page
-from ...subscription_json import resource
-from ...times import rfc3339
+from ...requests.payload import payload
+from ...requests.properties import parse_query
+from ...responses.times import rfc3339
+from ...subscriptions.document import resource
+from ...subscriptions.filter import PAGE_SIZE, PAGING, ListingPage, read_page
 from .call import Call, answer
 from .filters import Filters
 from .required_tags import ADMINISTRATOR, MANAGEMENT
-from .route import Routes
+from .route import GONE, Operation, Routes
 
 _TEXTS = ("subscription", "callback", "exchange", "queue", "routing_key", "webhook_id", "reason")
 _FILTERS = (*_TEXTS, "vhost", "min_age_s", "max_age_s")
@@ -36,7 +37,7 @@ QUERY = (*_FILTERS, *PAGING)
 async def list_letters(call: Call) -> Response:
     """Lists dead letters, oldest first, with filters."""
     query = parse_query(call.request.scope["query_string"])
-    page = read_page(query) or Page(1, PAGE_SIZE)
+    page = read_page(query) or ListingPage(1, PAGE_SIZE)
     filters = Filters(query, QUERY)
     first = (page.number - 1) * page.size
     dead_letters = call.context.hub.dead_letters
@@ -83,7 +84,7 @@ async def replay_all(call: Call) -> Response:
     done = await call.context.hub.dead_letters.replay(
         _vhosts(call, filters), _condition(call, filters)
     )
-    await call.kept()
+    await call.stored()
     return answer(_counts(done, "replayed"))
 
 
@@ -97,7 +98,7 @@ async def delete_all(call: Call) -> Response:
     done = await call.context.hub.dead_letters.drop(
         _vhosts(call, filters), _condition(call, filters)
     )
-    await call.kept()
+    await call.stored()
     return answer(_counts(done, "deleted"))
 
 
@@ -164,9 +165,20 @@ def _condition(call: Call, filters: Filters) -> DeadLetterFilter:
 
 
 ROUTES: Routes = {
-    "/hub/dead-letters": {"GET": (list_letters, MANAGEMENT)},
-    "/hub/dead-letters/replay": {"POST": (replay_all, MANAGEMENT)},
-    "/hub/dead-letters/delete": {"POST": (delete_all, MANAGEMENT)},
-    "/hub/dead-letters/{vhost}/{id}": {"GET": (get, MANAGEMENT), "DELETE": (delete, MANAGEMENT)},
-    "/hub/dead-letters/{vhost}/{id}/replay": {"POST": (replay, MANAGEMENT)},
+    "/hub/dead-letters": {
+        "GET": Operation(list_letters, MANAGEMENT, {200: deliveries.DeadLetters}, query=QUERY)
+    },
+    "/hub/dead-letters/replay": {
+        "POST": Operation(replay_all, MANAGEMENT, {200: deliveries.Replayed}, requests.DeadLetters)
+    },
+    "/hub/dead-letters/delete": {
+        "POST": Operation(
+            delete_all, MANAGEMENT, {200: deliveries.Deleted}, requests.DeletedLetters
+        )
+    },
+    "/hub/dead-letters/{vhost}/{id}": {
+        "GET": Operation(get, MANAGEMENT, {200: deliveries.WholeDeadLetter}),
+        "DELETE": Operation(delete, MANAGEMENT, GONE),
+    },
+    "/hub/dead-letters/{vhost}/{id}/replay": {"POST": Operation(replay, MANAGEMENT, GONE)},
 }

@@ -15,19 +15,25 @@ from ....core.auth import User
 from ....core.errors import not_found
 from ....hub.requests import Resource
 from ....hub.subscriptions.active import ActiveSubscription
-from ... import subscription_filter as listing
-from ...environment import environment_of
+from ....hub.subscriptions.expiry import REMOVED
+from ...documents import deliveries, rabbithub, requests
 from ...problems import Problem
-from ...subscription_batch import import_batch
-from ...subscription_entry import KINDS
-from ...subscription_import import Importer
-from ...subscription_json import described, running
+from ...responses.facets import LISTING_NAMES
+from ...subscriptions import filter as listing
+from ...subscriptions.batch import import_batch
+from ...subscriptions.document import described, running
+from ...subscriptions.entry import KINDS
+from ...subscriptions.environment import environment_of
+from ...subscriptions.importing import Importer
 from ..subscriptions import list_failing, listed, matching
+from .attempt_json import tried
 from .call import Call, answer
 from .required_tags import ADMINISTRATOR, MANAGEMENT
-from .route import Routes
+from .route import GONE, SET, Operation, Routes
 
 PAUSED = "paused by an operator"
+SAMPLE = '{"test": true, "message": "Hello from Warren"}'
+"""The body of a test for which none is given."""
 ADD_ON_KEYS = {
     "queue-or-exchange": "resource_type",
     "q-or-x-name": "resource_name",
@@ -49,7 +55,7 @@ async def list_errors(call: Call) -> Response:
 
 async def list_consumers(call: Call) -> Response:
     """Lists the subscriptions whose queues are being consumed."""
-    found = [active for active in _visible(call) if active.consumption is not None]
+    found = [active for active in _visible(call) if active.state.consumption is not None]
     return await listing.answer("consumers", found, None, running)
 
 
@@ -82,21 +88,21 @@ async def get(call: Call) -> Response:
 
 async def end(call: Call) -> Response:
     """Ends a subscription without verification; its callback is notified."""
-    await call.context.hub.subscriptions.end(_by_id(call))
+    await call.context.hub.subscription_store.end(_by_id(call), REMOVED)
     return Response(status_code=204)
 
 
 async def pause(call: Call) -> Response:
     """Pauses a subscription: its messages accumulate and are not delivered."""
     active = _by_id(call)
-    await call.context.hub.subscriptions.pause(active, PAUSED)
+    await call.context.hub.subscription_store.pause(active, PAUSED)
     return answer(described(active))
 
 
 async def resume(call: Call) -> Response:
     """Resumes a paused subscription."""
     active = _by_id(call)
-    await call.context.hub.subscriptions.resume(active)
+    await call.context.hub.subscription_store.resume(active)
     return answer(described(active))
 
 
@@ -104,8 +110,23 @@ async def renew(call: Call) -> Response:
     """Renews the lease of a subscription, from now on: `{"lease_seconds": 600}`."""
     body = await call.body()
     active = _by_id(call)
-    await call.context.hub.subscriptions.renew(active, body.integer("lease_seconds"))
+    await call.context.hub.subscription_store.renew(active, body.integer("lease_seconds"))
     return answer(described(active))
+
+
+async def test(call: Call) -> Response:
+    """Posts a test to the callback at once, as a delivery with the header `X-Hub-Test`, and returns
+    the attempt with request and response: `{"body": "text", "content_type": "text/plain"}`, both
+    optional. It changes nothing about the subscription, and is not repeated."""
+    body = await call.body()
+    content = body.text("body") if body.has("body") else SAMPLE
+    media_type = body.text("content_type") if body.has("content_type") else "application/json"
+    posts = call.context.hub.direct_posts
+    try:
+        raw = content.encode()
+    except UnicodeEncodeError:
+        raise Problem(400, "key 'body' contains an unpaired surrogate") from None
+    return answer(tried(await posts.send_test(_by_id(call), raw, media_type)))
 
 
 # -- by source, topic and callback
@@ -130,7 +151,7 @@ async def put_named(call: Call) -> Response:
 async def end_named(call: Call) -> Response:
     """Ends the subscription of a resource with this topic and callback, which is notified."""
     for active in _named(call):
-        await call.context.hub.subscriptions.end(active)
+        await call.context.hub.subscription_store.end(active, REMOVED)
     return Response(status_code=204)
 
 
@@ -150,7 +171,7 @@ async def _subscribe(call: Call, raw: dict[str, Any]) -> Response:
 
 
 def _visible(call: Call) -> list[ActiveSubscription]:
-    active_subscriptions = call.context.hub.subscriptions.active_subscriptions()
+    active_subscriptions = call.context.hub.subscription_store.all()
     return (
         active_subscriptions
         if ADMINISTRATOR.has(call.user)
@@ -163,8 +184,9 @@ def _owns(call: Call, active: ActiveSubscription) -> bool:
 
 
 def _by_id(call: Call) -> ActiveSubscription:
-    """Raises `ChannelError` 404, for another user's subscription too."""
-    active = call.context.hub.subscriptions.by_id(*call.names)
+    """Returns the subscription in the path; raises `ChannelError` 404, for another user's
+    subscription too."""
+    active = call.context.hub.subscription_store.by_id(*call.names)
     if active is None or not (ADMINISTRATOR.has(call.user) or _owns(call, active)):
         raise not_found(f"no subscription '{call.names[0]}'")
     return active
@@ -179,18 +201,41 @@ def _named(call: Call) -> list[ActiveSubscription]:
 
 _ONE = "/hub/subscriptions/{vhost}/{type}/{name}/{topic}/{callback}"
 ROUTES: Routes = {
-    "/hub/subscriptions": {"GET": (list_subscriptions, MANAGEMENT), "POST": (create, MANAGEMENT)},
-    "/hub/subscriptions/batch": {"POST": (upload, ADMINISTRATOR)},
-    "/hub/subscriptions/{id}": {"GET": (get, MANAGEMENT), "DELETE": (end, MANAGEMENT)},
-    "/hub/subscriptions/{id}/pause": {"POST": (pause, MANAGEMENT)},
-    "/hub/subscriptions/{id}/resume": {"POST": (resume, MANAGEMENT)},
-    "/hub/subscriptions/{id}/renew": {"POST": (renew, MANAGEMENT)},
-    _ONE: {
-        "GET": (get_named, MANAGEMENT),
-        "PUT": (put_named, MANAGEMENT),
-        "DELETE": (end_named, MANAGEMENT),
+    "/hub/subscriptions": {
+        "GET": Operation(
+            list_subscriptions, MANAGEMENT, {200: rabbithub.Subscriptions}, query=LISTING_NAMES
+        ),
+        "POST": Operation(create, MANAGEMENT, SET, requests.Subscription),
     },
-    "/hub/consumers": {"GET": (list_consumers, MANAGEMENT)},
-    "/hub/errors": {"GET": (list_errors, MANAGEMENT)},
-    "/hub/environment": {"GET": (environment, ADMINISTRATOR)},
+    "/hub/subscriptions/batch": {
+        "POST": Operation(upload, ADMINISTRATOR, {202: rabbithub.Imported}, requests.Subscriptions)
+    },
+    "/hub/subscriptions/{id}": {
+        "GET": Operation(get, MANAGEMENT, {200: rabbithub.Subscription}),
+        "DELETE": Operation(end, MANAGEMENT, GONE),
+    },
+    "/hub/subscriptions/{id}/pause": {
+        "POST": Operation(pause, MANAGEMENT, {200: rabbithub.Subscription})
+    },
+    "/hub/subscriptions/{id}/resume": {
+        "POST": Operation(resume, MANAGEMENT, {200: rabbithub.Subscription})
+    },
+    "/hub/subscriptions/{id}/renew": {
+        "POST": Operation(renew, MANAGEMENT, {200: rabbithub.Subscription}, requests.Lease)
+    },
+    "/hub/subscriptions/{id}/test": {
+        "POST": Operation(test, MANAGEMENT, {200: deliveries.TryWithRequest}, requests.Test)
+    },
+    _ONE: {
+        "GET": Operation(get_named, MANAGEMENT, {200: rabbithub.Subscriptions}),
+        "PUT": Operation(put_named, MANAGEMENT, SET, requests.SubscriptionChange),
+        "DELETE": Operation(end_named, MANAGEMENT, GONE),
+    },
+    "/hub/consumers": {"GET": Operation(list_consumers, MANAGEMENT, {200: rabbithub.Consumers})},
+    "/hub/errors": {
+        "GET": Operation(list_errors, MANAGEMENT, {200: rabbithub.FailingOnes}, query=LISTING_NAMES)
+    },
+    "/hub/environment": {
+        "GET": Operation(environment, ADMINISTRATOR, {200: rabbithub.Environment})
+    },
 }

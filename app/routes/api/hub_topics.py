@@ -12,13 +12,14 @@ from starlette.responses import Response
 from ....core.errors import not_found
 from ....hub.subscriptions.websub import check_url
 from ....hub.topics.topic import Topic
-from ...properties import parse_query
-from ...subscription_filter import PAGING, paging_of, read_page
-from ...times import rfc3339
+from ...documents import hub, requests
+from ...requests.properties import parse_query
+from ...responses.times import rfc3339
+from ...subscriptions.filter import PAGING, paging_of, read_page
 from .call import Call, answer
 from .filters import Filters
 from .required_tags import ADMINISTRATOR
-from .route import Routes
+from .route import GONE, Operation, Routes
 
 
 def described(topic: Topic, subscribers: int) -> dict[str, Any]:
@@ -62,6 +63,8 @@ async def _ping(call: Call) -> Response:
 
 
 ROUTES: Routes = {
-    "/hub/topics": {"GET": (_list, ADMINISTRATOR)},
-    "/hub/topics/ping": {"POST": (_ping, ADMINISTRATOR)},
+    "/hub/topics": {
+        "GET": Operation(_list, ADMINISTRATOR, {200: list[hub.Topic] | hub.TopicPage}, query=PAGING)
+    },
+    "/hub/topics/ping": {"POST": Operation(_ping, ADMINISTRATOR, GONE, requests.TopicPing)},
 }

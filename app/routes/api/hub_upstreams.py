@@ -11,16 +11,17 @@ from ....core.auth.authorization import to_publish
 from ....core.errors import access_refused, not_found
 from ....hub.upstream.upstream import Upstream, UpstreamLeases, UpstreamRequest
 from ....hub.upstream.validation import DEFAULT_LEASE_S
-from ...access import require_topic
-from ...paths import Target
+from ...access.authorization import require_topic
+from ...documents import hub, requests
 from ...problems import Problem
-from ...times import rfc3339
+from ...requests.paths import Target
+from ...responses.times import rfc3339
 from ..endpoint import find
 from .body import Body
 from .call import Call, answer
 from .hub_capabilities import read_kind
 from .required_tags import ADMINISTRATOR, MANAGEMENT
-from .route import Routes
+from .route import GONE, SET, Operation, Routes
 
 
 def described(upstream: Upstream) -> dict[str, Any]:
@@ -53,7 +54,7 @@ async def _list_all(call: Call) -> Response:
 
 
 async def _list_in_vhost(call: Call) -> Response:
-    """Lists those of a virtual host."""
+    """Lists the subscriptions at other hubs in a virtual host."""
     (vhost,) = call.names
     call.visible_vhost(vhost)
     return answer([described(one) for one in _visible(call) if one.vhost == vhost])
@@ -118,6 +119,8 @@ def _read_secrets(body: Body) -> UpstreamLeases:
 def _read_credentials(body: Body) -> str | None:
     """Returns the Authorization value for topic and hub, from `username` and `password`."""
     if not body.has("username"):
+        if body.has("password"):
+            raise Problem(400, "key 'password' needs the key 'username'")
         return None
     name, password = body.text("username"), body.text("password")
     if ":" in name:
@@ -136,7 +139,8 @@ async def _check_sink(call: Call, vhost: str, request: UpstreamRequest) -> None:
 
 
 def _find(call: Call) -> Upstream:
-    """Raises `ChannelError` 404, for another user's upstream too."""
+    """Returns the upstream in the path; raises `ChannelError` 404, for another user's upstream
+    too."""
     vhost, name = call.names
     call.visible_vhost(vhost)
     found = call.context.hub.upstreams.get(vhost, name)
@@ -154,11 +158,13 @@ def _is_visible(call: Call, upstream: Upstream) -> bool:
 
 
 ROUTES: Routes = {
-    "/hub/upstreams": {"GET": (_list_all, MANAGEMENT)},
-    "/hub/upstreams/{vhost}": {"GET": (_list_in_vhost, MANAGEMENT)},
+    "/hub/upstreams": {"GET": Operation(_list_all, MANAGEMENT, {200: list[hub.Upstream]})},
+    "/hub/upstreams/{vhost}": {
+        "GET": Operation(_list_in_vhost, MANAGEMENT, {200: list[hub.Upstream]})
+    },
     "/hub/upstreams/{vhost}/{name}": {
-        "GET": (_get, MANAGEMENT),
-        "PUT": (_put, MANAGEMENT),
-        "DELETE": (_delete, MANAGEMENT),
+        "GET": Operation(_get, MANAGEMENT, {200: hub.Upstream}),
+        "PUT": Operation(_put, MANAGEMENT, SET, requests.Upstream),
+        "DELETE": Operation(_delete, MANAGEMENT, GONE),
     },
 }

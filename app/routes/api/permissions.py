@@ -1,4 +1,4 @@
-"""What users may do: `/permissions` and `/topic-permissions`, in a virtual host and of a user."""
+"""Permissions: `/permissions` and `/topic-permissions`, also of a virtual host or a user."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from starlette.responses import Response
 
 from ....core.auth import User
 from ....core.errors import not_found
+from ...documents import rabbitmq, requests
 from .call import Call, answer
+from .lists import list_of, listing_of
 from .required_tags import ADMINISTRATOR
-from .route import Handler, Routes
+from .route import GONE, SET, Operation, Routes
 
 Entries = Callable[[User], Iterator[dict[str, Any]]]
 
@@ -28,34 +30,27 @@ def _topic_permissions(user: User) -> Iterator[dict[str, Any]]:
         yield {"user": user.name, "vhost": vhost, "exchange": exchange, **patterns}
 
 
-# -- lists, of both sorts
+# -- lists of permissions or topic permissions
 
 
-def _list_all(entries: Entries) -> Handler:
-    async def handler(call: Call) -> Response:
-        return answer([entry for user in call.broker.users for entry in entries(user)])
-
-    return handler
+async def _list_all(call: Call, entries: Entries) -> Response:
+    found = [entry for user in call.broker.users for entry in entries(user)]
+    return await listing_of(call, found, "user")
 
 
-def _list_of_user(entries: Entries) -> Handler:
-    async def handler(call: Call) -> Response:
-        return answer(list(entries(call.broker.users.existing(*call.names))))
-
-    return handler
+async def _list_of_user(call: Call, entries: Entries) -> Response:
+    found = list(entries(call.broker.users.existing(*call.names)))
+    return await listing_of(call, found, "vhost")
 
 
-def _list_in_vhost(entries: Entries) -> Handler:
-    async def handler(call: Call) -> Response:
-        vhost = call.vhost(*call.names).name
-        found = (entry for user in call.broker.users for entry in entries(user))
-        return answer([entry for entry in found if entry["vhost"] == vhost])
-
-    return handler
+async def _list_in_vhost(call: Call, entries: Entries) -> Response:
+    vhost = call.vhost(*call.names).name
+    found = (entry for user in call.broker.users for entry in entries(user))
+    return await listing_of(call, [entry for entry in found if entry["vhost"] == vhost], "user")
 
 
 def _found(call: Call, entries: Entries) -> list[dict[str, Any]]:
-    """Those that the path names. Raises `ChannelError` 404 if there are none."""
+    """Returns the permissions that the path names. Raises `ChannelError` 404 if there are none."""
     place, name, *exchange = call.names
     vhost = call.vhost(place).name
     found = [
@@ -71,12 +66,30 @@ def _found(call: Call, entries: Entries) -> list[dict[str, Any]]:
 # -- permissions
 
 
+async def list_permissions(call: Call) -> Response:
+    """Lists the permissions of all users."""
+    return await _list_all(call, _permissions)
+
+
+async def list_permissions_of_user(call: Call) -> Response:
+    """Lists the permissions of a user in all virtual hosts."""
+    return await _list_of_user(call, _permissions)
+
+
+async def list_permissions_in_vhost(call: Call) -> Response:
+    """Lists the permissions of all users in a virtual host."""
+    return await _list_in_vhost(call, _permissions)
+
+
 async def get_permissions(call: Call) -> Response:
+    """Returns the permissions of a user in a virtual host."""
     (found,) = _found(call, _permissions)
     return answer(found)
 
 
 async def put_permissions(call: Call) -> Response:
+    """Sets the permissions of a user in a virtual host: regular expressions for the names that the
+    user may configure, write to and read from."""
     vhost, name = call.names
     body = await call.body()
     is_new = not call.broker.users.existing(name).may_enter(call.vhost(vhost).name)
@@ -86,6 +99,7 @@ async def put_permissions(call: Call) -> Response:
 
 
 async def delete_permissions(call: Call) -> Response:
+    """Removes the permissions of a user in a virtual host, who can't enter it any more."""
     _found(call, _permissions)
     vhost, name = call.names
     call.broker.users.clear_permissions(name, vhost)
@@ -95,11 +109,29 @@ async def delete_permissions(call: Call) -> Response:
 # -- topic permissions: several for one user and virtual host, each for one exchange
 
 
+async def list_topic_permissions(call: Call) -> Response:
+    """Lists the topic permissions of all users."""
+    return await _list_all(call, _topic_permissions)
+
+
+async def list_topic_permissions_of_user(call: Call) -> Response:
+    """Lists the topic permissions of a user in all virtual hosts."""
+    return await _list_of_user(call, _topic_permissions)
+
+
+async def list_topic_permissions_in_vhost(call: Call) -> Response:
+    """Lists the topic permissions of all users in a virtual host."""
+    return await _list_in_vhost(call, _topic_permissions)
+
+
 async def get_topic_permissions(call: Call) -> Response:
+    """Returns the topic permissions of a user in a virtual host, for all exchanges or one."""
     return answer(_found(call, _topic_permissions))
 
 
 async def put_topic_permissions(call: Call) -> Response:
+    """Sets the topic permissions of a user for an exchange: regular expressions for the routing
+    keys that the user may publish with and bind."""
     vhost, name = call.names
     body = await call.body()
     user, exchange = call.broker.users.existing(name), body.text("exchange")
@@ -110,6 +142,7 @@ async def put_topic_permissions(call: Call) -> Response:
 
 
 async def delete_topic_permissions(call: Call) -> Response:
+    """Removes the topic permissions of a user in a virtual host, for all exchanges or one."""
     _found(call, _topic_permissions)
     vhost, name, *exchange = call.names
     call.broker.users.clear_topic_permissions(name, vhost, exchange[0] if exchange else None)
@@ -117,26 +150,38 @@ async def delete_topic_permissions(call: Call) -> Response:
 
 
 ROUTES: Routes = {
-    "/permissions": {"GET": (_list_all(_permissions), ADMINISTRATOR)},
+    "/permissions": {"GET": list_of(list_permissions, ADMINISTRATOR, rabbitmq.Permission)},
     "/permissions/{vhost}/{user}": {
-        "GET": (get_permissions, ADMINISTRATOR),
-        "PUT": (put_permissions, ADMINISTRATOR),
-        "DELETE": (delete_permissions, ADMINISTRATOR),
+        "GET": Operation(get_permissions, ADMINISTRATOR, {200: rabbitmq.Permission}),
+        "PUT": Operation(put_permissions, ADMINISTRATOR, SET, requests.Permissions),
+        "DELETE": Operation(delete_permissions, ADMINISTRATOR, GONE),
     },
-    "/topic-permissions": {"GET": (_list_all(_topic_permissions), ADMINISTRATOR)},
+    "/topic-permissions": {
+        "GET": list_of(list_topic_permissions, ADMINISTRATOR, rabbitmq.TopicPermission)
+    },
     "/topic-permissions/{vhost}/{user}": {
-        "GET": (get_topic_permissions, ADMINISTRATOR),
-        "PUT": (put_topic_permissions, ADMINISTRATOR),
-        "DELETE": (delete_topic_permissions, ADMINISTRATOR),
+        "GET": Operation(
+            get_topic_permissions, ADMINISTRATOR, {200: list[rabbitmq.TopicPermission]}
+        ),
+        "PUT": Operation(put_topic_permissions, ADMINISTRATOR, SET, requests.TopicPermissions),
+        "DELETE": Operation(delete_topic_permissions, ADMINISTRATOR, GONE),
     },
     "/topic-permissions/{vhost}/{user}/{exchange}": {
-        "GET": (get_topic_permissions, ADMINISTRATOR),
-        "DELETE": (delete_topic_permissions, ADMINISTRATOR),
+        "GET": Operation(
+            get_topic_permissions, ADMINISTRATOR, {200: list[rabbitmq.TopicPermission]}
+        ),
+        "DELETE": Operation(delete_topic_permissions, ADMINISTRATOR, GONE),
     },
-    "/users/{user}/permissions": {"GET": (_list_of_user(_permissions), ADMINISTRATOR)},
-    "/users/{user}/topic-permissions": {"GET": (_list_of_user(_topic_permissions), ADMINISTRATOR)},
-    "/vhosts/{vhost}/permissions": {"GET": (_list_in_vhost(_permissions), ADMINISTRATOR)},
+    "/users/{user}/permissions": {
+        "GET": list_of(list_permissions_of_user, ADMINISTRATOR, rabbitmq.Permission)
+    },
+    "/users/{user}/topic-permissions": {
+        "GET": list_of(list_topic_permissions_of_user, ADMINISTRATOR, rabbitmq.TopicPermission)
+    },
+    "/vhosts/{vhost}/permissions": {
+        "GET": list_of(list_permissions_in_vhost, ADMINISTRATOR, rabbitmq.Permission)
+    },
     "/vhosts/{vhost}/topic-permissions": {
-        "GET": (_list_in_vhost(_topic_permissions), ADMINISTRATOR)
+        "GET": list_of(list_topic_permissions_in_vhost, ADMINISTRATOR, rabbitmq.TopicPermission)
     },
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +11,14 @@ from ....core.definitions.kinds import OperatorPolicyDefinition, PolicyDefinitio
 from ....core.errors import not_found
 from ....core.policy.policies import Policies
 from ....core.policy.policy import Record
+from ...definitions.in_force import policies_in_force
 from ...definitions.values import table_from_json, table_to_json
+from ...documents import rabbitmq, requests
 from ...problems import Problem
 from .call import Call, answer
+from .lists import list_of, listing_of
 from .required_tags import ADMINISTRATOR, POLICYMAKER, RequiredTag
-from .route import Routes
+from .route import GONE, SET, Operation, Routes
 
 
 def described(record: Record) -> dict[str, Any]:
@@ -30,16 +32,9 @@ def described(record: Record) -> dict[str, Any]:
     }
 
 
-async def _in_force(policies: Policies) -> None:
-    """Returns when every queue and exchange has the rules that it should have by now."""
-    done = asyncio.Event()
-    policies.rounds.when_done(done.set)
-    await done.wait()
-
-
 @dataclass(frozen=True, slots=True)
-class _Sort:
-    """The handlers of one sort."""
+class _Handlers:
+    """The handlers of policies or of operator policies."""
 
     path: str
     operator: bool
@@ -47,25 +42,31 @@ class _Sort:
 
     def routes(self) -> Routes:
         return {
-            self.path: {"GET": (self.list_all, POLICYMAKER)},
-            f"{self.path}/{{vhost}}": {"GET": (self.list_in_vhost, POLICYMAKER)},
+            self.path: {"GET": list_of(self.list_all, POLICYMAKER, rabbitmq.Policy)},
+            f"{self.path}/{{vhost}}": {
+                "GET": list_of(self.list_in_vhost, POLICYMAKER, rabbitmq.Policy)
+            },
             f"{self.path}/{{vhost}}/{{policy}}": {
-                "GET": (self.get, POLICYMAKER),
-                "PUT": (self.put, self.changed_by),
-                "DELETE": (self.delete, self.changed_by),
+                "GET": Operation(self.get, POLICYMAKER, {200: rabbitmq.Policy}),
+                "PUT": Operation(self.put, self.changed_by, SET, requests.Policy),
+                "DELETE": Operation(self.delete, self.changed_by, GONE),
             },
         }
 
     async def list_all(self, call: Call) -> Response:
+        """Lists the policies or operator policies of the virtual hosts that the user may enter."""
         own = (one for one in call.broker.vhosts.values() if call.user.may_enter(one.name))
         found = (record for vhost in own for record in self._records(vhost.policies))
-        return answer([described(record) for record in found])
+        return await listing_of(call, [described(record) for record in found])
 
     async def list_in_vhost(self, call: Call) -> Response:
+        """Lists the policies or operator policies of a virtual host."""
         policies = call.own_vhost(*call.names).policies
-        return answer([described(record) for record in self._records(policies)])
+        found = [described(record) for record in self._records(policies)]
+        return await listing_of(call, found)
 
     async def get(self, call: Call) -> Response:
+        """Returns a policy or operator policy."""
         vhost, name = call.names
         for record in self._records(call.own_vhost(vhost).policies):
             if record.name == name:
@@ -73,10 +74,11 @@ class _Sort:
         raise self._missing(vhost, name)
 
     async def put(self, call: Call) -> Response:
+        """Creates or replaces a policy or operator policy, which applies at once."""
         vhost, name = call.names
         call.own_vhost(vhost)
         body = await call.body()
-        # It may have been deleted, or the user's rights in it, while the body came.
+        # Again: it, or the user's permissions, may have been deleted while the body was received.
         policies = call.own_vhost(vhost).policies
         try:
             definition = table_from_json(body.table("definition"))
@@ -88,16 +90,17 @@ class _Sort:
         call.broker.tick()
         with call.broker.store.together():
             is_new = policies.set(kind(vhost, name, pattern, apply_to, priority, definition))
-        await _in_force(policies)
+        await policies_in_force(policies)
         return await call.done(is_new=is_new)
 
     async def delete(self, call: Call) -> Response:
+        """Deletes a policy or operator policy, which ends at once."""
         vhost, name = call.names
         policies = call.own_vhost(vhost).policies
         call.broker.tick()
         if not policies.clear(name, operator=self.operator):
             raise self._missing(vhost, name)
-        await _in_force(policies)
+        await policies_in_force(policies)
         return await call.done()
 
     def _records(self, policies: Policies) -> list[Record]:
@@ -109,6 +112,6 @@ class _Sort:
 
 
 ROUTES: Routes = {
-    **_Sort("/policies", False, POLICYMAKER).routes(),
-    **_Sort("/operator-policies", True, ADMINISTRATOR).routes(),
+    **_Handlers("/policies", False, POLICYMAKER).routes(),
+    **_Handlers("/operator-policies", True, ADMINISTRATOR).routes(),
 }

@@ -1,4 +1,4 @@
-"""Who may call what: the tags of a user (RabbitMQ's, see its management plugin)."""
+"""The tags that users need for an operation, as in RabbitMQ's management plugin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...problems import Problem
 
 @dataclass(frozen=True, slots=True)
 class RequiredTag:
-    """Users with any of these tags have it; the first is the least."""
+    """Any of these tags is enough; the first has the fewest rights."""
 
     tags: tuple[str, ...]
 
@@ -23,6 +23,30 @@ class RequiredTag:
             raise Problem(403, f"user '{user.name}' needs the tag '{self.tags[0]}' for this")
 
 
+class NoTag(RequiredTag):
+    """Every user may."""
+
+    def has(self, user: User) -> bool:
+        return not user.removed
+
+    def require(self, user: User) -> None:
+        """Raises `Problem` 403 for a user who was deleted."""
+        if user.removed:
+            raise Problem(403, f"user '{user.name}' was deleted")
+
+
+class NoLogin(RequiredTag):
+    """Everybody may, without credentials; the handler reads only its own."""
+
+    def has(self, user: User) -> bool:
+        return True
+
+    def require(self, user: User) -> None:
+        """Raises nothing."""
+
+
+NO_LOGIN = NoLogin(())
+ANYBODY = NoTag(())
 ADMINISTRATOR = RequiredTag(("administrator",))
 MONITORING = RequiredTag(("monitoring", "administrator"))
 POLICYMAKER = RequiredTag(("policymaker", "administrator"))
@@ -30,5 +54,5 @@ MANAGEMENT = RequiredTag(("management", "policymaker", "monitoring", "administra
 
 
 def sees(user: User, vhost: str) -> bool:
-    """Whether lists show what is in a virtual host to a user."""
+    """Returns whether lists show the user what is in the virtual host."""
     return user.may_enter(vhost) or MONITORING.has(user)

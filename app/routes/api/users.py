@@ -8,28 +8,35 @@ from starlette.responses import Response
 
 from ....core.auth import ADMINISTRATOR as ADMINISTRATOR_TAG
 from ....core.auth import User, Users, exported, imported
+from ...documents import rabbitmq, requests
 from ...problems import Problem
 from .body import Body
 from .call import Call, answer
+from .lists import list_of, listing_of
 from .required_tags import ADMINISTRATOR, MANAGEMENT
-from .route import Routes
+from .route import GONE, SET, Operation, Routes
 
 
 async def whoami(call: Call) -> Response:
+    """Returns the name and the tags of the user who asks."""
     return answer({"name": call.user.name, "tags": sorted(call.user.tags)})
 
 
 async def list_users(call: Call) -> Response:
+    """Lists all users."""
     users = call.broker.users
-    return answer([described(users, user) for user in users])
+    return await listing_of(call, [described(users, user) for user in users])
 
 
 async def list_without_permissions(call: Call) -> Response:
+    """Lists the users without permissions in any virtual host."""
     users = call.broker.users
-    return answer([described(users, user) for user in users if not user.permissions])
+    found = [described(users, user) for user in users if not user.permissions]
+    return await listing_of(call, found)
 
 
 async def get_user(call: Call) -> Response:
+    """Returns a user, with the hash of the password."""
     users = call.broker.users
     return answer(described(users, users.existing(*call.names)))
 
@@ -42,11 +49,12 @@ def described(users: Users, user: User) -> dict[str, Any]:
         "hashing_algorithm": algorithm,
         "tags": sorted(user.tags),
         "limits": dict(user.limits),
+        "vhosts": sorted(user.permissions),
     }
 
 
 async def put(call: Call) -> Response:
-    """In place of what it was, so that without a password nobody logs in by one."""
+    """Creates or replaces a user; without a password or hash, no login by password is possible."""
     (name,) = call.names
     body = await call.body()
     tags = body.names("tags")
@@ -61,15 +69,17 @@ async def put(call: Call) -> Response:
 async def _password_hash(call: Call, body: Body) -> str:
     if "password" in body and "password_hash" in body:
         raise Problem(400, "the body has both password and password_hash: one of them is needed")
+    algorithm = body.text("hashing_algorithm") if "hashing_algorithm" in body else None
     if "password" in body:
         return await call.context.authenticator.logins.hashed(body.text("password"))
     if "password_hash" not in body:
         return ""
-    algorithm = body.text("hashing_algorithm") if "hashing_algorithm" in body else None
     return imported(body.text("password_hash"), algorithm)
 
 
 async def delete(call: Call) -> Response:
+    """Deletes a user: closes the connections, and ends subscriptions and tokens. 409 for the last
+    administrator."""
     call.broker.users.existing(*call.names)
     call.broker.users.remove(*call.names)
     call.context.hub.forget_owner(*call.names)
@@ -77,28 +87,30 @@ async def delete(call: Call) -> Response:
 
 
 async def delete_several(call: Call) -> Response:
-    """All of them or none."""
+    """Deletes the users that the body names, all or none."""
     users, body = call.broker.users, await call.body()
-    doomed = [users.existing(name) for name in dict.fromkeys(body.names("users"))]
-    remaining = [user for user in users if user not in doomed]
-    if doomed and not any(ADMINISTRATOR_TAG in user.tags for user in remaining):
+    deleted = [users.existing(name) for name in dict.fromkeys(body.names("users"))]
+    remaining = [user for user in users if user not in deleted]
+    if deleted and not any(ADMINISTRATOR_TAG in user.tags for user in remaining):
         raise Problem(409, f"no user with the tag {ADMINISTRATOR_TAG} would remain")
     with call.broker.store.together():
-        for user in doomed:
+        for user in deleted:
             users.remove(user.name)
-    for user in doomed:
+    for user in deleted:
         call.context.hub.forget_owner(user.name)
     return await call.done()
 
 
 ROUTES: Routes = {
-    "/whoami": {"GET": (whoami, MANAGEMENT)},
-    "/users": {"GET": (list_users, ADMINISTRATOR)},
-    "/users/without-permissions": {"GET": (list_without_permissions, ADMINISTRATOR)},
-    "/users/bulk-delete": {"POST": (delete_several, ADMINISTRATOR)},
+    "/whoami": {"GET": Operation(whoami, MANAGEMENT, {200: rabbitmq.Whoami})},
+    "/users": {"GET": list_of(list_users, ADMINISTRATOR, rabbitmq.User)},
+    "/users/without-permissions": {
+        "GET": list_of(list_without_permissions, ADMINISTRATOR, rabbitmq.User)
+    },
+    "/users/bulk-delete": {"POST": Operation(delete_several, ADMINISTRATOR, GONE, requests.Users)},
     "/users/{user}": {
-        "GET": (get_user, ADMINISTRATOR),
-        "PUT": (put, ADMINISTRATOR),
-        "DELETE": (delete, ADMINISTRATOR),
+        "GET": Operation(get_user, ADMINISTRATOR, {200: rabbitmq.User}),
+        "PUT": Operation(put, ADMINISTRATOR, SET, requests.User),
+        "DELETE": Operation(delete, ADMINISTRATOR, GONE),
     },
 }

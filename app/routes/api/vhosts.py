@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -10,11 +11,15 @@ from starlette.responses import Response
 from ....core.message.model import FieldValue, Table
 from ....core.vhost import VirtualHost
 from ....core.vhosts import delete_vhost, put_vhost
+from ...documents import objects, requests
 from ...problems import Problem
+from ...totals import Totals
 from .body import Body
 from .call import Call, answer
+from .lists import ListSpec, list_of, listing
 from .required_tags import ADMINISTRATOR, MANAGEMENT, sees
-from .route import Routes
+from .route import GONE, SET, Operation, Routes
+from .view import STATISTICS_QUERY, View
 
 _DEFAULT_TYPE = "default_queue_type"
 _PROTECTED = "protected_from_deletion"
@@ -23,15 +28,50 @@ _ALL = ".*"
 
 
 async def list_vhosts(call: Call) -> Response:
-    vhosts = call.broker.vhosts.values()
-    return answer([described(vhost) for vhost in vhosts if sees(call.user, vhost.name)])
+    """Lists the virtual hosts that the user sees, with the messages in them."""
+    vhosts = [one for one in call.broker.vhosts.values() if sees(call.user, one.name)]
+    view, totals = View.of(call.request.query_params, call.broker), await _totals(call)
+    kind = ListSpec[VirtualHost](
+        lambda vhost: vhost.name,
+        lambda vhost: vhost.name,
+        lambda vhost: _with_figures(vhost, call, view, totals),
+    )
+    return await listing(call, vhosts, kind)
 
 
 async def get_vhost(call: Call) -> Response:
-    return answer(described(call.visible_vhost(*call.names)))
+    """Returns a virtual host with the messages in it."""
+    vhost = call.visible_vhost(*call.names)
+    view = View.of(call.request.query_params, call.broker)
+    return answer(_with_figures(vhost, call, view, await _totals(call)))
 
 
-def described(vhost: VirtualHost) -> dict[str, Any]:
+async def _totals(call: Call) -> Mapping[str, Totals]:
+    return await call.context.node.totals.read(call.broker)
+
+
+def _with_figures(
+    vhost: VirtualHost, call: Call, view: View, totals: Mapping[str, Totals]
+) -> dict[str, Any]:
+    found = _described(vhost) | {"cluster_state": {call.context.node.name: "running"}}
+    if view.shows_lengths:
+        own = totals.get(vhost.name, Totals())
+        rate = call.context.node.totals.rate
+        found |= {
+            "messages": own.messages,
+            "messages_details": {"rate": rate([vhost.name], "messages")},
+            "messages_ready": own.ready,
+            "messages_ready_details": {"rate": rate([vhost.name], "ready")},
+            "messages_unacknowledged": own.unacknowledged,
+            "messages_unacknowledged_details": {"rate": rate([vhost.name], "unacknowledged")},
+        }
+    if view.shows_all:
+        counters = call.broker.statistics.vhost(vhost.name)
+        found["message_stats"] = view.message_stats(counters)
+    return found
+
+
+def _described(vhost: VirtualHost) -> dict[str, Any]:
     properties = vhost.properties
     known = {
         "description": properties.get("description", ""),
@@ -43,7 +83,10 @@ def described(vhost: VirtualHost) -> dict[str, Any]:
 
 
 async def put(call: Call) -> Response:
-    """What the body does not say stays as it is. Whoever makes a virtual host may use it."""
+    """Creates or changes a virtual host; properties missing from the body stay as they are.
+
+    A new one gives its creator all permissions.
+    """
     (name,) = call.names
     body = await call.body()
     found = call.broker.vhosts.get(name)
@@ -58,30 +101,32 @@ async def put(call: Call) -> Response:
 def _properties(body: Body, before: Table) -> Table:
     if body.flag("tracing"):
         raise Problem(400, "tracing of a vhost is not supported")
-    said: dict[str, FieldValue] = {}
+    given: dict[str, FieldValue] = {}
     if "description" in body:
-        said["description"] = body.text("description")
+        given["description"] = body.text("description")
     if "tags" in body:
         tags: list[FieldValue] = [*body.names("tags")]
-        said["tags"] = tags
+        given["tags"] = tags
     if _DEFAULT_TYPE in body:
-        said[_DEFAULT_TYPE] = _queue_type(body.text(_DEFAULT_TYPE))
+        given[_DEFAULT_TYPE] = _queue_type(body.text(_DEFAULT_TYPE))
     if _PROTECTED in body:
-        said[_PROTECTED] = body.flag(_PROTECTED)
-    return {name: value for name, value in {**before, **said}.items() if value}
+        given[_PROTECTED] = body.flag(_PROTECTED)
+    return {name: value for name, value in {**before, **given}.items() if value}
 
 
 def _queue_type(found: str) -> str:
-    """Empty for the one that queues have anyway."""
+    """Returns an empty text for the default, classic."""
     if found not in ("", "undefined", *_TYPES):
         raise Problem(400, f"{_DEFAULT_TYPE} is '{found}', it can be {', '.join(_TYPES)}")
     return "" if found in ("undefined", "classic") else found
 
 
 async def delete(call: Call) -> Response:
+    """Deletes a virtual host with its queues, messages, exchanges, permissions and subscriptions.
+    412 while it is protected from deletion."""
     (name,) = call.names
     if call.vhost(name).properties.get(_PROTECTED):
-        raise Problem(412, f"vhost '{name}' is protected from deletion: take that away first")
+        raise Problem(412, f"vhost '{name}' is protected from deletion: remove that first")
     ended = asyncio.Event()
     delete_vhost(call.broker, name, ended.set)
     await ended.wait()
@@ -91,10 +136,12 @@ async def delete(call: Call) -> Response:
 
 
 async def protect(call: Call) -> Response:
+    """Protects a virtual host from deletion."""
     return await _set_protection(call, True)
 
 
 async def unprotect(call: Call) -> Response:
+    """Ends the protection of a virtual host from deletion."""
     return await _set_protection(call, False)
 
 
@@ -108,14 +155,14 @@ async def _set_protection(call: Call, value: bool) -> Response:
 
 
 ROUTES: Routes = {
-    "/vhosts": {"GET": (list_vhosts, MANAGEMENT)},
+    "/vhosts": {"GET": list_of(list_vhosts, MANAGEMENT, objects.VirtualHost)},
     "/vhosts/{vhost}": {
-        "GET": (get_vhost, MANAGEMENT),
-        "PUT": (put, ADMINISTRATOR),
-        "DELETE": (delete, ADMINISTRATOR),
+        "GET": Operation(get_vhost, MANAGEMENT, {200: objects.VirtualHost}, query=STATISTICS_QUERY),
+        "PUT": Operation(put, ADMINISTRATOR, SET, requests.Vhost),
+        "DELETE": Operation(delete, ADMINISTRATOR, GONE),
     },
     "/vhosts/{vhost}/deletion/protection": {
-        "POST": (protect, ADMINISTRATOR),
-        "DELETE": (unprotect, ADMINISTRATOR),
+        "POST": Operation(protect, ADMINISTRATOR, GONE),
+        "DELETE": Operation(unprotect, ADMINISTRATOR, GONE),
     },
 }

@@ -33,7 +33,6 @@ def run(server: WarrenServer, report: Path, *arguments: str) -> dict[int, Any]:
 
 @pytest.mark.timeout(RUN_TIMEOUT_S + 10)
 def test_every_check_is_passed(tmp_path: Path) -> None:
-    """As it comes, Warren does not ask publishers, which a hub need not."""
     with WarrenServer() as server:
         checks = run(server, tmp_path / "report.json")
     undecided = {number for number, check in checks.items() if check["verdict"] == "skip"}

@@ -24,7 +24,7 @@ async def test_nothing_is_left_at_the_hub(number: int) -> None:
         await until(lambda: hub.subscribers == 0, "end of all")
 
 
-async def test_a_hub_that_ends_nothing_holds_nobody_up() -> None:
+async def test_a_hub_that_never_ends_subscriptions_does_not_block() -> None:
     async with WrongHub("never ends") as hub:
         (found,) = await run(Options(hub=hub.url, only=frozenset((REPLACES,)), **QUICK))
         assert found.outcome is Outcome.PASS

@@ -172,11 +172,7 @@ class WrongHub:
     async def _is_confirmed(self, wish: Wish, lease_s: int) -> bool:
         challenge = "always the same" if self.has("reuses challenges") else secrets.token_hex(16)
         topic = "http://127.0.0.1/other" if self.has("names another topic") else wish.topic
-        parameters = [
-            ("hub.mode", wish.mode),
-            ("hub.topic", topic),
-            ("hub.challenge", challenge),
-        ]
+        parameters = [("hub.mode", wish.mode), ("hub.topic", topic), ("hub.challenge", challenge)]
         if not self.has("tells no lease"):
             parameters.append(("hub.lease_seconds", str(lease_s)))
         if self.has("garbles tokens") and "hub.verify_token" in wish.fields:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +11,15 @@ import pika
 import pika.exceptions
 import pytest
 
-from tests.support.server import WarrenServer, warren_command
-from warrenmq.core.definitions.kinds import BindingDefinition
-from warrenmq.core.store.offline import open_offline
-
-
-def definitions(
-    *arguments: str, given: str = "", **environment: str
-) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if "WARREN" not in name}
-    return subprocess.run(
-        [*warren_command(), "definitions", *arguments],
-        env={**clean, **environment},
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=20,
-    )
+from tests.app.support import refusal, warren
+from tests.support.server import WarrenServer
 
 
 def exported(data: Path) -> dict[str, Any]:
-    result = definitions("export", "--data", str(data))
+    result = warren("definitions", "export", "--data", str(data))
     assert (result.returncode, result.stderr) == (0, "")
     found: dict[str, Any] = json.loads(result.stdout)
     return found
-
-
-def refused(result: subprocess.CompletedProcess[str]) -> str:
-    assert result.returncode == 2, result
-    assert result.stdout == ""
-    assert result.stderr.startswith("warren: ")
-    assert result.stderr.count("\n") == 1, result.stderr
-    return result.stderr
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -79,7 +54,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> WarrenServer:
     return server
 
 
-def test_export_shows_what_was_declared(stopped: WarrenServer) -> None:
+def test_export_lists_the_declared_definitions(stopped: WarrenServer) -> None:
     found = exported(stopped.data)
     (user,) = found["users"]
     assert (user["name"], user["tags"]) == ("guest", ["administrator"])
@@ -92,26 +67,15 @@ def test_export_shows_what_was_declared(stopped: WarrenServer) -> None:
     assert [binding["routing_key"] for binding in found["bindings"]] == ["eu.#"]
 
 
-def test_the_directory_can_be_a_setting(stopped: WarrenServer) -> None:
-    result = definitions("export", WARREN_DATA=str(stopped.data))
-    assert json.loads(result.stdout) == exported(stopped.data)
-
-
-def test_export_changes_nothing(stopped: WarrenServer) -> None:
-    before = files(stopped.data)
-    exported(stopped.data)
-    assert files(stopped.data) == before
-
-
 def test_export_to_a_file_is_for_its_owner(stopped: WarrenServer, tmp_path: Path) -> None:
     path = tmp_path / "definitions.json"
-    result = definitions("export", "--data", str(stopped.data), "--file", str(path))
+    result = warren("definitions", "export", "--data", str(stopped.data), "--file", str(path))
     assert (result.returncode, result.stdout) == (0, "")
     assert json.loads(path.read_text()) == exported(stopped.data)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_mended_users_and_queues_are_in_force(tmp_path: Path) -> None:
+def test_imported_users_and_queues_are_in_force(tmp_path: Path) -> None:
     with WarrenServer(data=tmp_path / "data") as server:
         declare(server)
         server.stop()
@@ -119,7 +83,9 @@ def test_mended_users_and_queues_are_in_force(tmp_path: Path) -> None:
         found["users"] = [{"name": "root", "password": "new", "tags": ["administrator"]}]
         found["permissions"][0]["user"] = "root"
         found["queues"].append({"name": "more", "vhost": "/"})
-        result = definitions("import", "-D", str(server.data), "-", given=json.dumps(found))
+        result = warren(
+            "definitions", "import", "-D", str(server.data), "-", given=json.dumps(found)
+        )
         assert (result.returncode, result.stdout) == (0, "5 definitions changed\n"), result.stderr
         server.start()
         with pytest.raises(pika.exceptions.ProbableAuthenticationError):
@@ -135,7 +101,7 @@ def test_import_of_an_export_changes_nothing(stopped: WarrenServer, tmp_path: Pa
     path = tmp_path / "definitions.json"
     path.write_text(json.dumps(exported(stopped.data)))
     before = files(stopped.data)
-    result = definitions("import", "--data", str(stopped.data), str(path))
+    result = warren("definitions", "import", "--data", str(stopped.data), str(path))
     assert (result.returncode, result.stdout) == (0, "0 definitions changed\n"), result.stderr
     assert files(stopped.data) == before
 
@@ -147,48 +113,32 @@ def test_a_bad_edit_is_one_line_and_changes_nothing(stopped: WarrenServer, tmp_p
     path = tmp_path / "definitions.json"
     path.write_text(json.dumps(found))
     before = files(stopped.data)
-    complaint = refused(definitions("import", "--data", str(stopped.data), str(path)))
+    complaint = refusal("definitions", "import", "--data", str(stopped.data), str(path))
     assert f"file {path}: bindings[0]: binding of queue 'lost'" in complaint
     assert "there is no queue 'lost'; nothing was changed" in complaint
     assert files(stopped.data) == before
 
 
-def test_both_refuse_while_a_server_runs() -> None:
+def test_export_and_import_are_refused_while_a_server_runs() -> None:
     with WarrenServer() as server:
         for arguments in (["export"], ["import", "/dev/null"]):
-            complaint = refused(definitions(*arguments, "--data", str(server.data)))
+            complaint = refusal("definitions", *arguments, "--data", str(server.data))
             assert f"in use by another process (pid {server.pid})" in complaint
 
 
-def test_the_data_directory_must_be_one(tmp_path: Path) -> None:
+def test_a_missing_or_foreign_data_directory_is_refused(tmp_path: Path) -> None:
     for arguments in (["export"], ["import", "-"]):
-        complaint = refused(definitions(*arguments, "--data", str(tmp_path / "none")))
+        complaint = refusal("definitions", *arguments, "--data", str(tmp_path / "none"))
         assert "none: there is none" in complaint
         assert not (tmp_path / "none").exists()
-        complaint = refused(definitions(*arguments, "--data", str(tmp_path)))
-        assert "give the directory that it ran with" in complaint
+        complaint = refusal("definitions", *arguments, "--data", str(tmp_path))
+        assert "give the one that the server ran with" in complaint
 
 
-def test_files_that_can_not_be_used(stopped: WarrenServer, tmp_path: Path) -> None:
+def test_unusable_files_are_refused(stopped: WarrenServer, tmp_path: Path) -> None:
     data = str(stopped.data)
     missing = str(tmp_path / "missing" / "file")
     for arguments in (["import", missing], ["export", "--file", missing]):
-        complaint = refused(definitions(*arguments, "--data", data))
+        complaint = refusal("definitions", *arguments, "--data", data)
         assert complaint == f"warren: file {missing}: No such file or directory\n"
-    assert "Missing argument" in refused(definitions("import", "--data", data))
-
-
-def test_a_server_serves_what_does_not_refer_to_something_lost(tmp_path: Path) -> None:
-    """As damage may leave it."""
-    with WarrenServer(data=tmp_path / "data") as server:
-        server.stop()
-        lost = BindingDefinition("/", "amq.topic", False, "lost", "k", {})
-        log = open_offline(server.data)
-        log.change({lost.key(): lost.value()})
-        log.close()
-        server.start()
-        channel(server).connection.close()
-        assert (
-            "binding of queue 'lost' to exchange 'amq.topic' by key 'k' in vhost '/': there is no "
-            "queue 'lost'; it is kept"
-        ) in server.output()
+    assert "Missing argument" in refusal("definitions", "import", "--data", data)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.core.definitions.support import NotingStore, restarted
 from tests.core.wire.support import TABLES
 from tests.support.users import GUEST_HASH
-from warrenmq.core.auth import Users, hashes
+from warrenmq.core.auth import Users
 from warrenmq.core.definitions.decode import decode
 from warrenmq.core.definitions.facts import DeliveryCounts, Facts
-from warrenmq.core.definitions.keys import queue_key, user_key
+from warrenmq.core.definitions.keys import DefinitionKind, key_of
 from warrenmq.core.definitions.kinds import (
     BindingDefinition,
     Definition,
@@ -30,16 +30,10 @@ from warrenmq.core.definitions.kinds import (
     VhostLimitsDefinition,
 )
 from warrenmq.core.errors import ConfigError
-from warrenmq.core.queue.registry import INNER_MARK
+from warrenmq.core.queue.names import INNER_MARK
 from warrenmq.hub.engine.own import delay
 
 from .support import ALL, QUEUE, Kept, document, gone, imported, kept
-
-
-@pytest.fixture(autouse=True)
-def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashes, "ARGON2_MEMORY_KIB", 8)
-    monkeypatch.setattr(hashes, "ARGON2_TIME_COST", 1)
 
 
 def test_the_file_has_every_section_of_rabbitmq() -> None:
@@ -92,11 +86,11 @@ def test_the_file_has_every_section_of_rabbitmq() -> None:
     assert found["global_parameters"] == []
 
 
-def test_what_was_exported_changes_nothing() -> None:
+def test_importing_an_export_changes_nothing() -> None:
     assert imported(kept(), document(kept())) == kept()
 
 
-def test_a_new_store_takes_a_whole_file() -> None:
+def test_a_whole_file_is_imported_into_an_empty_store() -> None:
     found = imported({}, document(kept()))
     assert document(found) == document(kept())
     restarted(NotingStore(found))
@@ -122,7 +116,7 @@ def test_names_and_arguments_of_all_kinds_come_through(arguments: Any, name: str
 # -- replaced: users, vhosts, permissions
 
 
-def test_a_user_that_is_not_in_the_file_goes_with_its_permissions() -> None:
+def test_a_user_missing_from_the_file_is_deleted_with_its_permissions() -> None:
     file = {"users": [user for user in document(kept())["users"] if user["name"] != "tony"]}
     assert gone(kept(), imported(kept(), file)) == {one.key() for one in ALL if "tony" in one}
 
@@ -133,12 +127,12 @@ def test_a_password_in_clear_is_hashed() -> None:
     file["permissions"] = file["topic_permissions"] = []
     found = imported(kept(), file)
     assert not [value for value in found.values() if b"secret" in value]
-    user = decode(user_key("root"), found[user_key("root")])
+    user = decode(key := key_of(DefinitionKind.USER, "root"), found[key])
     assert isinstance(user, UserDefinition)
     assert user.tags == ("administrator", "monitoring")
     users = Users()
     users.add_hashed(user.name, user.password_hash)
-    assert users.check("root", "secret", loopback=True) is not None
+    assert users.passwords.check("root", "secret", loopback=True) is not None
 
 
 def test_permissions_are_replaced() -> None:
@@ -153,7 +147,7 @@ def test_permissions_are_replaced() -> None:
     assert len(found) == len(kept()) - 2
 
 
-def test_with_a_vhost_go_its_exchanges_bindings_and_permissions() -> None:
+def test_a_deleted_vhost_takes_exchanges_bindings_and_permissions() -> None:
     found = imported(kept(), {"vhosts": [{"name": "/"}, {"name": "new"}]})
     spare = {one.key() for one in ALL if "spare" in one}
     assert len(spare) == 8
@@ -161,7 +155,7 @@ def test_with_a_vhost_go_its_exchanges_bindings_and_permissions() -> None:
     assert found.keys() - kept().keys() == {VhostDefinition("new").key()}
 
 
-def test_a_section_that_is_missing_says_nothing() -> None:
+def test_a_missing_section_changes_nothing() -> None:
     assert imported(kept(), {}) == kept()
     assert imported(kept(), {"queues": [], "exchanges": [], "bindings": []}) == kept()
     users = document(kept())["users"]
@@ -203,7 +197,7 @@ def test_rabbitmqctl_writes_objects_as_pairs() -> None:
     assert imported(kept(), file) == kept()
 
 
-def test_limits_beside_a_vhost_count_where_no_parameter_says_another() -> None:
+def test_limits_of_a_vhost_entry_apply_without_a_parameter() -> None:
     file = document(kept())
     file["parameters"] = [one for one in file["parameters"] if one["vhost"] == "/"]
     for vhost in file["vhosts"]:
@@ -219,7 +213,7 @@ def test_limits_beside_a_vhost_count_where_no_parameter_says_another() -> None:
     ]
 
 
-def test_what_describes_a_vhost_stands_beside_it_or_in_metadata() -> None:
+def test_vhost_properties_are_read_from_entry_or_metadata() -> None:
     wanted: dict[str, Any] = {
         "description": "d", "tags": ["a", "b"], "default_queue_type": "quorum",
     }  # fmt: skip
@@ -233,45 +227,31 @@ def test_what_describes_a_vhost_stands_beside_it_or_in_metadata() -> None:
         assert found == VhostDefinition("/", wanted)
 
 
-def test_a_hash_of_rabbitmq_is_taken_and_given_again() -> None:
-    user = {
-        "name": "tony", "tags": ["monitoring"],
-        "password_hash": "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR",
-        "hashing_algorithm": "rabbit_password_hashing_sha256", "limits": {"max-channels": 9},
-    }  # fmt: skip
-    found = imported(kept(), {"users": [document(kept())["users"][0], user]})
-    assert document(found)["users"][1] == user
-    del user["hashing_algorithm"]
-    assert imported(found, {"users": [document(kept())["users"][0], user]}) == found
-    users = restarted(NotingStore(found))[0].users
-    assert users.check("tony", "test12", loopback=True) is users.get("tony")
-
-
-def test_a_hash_of_argon2_may_stand_where_others_do() -> None:
+def test_an_argon2_hash_in_password_hash_is_accepted() -> None:
     file = document(kept())
     for user in file["users"]:
         user |= {"password_hash": user.pop("argon2_hash"), "hashing_algorithm": "argon2"}
     assert imported(kept(), file) == kept()
 
 
-def test_an_empty_hash_lets_nobody_in() -> None:
+def test_an_empty_hash_allows_no_login() -> None:
     user = {"name": "tony", "password_hash": "", "tags": ""}
     found = imported(kept(), {"users": [document(kept())["users"][0], user]})
     assert document(found)["users"][1]["password_hash"] == ""
     users = restarted(NotingStore(found))[0].users
-    assert users.check("tony", "", loopback=True) is None
+    assert users.passwords.check("tony", "", loopback=True) is None
 
 
-def test_facts_about_messages_stay_and_are_in_no_file() -> None:
+def test_facts_are_not_exported_and_stay() -> None:
     store = NotingStore(kept())
-    DeliveryCounts(Facts(store), QUEUE.id).keep(5, 3)
+    DeliveryCounts(Facts(store), QUEUE.id).store(5, 3)
     assert document(store.definitions) == document(kept())
     after = imported(store.definitions, {"policies": []})
     policies = {one.key() for one in ALL if isinstance(one, PolicyDefinition)}
     assert gone(store.definitions, after) == policies
 
 
-def test_inner_queues_are_in_no_file_and_stay() -> None:
+def test_inner_queues_are_not_exported_and_stay() -> None:
     inner = QueueDefinition("/", f"delay{INNER_MARK}news", 99, False, {})
     current = kept([*ALL, inner])
     assert document(current) == document(kept())
@@ -290,16 +270,17 @@ def test_a_queue_keeps_its_id_and_so_its_messages() -> None:
     assert {name for name in found if found[name] != kept()[name]} == {key}
 
 
-def test_new_queues_get_ids_that_no_server_gives() -> None:
+def test_new_queues_get_random_ids() -> None:
     queues = [{"name": name, "vhost": "/"} for name in ("a", "b")]
     found = imported(kept(), {"queues": queues})
-    made = [decode(queue_key("/", name), found[queue_key("/", name)]) for name in ("a", "b")]
+    keys = [key_of(DefinitionKind.QUEUE, "/", name) for name in ("a", "b")]
+    made = [decode(key, found[key]) for key in keys]
     ids = {queue.id for queue in made if isinstance(queue, QueueDefinition)}
     assert len(ids) == 2
     assert all(1 << 62 <= one < 1 << 63 for one in ids)
 
 
-def test_a_binding_that_is_there_in_other_words_is_not_made_twice() -> None:
+def test_an_equivalent_binding_is_not_added() -> None:
     bindings = [
         {"source": "amq.fanout", "vhost": "/", "destination": "news",
          "destination_type": "exchange", "arguments": {"n": 5.0}},
@@ -307,14 +288,27 @@ def test_a_binding_that_is_there_in_other_words_is_not_made_twice() -> None:
     assert imported(kept(), {"bindings": bindings * 2}) == kept()
 
 
-def test_an_exchange_becomes_what_the_file_says() -> None:
+def test_an_existing_exchange_is_changed() -> None:
     exchange = {"name": "news", "vhost": "/", "type": "direct"}
     found = imported(kept(), {"exchanges": [exchange]})
     made = ExchangeDefinition("/", "news", "direct", False, False, {})
     assert decode(made.key(), found[made.key()]) == made
 
 
-def test_what_rabbitmq_writes_and_nobody_relies_on_is_accepted() -> None:
+def test_parameters_of_any_component_are_kept() -> None:
+    shovel = {"component": "shovel", "vhost": "/", "name": "s", "value": {"src-uri": ["a", "é"]}}
+    own = {"name": "cluster_name", "value": "ours"}
+    before = document(kept())["parameters"]
+    found = imported(kept(), {"parameters": [*before, shovel], "global_parameters": [own]})
+    assert document(found)["parameters"] == [*before, shovel]
+    assert document(found)["global_parameters"] == [own]
+    broker, _ = restarted(NotingStore(found))
+    assert broker.vhosts["/"].parameters.get("shovel", "s").value_json == '{"src-uri":["a","é"]}'
+    assert [one.name for one in broker.global_parameters.all()] == ["cluster_name"]
+    assert imported(found, {"parameters": before, "global_parameters": []}) == kept()
+
+
+def test_rabbitmq_values_without_effect_are_accepted() -> None:
     file = document(kept())
     file["vhosts"][0] |= {
         "description": "", "tags": [], "limits": [],
@@ -348,7 +342,6 @@ def added(section: str, entry: Any) -> dict[str, Any]:
 
 BAD = [
     (b"{", "the file is not JSON: "),
-    (b"\xff", "the file is not JSON: "),
     (b'{"users": [], "users": []}', "the file is not JSON: an object has the key 'users' twice"),
     (b'{"queues": NaN}', "the file is not JSON: NaN is no JSON number"),
     (b"[" * 100_000, "the file is nested too deeply"),
@@ -361,7 +354,6 @@ BAD = [
         edited("users", 1, argon2_hash=None, password_hash=None),
         "users[1]: user 'tony' needs either password_hash, argon2_hash or password",
     ),
-    (edited("users", 1, password="x"), "users[1]: user 'tony' needs either password_hash"),
     (
         edited("users", 1, argon2_hash=None, password_hash=GUEST_HASH),
         "users[1]: a password hash of rabbit_password_hashing_sha256 is base64, this is not",
@@ -377,11 +369,9 @@ BAD = [
     (edited("users", 1, argon2_hash="$argon2id$x"), "users[1]: the password hash is not an ar"),
     (edited("users", 1, password_hash="x"), "users[1]: user 'tony' needs either password_hash, ar"),
     (edited("users", 1, name="guest"), "users[1]: user 'guest' stands in users[0] too"),
-    (edited("users", 1, name=""), "users[1]: user '': a user's name or tag has 0 bytes"),
+    (edited("users", 1, name=""), "users[1]: user '': a user name or tag has 0 bytes"),
     (edited("users", 1, limits={"max-lengths": 1}), "users[1].limits: limits of user 'tony': "),
-    (edited("users", 1, limits={"max-channels": "1"}), "users[1].limits: limits of user 'tony': "),
     (edited("users", 1, limits={"max-channels": -2}), "users[1].limits: limits of user 'tony': "),
-    (edited("users", 1, limits=5), "users[1].limits: Expected `object | array`, got `int`"),
     (edited("users", 1, name="\ud800"), "users[1]: "),
     (edited("vhosts", 1, name=""), "vhosts[1]: the name of a vhost has 0 bytes"),
     (edited("vhosts", 1, tracing=True), "vhosts[1].tracing is not supported"),
@@ -394,17 +384,13 @@ BAD = [
         "vhosts[1]: metadata: protected_from_deletion: Expected `bool`, got `str`",
     ),
     (edited("permissions", 0, user="nobody"), "permissions[0]: permission of user 'nobody'"),
-    (edited("permissions", 0, vhost="v"), "permissions[0]: permission of user 'guest' in"),
     (edited("permissions", 0, read="(a"), "permissions[0]: permission of user 'guest'"),
-    (edited("permissions", 0, read=None), "permissions[0]: Object missing required field `read`"),
     (edited("exchanges", 0, type="x-mystery"), "exchanges[0]: exchange 'news' in vhost '/': un"),
     (edited("exchanges", 0, name="amq.mine"), "exchanges[0]: exchange name 'amq.mine' contains"),
-    (edited("exchanges", 0, name="a\nb"), "exchanges[0]: exchange name 'a\\nb' contains a line"),
     (edited("exchanges", 0, durable=False), "exchanges[0]: exchange 'news' is not durable"),
     (edited("exchanges", 0, vhost="v"), "exchanges[0]: exchange 'news' in vhost 'v': there is no"),
     (edited("queues", 0, name="x" * 256), "queues[0]: the name of a queue has 256 bytes"),
     (edited("queues", 0, type="odd"), "queues[0]: queue 'mail' in vhost '/': invalid arg 'x-queue"),
-    (edited("queues", 0, type=5), "queues[0].type: Expected `str | null`, got `int`"),
     (
         edited("queues", 0, type="quorum", arguments={"x-queue-type": "classic"}),
         "queues[0]: type is 'quorum' and x-queue-type is 'classic'",
@@ -412,20 +398,16 @@ BAD = [
     (edited("queues", 0, durable=False), "queues[0]: queue 'mail' is not durable"),
     (edited("queues", 0, arguments={"x-max-length": "5"}), "queues[0]: queue 'mail' in vhost '/'"),
     (edited("queues", 0, arguments={"a": {"$b": 1}}), "queues[0]: arguments: unknown tag '$b'"),
-    (edited("queues", 0, auto_delete="no"), "queues[0].auto_delete: Expected `bool`, got `str`"),
     (edited("bindings", 0, source="x"), "bindings[0]: binding of queue 'mail' to exchange 'x'"),
     (edited("bindings", 0, destination="x"), "bindings[0]: binding of queue 'x' to"),
-    (edited("bindings", 0, destination_type="list"), "bindings[0].destination_type: Invalid enum"),
     (edited("bindings", 0, routing_key="x" * 256), "bindings[0]: a routing key has 256 bytes"),
     (edited("bindings", 2, source="amq.match", vhost="/", arguments={"x-match": "no"}),
      "bindings[2]: binding of exchange 'amq.topic' to exchange 'amq.match'"),
     (edited("policies", 0, pattern="("), "policies[0]: policy 'short' in vhost '/': pattern: p"),
-    (edited("policies", 0, pattern=None), "policies[0]: Object missing required field `pattern`"),
     (edited("policies", 0, definition={"max-len": 1}), "policies[0]: policy 'short' in vhost '/'"),
     (edited("policies", 0, definition={}), "policies[0]: policy 'short' in vhost '/': its defin"),
     (edited("policies", 0, definition=[["max-length"]]), "policies[0].definition[0]: Expected"),
     (edited("policies", 0, priority=2**63), "policies[0]: 9223372036854775808 does not fit into"),
-    (edited("policies", 0, priority="1"), "policies[0].priority: Expected `int`, got `str`"),
     (edited("policies", 0, vhost="v"), "policies[0]: policy 'short' in vhost 'v': there is no vh"),
     (added("policies", document(kept())["policies"][1]), "policies[2]: policy 'short' in vhost '"),
     (
@@ -440,13 +422,16 @@ BAD = [
     (edited("parameters", 2, name="max"), "parameters[2]: name is 'max', limits of a vhost are"),
     (edited("parameters", 2, value={"max-q": 1}), "parameters[2]: limits of vhost '/': vhost '/'"),
     (
-        added("parameters", {"component": "shovel", "vhost": "/", "name": "s", "value": {}}),
-        "parameters[4], of component 'shovel', is not supported",
+        added("parameters", {"component": "", "vhost": "/", "name": "s", "value": {}}),
+        "parameters[4]:  parameter 's' in vhost '/': '' has 0 bytes, not 1 to 255",
+    ),
+    (
+        added("parameters", {"component": "shovel", "vhost": "none", "name": "s", "value": {}}),
+        "parameters[4]: shovel parameter 's' in vhost 'none': there is no vhost 'none'",
     ),
     (edited("topic_permissions", 0, write="("), "topic_permissions[0]: topic permission of user"),
     (edited("topic_permissions", 0, user="x"), "topic_permissions[0]: topic permission of user"),
-    (edited("topic_permissions", 0, read=None), "topic_permissions[0]: Object missing required"),
-    (added("global_parameters", {"name": "p"}), "global_parameters[0] is not supported"),
+    (added("global_parameters", {"name": "p"}), "global_parameters[0]: Object missing"),
 ]  # fmt: skip
 
 
@@ -459,12 +444,12 @@ def test_a_bad_edit_is_named_by_its_place(file: Any, complaint: str) -> None:
     assert before == kept()
 
 
-def test_a_vhost_with_queues_can_not_go() -> None:
+def test_a_vhost_with_queues_is_not_deleted() -> None:
     with pytest.raises(ConfigError, match="'/' is not among them and still has queue 'mail'"):
         imported(kept(), {"vhosts": [{"name": "spare"}]})
 
 
-def test_what_is_kept_and_not_sound_stays_until_a_file_mends_it() -> None:
+def test_existing_dangling_definitions_stay_until_repaired() -> None:
     lost = BindingDefinition("/", "news", False, "lost", "k", {})
     current = kept([*ALL, lost])
     assert lost.key() in imported(current, {})
@@ -481,14 +466,12 @@ def test_what_is_kept_and_not_sound_stays_until_a_file_mends_it() -> None:
         ("exchanges", {"name": "hub.topics", "type": "fanout"}),
     ],
 )
-def test_what_the_hub_would_not_declare_can_not_have_its_names(
-    section: str, entry: dict[str, Any]
-) -> None:
+def test_reserved_names_are_refused(section: str, entry: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=rf"{section}\[0\]: .*reserved prefix 'hub\.\*'"):
         imported(kept(), {section: [{"vhost": "/", **entry}]})
 
 
-def test_what_was_exported_of_the_hub_can_be_imported() -> None:
+def test_exported_definitions_of_the_hub_are_imported() -> None:
     own: list[Definition] = [
         *(QueueDefinition("/", one, 90 + number, False, {}) for number, one in enumerate(
             ("hub.dead", "hub.sub." + "0f" * 16))),

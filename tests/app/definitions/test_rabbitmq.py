@@ -63,10 +63,10 @@ def taken(theirs: Exported) -> Kept:
     return imported({}, theirs)
 
 
-def test_theirs_is_in_force_here(taken: Kept) -> None:
+def test_an_export_of_rabbitmq_is_in_force_after_its_import(taken: Kept) -> None:
     broker, _ = restarted(NotingStore(taken))
     tony, other = broker.users.existing("tony"), broker.vhosts["other"]
-    assert broker.users.check("tony", "secret", loopback=False) is tony
+    assert broker.users.passwords.check("tony", "secret", loopback=False) is tony
     assert tony.tags == {"policymaker", "monitoring"}
     assert tony.limits == {"max-connections": 5, "max-channels": 10}
     assert tony.permitted("other", "configure", "tea")
@@ -81,7 +81,9 @@ def test_theirs_is_in_force_here(taken: Kept) -> None:
     assert other.exchanges["amq.topic"].alternate == "x"
 
 
-def test_theirs_is_given_again(theirs: Exported, taken: Kept) -> None:
+def test_an_imported_export_of_rabbitmq_is_exported_unchanged(
+    theirs: Exported, taken: Kept
+) -> None:
     ours = document(taken)
     sections = ("policies", "parameters", "permissions", "topic_permissions", "users")
     for section in sections:
@@ -101,10 +103,9 @@ def plain(found: Any) -> Any:
     return sorted(found) if isinstance(found, list) else found
 
 
-def test_ours_is_taken_there(
+def test_rabbitmq_imports_an_export_of_warren(
     server: RabbitMQServer, theirs: Exported, taken: Kept, tmp_path: Path
 ) -> None:
-    """A user whose password Warren has hashed has none there."""
     ann = UserDefinition("ann", GUEST_HASH, ("management",))
     file, back = tmp_path / "ours.json", tmp_path / "back.json"
     file.write_bytes(exported({**taken, ann.key(): ann.value()}))

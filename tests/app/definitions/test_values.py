@@ -68,28 +68,19 @@ def test_values_are_written_as_documented(value: FieldValue, written: Any) -> No
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [
-        ({"$mystery": 1}, r"unknown tag '\$mystery'"),
-        ({"$double": "1.0"}, r"\$double needs"),
-        ({"$double": ["nan"]}, r"\$double needs"),
-        ({"$decimal": 1.2}, r"\$decimal needs"),
-        ({"$decimal": "much"}, r"\$decimal needs"),
-        ({"$decimal": "NaN"}, "table value NaN"),
-        ({"$timestamp": "now"}, r"\$timestamp needs"),
-        ({"$timestamp": True}, r"\$timestamp needs"),
-        ({"$timestamp": 10**30}, "in no calendar"),
-        ({"$timestamp": -1}, "1970 at the earliest"),
-        ({"$bytes": "/w="}, "base64"),
-        ({"$bytes": 1}, "base64"),
-        ({"$binary": "\u00fc"}, "base64|ASCII"),
-        ({"$table": [1]}, r"\$table needs"),
-        (2**64, "64 bits at most"),
-        (float("inf"), "too large for a double"),
-        ({"x" * 256: 1}, "limit 255"),
-        ("\ud800", "surrogates"),
+        ({"$mystery": 1}, r"unknown tag '\$mystery'"), ({"$double": "1.0"}, r"\$double needs"),
+        ({"$double": ["nan"]}, r"\$double needs"), ({"$decimal": 1.2}, r"\$decimal needs"),
+        ({"$decimal": "much"}, r"\$decimal needs"), ({"$decimal": "NaN"}, "table value NaN"),
+        ({"$timestamp": "now"}, r"\$timestamp needs"), ({"$timestamp": True}, r"\$timestamp needs"),
+        ({"$timestamp": 10**30}, "out of range"), ({"$timestamp": -1}, "is before 1970"),
+        ({"$bytes": "/w="}, "base64"), ({"$bytes": 1}, "base64"),
+        ({"$binary": "\u00fc"}, "base64|ASCII"), ({"$table": [1]}, r"\$table needs"),
+        (2**64, "exceeds 64 bits"), (float("inf"), "too large for a double"),
+        ({"x" * 256: 1}, "limit 255"), ("\ud800", "surrogates"),
         ([1] * 1025, "more than 1024 entries"),
     ],
-)
-def test_what_fits_no_type_is_refused(written: Any, complaint: str) -> None:
+)  # fmt: skip
+def test_invalid_tags_are_refused(written: Any, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         table_from_json({"k": written})
 

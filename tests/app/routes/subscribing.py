@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any
 
-import httpx
+from httpx import AsyncClient
 
 from warrenmq.hub.requests import Kind, Resource, SubscribeRequest
 
@@ -15,7 +15,8 @@ KEYS = (
     "vhost", "resource_type", "resource_name", "topic", "callback", "lease_expiry_time_microsec",
     "lease_seconds", "ha_mode", "status", "max_tps", "pseudo_queue", "outbound_auth", "contact",
     "id", "owner", "expires_at", "dialect", "verification", "topic_url", "sink", "secret",
-    "options", "paused_reason", "suspended_reason", "breaker", "blocked", "errors",
+    "options", "paused_reason", "suspended_reason", "breaker", "breaker_until",
+    "success_ratio", "blocked", "errors",
     "last_success_at",
 )  # fmt: skip
 """Of a subscription in a listing: RabbitHub's, then ours."""
@@ -42,7 +43,7 @@ def entry(
 
 
 async def subscribe(
-    http: httpx.AsyncClient, source: str, callback: str, topic: str = "#", **given: str
+    http: AsyncClient, source: str, callback: str, topic: str = "#", **given: str
 ) -> None:
     """Verified when it returns."""
     form = {"mode": "subscribe", "callback": callback, "topic": topic, **given}
@@ -51,7 +52,7 @@ async def subscribe(
     assert response.status_code == 204, response.text
 
 
-async def listed(http: httpx.AsyncClient, query: str = "") -> list[dict[str, Any]]:
+async def listed(http: AsyncClient, query: str = "") -> list[dict[str, Any]]:
     response = await http.get(f"/subscriptions{query}")
     assert response.status_code == 200, response.text
     found: list[dict[str, Any]] = response.json()["subscriptions"]

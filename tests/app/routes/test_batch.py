@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 from tests.app.support import problem
@@ -29,7 +29,7 @@ def event(number: int, **changed: Any) -> dict[str, Any]:
     return {**own, "data": {"n": number}, **changed}
 
 
-async def test_each_line_is_a_message(world: World, http: httpx.AsyncClient) -> None:
+async def test_each_line_is_a_message(world: World, http: AsyncClient) -> None:
     lines = b'{"n":1}\n\n[2, "two"]\r\n"\xc3\xa9"\n 4 '
     answer = await http.post(
         f"{URL}&hub.topic=eu.fr&amqp.priority=3", content=lines, headers=NDJSON
@@ -43,9 +43,7 @@ async def test_each_line_is_a_message(world: World, http: httpx.AsyncClient) -> 
     assert (properties.priority, properties.delivery_mode) == (3, 2)
 
 
-async def test_each_event_is_a_message_in_structured_form(
-    world: World, http: httpx.AsyncClient
-) -> None:
+async def test_each_event_is_a_message_in_structured_form(world: World, http: AsyncClient) -> None:
     events = [event(1), event(2, type="other", extension="é"), event(3)]
     answer = await http.post(URL, content=json.dumps(events).encode(), headers=EVENTS)
     assert (answer.status_code, answer.json()) == (202, {"published": 3, "unrouted": 0})
@@ -55,13 +53,13 @@ async def test_each_event_is_a_message_in_structured_form(
     assert {one.properties.content_type for one in found} == {"application/cloudevents+json"}
 
 
-async def test_a_topic_is_the_key_of_all_events(world: World, http: httpx.AsyncClient) -> None:
+async def test_a_topic_is_the_key_of_all_events(world: World, http: AsyncClient) -> None:
     events = json.dumps([event(1), event(2, type="other")]).encode()
     assert (await http.post(f"{URL}&hub.topic=k", content=events, headers=EVENTS)).is_success
     assert [one.routing_key for one in await world.messages("in")] == ["k", "k"]
 
 
-async def test_straight_into_a_queue(world: World, http: httpx.AsyncClient) -> None:
+async def test_batch_to_a_queue(world: World, http: AsyncClient) -> None:
     url = "/endpoint/q/in?hub.mode=batch&hub.topic=label"
     assert (await http.post(url, content=b"1\n2", headers=NDJSON)).status_code == 202
     assert [(m.exchange, m.routing_key, m.body) for m in await world.messages("in")] == [
@@ -85,7 +83,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 async def test_nothing_is_published_of_a_bad_batch(
-    world: World, http: httpx.AsyncClient, name: str
+    world: World, http: AsyncClient, name: str
 ) -> None:
     headers, body = BAD[name]
     assert problem(await http.post(URL, content=body, headers=headers), 400)
@@ -93,7 +91,7 @@ async def test_nothing_is_published_of_a_bad_batch(
 
 
 async def test_another_content_type_and_too_many_are_refused(
-    world: World, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    world: World, http: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = await http.post(URL, content=b"1", headers={"Content-Type": "text/plain"})
     assert "application/x-ndjson" in problem(wrong, 415)
@@ -113,14 +111,14 @@ async def test_another_content_type_and_too_many_are_refused(
     assert len(await world.messages("in")) == 2
 
 
-async def test_an_empty_batch_is_no_message(world: World, http: httpx.AsyncClient) -> None:
+async def test_an_empty_batch_publishes_nothing(world: World, http: AsyncClient) -> None:
     for headers, body in ((NDJSON, b"\n"), (EVENTS, b"[]")):
         answer = await http.post(URL, content=body, headers=headers)
         assert (answer.status_code, answer.json()["published"]) == (202, 0)
     assert await world.messages("in") == []
 
 
-async def test_what_no_queue_wants_is_told(world: World, http: httpx.AsyncClient) -> None:
+async def test_unrouted_messages_are_counted(world: World, http: AsyncClient) -> None:
     await world.exchange("alone", "direct")
     url = "/endpoint/x/alone?hub.mode=batch"
     answer = await http.post(url, content=b"1\n2", headers=NDJSON)
@@ -129,7 +127,9 @@ async def test_what_no_queue_wants_is_told(world: World, http: httpx.AsyncClient
     assert "2 of the 2" in problem(refused, 404)
 
 
-async def test_what_a_full_queue_refuses_is_told(world: World, http: httpx.AsyncClient) -> None:
+async def test_messages_refused_by_a_full_queue_are_counted(
+    world: World, http: AsyncClient
+) -> None:
     await world.queue("small", max_length=2, overflow="reject-publish")
     url = "/endpoint/q/small?hub.mode=batch"
     refused = await http.post(url, content=b"1\n2\n3\n4\n5", headers=NDJSON)

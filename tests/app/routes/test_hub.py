@@ -13,14 +13,14 @@ import httpx
 import pytest
 
 from tests.app.conftest import GUEST, World
-from tests.hub.support import until
+from tests.hub.support import subscriptions_of, until
 from tests.support.http import Answer, Callback
+from tests.support.settings import hub_settings
 from warrenmq.app.routes.ping import content_type_of
 from warrenmq.core.message.model import Properties
 from warrenmq.core.server.listener import Listener
 from warrenmq.hub.requests import Resource
 from warrenmq.hub.service import Hub
-from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.subscriptions.subscription import ANONYMOUS_LIMITS
 from warrenmq.hub.topics.names import CONTENT, ENTRIES
 
@@ -48,7 +48,7 @@ class Front:
         return await self.http.post(path, data=form, **options)
 
     async def subscribed(self, count: int = 1) -> None:
-        await until(lambda: len(self.hub.subscriptions.all()) == count, f"{count} subscriptions")
+        await until(lambda: len(subscriptions_of(self.hub)) == count, f"{count} subscriptions")
 
 
 @asynccontextmanager
@@ -58,7 +58,7 @@ async def open_front(world: World, directory: Path, **changed: Any) -> AsyncIter
     await world.exchange("news")
     await world.queue("in")
     given = {"hub_foreign_topics": True, "hub_anonymous": True, **changed}
-    settings = HubSettings(allow_loopback=True, base_urls=("http://hub",), **given)
+    settings = hub_settings(allow_loopback=True, base_urls=("http://hub",), **given)
     hub = Hub(world.engine, settings, directory)
     world.context = replace(world.context, hub=hub)
     await hub.start()
@@ -83,29 +83,15 @@ def reason(response: httpx.Response, status: int) -> str:
 
 
 class TestSubscribe:
-    async def test_accepted_verified_and_delivered(self, front: Front, callback: Callback) -> None:
-        answer = await front.post("subscribe", topic=NEWS_URL, callback=callback.url)
-        assert (answer.status_code, answer.json()["status"]) == (202, "pending")
-        await front.subscribed()
-        [question] = callback.verifications
-        assert question.query["hub.mode"] == "subscribe"
-        assert question.query["hub.topic"] == NEWS_URL
-        assert question.query["hub.lease_seconds"] == "864000"
-        [subscription] = front.hub.subscriptions.all()
-        assert subscription.source == Resource("/", "x", "news")
-        assert (subscription.topic, subscription.topic_url) == ("eu.#", NEWS_URL)
-        assert (subscription.owner, subscription.base_url) == ("guest", "http://hub")
-        await front.http.post("/endpoint/x/news?hub.topic=eu.fr", content=b"bonjour", auth=GUEST)
-        await until(lambda: len(callback.deliveries) == 1, "delivery")
-        assert callback.deliveries[0].body == b"bonjour"
-
     @pytest.mark.parametrize("path", ["/base/hub", "/hub"])
-    async def test_everywhere(self, front: Front, callback: Callback, path: str) -> None:
+    async def test_below_the_base_path_and_without_it(
+        self, front: Front, callback: Callback, path: str
+    ) -> None:
         async with front.world.client(auth=None, base_path="/base") as front.http:
             answer = await front.post("subscribe", topic=NEWS_URL, callback=callback.url, path=path)
         assert answer.status_code == 202
 
-    async def test_deliveries_never_name_the_host_that_a_stranger_says(
+    async def test_the_host_of_an_anonymous_request_is_not_used(
         self, front: Front, callback: Callback
     ) -> None:
         front.http.headers["Host"] = "evil.example"
@@ -113,7 +99,7 @@ class TestSubscribe:
             asked = {"topic": NEWS_URL, "callback": f"{callback.url}/{number}"}
             assert (await front.post("subscribe", **asked, **given)).status_code == 202
         await front.subscribed(2)
-        found = {one.is_anonymous: one.base_url for one in front.hub.subscriptions.all()}
+        found = {one.is_anonymous: one.base_url for one in subscriptions_of(front.hub)}
         assert found == {True: "http://localhost:1", False: "http://evil.example"}
 
     async def test_below_a_base_path_of_that_name(self, front: Front) -> None:
@@ -121,24 +107,6 @@ class TestSubscribe:
             assert "WebSub hub" in (await http.get("/hub")).text
             assert "WebSub hub" in (await http.get("/hub/hub")).text
             assert (await http.get("/hub/")).text.startswith("Warren")
-
-    async def test_the_answer_does_not_wait_for_the_callback(
-        self, front: Front, callback: Callback
-    ) -> None:
-        callback.refusal = Answer(hang=True)
-        answer = await front.post("subscribe", topic=NEWS_URL, callback=callback.url)
-        assert answer.status_code == 202
-        assert front.hub.subscriptions.all() == []
-
-    async def test_a_client_of_0_3_gets_what_it_waits_for(
-        self, front: Front, callback: Callback
-    ) -> None:
-        answer = await front.post(
-            "subscribe", topic=NEWS_URL, callback=callback.url, verify="sync", verify_token="t&1"
-        )
-        assert answer.status_code == 202
-        await front.subscribed()
-        assert callback.verifications[0].query["hub.verify_token"] == "t&1"
 
     async def test_a_token_of_this_hub_is_only_shown_to_the_callback(
         self, front: Front, callback: Callback
@@ -148,73 +116,22 @@ class TestSubscribe:
         await front.subscribed()
         assert callback.verifications[0].query["hub.verify_token"] == token
 
-    async def test_options_and_unknown_parameters(self, front: Front, callback: Callback) -> None:
-        wanted = {"signature_method": "sha512", "lease_seconds": "60", "secret": "s" * 199}
-        answer = await front.post(
-            "subscribe", topic=NEWS_URL, callback=callback.url, foo="bar", verify="x", **wanted
-        )
-        assert answer.status_code == 202
-        await front.subscribed()
-        [subscription] = front.hub.subscriptions.all()
-        assert subscription.options.signature_method == "sha512"
-        assert (subscription.lease_seconds, subscription.keys.secret) == (60, "s" * 199)
-
-    async def test_a_queue(self, front: Front, callback: Callback) -> None:
-        url = "http://hub/endpoint/q/in"
-        await front.post("subscribe", topic=url, callback=callback.url)
-        await front.subscribed()
-        [subscription] = front.hub.subscriptions.all()
-        assert (subscription.source, subscription.topic) == (Resource("/", "q", "in"), "")
-
-    async def test_one_topic_and_callback_however_they_are_written(
-        self, front: Front, callback: Callback
-    ) -> None:
-        for topic, path in ((NEWS_URL, "%7Ea"), (NEWS_URL.replace("eu", "%65u"), "~a")):
-            await front.post("subscribe", topic=topic, callback=f"{callback.url}/{path}")
-            await until(
-                lambda topic=topic: (
-                    callback.verifications[-1:] != []  # type: ignore[misc]
-                    and callback.verifications[-1].query["hub.topic"] == topic
-                ),
-                "question",
-            )
-        await until(
-            lambda: [one.topic_url for one in front.hub.subscriptions.all()] == [topic], "renewal"
-        )
-        assert callback.verifications[0].raw_path.startswith("/callback/%7Ea?")
-        assert callback.verifications[1].raw_path.startswith("/callback/~a?")
-
 
 class TestRefusals:
     @pytest.mark.parametrize(
         ("changed", "status", "told"),
         [
-            ({"topic": None}, 400, "hub.topic: is required"),
-            ({"topic": "eu.#"}, 400, "hub.topic: "),
-            ({"topic": "ftp://a.b/"}, 400, "hub.topic: has the scheme 'ftp'"),
-            ({"topic": NEWS_URL + "#x"}, 400, "hub.topic: has a fragment"),
             ({"topic": "http://a.b/" + "x" * 2_048}, 400, "hub.topic: is 2059 characters long"),
             ({"topic": NEWS_URL + "x" * 256}, 400, "hub.topic: is 260 bytes long"),
-            ({"topic": "http://hub/endpoint/x/none"}, 404, "none"),
             ({"topic": "http://hub/nothing"}, 404, "none of an exchange or queue"),
             ({"topic": "http://hub/none/endpoint/x/news"}, 404, "no vhost 'none'"),
             ({"topic": "http://hub/closed/endpoint/x/news"}, 403, "vhost 'closed'"),
             ({"topic": FEED, "content": "half"}, 400, "hub.content: is unknown"),
-            ({"callback": None}, 400, "hub.callback: is required"),
-            ({"callback": "ftp://a.b/"}, 422, "hub.callback: has the scheme 'ftp'"),
-            ({"callback": "localhost:9000/cb"}, 422, "hub.callback: has no scheme"),
-            ({"callback": "http://me:you@a.b/"}, 422, "user information"),
-            ({"callback": "http://10.0.0.1/"}, 422, "not public"),
             ({"callback": "http://hub/endpoint/q/in"}, 422, "own address"),
-            ({"secret": "s" * 200}, 400, "hub.secret: is 200 bytes long (right: 199 bytes)"),
             ({"lease_seconds": "0"}, 400, "given: 0; right: 1 to 864000 seconds"),
-            ({"lease_seconds": "-1"}, 400, "hub.lease_seconds: is out of bounds"),
-            ({"lease_seconds": "soon"}, 400, "hub.lease_seconds: is out of bounds"),
-            ({"lease_seconds": "1000000000000"}, 400, "hub.lease_seconds: is out of bounds"),
-            ({"signature_method": "md5"}, 400, "hub.signature_method: is unknown"),
         ],
     )
-    async def test_parameters(
+    async def test_bad_parameters_are_refused_with_the_reason(
         self, front: Front, changed: dict[str, str | None], status: int, told: str
     ) -> None:
         form = {"topic": NEWS_URL, "callback": "http://a.b/cb", **changed}
@@ -223,29 +140,7 @@ class TestRefusals:
         assert told in text
         assert "you@" not in text
 
-    @pytest.mark.parametrize(
-        ("mode", "told"),
-        [(None, "is required"), ("", "is required"), ("Subscribe", "is unknown (given: Subscribe")],
-    )
-    async def test_modes(self, front: Front, mode: str | None, told: str) -> None:
-        text = reason(await front.post(mode, topic=NEWS_URL, callback="http://a.b/"), 400)
-        assert f"hub.mode: {told}" in text
-        assert "right: subscribe, unsubscribe or publish" in text
-
-    @pytest.mark.parametrize("content_type", ["text/plain", "application/json", ""])
-    async def test_content_types(self, front: Front, content_type: str) -> None:
-        headers = {"Content-Type": content_type}
-        reason(await front.http.post("/hub", content=b"a=b", headers=headers), 415)
-
-    async def test_a_charset_is_fine(self, front: Front, callback: Callback) -> None:
-        headers = {"Content-Type": "Application/X-WWW-Form-URLencoded; charset=UTF-8"}
-        form = httpx.QueryParams(
-            {"hub.mode": "subscribe", "hub.topic": NEWS_URL, "hub.callback": callback.url}
-        )
-        answer = await front.http.post("/hub", content=str(form).encode(), headers=headers)
-        assert answer.status_code == 202
-
-    async def test_bodies(self, front: Front) -> None:
+    async def test_large_and_encoded_bodies_are_refused(self, front: Front) -> None:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         answer = await front.http.post("/hub", content=b"x" * (1024 * 1024 + 1), headers=headers)
         assert "1048576 bytes" in reason(answer, 413)
@@ -257,17 +152,19 @@ class TestRefusals:
             await front.http.post("/hub", content=long, headers=headers), 400
         )
 
-    async def test_methods(self, front: Front) -> None:
+    async def test_other_methods_are_refused(self, front: Front) -> None:
         for method in ("PUT", "DELETE", "PATCH"):
             answer = await front.http.request(method, "/hub")
             reason(answer, 405)
             assert answer.headers["allow"] == ALLOWED
 
-    async def test_the_query_is_no_form(self, front: Front) -> None:
+    async def test_parameters_in_the_query_are_ignored(self, front: Front) -> None:
         query = {"hub.mode": "publish", "hub.url": "http://a.b/"}
         assert "hub.mode: is required" in reason(await front.http.post("/hub", params=query), 400)
 
-    async def test_too_many(self, world: World, tmp_path: Path, callback: Callback) -> None:
+    async def test_too_many_pending_requests_are_refused(
+        self, world: World, tmp_path: Path, callback: Callback
+    ) -> None:
         callback.refusal = Answer(hang=True)
         few = {"max_pending_per_domain": 1, "hub_user": "guest", "verify_timeout_s": 1.0}
         async with open_front(world, tmp_path, **few) as front:
@@ -279,7 +176,7 @@ class TestRefusals:
 
 
 class TestWho:
-    async def test_topics_of_others_are_off_by_default(
+    async def test_external_topics_are_off_by_default(
         self, world: World, tmp_path: Path, callback: Callback
     ) -> None:
         asked = {"topic": FEED, "callback": callback.url}
@@ -296,7 +193,7 @@ class TestWho:
             assert (await front.post("unsubscribe", **asked, auth=GUEST)).status_code == 202
         assert callback.requests == []
 
-    async def test_topics_of_others_may_be_for_users_alone(
+    async def test_external_topics_for_users_only(
         self, world: World, tmp_path: Path, callback: Callback
     ) -> None:
         asked = {"topic": FEED, "callback": callback.url}
@@ -304,11 +201,11 @@ class TestWho:
             assert "hub_anonymous" in reason(await front.post("subscribe", **asked), 401)
             assert (await front.post("subscribe", **asked, auth=GUEST)).status_code == 202
             await front.subscribed()
-            [subscription] = front.hub.subscriptions.all()
+            [subscription] = subscriptions_of(front.hub)
             assert not subscription.is_anonymous and subscription.queue_spec.arguments == {}
             assert (await front.post("publish", url=FEED)).status_code == 204
 
-    async def test_who_comes_without_credentials_is_limited(
+    async def test_anonymous_clients_are_limited(
         self, world: World, tmp_path: Path, callback: Callback
     ) -> None:
         async with open_front(
@@ -320,7 +217,7 @@ class TestWho:
                 assert "1 to 864000 seconds" in reason(answer, 400)
             assert (await front.post("subscribe", **asked)).status_code == 202
             await front.subscribed()
-            [subscription] = front.hub.subscriptions.all()
+            [subscription] = subscriptions_of(front.hub)
             info = await world.engine.queue("/", subscription.queue)
             assert info is not None and info.spec.arguments == ANONYMOUS_LIMITS
             assert (await front.post("subscribe", **asked)).status_code == 202  # a renewal
@@ -329,23 +226,17 @@ class TestWho:
             answer = await front.post("subscribe", topic=FEED, callback=callback.url, auth=GUEST)
             assert answer.status_code == 202
 
-    async def test_nobody_is_let_in_by_default(self, world: World, tmp_path: Path) -> None:
+    async def test_credentials_are_needed_by_default(self, world: World, tmp_path: Path) -> None:
         async with open_front(world, tmp_path) as front:
             for mode in ("subscribe", "unsubscribe"):
                 answer = await front.post(mode, topic=NEWS_URL, callback="http://a.b/")
                 assert "hub_user" in reason(answer, 401)
                 assert answer.headers["www-authenticate"].startswith("Basic")
 
-    async def test_a_setting_that_names_nobody(self, world: World, tmp_path: Path) -> None:
+    async def test_an_unknown_hub_user_is_refused(self, world: World, tmp_path: Path) -> None:
         async with open_front(world, tmp_path, hub_user="nobody") as front:
             answer = await front.post("subscribe", topic=NEWS_URL, callback="http://a.b/")
             assert "hub_user does not exist" in reason(answer, 401)
-
-    async def test_wrong_credentials_are_wrong_everywhere(self, front: Front) -> None:
-        for topic in (NEWS_URL, FEED):
-            wrong = ("guest", "wrong")
-            answer = await front.post("subscribe", topic=topic, callback="http://a.b/", auth=wrong)
-            assert "wrong user or password" in reason(answer, 401)
 
     async def test_read_is_needed(self, front: Front, callback: Callback) -> None:
         tony = ("tony", "secret")
@@ -358,7 +249,7 @@ class TestWho:
         answer = await front.post("subscribe", topic="http://hub/endpoint/x/tony.x", **asked)
         assert answer.status_code == 202
         await front.subscribed()
-        assert front.hub.subscriptions.all()[0].owner == "tony"
+        assert subscriptions_of(front.hub)[0].owner == "tony"
 
     async def test_topic_permissions_hold(self, front: Front) -> None:
         front.world.users.set_topic_permission("guest", "/", "news", ".*", "^us")
@@ -366,32 +257,20 @@ class TestWho:
             answer = await front.post("subscribe", topic=topic, callback="http://a.b/")
             assert "topic" in reason(answer, 403)
 
-    async def test_anothers_subscription(self, front: Front, callback: Callback) -> None:
-        front.world.users.set_permissions("tony", "/", "", "", "^news$")
-        tony = ("tony", "secret")
-        asked = {"topic": NEWS_URL, "callback": callback.url}
-        await front.post("subscribe", **asked, auth=GUEST)
-        await front.subscribed()
-        for mode in ("subscribe", "unsubscribe"):
-            text = reason(await front.post(mode, **asked, auth=tony), 403)
-            assert "another user's" in text and "guest" not in text
-        assert len(callback.verifications) == 1
-
-    async def test_without_credentials_nobody_is_administrator(
+    async def test_anonymous_clients_are_never_administrators(
         self, front: Front, callback: Callback
     ) -> None:
-        """Also where the user of the setting is one."""
         front.world.users.set_permissions("tony", "/", "", "", "^news$")
         asked = {"topic": NEWS_URL, "callback": callback.url}
         await front.post("subscribe", **asked, auth=("tony", "secret"))
         await front.subscribed()
-        [before] = front.hub.subscriptions.all()
+        [before] = subscriptions_of(front.hub)
         await self.ask_in_vain(front, asked)
-        assert front.hub.subscriptions.all() == [before] and len(callback.verifications) == 1
+        assert subscriptions_of(front.hub) == [before] and len(callback.verifications) == 1
         assert (await front.post("unsubscribe", **asked, auth=GUEST)).status_code == 202
         await front.subscribed(0)
 
-    async def test_without_credentials_nobody_learns_who_subscribes(
+    async def test_anonymous_clients_do_not_learn_of_subscriptions(
         self, front: Front, callback: Callback
     ) -> None:
         asked = {"topic": FEED, "callback": callback.url}
@@ -409,80 +288,21 @@ class TestWho:
         await until(lambda: pending._count == 0, "end of both")
 
 
-class TestUnsubscribe:
-    async def test_verified_alike(self, front: Front, callback: Callback) -> None:
-        asked = {"topic": NEWS_URL, "callback": callback.url}
-        await front.post("subscribe", **asked)
-        await front.subscribed()
-        callback.refusal = Answer(404)
-        assert (await front.post("unsubscribe", **asked)).status_code == 202
-        await until(lambda: len(callback.verifications) == 2, "question")
-        assert len(front.hub.subscriptions.all()) == 1
-        callback.refusal = None
-        assert (await front.post("unsubscribe", **asked, lease_seconds="0")).status_code == 202
-        await front.subscribed(0)
-        question = callback.verifications[-1].query
-        assert question["hub.mode"] == "unsubscribe"
-        assert "hub.lease_seconds" not in question
-
-    async def test_what_was_never_subscribed_asks_nobody(
-        self, front: Front, callback: Callback
-    ) -> None:
-        asked = {"topic": "http://hub/endpoint/x/none", "callback": callback.url}
-        assert (await front.post("unsubscribe", **asked)).status_code == 202
-        await front.post("subscribe", topic=NEWS_URL, callback=callback.url)
-        await front.subscribed()
-        assert len(callback.verifications) == 1
-
-    async def test_overtaking_its_subscribe_is_impossible(
-        self, front: Front, callback: Callback
-    ) -> None:
-        asked = {"topic": NEWS_URL, "callback": callback.url}
-        await front.post("subscribe", **asked)
-        assert (await front.post("unsubscribe", **asked)).status_code == 202
-        await until(lambda: len(callback.verifications) == 2, "questions")
-        await front.subscribed(0)
-        modes = [one.query["hub.mode"] for one in callback.verifications]
-        assert modes == ["subscribe", "unsubscribe"]
-
-
 class TestTopicsOfOthers:
-    @pytest.mark.parametrize(("content", "exchange"), [("full", CONTENT), ("new", ENTRIES)])
-    async def test_anybody_may(
-        self, front: Front, callback: Callback, content: str, exchange: str
-    ) -> None:
-        asked = {"topic": FEED, "callback": callback.url, "content": content}
-        assert (await front.post("subscribe", **asked)).status_code == 202
-        await front.subscribed()
-        [subscription] = front.hub.subscriptions.all()
-        assert subscription.source == Resource("/", "x", exchange)
-        assert (subscription.topic, subscription.owner) == (FEED, "")
-        assert (await front.post("unsubscribe", **asked)).status_code == 202
-        await front.subscribed(0)
-
-    async def test_the_owner_is_who_came_with_credentials(
+    async def test_a_renewal_by_a_user_leaves_a_subscription_anonymous(
         self, front: Front, callback: Callback
     ) -> None:
-        asked = {"topic": FEED, "callback": callback.url}
-        await front.post("subscribe", **asked, auth=("tony", "secret"))
-        await front.subscribed()
-        assert front.hub.subscriptions.all()[0].owner == "tony"
-        await front.post("unsubscribe", **asked, auth=GUEST)  # an administrator
-        await front.subscribed(0)
-
-    async def test_what_is_everybodys_stays_so(self, front: Front, callback: Callback) -> None:
-        """Else whoever has credentials could keep a subscriber from renewing."""
         asked = {"topic": FEED, "callback": callback.url}
         await front.post("subscribe", **asked)
         await front.subscribed()
         await front.post("subscribe", **asked, lease_seconds="60", auth=("tony", "secret"))
         await until(
-            lambda: [one.lease_seconds for one in front.hub.subscriptions.all()] == [60], "renewal"
+            lambda: [one.lease_seconds for one in subscriptions_of(front.hub)] == [60], "renewal"
         )
-        assert front.hub.subscriptions.all()[0].owner == ""
+        assert subscriptions_of(front.hub)[0].owner == ""
         assert (await front.post("subscribe", **asked)).status_code == 202
 
-    async def test_another_content_takes_the_place_of_the_first(
+    async def test_a_changed_content_option_replaces_the_first(
         self, front: Front, callback: Callback
     ) -> None:
         asked = {"topic": FEED, "callback": callback.url}
@@ -490,40 +310,18 @@ class TestTopicsOfOthers:
         await front.subscribed()
         await front.post("subscribe", **asked, content="new")
         await until(
-            lambda: [one.source.name for one in front.hub.subscriptions.all()] == [ENTRIES],
-            "change",
+            lambda: [one.source.name for one in subscriptions_of(front.hub)] == [ENTRIES], "change"
         )
-        pending = front.hub.subscriptions._verifications
-        await until(lambda: pending._count == 0, "end of the renewal")
+        bound = front.world.broker.vhosts["/"].exchanges[CONTENT].destinations
+        await until(lambda: not bound, "end of the first")
         engine = front.world.engine
         for exchange in (CONTENT, ENTRIES):
-            await engine.publish("/", exchange, FEED, PLAIN, exchange.encode())
+            await engine.publish(None, "/", exchange, FEED, PLAIN, exchange.encode())
         await until(lambda: len(callback.deliveries) >= 1, "delivery")
         assert [one.body for one in callback.deliveries] == [ENTRIES.encode()]
 
 
 class TestPublish:
-    @pytest.mark.parametrize(
-        "body",
-        [
-            {"hub.url": [FEED]},
-            {"hub.url": [FEED, "http://c.d/"]},
-            {"hub.topic": [FEED]},
-            {"hub.url[]": [FEED, "http://c.d/?x=1,2"]},
-            {"hub.url": [f"{FEED}, http://c.d/?x=1,2,http://e.f/"]},
-            {"hub.url": [FEED], "hub.foo": ["bar"]},
-        ],
-    )
-    async def test_every_known_form(
-        self, front: Front, monkeypatch: pytest.MonkeyPatch, body: dict[str, list[str]]
-    ) -> None:
-        pinged = record_pings(front, monkeypatch)
-        answer = await front.http.post("/hub", data={"hub.mode": "publish", **body})
-        assert (answer.status_code, answer.content) == (204, b"")
-        urls = [url for name, values in body.items() if "foo" not in name for url in values]
-        expected = ",".join(urls).replace(", ", ",")
-        assert ",".join(pinged) == expected and pinged[0] == FEED
-
     async def test_own_topics_need_no_fetch(
         self, front: Front, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -541,7 +339,7 @@ class TestPublish:
             ([",".join(f"http://a.b/{number}" for number in range(1_001))], "1001 times"),
         ],
     )
-    async def test_refused(self, front: Front, urls: list[str], told: str) -> None:
+    async def test_bad_urls_are_refused(self, front: Front, urls: list[str], told: str) -> None:
         assert told in reason(await front.post("publish", url=urls), 400)
 
 
@@ -558,18 +356,19 @@ class TestContent:
         monkeypatch.setattr(front.hub.topics, "publish_content", publish_content, raising=False)
         return published
 
-    async def test_with_rights(self, front: Front, published: list[tuple[str, bytes, str]]) -> None:
+    async def test_content_is_published_with_the_permission_to_write(
+        self, front: Front, published: list[tuple[str, bytes, str]]
+    ) -> None:
         asked = {"url": FEED, "content": "<feed>ü</feed>"}
         assert (await front.post("publish", **asked, auth=GUEST)).status_code == 204
         given = {**asked, "content_type": "application/atom+xml"}
         await front.post("publish", **given, auth=GUEST)
         body = "<feed>ü</feed>".encode()
-        assert published == [
-            (FEED, body, "application/xml"),
-            (FEED, body, "application/atom+xml"),
-        ]
+        assert published == [(FEED, body, "application/xml"), (FEED, body, "application/atom+xml")]
 
-    async def test_without(self, front: Front, published: list[tuple[str, bytes, str]]) -> None:
+    async def test_content_without_credentials_or_permission_is_refused(
+        self, front: Front, published: list[tuple[str, bytes, str]]
+    ) -> None:
         asked = {"url": FEED, "content": "<feed/>"}
         assert "hub_publisher_secret" in reason(await front.post("publish", **asked), 401)
         answer = await front.post("publish", **asked, auth=("tony", "secret"))
@@ -584,7 +383,9 @@ class TestContent:
         assert published == []
 
     @pytest.mark.parametrize("method", ["sha1", "sha256", "sha512", ""])
-    async def test_signed(self, world: World, tmp_path: Path, method: str) -> None:
+    async def test_signed_content_is_published(
+        self, world: World, tmp_path: Path, method: str
+    ) -> None:
         async with open_front(world, tmp_path, hub_publisher_secret="s3cret") as front:
             published: list[str] = []
 
@@ -611,12 +412,12 @@ class TestContent:
             (b"", "text/plain"),
         ],
     )
-    def test_its_type(self, body: bytes, kind: str) -> None:
+    def test_the_type_of_content_is_guessed(self, body: bytes, kind: str) -> None:
         assert content_type_of(body) == kind
 
 
 class TestGet:
-    async def test_says_what_it_is(self, front: Front) -> None:
+    async def test_description_of_the_hub(self, front: Front) -> None:
         answer = await front.http.get("/hub")
         assert answer.headers["content-type"] == "text/plain; charset=utf-8"
         assert "WebSub hub" in answer.text
@@ -624,23 +425,6 @@ class TestGet:
         assert page.headers["content-type"] == "text/html; charset=utf-8"
         assert "WebSub hub" in page.text
         assert (await front.http.head("/hub")).status_code == 200
-
-
-async def test_it_is_described(http: httpx.AsyncClient) -> None:
-    path = (await http.get("/openapi.json")).json()["paths"]["/hub"]
-    body = path["post"]["requestBody"]["content"]["application/x-www-form-urlencoded"]
-    fields = body["schema"]["properties"]
-    assert fields["hub.mode"]["enum"] == ["subscribe", "unsubscribe", "publish"]
-    assert {"hub.topic", "hub.callback", "hub.url", "hub.secret"} <= fields.keys()
-    assert "/hub" in (await http.get("/")).text
-
-
-async def test_moved(world: World, tmp_path: Path) -> None:
-    async with open_front(world, tmp_path, hub_moved_to="https://new.example/hub") as front:
-        for mode in ("subscribe", "publish", None):
-            answer = await front.post(mode, topic=NEWS_URL)
-            assert answer.status_code == 308
-            assert answer.headers["location"] == "https://new.example/hub"
 
 
 def record_pings(front: Front, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 from tests.app.support import problem
@@ -32,7 +32,9 @@ def trust(world: World, *tags: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("tag", ["administrator", "hub-trusted"])
-async def test_who_is_trusted_may(world: World, mute: Callback, tag: str) -> None:
+async def test_trusted_users_subscribe_without_verification(
+    world: World, mute: Callback, tag: str
+) -> None:
     form = {**FORM, "hub.callback": mute.url}
     async with world.client(auth=trust(world, tag)) as http:
         assert (await http.post("/subscribe/x/news", data=form)).status_code == 204
@@ -53,7 +55,7 @@ async def test_who_is_trusted_may(world: World, mute: Callback, tag: str) -> Non
 @pytest.mark.parametrize("tag", [None, "management", "monitoring", "impersonator"])
 @pytest.mark.parametrize("mode", ["subscribe", "unsubscribe"])
 async def test_others_may_not(
-    world: World, mute: Callback, http: httpx.AsyncClient, tag: str | None, mode: str
+    world: World, mute: Callback, http: AsyncClient, tag: str | None, mode: str
 ) -> None:
     owned = {**FORM, "hub.callback": mute.url}
     async with world.client(auth=trust(world, "hub-trusted")) as trusted:
@@ -68,8 +70,8 @@ async def test_others_may_not(
     assert len(await listed(http)) == 1
 
 
-async def test_it_is_listed_as_what_it_is_and_can_be_imported(
-    world: World, mute: Callback, http: httpx.AsyncClient
+async def test_an_unverified_subscription_is_listed_and_imported(
+    world: World, mute: Callback, http: AsyncClient
 ) -> None:
     form = {**FORM, "hub.callback": mute.url, "hub.lease_seconds": "600"}
     assert (await http.post("/subscribe/x/news", data=form)).status_code == 204
@@ -91,8 +93,8 @@ async def test_it_is_listed_as_what_it_is_and_can_be_imported(
     assert len(mute.verifications) == 1
 
 
-async def test_an_address_that_is_refused_stays_so(
-    world: World, mute: Callback, http: httpx.AsyncClient
+async def test_a_refused_address_is_refused_unverified_too(
+    world: World, mute: Callback, http: AsyncClient
 ) -> None:
     form = {**FORM, "hub.callback": "http://10.0.0.1/"}
     assert "10.0.0.1" in problem(await http.post("/subscribe/x/news", data=form), 422)

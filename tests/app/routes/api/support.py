@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import httpx
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 from tests.app.support import problem
@@ -31,7 +32,7 @@ def refused(response: httpx.Response, status: int) -> str:
     return str(found["reason"])
 
 
-async def put(http: httpx.AsyncClient, path: str, **body: Any) -> int:
+async def put(http: AsyncClient, path: str, **body: Any) -> int:
     """The status; without keys no body is sent."""
     content = json.dumps(body).encode() if body else None
     response = await http.put("/api" + path, content=content)
@@ -39,7 +40,7 @@ async def put(http: httpx.AsyncClient, path: str, **body: Any) -> int:
     return response.status_code
 
 
-async def get(http: httpx.AsyncClient, path: str) -> Any:
+async def get(http: AsyncClient, path: str) -> Any:
     response = await http.get("/api" + path)
     assert response.status_code == 200, (response.status_code, response.text)
     assert response.headers["content-type"] == "application/json"
@@ -47,7 +48,7 @@ async def get(http: httpx.AsyncClient, path: str) -> Any:
     return response.json()
 
 
-async def delete(http: httpx.AsyncClient, path: str) -> int:
+async def delete(http: AsyncClient, path: str) -> int:
     return (await http.delete("/api" + path)).status_code
 
 

@@ -6,16 +6,16 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 from tests.app.routes.api.support import get, refused, tagged
 from tests.app.routes.subscribing import entry
 from tests.hub.attempts.support import attempt
 from tests.support.http import Callback
-from warrenmq.app.routes.api import hub_attempts
-from warrenmq.hub.attempts.attempt import Outcome
+from warrenmq.app.routes.api import attempt_filter
+from warrenmq.hub.attempts.attempt import AttemptOutcome
 from warrenmq.hub.service import Hub
 
 PATH = "/hub/attempts"
@@ -29,25 +29,25 @@ async def own(hub: Hub, world: World, callback: Callback) -> list[str]:
     for user in ("guest", "someone"):
         wish = replace(entry("in", user, callback=callback.url), user=user)
         await hub.subscriptions.subscribe(wish)
-    return [active.subscription.id for active in hub.subscriptions.active_subscriptions()]
+    return [active.subscription.id for active in hub.subscription_store.all()]
 
 
 @pytest.fixture(autouse=True)
 async def _attempts(hub: Hub, own: list[str]) -> None:
     """Six, by turns of `guest`, of `someone`, and of a subscription that is over."""
     written = asyncio.Event()
-    outcomes = [Outcome.DELIVERED, Outcome.RETRIED, Outcome.DEAD] * 2
+    outcomes = [AttemptOutcome.DELIVERED, AttemptOutcome.RETRIED, AttemptOutcome.DEAD] * 2
     for number, (whose, outcome) in enumerate(zip([*own, OVER] * 2, outcomes, strict=True)):
         one = attempt(subscription_id=whose, webhook_id=f"msg_{number // 3}", outcome=outcome)
         hub.attempts.record(one, lambda numbers: written.set() if 5 in numbers else None, number)
     await written.wait()
 
 
-async def ids(http: httpx.AsyncClient, query: str = "", path: str = PATH) -> list[int]:
+async def ids(http: AsyncClient, query: str = "", path: str = PATH) -> list[int]:
     return [one["id"] for one in (await get(http, path + query))["attempts"]]
 
 
-async def test_what_is_told(http: httpx.AsyncClient, own: list[str]) -> None:
+async def test_fields_of_an_attempt(http: AsyncClient, own: list[str]) -> None:
     found = await get(http, f"{PATH}?limit=1&before=2")
     assert found == {
         "attempts": [
@@ -56,13 +56,15 @@ async def test_what_is_told(http: httpx.AsyncClient, own: list[str]) -> None:
                 "at": "2027-01-15T08:00:00.250Z", "latency_ms": 12, "status": 200,
                 "outcome": "delivered", "response": "HTTP/1.1 200 OK",
                 "callback": "http://a.b/", "response_body": "ok",
+                "source": {"vhost": "/", "resource_type": "queue", "resource_name": "in"},
+                "topic": "guest",
             }
         ],
         "next_before": 1,
     }  # fmt: skip
 
 
-async def test_filters_and_pages(http: httpx.AsyncClient, own: list[str]) -> None:
+async def test_filters_and_pages(http: AsyncClient, own: list[str]) -> None:
     for query, expected in {
         "": [6, 5, 4, 3, 2, 1],
         f"?subscription={own[1]}": [5, 2],
@@ -71,6 +73,20 @@ async def test_filters_and_pages(http: httpx.AsyncClient, own: list[str]) -> Non
         "?webhook_id=msg_0": [3, 2, 1],
         "?outcome=dead": [6, 3],
         "?outcome=dead&webhook_id=msg_1": [6],
+        "?status=2xx": [6, 5, 4, 3, 2, 1],
+        "?status=200&limit=1": [6],
+        "?status=5xx": [],
+        "?status=none": [],
+        "?since=2027-01-15T08:00:00Z": [6, 5, 4, 3, 2, 1],
+        "?since=2027-01-15T08:00:01Z": [],
+        "?until=2027-01-15T08:00:00Z": [],
+        "?source=in": [5, 4, 2, 1],
+        f"?source=in&subscription={own[1]}": [5, 2],
+        "?source=out": [],
+        "?topic=guest": [4, 1],
+        "?source=in&topic=nobody": [],
+        "?callback=callback&vhost=%2F": [5, 4, 2, 1],
+        "?vhost=other": [],
         "?limit=4": [6, 5, 4, 3],
         "?limit=4&before=3": [2, 1],
     }.items():
@@ -83,7 +99,7 @@ async def test_filters_and_pages(http: httpx.AsyncClient, own: list[str]) -> Non
 
 
 @pytest.mark.parametrize("tag", ["management", "monitoring", "policymaker"])
-async def test_others_see_what_they_own(world: World, own: list[str], tag: str) -> None:
+async def test_owners_see_only_their_attempts(world: World, own: list[str], tag: str) -> None:
     async with world.client(auth=tagged(world, tag)) as http:
         assert await ids(http) == [5, 2]
         assert await ids(http, f"?subscription={own[1]}") == [5, 2]
@@ -98,9 +114,9 @@ async def test_others_see_what_they_own(world: World, own: list[str], tag: str) 
 async def test_an_owner_of_very_many_names_one(
     world: World, own: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub_attempts, "MAX_SUBSCRIPTIONS", 0)
+    monkeypatch.setattr(attempt_filter, "SUBSCRIPTIONS_MAX", 0)
     async with world.client(auth=tagged(world, "management")) as http:
-        assert "you own 1 subscriptions" in refused(await http.get(f"/api{PATH}"), 400)
+        assert "this is about 1 subscriptions" in refused(await http.get(f"/api{PATH}"), 400)
         assert await ids(http, f"?subscription={own[1]}") == [5, 2]
 
 
@@ -113,14 +129,17 @@ async def test_an_owner_of_very_many_names_one(
         ("before=-1", "'before' is '-1', it has to be"),
         ("before=99999999999999999999", "'before' is 99999999999999999999, it has to be"),
         ("outcome=lost", "'outcome' is 'lost', it has to be one of delivered, retried, dead, gone"),
-        ("status=500", "unknown filter 'status', there are subscription, webhook_id, outcome"),
+        ("colour=red", "unknown filter 'colour'; known: subscription, webhook_id, outcome"),
+        ("since=yesterday", "'since' is 'yesterday', it has to be a time with its zone"),
+        ("until=2026-11-22T20:14:34", "'until' is"),
+        ("status=6xx", "'status' is '6xx', it has to be one of 1xx, 2xx, 3xx, 4xx, 5xx, none, or"),
     ],
 )
-async def test_bad_queries(http: httpx.AsyncClient, query: str, reason: str) -> None:
+async def test_bad_queries_are_refused(http: AsyncClient, query: str, reason: str) -> None:
     assert refused(await http.get(f"/api{PATH}?{query}"), 400).startswith(reason)
 
 
-async def test_who_may(world: World) -> None:
+async def test_credentials_and_tag_are_needed(world: World) -> None:
     for credentials in (None, tagged(world, "impersonator")):
         async with world.client(auth=credentials) as http:
             for path in (PATH, f"/hub/subscriptions/{OVER}/attempts"):

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 from tests.app.routes.api.support import delete, get, refused, tagged
@@ -15,7 +15,7 @@ from tests.support.times import seconds
 from warrenmq.core.clock import ManualClock
 from warrenmq.hub.capabilities.capabilities import Capabilities
 from warrenmq.hub.keys.seal import Sealer
-from warrenmq.hub.owner_rights import EverybodyMay
+from warrenmq.hub.owner_rights import AllowAll
 from warrenmq.hub.storage.storage import Storage
 from warrenmq.hub.tasks import Tasks
 
@@ -26,13 +26,13 @@ BODY = {"vhost": "/", "type": "q", "name": "in"}
 @pytest.fixture(autouse=True)
 async def capabilities(world: World, tmp_path: Path) -> AsyncIterator[None]:
     storage = Storage(tmp_path, None, Sealer(tmp_path / "key"))
-    world.hub.capabilities = Capabilities(storage, ManualClock(), Tasks(), EverybodyMay())  # type: ignore[attr-defined]
+    world.hub.capabilities = Capabilities(storage, ManualClock(), Tasks(), AllowAll())  # type: ignore[attr-defined]
     await world.queue("in")
     yield
     await storage.close()
 
 
-async def make(http: httpx.AsyncClient, **body: Any) -> dict[str, str]:
+async def make(http: AsyncClient, **body: Any) -> dict[str, str]:
     response = await http.post("/api" + PATH, json={**BODY, **body})
     assert response.status_code == 201, response.text
     assert response.headers["cache-control"] == "no-store"
@@ -41,7 +41,7 @@ async def make(http: httpx.AsyncClient, **body: Any) -> dict[str, str]:
     return found
 
 
-async def test_what_is_made_works_and_is_listed(world: World, http: httpx.AsyncClient) -> None:
+async def test_a_new_capability_works_and_is_listed(world: World, http: AsyncClient) -> None:
     made = await make(
         http, expires_in_s=60, routing_key="k", note="for the other hub", unknown="ignored"
     )
@@ -60,7 +60,7 @@ async def test_what_is_made_works_and_is_listed(world: World, http: httpx.AsyncC
     assert secret not in str(await get(http, PATH))
 
 
-async def test_revoked(world: World, http: httpx.AsyncClient) -> None:
+async def test_a_revoked_url_is_gone(world: World, http: AsyncClient) -> None:
     made = await make(http, expires_in_s=None, routing_key=None)
     assert await delete(http, f"{PATH}/{made['id']}") == 204
     assert (await http.post(made["url"], content=b"x")).status_code == 410
@@ -74,7 +74,9 @@ async def test_the_public_base(world: World) -> None:
         assert response.json()["url"].startswith("https://pub.example/base/in/")
 
 
-async def test_needs_write_on_what_is_there(world: World, http: httpx.AsyncClient) -> None:
+async def test_write_permission_on_an_existing_resource_is_needed(
+    world: World, http: AsyncClient
+) -> None:
     for change, status in (
         ({"name": "missing"}, 404),
         ({"vhost": "no"}, 404),
@@ -93,7 +95,7 @@ async def test_needs_write_on_what_is_there(world: World, http: httpx.AsyncClien
         assert "'management'" in refused(await other.post("/api" + PATH, json=BODY), 403)
 
 
-async def test_others_see_only_their_own(world: World, http: httpx.AsyncClient) -> None:
+async def test_others_see_only_their_own(world: World, http: AsyncClient) -> None:
     made = await make(http)
     credentials = tagged(world, "management")
     world.users.set_permissions("someone", "/", "", "^in$", "")

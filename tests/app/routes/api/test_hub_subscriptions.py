@@ -6,14 +6,17 @@ from dataclasses import fields
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
-from tests.app.routes.subscribing import KEYS, PASSWORD, SECRET, entry, subscribe
+from tests.app.routes.subscribing import KEYS, SECRET, entry, subscribe
 from tests.support.http import Callback
-from warrenmq.app.environment import environment_of
+from tests.support.settings import hub_settings
 from warrenmq.app.routes.api.hub_subscriptions import ROUTES
+from warrenmq.app.subscriptions.environment import environment_of
+from warrenmq.app.subscriptions.ordering import in_order
+from warrenmq.hub.delivery.breaker import BreakerState
 from warrenmq.hub.delivery.failure_state import Blocking
 from warrenmq.hub.service import Hub
 from warrenmq.hub.settings import HubSettings
@@ -35,14 +38,12 @@ async def make(hub: Hub, topic: str = "t", user: str = "guest") -> str:
     """The id of an inactive one."""
     await hub.subscriptions.put_inactive(entry("in", topic, user=user))
     (found,) = (
-        active
-        for active in hub.subscriptions.active_subscriptions()
-        if active.subscription.topic == topic
+        active for active in hub.subscription_store.all() if active.subscription.topic == topic
     )
     return found.subscription.id
 
 
-async def listed(http: httpx.AsyncClient, query: str = "") -> list[dict[str, Any]]:
+async def listed(http: AsyncClient, query: str = "") -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = (await get(http, PATH + query))["subscriptions"]
     return found
 
@@ -64,6 +65,7 @@ class TestWhoMay:
             (f"{PATH}/{{id}}/pause", f"{by_id}/pause", "POST", None),
             (f"{PATH}/{{id}}/resume", f"{by_id}/resume", "POST", None),
             (f"{PATH}/{{id}}/renew", f"{by_id}/renew", "POST", {"lease_seconds": 60}),
+            (f"{PATH}/{{id}}/test", f"{by_id}/test", "POST", {"body": "x"}),
             (NAMED, one, "GET", None),
             (NAMED, one, "PUT", {"status": "inactive"}),
             (NAMED, one, "DELETE", None),
@@ -74,11 +76,11 @@ class TestWhoMay:
         ]
 
     @pytest.mark.parametrize("tag", TAGS)
-    async def test_tags(self, world: World, hub: Hub, tag: str) -> None:
+    async def test_required_tags_are_enforced(self, world: World, hub: Hub, tag: str) -> None:
         credentials = tagged(world, *([tag] if tag else []))
         subscription_id = await make(hub, user="someone")
         for route, path, method, body in self.calls(subscription_id):
-            needed = ROUTES[route][method][1].tags
+            needed = ROUTES[route][method].tag.tags
             async with world.client(auth=credentials) as http:
                 content = {} if body is None else {"json": body}
                 response = await http.request(method, "/api" + path, **content)
@@ -108,9 +110,7 @@ class TestWhoMay:
                 answer = await http.request(method, f"/api{PATH}/{other}{rest}", json=body)
                 assert refused(answer, 404) == f"no subscription '{other}'"
             assert await delete(http, f"{PATH}/{mine}") == 204
-        assert [active.subscription.id for active in hub.subscriptions.active_subscriptions()] == [
-            other
-        ]
+        assert [active.subscription.id for active in hub.subscription_store.all()] == [other]
 
     async def test_owners_need_the_right_to_read(self, world: World, hub: Hub) -> None:
         async with world.client(auth=tagged(world, "management")) as http:
@@ -123,7 +123,9 @@ class TestWhoMay:
             assert (await http.put(path, json={"status": "inactive"})).status_code == 201
             assert [one["owner"] for one in await listed(http)] == ["someone"]
 
-    async def test_a_right_that_is_lost_while_the_body_comes(self, world: World, hub: Hub) -> None:
+    async def test_a_user_who_loses_the_tag_during_the_body_is_refused(
+        self, world: World, hub: Hub
+    ) -> None:
         async def body() -> Any:
             yield b'{"status": '
             world.users.set_tags("someone", [])
@@ -134,11 +136,11 @@ class TestWhoMay:
         async with world.client(auth=credentials) as http:
             path = "/api" + named("http://127.0.0.1:9/cb")
             refused(await http.put(path, content=body()), 403)
-        assert hub.subscriptions.active_subscriptions() == []
+        assert hub.subscription_store.all() == []
 
 
 class TestById:
-    async def test_one_is_as_in_the_listing(self, hub: Hub, http: httpx.AsyncClient) -> None:
+    async def test_one_is_as_in_the_listing(self, hub: Hub, http: AsyncClient) -> None:
         subscription_id = await make(hub)
         found = await get(http, f"{PATH}/{subscription_id}")
         assert tuple(found) == KEYS
@@ -146,41 +148,28 @@ class TestById:
         assert await listed(http, "?topic=other") == []
         assert (await get(http, f"{PATH}?page=1"))["filtered_count"] == 1
 
-    async def test_pause_and_resume(self, http: httpx.AsyncClient, callback: Callback) -> None:
-        await subscribe(http, "q/in", callback.url)
-        (found,) = await listed(http)
-        path = f"/api{PATH}/{found['id']}"
-        assert len((await get(http, "/hub/consumers"))["consumers"]) == 1
-        paused = (await http.post(f"{path}/pause")).json()
-        assert (paused["status"], paused["paused_reason"]) == ("inactive", "paused by an operator")
-        assert (await get(http, "/hub/consumers"))["consumers"] == []
-        resumed = (await http.post(f"{path}/resume")).json()
-        assert (resumed["status"], resumed["paused_reason"]) == ("active", None)
-        assert len((await get(http, "/hub/consumers"))["consumers"]) == 1
-        assert len(callback.verifications) == 1
-
-    async def test_what_never_agreed_can_not_be_resumed(
-        self, hub: Hub, http: httpx.AsyncClient
+    async def test_an_unverified_subscription_is_not_resumed(
+        self, hub: Hub, http: AsyncClient
     ) -> None:
         subscription_id = await make(hub)
         refused(await http.post(f"/api{PATH}/{subscription_id}/resume"), 400)
 
-    async def test_renew(self, hub: Hub, http: httpx.AsyncClient) -> None:
+    async def test_renew(self, hub: Hub, http: AsyncClient) -> None:
         path = f"/api{PATH}/{await make(hub)}/renew"
         renewed = (await http.post(path, json={"lease_seconds": 77})).json()
         assert renewed["lease_seconds"] == 77
         assert "lease_seconds" in refused(await http.post(path, json={}), 400)
 
-    async def test_unknown(self, http: httpx.AsyncClient) -> None:
+    async def test_an_unknown_subscription_is_404(self, http: AsyncClient) -> None:
         assert refused(await http.get(f"/api{PATH}/none"), 404) == "no subscription 'none'"
 
 
 class TestAddOn:
-    async def test_what_is_redacted_does_not_tell_of_others(
-        self, world: World, hub: Hub, http: httpx.AsyncClient
+    async def test_a_redacted_secret_reveals_nothing_about_others(
+        self, world: World, hub: Hub, http: AsyncClient
     ) -> None:
         await make(hub)
-        (active,) = hub.subscriptions.active_subscriptions()
+        (active,) = hub.subscription_store.all()
         path = "/api" + named(active.subscription.callback)
         body = {"secret": "redacted", "status": "inactive"}
         assert (await http.put(path, json=body)).status_code == 204
@@ -189,33 +178,16 @@ class TestAddOn:
             nowhere = path.replace("/t/", "/other/")
             assert refused(await other.put(nowhere, json=body), 400) == there
 
-    async def test_put_get_delete(self, http: httpx.AsyncClient, callback: Callback) -> None:
-        path = named(callback.url, "a/b %")
-        given = {"lease_seconds": 60, "max_tps": 5, "secret": SECRET}
-        auth = {"auth_type": "basic_auth", "auth_config": PASSWORD}
-        response = await http.put("/api" + path, json={**given, "outbound_auth": auth})
-        assert response.status_code == 201, response.text
-        (question,) = callback.verifications
-        assert question.query["hub.topic"] == "a/b %"
-        (found,) = (await get(http, path))["subscriptions"]
-        assert response.headers["location"] == f"http://hub/api{PATH}/{found['id']}"
-        assert (found["lease_seconds"], found["max_tps"]) == (60, 5)
-        assert (found["status"], found["secret"]) == ("active", "redacted")
-        assert await put(http, path) == 204
-        assert len(callback.verifications) == 2
-        assert await delete(http, path) == 204
-        assert await delete(http, path) == 404
-
     @pytest.mark.parametrize("kind", ["x", "exchange"])
     async def test_both_words_for_a_type(
-        self, http: httpx.AsyncClient, callback: Callback, kind: str
+        self, http: AsyncClient, callback: Callback, kind: str
     ) -> None:
         path = named(callback.url, place=f"%2F/{kind}/news")
         assert await put(http, path) == 201
         assert len((await get(http, path))["subscriptions"]) == 1
 
     async def test_a_callback_that_does_not_agree(
-        self, http: httpx.AsyncClient, callback: Callback
+        self, http: AsyncClient, callback: Callback
     ) -> None:
         path = named(callback.url.replace("/callback", "/" + "a" * 1000))
         callback.refusal = callback.default
@@ -225,8 +197,7 @@ class TestAddOn:
         refused(await http.put("/api" + named("ftp://s/")), 422)
         assert await listed(http) == []
 
-    async def test_make(self, http: httpx.AsyncClient, callback: Callback) -> None:
-        """As the add-on's page posts it."""
+    async def test_make(self, http: AsyncClient, callback: Callback) -> None:
         body = {
             "vhost": "/", "queue-or-exchange": "q", "q-or-x-name": "in",
             "callback-uri": callback.url, "topic": "t", "lease-seconds": "1000",
@@ -244,15 +215,7 @@ class TestAddOn:
             path = named("http://127.0.0.1:9/cb", place="batch/queue/in")
             assert len((await get(http, path))["subscriptions"]) == 1
 
-    async def test_upload(self, hub: Hub, http: httpx.AsyncClient) -> None:
-        await make(hub)
-        exported = await get(http, PATH)
-        response = await http.post(f"/api{PATH}/batch", json=exported)
-        assert response.status_code == 202
-        (result,) = response.json()["rabbithub_batch_results"]
-        assert result["status"] == {"consumers": [{"node": "warren", "status": "ok"}]}
-
-    async def test_consumers(self, http: httpx.AsyncClient, callback: Callback) -> None:
+    async def test_consumers(self, http: AsyncClient, callback: Callback) -> None:
         await subscribe(http, "x/news", callback.url)
         (found,) = await listed(http)
         assert (await get(http, "/hub/consumers"))["consumers"] == [
@@ -263,40 +226,9 @@ class TestAddOn:
             }
         ]  # fmt: skip
 
-    async def test_errors(self, hub: Hub, http: httpx.AsyncClient) -> None:
-        await make(hub, "well")
-        await make(hub, "ill")
-        (active,) = (
-            one
-            for one in hub.subscriptions.active_subscriptions()
-            if one.subscription.topic == "ill"
-        )
-        active.failed("the callback answered 503", 1.5)
-        active.failed("the callback answered 500", 2.25)
-        for found in (
-            (await get(http, "/hub/errors"))["errors"],
-            (await http.get("/subscriptions/errors")).json()["errors"],
-        ):
-            assert found == [
-                {
-                    "resource": "/", "queue": "in", "topic": "ill",
-                    "callback": "http://127.0.0.1:9/cb", "error_count": 2,
-                    "first_error_time_microsec": 1_500_000,
-                    "last_error_time_microsec": 2_250_000,
-                    "last_error_msg": "the callback answered 500", "id": active.subscription.id,
-                }
-            ]  # fmt: skip
-        shown = await get(http, f"{PATH}/{active.subscription.id}")
-        assert shown["errors"]["error_count"] == 2
-        assert (await get(http, "/hub/errors?topic=well"))["errors"] == []
-        active.succeeded(3.0)
-        assert (await get(http, "/hub/errors"))["errors"] == []
-
-    async def test_a_strict_order_that_waits_is_shown(
-        self, hub: Hub, http: httpx.AsyncClient
-    ) -> None:
+    async def test_a_strict_order_that_waits_is_shown(self, hub: Hub, http: AsyncClient) -> None:
         subscription_id = await make(hub)
-        (active,) = hub.subscriptions.active_subscriptions()
+        (active,) = hub.subscription_store.all()
         active.blocking = Blocking("msg_1", 3, 1_700_000_000.5, "answered 500 \udcff")
         active.failed("answered 500 \udcff", 1.0)
         found = await get(http, f"{PATH}/{subscription_id}")
@@ -308,19 +240,56 @@ class TestAddOn:
         assert found["breaker"] == "closed"
 
 
+class TestOrder:
+    async def test_by_a_key_and_a_name(self, hub: Hub, http: AsyncClient) -> None:
+        ids = [await make(hub, topic) for topic in ("b", "a", "c")]
+        first = hub.subscription_store.by_id(ids[2])
+        assert first is not None
+        for at in range(3):
+            first.failed("no", at)
+        first.succeeded(4.0)
+        found = await listed(http, "?sort=topic&sort_reverse=true")
+        assert [one["topic"] for one in found] == ["c", "b", "a"]
+        assert [one["topic"] for one in await listed(http, "?sort=success_ratio")][2] == "c"
+        assert [one["success_ratio"] for one in found] == [0.25, None, None]
+        assert len(await listed(http, "?name=in")) == 3
+        assert await listed(http, "?name=nowhere") == []
+        page = await get(http, f"{PATH}?sort=topic&page=2&page_size=2&name=in")
+        assert [one["topic"] for one in page["subscriptions"]] == ["c"]
+        assert (page["page_count"], page["filtered_count"], page["total_count"]) == (2, 3, 3)
+        assert "sort is" in refused(await http.get(f"/api{PATH}?sort=colour"), 400)
+
+    async def test_thousands_are_sorted_as_few_are(self, hub: Hub) -> None:
+        numbers = [number * 7919 % 1_201 for number in range(1_201)]
+        assert await in_order(numbers, lambda one: one) == sorted(numbers)
+        halves = await in_order(numbers, lambda one: one // 2, lambda one: one < 999, reverse=True)
+        wanted = sorted((one for one in numbers if one < 999), key=lambda x: x // 2, reverse=True)
+        assert halves == wanted
+
+    async def test_an_open_breaker_is_shown_with_its_end(self, hub: Hub, http: AsyncClient) -> None:
+        subscription_id = await make(hub)
+        (active,) = hub.subscription_store.all()
+        state = active.failed("no", 1_700_000_000.0)
+        assert (await get(http, f"{PATH}/{subscription_id}"))["breaker_until"] is None
+        state.breaker.state, state.rests_until = BreakerState.OPEN, 1_700_000_010.0
+        found = await get(http, f"{PATH}/{subscription_id}")
+        assert (found["breaker"], found["breaker_until"]) == ("open", "2023-11-14T22:13:30.000Z")
+
+
 class TestEnvironment:
-    async def test_all_settings(self, http: httpx.AsyncClient) -> None:
+    async def test_all_settings_are_shown(self, http: AsyncClient) -> None:
         found = (await get(http, "/hub/environment"))["environment"]
         assert list(found) == [field.name for field in fields(HubSettings)]
         assert found["base_urls"] == ["http://hub"]
         assert found["callback_ports"] == [80, 443]
         assert found["allow_loopback"] is True
         assert found["workers"]["cpu_s"] == 5
+        assert found["tunnels"]["max_polls"] == 16
 
-    def test_no_secret(self) -> None:
+    def test_secrets_are_not_shown(self) -> None:
         words = [field.name for field in fields(HubSettings) if field.type == "str"]
         secrets = [word for word in words if "secret" in word or "pass" in word or "key" in word]
         assert secrets
-        shown = environment_of(HubSettings(**dict.fromkeys(secrets, SECRET)))  # type: ignore[arg-type]
+        shown = environment_of(hub_settings(**dict.fromkeys(secrets, SECRET)))
         assert SECRET not in str(shown)
         assert {shown[name] for name in secrets} == {"redacted"}

@@ -7,17 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 from tests.app.routes.api.support import get, refused, tagged
 from tests.hub.support import until
 from tests.support.http import Answer, Callback
+from tests.support.settings import hub_settings
 from warrenmq.core.server.listener import Listener
 from warrenmq.hub.engine.port import BindingSpec, ExchangeSpec
 from warrenmq.hub.service import Hub
-from warrenmq.hub.settings import HubSettings
 from warrenmq.hub.topics.names import CONTENT
 
 PATH = "/api/hub/topics"
@@ -27,7 +27,7 @@ PATH = "/api/hub/topics"
 async def hub(world: World, tmp_path: Path) -> AsyncIterator[Hub]:
     listener = Listener(world.broker)
     await listener.start([])
-    hub = Hub(world.engine, HubSettings(allow_loopback=True), tmp_path)
+    hub = Hub(world.engine, hub_settings(allow_loopback=True), tmp_path)
     world.context = replace(world.context, hub=hub)
     await hub.start()
     yield hub
@@ -36,7 +36,7 @@ async def hub(world: World, tmp_path: Path) -> AsyncIterator[Hub]:
 
 
 @pytest.fixture
-async def http(hub: Hub, world: World) -> AsyncIterator[httpx.AsyncClient]:
+async def http(hub: Hub, world: World) -> AsyncIterator[AsyncClient]:
     async with world.client() as http:
         yield http
 
@@ -48,7 +48,7 @@ async def bind(world: World, url: str) -> None:
 
 
 async def test_a_topic_is_pinged_and_listed(
-    world: World, http: httpx.AsyncClient, callback: Callback
+    world: World, http: AsyncClient, callback: Callback
 ) -> None:
     assert await get(http, "/hub/topics") == []
     callback.default = Answer(headers={"Content-Type": "text/css"}, body=b"1")
@@ -71,7 +71,7 @@ async def test_a_topic_is_pinged_and_listed(
     }  # fmt: skip
 
 
-async def test_pages(world: World, http: httpx.AsyncClient, hub: Hub, callback: Callback) -> None:
+async def test_pages(world: World, http: AsyncClient, hub: Hub, callback: Callback) -> None:
     urls = [f"{callback.url}?{number}" for number in range(3)]
     for url in urls:
         await bind(world, url)
@@ -87,9 +87,7 @@ async def test_pages(world: World, http: httpx.AsyncClient, hub: Hub, callback: 
         assert (await http.get(f"{PATH}?{query}")).status_code == 400
 
 
-async def test_failures_are_listed(
-    world: World, http: httpx.AsyncClient, callback: Callback
-) -> None:
+async def test_failures_are_listed(world: World, http: AsyncClient, callback: Callback) -> None:
     callback.default = Answer(404)
     await bind(world, callback.url)
     await http.post(f"{PATH}/ping", json={"url": callback.url})
@@ -111,13 +109,13 @@ async def test_failures_are_listed(
         ({"url": "http://a.b/"}, 404, "topic 'http://a.b/' has no subscribers"),
     ],
 )
-async def test_what_is_not_pinged(
-    http: httpx.AsyncClient, body: dict[str, str], status: int, reason: str
+async def test_bad_pings_are_refused(
+    http: AsyncClient, body: dict[str, str], status: int, reason: str
 ) -> None:
     assert reason in refused(await http.post(f"{PATH}/ping", json=body), status)
 
 
-async def test_administrators_alone(world: World) -> None:
+async def test_only_administrators_see_topics(world: World) -> None:
     async with world.client(auth=tagged(world, "management", "monitoring")) as other:
         assert "administrator" in refused(await other.get(PATH), 403)
         assert "administrator" in refused(await other.post(f"{PATH}/ping", json={}), 403)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 from tests.app.routes.api.support import delete, get, refused, tagged
@@ -35,12 +35,12 @@ async def client(world: World, hub: Hub) -> Any:
         yield http
 
 
-async def put(http: httpx.AsyncClient, other: OtherHub, **body: Any) -> int:
+async def put(http: AsyncClient, other: OtherHub, **body: Any) -> int:
     given = {"url": other.url + "/topic", "sink": SINK, **body}
     return (await http.put("/api" + PATH, json=given)).status_code
 
 
-async def test_the_life_of_one(client: httpx.AsyncClient, other: OtherHub) -> None:
+async def test_created_confirmed_listed_and_deleted(client: AsyncClient, other: OtherHub) -> None:
     assert await put(client, other, lease_seconds=1_000, routing_key="k") == 201
     await until(lambda: bool(other.asked), "a request")
     form = other.asked[0].form
@@ -70,7 +70,7 @@ async def test_the_life_of_one(client: httpx.AsyncClient, other: OtherHub) -> No
 
 
 async def test_no_secret_is_shown(
-    client: httpx.AsyncClient, other: OtherHub, caplog: pytest.LogCaptureFixture
+    client: AsyncClient, other: OtherHub, caplog: pytest.LogCaptureFixture
 ) -> None:
     other.refusal = Answer(500)
     given = {"secret": "s3cr3t-1", "username": "w", "password": "s3cr3t-2"}
@@ -113,11 +113,12 @@ async def test_the_public_base(world: World, hub: Hub, other: OtherHub) -> None:
         ({"secret": 5}, 400, "'secret'"),
         ({"username": "a:b", "password": "x"}, 400, "colon"),
         ({"username": "a"}, 400, "'password'"),
+        ({"password": "a"}, 400, "needs the key 'username'"),
         ({"routing_key": "x" * 256}, 400, "routing_key"),
     ],
 )
-async def test_what_can_not_be(
-    client: httpx.AsyncClient, other: OtherHub, change: dict[str, Any], status: int, word: str
+async def test_bad_upstreams_are_refused(
+    client: AsyncClient, other: OtherHub, change: dict[str, Any], status: int, word: str
 ) -> None:
     body = {"url": other.url + "/topic", "sink": SINK, **change}
     response = await client.put("/api" + PATH, json=body)
@@ -127,7 +128,7 @@ async def test_what_can_not_be(
 
 class TestRights:
     async def test_write_on_the_sink(
-        self, world: World, client: httpx.AsyncClient, other: OtherHub
+        self, world: World, client: AsyncClient, other: OtherHub
     ) -> None:
         async with world.client(auth=tagged(world, "management")) as http:
             body = {"url": other.url + "/topic", "sink": SINK}
@@ -136,7 +137,7 @@ class TestRights:
             assert "'management'" in refused(await http.get("/api/hub/upstreams"), 403)
 
     async def test_only_the_owner_and_administrators_see_it(
-        self, world: World, client: httpx.AsyncClient, other: OtherHub
+        self, world: World, client: AsyncClient, other: OtherHub
     ) -> None:
         assert await put(client, other) == 201
         credentials = tagged(world, "management")

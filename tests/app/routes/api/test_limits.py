@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 
@@ -19,7 +19,7 @@ PLACES = [
 
 @pytest.mark.parametrize(("path", "whose", "named", "limit"), PLACES)
 async def test_limits(
-    http: httpx.AsyncClient, path: str, whose: str, named: dict[str, str], limit: str
+    http: AsyncClient, path: str, whose: str, named: dict[str, str], limit: str
 ) -> None:
     own = f"{path}/{whose}"
     assert await get(http, path) == await get(http, own) == []
@@ -35,7 +35,7 @@ async def test_limits(
     assert await get(http, path) == []
 
 
-async def test_they_are_in_force(world: World, http: httpx.AsyncClient) -> None:
+async def test_limits_are_in_force(world: World, http: AsyncClient) -> None:
     await put(http, "/vhost-limits/%2F/max-queues", value=1)
     assert (await http.put("/endpoint/q/one")).status_code == 201
     assert "queue limit" in (await http.put("/endpoint/q/two")).text
@@ -55,16 +55,16 @@ async def test_they_are_in_force(world: World, http: httpx.AsyncClient) -> None:
         ({}, "the body needs the key 'value'"),
     ],
 )
-async def test_bad_values(
-    http: httpx.AsyncClient, path: str, whose: str, named: Any, limit: str, change: Any, reason: str
+async def test_bad_values_are_refused(
+    http: AsyncClient, path: str, whose: str, named: Any, limit: str, change: Any, reason: str
 ) -> None:
     assert reason in refused(await http.put(f"/api{path}/{whose}/{limit}", json=change), 400)
     assert await get(http, path) == []
 
 
 @pytest.mark.parametrize(("path", "whose", "named", "limit"), PLACES)
-async def test_what_is_not_there(
-    http: httpx.AsyncClient, path: str, whose: str, named: Any, limit: str
+async def test_unknown_limits_and_names_are_refused(
+    http: AsyncClient, path: str, whose: str, named: Any, limit: str
 ) -> None:
     assert "no limit 'max-shoes'" in refused(
         await http.put(f"/api{path}/{whose}/max-shoes", json={"value": 1}), 400
@@ -80,7 +80,7 @@ async def test_what_is_not_there(
         assert refused(response, 404).endswith("'nobody'")
 
 
-async def test_lists_show_what_concerns_one(world: World) -> None:
+async def test_lists_show_permitted_limits(world: World) -> None:
     async with world.client() as http:
         for whose in ("%2F", "closed"):
             await put(http, f"/vhost-limits/{whose}/max-queues", value=5)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 from warrenmq.core.vhosts import delete_vhost
@@ -26,10 +26,9 @@ def slow_body(body: object, meanwhile: Callable[[], object]) -> AsyncIterator[by
 
 
 @pytest.mark.parametrize("sort", ["policies", "operator-policies"])
-async def test_a_policy_for_a_vhost_that_goes(
-    world: World, http: httpx.AsyncClient, sort: str
+async def test_a_policy_for_a_deleted_vhost_is_refused(
+    world: World, http: AsyncClient, sort: str
 ) -> None:
-    """Kept, its definition would stop the next start."""
     await put(http, "/vhosts/gone")
     body = slow_body(
         {"pattern": "a", "definition": {"max-length": 1}},
@@ -49,8 +48,8 @@ async def test_a_policy_for_a_vhost_that_goes(
         ("/user-limits/guest/max-channels", {"value": 1}),
     ],
 )
-async def test_a_user_who_loses_the_right(
-    world: World, http: httpx.AsyncClient, path: str, body: dict[str, object]
+async def test_a_deleted_user_changes_nothing(
+    world: World, http: AsyncClient, path: str, body: dict[str, object]
 ) -> None:
     credentials = tagged(world, "administrator")
     content = slow_body(body, lambda: world.users.remove("someone"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 
@@ -16,7 +16,7 @@ PATH = "/permissions/other%2Fone/tony"
 TOPICS = "/topic-permissions/other%2Fone/tony"
 
 
-async def test_permissions(world: World, http: httpx.AsyncClient) -> None:
+async def test_permissions(world: World, http: AsyncClient) -> None:
     assert refused(await http.get("/api" + PATH), 404)
     assert await put(http, PATH, **OWN) == 201
     assert await put(http, PATH, **OWN) == 204
@@ -34,7 +34,7 @@ async def test_permissions(world: World, http: httpx.AsyncClient) -> None:
     assert refused(await http.delete("/api" + PATH), 404)
 
 
-async def test_topic_permissions(world: World, http: httpx.AsyncClient) -> None:
+async def test_topic_permissions(world: World, http: AsyncClient) -> None:
     assert refused(await http.get("/api" + TOPICS), 404)
     one = {"exchange": "amq.topic", "write": "^{username}", "read": ""}
     two = {"exchange": "news/eu", "write": "", "read": ".*"}
@@ -60,7 +60,7 @@ async def test_topic_permissions(world: World, http: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["/permissions", "/topic-permissions"])
-async def test_users_and_vhosts_have_to_be_there(http: httpx.AsyncClient, path: str) -> None:
+async def test_users_and_vhosts_have_to_be_there(http: AsyncClient, path: str) -> None:
     body = {**OWN, "exchange": "x"}
     for place, reason in (("closed/nobody", "no user 'nobody'"), ("no/tony", "no vhost 'no'")):
         for response in (
@@ -75,8 +75,7 @@ async def test_users_and_vhosts_have_to_be_there(http: httpx.AsyncClient, path: 
 
 @pytest.mark.parametrize("path", [PATH, TOPICS])
 @pytest.mark.parametrize("wrong", ["(", "a" * 257, None, 5])
-async def test_bad_patterns(http: httpx.AsyncClient, path: str, wrong: Any) -> None:
-    """reliability.md 70."""
+async def test_bad_patterns_are_refused(http: AsyncClient, path: str, wrong: Any) -> None:
     body = {**OWN, "exchange": "x", "read": wrong}
     if wrong is None:
         del body["read"]

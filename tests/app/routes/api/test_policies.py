@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 from tests.support.amqp import take_turns
@@ -24,7 +24,7 @@ def rules(world: World) -> Rules | None:
 
 
 @pytest.mark.parametrize("sort", SORTS)
-async def test_made_changed_and_deleted(world: World, http: httpx.AsyncClient, sort: str) -> None:
+async def test_made_changed_and_deleted(world: World, http: AsyncClient, sort: str) -> None:
     await world.queue("mail")
     path = f"/{sort}/%2F/short%2Fest"
     whole = {"vhost": "/", "name": "short/est", **POLICY}
@@ -42,25 +42,25 @@ async def test_made_changed_and_deleted(world: World, http: httpx.AsyncClient, s
     assert refused(await http.delete("/api" + path), 404).endswith("'short/est' in vhost '/'")
 
 
-async def test_the_sorts_are_apart(http: httpx.AsyncClient) -> None:
+async def test_policies_and_operator_policies_are_apart(http: AsyncClient) -> None:
     await put(http, "/policies/%2F/p", **POLICY)
     assert await get(http, "/operator-policies") == []
     assert refused(await http.delete("/api/operator-policies/%2F/p"), 404)
 
 
-async def test_a_pattern_and_a_definition_are_enough(http: httpx.AsyncClient) -> None:
+async def test_a_pattern_and_a_definition_are_enough(http: AsyncClient) -> None:
     await put(http, "/policies/%2F/p", pattern="", definition={"ha-mode": "all"})
     found = await get(http, "/policies/%2F/p")
     assert (found["priority"], found["apply-to"]) == (0, "all")
 
 
-async def test_a_priority_may_be_text(http: httpx.AsyncClient) -> None:
+async def test_a_priority_may_be_text(http: AsyncClient) -> None:
     await put(http, "/policies/%2F/p", **{**POLICY, "priority": "-12"})
     assert (await get(http, "/policies/%2F/p"))["priority"] == -12
 
 
 async def test_messages_over_the_limit_are_gone_when_it_is_answered(
-    world: World, http: httpx.AsyncClient
+    world: World, http: AsyncClient
 ) -> None:
     await world.queue("mail")
     for _ in range(5):
@@ -90,21 +90,23 @@ async def test_messages_over_the_limit_are_gone_when_it_is_answered(
         ({"apply-to": "topics"}, "policy 'p' in vhost '/': apply-to: 'topics' is not one of"),
     ],
 )
-async def test_bad_policies(http: httpx.AsyncClient, change: dict[str, Any], reason: str) -> None:
-    """reliability.md 70."""
+async def test_bad_policies_are_refused(
+    http: AsyncClient, change: dict[str, Any], reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
     body = {key: value for key, value in {**POLICY, **change}.items() if value is not None}
     assert refused(await http.put("/api/policies/%2F/p", json=body), 400).startswith(reason)
+    assert "unexpected error" not in caplog.text
     assert await get(http, "/policies") == []
 
 
-async def test_operator_policies_have_fewer_keys(http: httpx.AsyncClient) -> None:
+async def test_operator_policies_have_fewer_keys(http: AsyncClient) -> None:
     body = {"pattern": "", "definition": {"dead-letter-exchange": ""}}
     reason = refused(await http.put("/api/operator-policies/%2F/p", json=body), 400)
-    assert reason.endswith("dead-letter-exchange: operator policies don't have it")
+    assert reason.endswith("dead-letter-exchange: operator policies don't support it")
 
 
 @pytest.mark.parametrize("sort", SORTS)
-async def test_only_where_one_may_enter(world: World, sort: str) -> None:
+async def test_policies_are_shown_in_vhosts_of_the_user_only(world: World, sort: str) -> None:
     async with world.client() as http:
         await put(http, f"/{sort}/%2F/p", **POLICY)
         await put(http, f"/{sort}/other%2Fone/p", **POLICY)

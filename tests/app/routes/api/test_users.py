@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 
@@ -15,13 +15,13 @@ SHA256 = "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR"
 """RabbitMQ's own example: the password is test12."""
 
 
-async def test_made_changed_and_deleted(world: World, http: httpx.AsyncClient) -> None:
+async def test_made_changed_and_deleted(world: World, http: AsyncClient) -> None:
     assert await put(http, "/users/ann", password="secret", tags="management, monitoring") == 201
     found = await get(http, "/users/ann")
     assert found.pop("password_hash").startswith("$argon2id$")
     assert found == {
         "name": "ann", "tags": ["management", "monitoring"], "hashing_algorithm": "argon2",
-        "limits": {},
+        "limits": {}, "vhosts": [],
     }  # fmt: skip
     async with world.client(auth=("ann", "secret")) as ann:
         assert await get(ann, "/whoami") == {"name": "ann", "tags": ["management", "monitoring"]}
@@ -34,7 +34,7 @@ async def test_made_changed_and_deleted(world: World, http: httpx.AsyncClient) -
     assert refused(await http.delete("/api/users/ann"), 404) == "no user 'ann'"
 
 
-async def test_a_hash_of_rabbitmq(world: World, http: httpx.AsyncClient) -> None:
+async def test_a_hash_of_rabbitmq(world: World, http: AsyncClient) -> None:
     assert await put(http, "/users/ann", password_hash=SHA256, tags="management") == 201
     found = await get(http, "/users/ann")
     assert found["password_hash"] == SHA256
@@ -46,8 +46,8 @@ async def test_a_hash_of_rabbitmq(world: World, http: httpx.AsyncClient) -> None
 
 
 @pytest.mark.parametrize("body", [{}, {"password_hash": ""}])
-async def test_without_a_password_nobody_logs_in(
-    world: World, http: httpx.AsyncClient, body: dict[str, Any]
+async def test_a_user_without_password_can_not_log_in(
+    world: World, http: AsyncClient, body: dict[str, Any]
 ) -> None:
     await put(http, "/users/ann", password="secret", tags="management")
     assert await put(http, "/users/ann", tags="management", **body) == 204
@@ -68,16 +68,15 @@ async def test_without_a_password_nobody_logs_in(
             {"tags": "", "password_hash": SHA256, "hashing_algorithm": "rot13"},
             "hashing algorithm 'rot13' can't be checked",
         ),
-        ({"tags": "x" * 2000}, "a user's name or tag has 2000 bytes"),
+        ({"tags": "x" * 2000}, "a user name or tag has 2000 bytes"),
     ],
 )
-async def test_bad_users(http: httpx.AsyncClient, body: dict[str, Any], reason: str) -> None:
+async def test_bad_users_are_refused(http: AsyncClient, body: dict[str, Any], reason: str) -> None:
     assert refused(await http.put("/api/users/ann", json=body), 400).startswith(reason)
     assert refused(await http.get("/api/users/ann"), 404)
 
 
-async def test_an_administrator_remains(world: World, http: httpx.AsyncClient) -> None:
-    """reliability.md 74."""
+async def test_an_administrator_remains(world: World, http: AsyncClient) -> None:
     last = "user 'guest' is the last one with the tag administrator"
     assert last in refused(await http.delete("/api/users/guest"), 409)
     body = {"password": "guest", "tags": "management"}
@@ -89,7 +88,7 @@ async def test_an_administrator_remains(world: World, http: httpx.AsyncClient) -
     assert await delete(http, "/users/guest") == 204
 
 
-async def test_several_are_deleted_or_none(world: World, http: httpx.AsyncClient) -> None:
+async def test_several_are_deleted_or_none(world: World, http: AsyncClient) -> None:
     for name in ("a", "b"):
         await put(http, f"/users/{name}", tags="")
     response = await http.post("/api/users/bulk-delete", json={"users": ["a", "nobody"]})
@@ -101,12 +100,12 @@ async def test_several_are_deleted_or_none(world: World, http: httpx.AsyncClient
     assert refused(await http.post("/api/users/bulk-delete", json={}), 400)
 
 
-async def test_those_without_permissions(http: httpx.AsyncClient) -> None:
+async def test_users_without_permissions(http: AsyncClient) -> None:
     await put(http, "/users/ann", tags="")
     assert [user["name"] for user in await get(http, "/users/without-permissions")] == ["ann"]
 
 
-async def test_rights_of_who_is_deleted_end_at_once(world: World, http: httpx.AsyncClient) -> None:
+async def test_a_deleted_user_has_no_access(world: World, http: AsyncClient) -> None:
     await put(http, "/users/ann", password="secret", tags="administrator")
     async with world.client(auth=("ann", "secret")) as ann:
         assert await get(ann, "/users")
@@ -116,8 +115,7 @@ async def test_rights_of_who_is_deleted_end_at_once(world: World, http: httpx.As
         assert refused(await ann.get("/api/whoami"), 401)
 
 
-async def test_the_hub_forgets_who_is_deleted(world: World) -> None:
-    """And with them what stands on their rights: who is made later is somebody else."""
+async def test_the_hub_forgets_deleted_users(world: World) -> None:
     for name in ("one", "two", "three"):
         world.users.add(name, "secret")
     async with world.client() as http:

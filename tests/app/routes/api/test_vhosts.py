@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
+from httpx import AsyncClient
 
 from tests.app.conftest import World
 from tests.support.amqp import Client, take_turns
@@ -13,16 +13,18 @@ from tests.support.amqp import Client, take_turns
 from .support import delete, get, put, refused, tagged
 
 
-async def test_made_described_and_deleted(world: World, http: httpx.AsyncClient) -> None:
+async def test_made_described_and_deleted(world: World, http: AsyncClient) -> None:
     assert await put(http, "/vhosts/a%2Fb") == 201
     assert await put(http, "/vhosts/a%2Fb", description="d", tags="x, y") == 204
     described = {
         "description": "d", "tags": ["x", "y"], "default_queue_type": "classic",
         "protected_from_deletion": False,
     }  # fmt: skip
-    assert await get(http, "/vhosts/a%2Fb") == {
-        "name": "a/b", "tracing": False, **described, "metadata": described,
-    }  # fmt: skip
+    found = await get(http, "/vhosts/a%2Fb")
+    assert found["messages"] == found["message_stats"]["publish"] == 0
+    assert found.items() >= described.items()
+    assert (found["name"], found["tracing"], found["metadata"]) == ("a/b", False, described)
+    assert list(found["cluster_state"].values()) == ["running"]
     assert "a/b" in world.broker.vhosts
     assert await delete(http, "/vhosts/a%2Fb") == 204
     assert "a/b" not in world.broker.vhosts
@@ -30,7 +32,7 @@ async def test_made_described_and_deleted(world: World, http: httpx.AsyncClient)
     assert refused(await http.delete("/api/vhosts/a%2Fb"), 404) == "no vhost 'a/b'"
 
 
-async def test_whoever_makes_it_may_use_it(world: World, http: httpx.AsyncClient) -> None:
+async def test_the_creator_gets_all_permissions(world: World, http: AsyncClient) -> None:
     await put(http, "/vhosts/mine")
     assert await get(http, "/vhosts/mine/permissions") == [
         {"user": "guest", "vhost": "mine", "configure": ".*", "write": ".*", "read": ".*"}
@@ -41,7 +43,7 @@ async def test_whoever_makes_it_may_use_it(world: World, http: httpx.AsyncClient
     assert Client(world.broker, vhost="mine")
 
 
-async def test_what_is_not_said_stays(http: httpx.AsyncClient) -> None:
+async def test_missing_properties_are_unchanged(http: AsyncClient) -> None:
     await put(http, "/vhosts/v", description="d", tags=["x"], default_queue_type="quorum")
     await put(http, "/vhosts/v", tags=[])
     found = await get(http, "/vhosts/v")
@@ -51,8 +53,8 @@ async def test_what_is_not_said_stays(http: httpx.AsyncClient) -> None:
     assert (await get(http, "/vhosts/v"))["default_queue_type"] == "classic"
 
 
-async def test_lists_show_what_one_may_enter(world: World) -> None:
-    for tag, names in (("management", ["/"]), ("monitoring", ["/", "other/one", "closed"])):
+async def test_lists_show_permitted_vhosts(world: World) -> None:
+    for tag, names in (("management", ["/"]), ("monitoring", ["/", "closed", "other/one"])):
         async with world.client(auth=tagged(world, tag)) as http:
             assert [vhost["name"] for vhost in await get(http, "/vhosts")] == names
             response = await http.get("/api/vhosts/closed")
@@ -62,7 +64,7 @@ async def test_lists_show_what_one_may_enter(world: World) -> None:
                 assert "refused for user 'someone'" in refused(response, 403)
 
 
-async def test_protection(http: httpx.AsyncClient) -> None:
+async def test_protection(http: AsyncClient) -> None:
     await put(http, "/vhosts/v", description="d")
     assert (await http.post("/api/vhosts/v/deletion/protection")).status_code == 204
     assert "is protected" in refused(await http.delete("/api/vhosts/v"), 412)
@@ -74,7 +76,7 @@ async def test_protection(http: httpx.AsyncClient) -> None:
     assert refused(await http.post("/api/vhosts/v/deletion/protection"), 404)
 
 
-async def test_connections_end_with_it(world: World, http: httpx.AsyncClient) -> None:
+async def test_connections_end_with_it(world: World, http: AsyncClient) -> None:
     await put(http, "/vhosts/v")
     client = Client(world.broker, vhost="v")
     await delete(http, "/vhosts/v")
@@ -93,12 +95,14 @@ async def test_connections_end_with_it(world: World, http: httpx.AsyncClient) ->
         ({"default_queue_type": "odd"}, "default_queue_type is 'odd', it can be classic, "),
     ],
 )
-async def test_bad_properties(http: httpx.AsyncClient, body: dict[str, Any], reason: str) -> None:
+async def test_bad_properties_are_refused(
+    http: AsyncClient, body: dict[str, Any], reason: str
+) -> None:
     assert refused(await http.put("/api/vhosts/v", json=body), 400).startswith(reason)
     assert refused(await http.get("/api/vhosts/v"), 404)
 
 
-async def test_what_rabbitmq_sends_back_is_taken(http: httpx.AsyncClient) -> None:
+async def test_a_described_vhost_can_be_put_again(http: AsyncClient) -> None:
     await put(http, "/vhosts/v", description="d", tags=["x"])
     found = await get(http, "/vhosts/v")
     assert await put(http, "/vhosts/v", **found) == 204

@@ -1,0 +1,77 @@
+"""`warren listen`: prints or forwards the messages of an exchange, queue or stream of a server."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import click
+
+from ...core.errors import ConfigError
+from .login import Login, server_url
+from .options import SOURCE, VHOST, examples, with_login_at_hub
+
+if TYPE_CHECKING:
+    from .message_handlers import Handle
+
+
+@click.command(
+    help="""Print messages as JSON lines, or hand them to a program.
+
+    These are the messages of exchange x NAME or queue q NAME, as they come. No public address is
+    needed.
+
+    A message leaves its queue when it was printed, or when CMD or URL has succeeded; otherwise it
+    returns to the queue, and is tried again after 0.5 to 30 s. If the connection breaks, the
+    command reconnects and continues where it was; gaps are reported on the standard error.
+
+    Exit codes: 0 after SIGTERM or Ctrl-C, and after --count messages; 1 if handling one of them
+    failed; 2, 4 and 5 as of other commands.""",
+    epilog=examples(
+        "warren listen x news --key 'eu.#'",
+        "warren listen q jobs --exec 'jq .'",
+        "warren listen x news --forward http://localhost:9000/hook",
+    ),
+)
+@SOURCE
+@click.argument("name")
+@click.option("--key", "keys", multiple=True, metavar="KEY", help="Binding key; may be repeated.")
+@click.option("--cursor", default="", help="first, last, or the cursor of a message.")
+@click.option("--count", type=click.IntRange(0), default=0, metavar="N",
+    help="Exit after this number of messages.")  # fmt: skip
+@click.option(
+    "--exec",
+    "command",
+    default="",
+    metavar="CMD",
+    help="Run CMD for each message, with the body on stdin.",
+)
+@click.option("--forward", default="", metavar="URL", help="Post each body to URL.")
+@VHOST
+@with_login_at_hub
+def listen(
+    login: Login, kind: str, name: str, keys: tuple[str, ...], cursor: str, count: int,
+    command: str, forward: str, vhost: str,
+) -> int:  # fmt: skip
+    if command and forward:
+        raise ConfigError("--exec and --forward: only one of them can have the messages")
+    if forward:
+        server_url("--forward", forward)
+    from .listener_agent import PREFETCH, ListenerAgent  # late, because it imports an HTTP client
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    handle = _handle(command, forward)
+    prefetch = 1 if command or forward else PREFETCH
+    agent = ListenerAgent(login, vhost, (kind, name), keys, cursor, handle, prefetch)
+    try:
+        return 0 if agent.run(count) else 1
+    except KeyboardInterrupt:
+        return 0
+
+
+def _handle(command: str, forward: str) -> Handle:
+    from .message_handlers import forwarding, printing, running
+
+    if command:
+        return running(command)
+    return forwarding(forward) if forward else printing

@@ -1,0 +1,1 @@
+"""The JSON documents in responses; `/openapi.json` has their schemas."""

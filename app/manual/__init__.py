@@ -1,0 +1,1 @@
+"""The manual: the Markdown files of `docs` as pages of `/docs/`."""

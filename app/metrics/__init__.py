@@ -1,0 +1,1 @@
+"""Metrics for Prometheus: tables of families, and the text that shows them."""

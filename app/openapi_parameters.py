@@ -1,0 +1,136 @@
+"""The descriptions of parameters in paths and queries, for `/openapi.json`, and examples of
+names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+Schema = dict[str, Any]
+
+IN_PATHS: Final[Mapping[str, str]] = {
+    "archive": "Name of a copy of a stream.",
+    "area": "Area of the log: a folder or module, such as `hub.delivery`.",
+    "attempt": "Number of the attempt at this partition.",
+    "callback": "URL of the subscription's callback, percent-encoded.",
+    "channel": "Name of a channel, as in the list.",
+    "component": "Component of a parameter, such as `shovel`.",
+    "connection": "Name of a connection, as in the list.",
+    "destination": "Name of the queue or exchange that gets the messages.",
+    "exchange": "Name of an exchange; `amq.default` is the default one.",
+    "file": "Name of a file.",
+    "format": "`atom`, `rss` or `json`.",
+    "id": "Identity, as in the list.",
+    "job": "Name of a pipeline job.",
+    "key": "Key of a binding, as `properties_key` in the list.",
+    "label": "Label of a tunnel.",
+    "limit": "Name of a limit.",
+    "name": "Name, percent-encoded.",
+    "node": "Name of the node, as in the list of nodes.",
+    "number": "Number of a transaction, or of units.",
+    "page": "Name of a page of the manual.",
+    "partition": "Number of a part of the transaction's rows.",
+    "password": "The password to be hashed.",
+    "pattern": "Pattern of queue names.",
+    "piece": "Number of a piece of the attempt's rows.",
+    "policy": "Name of a policy.",
+    "port": "Number of a port.",
+    "protocol": "Name of a protocol, such as `amqp`.",
+    "query": "Name of the query to which the transactions belong.",
+    "queue": "Name of a queue.",
+    "request": "Secret of a request that waits for its reply.",
+    "run": "Name of a run of the job.",
+    "secret": "The secret part of the URL.",
+    "source": "Name of the exchange that passes on the messages.",
+    "stream": "Name of a stream.",
+    "token": "Token of the label.",
+    "tag": "Tag of a consumer.",
+    "topic": "Routing key of the subscription, percent-encoded.",
+    "type": "`x` for an exchange, `q` for a queue.",
+    "unit": "Unit of the number.",
+    "user": "Name of a user.",
+    "vhost": "Name of a virtual host; `%2F` is `/`.",
+    "within": "How many units from now.",
+}
+QUERIES: Final[Mapping[str, str]] = {
+    "action": "Only entries of this action, such as `put` or `login`.",
+    "address": "Only entries of this address.",
+    "before": "Only entries before this one: `next_before` or the link `next` of the last page.",
+    "by": "What groups are made of: a column of the results.",
+    "callback": "Only those of this callback.",
+    "columns": "Only these fields, separated by commas; dots lead into documents.",
+    "count": "Maximum number of messages.",
+    "data_rates_age": "Period of traffic samples, in seconds.",
+    "data_rates_incr": "Time between traffic samples, in seconds.",
+    "disable_stats": "`true` leaves out statistics.",
+    "enable_queue_totals": "`true` keeps queue lengths when statistics are left out.",
+    "encoding": "How payloads are shown.",
+    "end": "Offset after the last message.",
+    "exchange": "Only those that were published to this exchange.",
+    "family": "A family of metrics; may be repeated.",
+    "from": "Where to begin.",
+    "history_s": "Seconds of history that are sent first.",
+    "hub.expires": "Only those whose lease ends within so many days.",
+    "incarnation": "Incarnation of the stream; 410 if it has another one.",
+    "job": "Name of the job that has published the results.",
+    "lengths_age": "Period of samples of lengths, in seconds.",
+    "lengths_incr": "Time between samples of lengths, in seconds.",
+    "limit": "Maximum number of entries.",
+    "lines": "Number of earlier lines that are sent first.",
+    "max_age_s": "Only those of at most this age.",
+    "max_bytes": "Approximate maximum size in bytes.",
+    "memory": "`true` adds the memory by part.",
+    "min_age_s": "Only those of at least this age.",
+    "msg_rates_age": "Period of samples of message rates, in seconds.",
+    "msg_rates_incr": "Time between samples of message rates, in seconds.",
+    "name": "Only names that contain this text.",
+    "node_stats_age": "Period of samples of the node's statistics, in seconds.",
+    "node_stats_incr": "Time between samples of the node's statistics, in seconds.",
+    "object": "Only entries whose path begins with this text.",
+    "outcome": "Only attempts with this outcome.",
+    "page": "Number of the page; without it, the response is a plain list of all items.",
+    "page_size": "Number of items on a page.",
+    "pagination": "Accepted without effect, as in RabbitMQ.",
+    "queue": "Only those of this queue.",
+    "reason": "Only those that failed for this reason.",
+    "resource_name": "Only those of this exchange or queue.",
+    "resource_type": "Only those of exchanges, or of queues.",
+    "routing_key": "Only those with this routing key.",
+    "search": "Only those with this text in name, title or URL.",
+    "since": "Only those at this time or later (RFC 3339).",
+    "skip_damaged": "`true` leaves out messages that can't be read.",
+    "sort": "Field to sort by; dots lead into documents. Queues also have `trouble`.",
+    "sort_reverse": "`true` sorts in descending order.",
+    "source": "Only those of this exchange or queue; for streams, which of both is meant.",
+    "start": "Offset of the first message.",
+    "state": "Only those in this state.",
+    "status": "Only those with this status.",
+    "step": "Time that one value covers.",
+    "subscription": "Only those of the subscription with this id.",
+    "timestamp": "Adds the first offset of this time or later (RFC 3339).",
+    "token": "A token, in place of credentials in a header field.",
+    "top": "Maximum number of groups.",
+    "topic": "Only those with this routing key.",
+    "truncate": "Maximum number of bytes of a payload that are shown.",
+    "until": "Only those before this time (RFC 3339).",
+    "use_regex": "`true` treats `name` as a regular expression.",
+    "user": "Only entries of this user.",
+    "vhost": "Only those of this virtual host; may be repeated for metrics.",
+    "webhook_id": "Only those of the message with this id.",
+    "without_hub": "`true` leaves out objects that the hub has declared for itself.",
+}
+NAMES: Final[Mapping[str, str]] = {
+    "component": "shovel", "destination": "orders", "exchange": "news", "job": "rollup",
+    "label": "ada", "name": "orders", "policy": "short", "queue": "orders", "run": "2026-01-31",
+    "source": "news", "stream": "log", "topic": "eu.#", "user": "ada", "vhost": "/",
+}  # fmt: skip
+"""Examples of names in paths."""
+
+
+def describe(parameter: Schema) -> Schema:
+    """Returns the parameter with its meaning, and an example if it is a name in a path."""
+    name = parameter["name"]
+    if parameter["in"] == "path":
+        example = {"example": NAMES[name]} if name in NAMES else {}
+        return {**parameter, "description": IN_PATHS[name], **example}
+    return parameter if "description" in parameter else {**parameter, "description": QUERIES[name]}

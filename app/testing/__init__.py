@@ -1,0 +1,1 @@
+"""Warren for test suites and programs that bring their own broker (docs/testing.md)."""

@@ -1,0 +1,62 @@
+"""Readers that send their last words with their handshake, and vanish: others read on."""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+import httpx
+
+from tests.support.server import WarrenServer
+from tests.support.streams import LiveStream
+from tests.support.websocket import BINARY, CLOSE, client_frame
+
+TIMES, EACH = 20, 5
+PUBLISH = client_frame(BINARY, b'{"publish": {"body": "last words"}}')
+CLOSED = client_frame(CLOSE, b"\x03\xe8")
+RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER: a close sends RST."""
+
+
+def handshake(warren: WarrenServer, path: str) -> bytes:
+    lines = [
+        f"GET {path} HTTP/1.1", f"Host: {warren.host}:{warren.http_port}",
+        "Authorization: Basic Z3Vlc3Q6Z3Vlc3Q=", "Upgrade: websocket", "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "", "",
+    ]  # fmt: skip
+    return "\r\n".join(lines).encode()
+
+
+def test_publishes_and_a_close_after_the_handshake_leave_other_readers_alone(
+    warren: WarrenServer,
+) -> None:
+    auth = ("guest", "guest")
+    url = f"{warren.http_url}/endpoint/x/farewell"
+    httpx.put(url, auth=auth).raise_for_status()
+    sent = handshake(warren, "/stream/x/farewell") + PUBLISH * EACH + CLOSED
+    with LiveStream(f"{warren.http_url}/stream/x/farewell") as other:
+        for _ in range(TIMES):
+            with socket.create_connection((warren.host, warren.http_port)) as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                client.sendall(sent)
+                assert client.recv(12) == b"HTTP/1.1 101"
+            found = [one.get("body") for one in other.take(EACH)]
+            assert found == ["last words"] * EACH
+        httpx.post(url, content="goes on", auth=auth).raise_for_status()
+        assert other.next()["body"] == "goes on"
+    assert "Traceback" not in warren.output()
+
+
+def test_publishes_and_a_close_after_the_handshake_take_nothing_from_a_queue(
+    warren: WarrenServer,
+) -> None:
+    with httpx.Client(base_url=warren.http_url, auth=("guest", "guest")) as http:
+        http.put("/endpoint/q/untouched").raise_for_status()
+        http.post("/endpoint/q/untouched", content="stays").raise_for_status()
+        with socket.create_connection((warren.host, warren.http_port)) as client:
+            client.sendall(handshake(warren, "/stream/q/untouched") + PUBLISH * EACH + CLOSED)
+            while client.recv(65536):
+                pass
+        found = http.get("/stream/q/untouched?wait_s=0", headers={"Accept": "application/json"})
+        bodies = [one["body"] for one in found.json()["messages"]]
+        assert bodies == ["stays", *["last words"] * EACH]
