@@ -1,0 +1,35 @@
+// Limits of virtual hosts and users.
+
+import { button, column, done, empty, formDialog, h, has, heading, pageLink, pages, session, table, tabs } from "../lib/kit.js";
+import { limitFields, limitText, LIMITS, putLimits } from "./limit_forms.js";
+import { POLICY_TABS } from "./policies.js";
+
+const KINDS = {
+  vhost: ["virtual host", "Limits of connections and queues keep one tenant from taking what others need."],
+  user: ["user", "Limits of connections and channels stop a client that opens too many."],
+};
+
+export default function limits({ signal }) {
+  return [heading("Limits"), tabs("Kinds", POLICY_TABS, "Limits"), h("h2", {}, "Of virtual hosts"), list("vhost", signal), h("h2", {}, "Of users"), list("user", signal)];
+}
+
+function list(kind, signal) {
+  const [one, text] = KINDS[kind];
+  const may_change = has("administrator");
+  return table({
+    noun: [`${one} with limits`, `${one}s with limits`], signal, search: null, key: (row) => row[kind],
+    source: ({ page, page_size }, gone) => pages(`/${kind}-limits`)({ page, page_size }, gone),
+    columns: [column("name", one[0].toUpperCase() + one.slice(1), (row) => pageLink(row[kind], `/${kind}s`, row[kind]), { name: true }),
+      ...LIMITS[kind].map(([name, label]) => column(name, label, (row) => limitText(row.value[name]), { end: true })),
+      column.acts((row) => may_change && button("Change", () => edit(kind, row), "small"))],
+    actions: may_change && button(`Limit a ${one}`, () => edit(kind, null), "small"), empty: () => empty(`No ${one} has a limit`, text),
+  });
+}
+
+function edit(kind, row) {
+  const choice = row ? [] : kind === "vhost" ? [{ name: "name", label: "Virtual host", type: "select", options: session.vhosts, wide: true }] : [{ name: "name", label: "User", required: true, wide: true }];
+  return formDialog(row ? `Limits of ${row[kind]}` : "Set limits", { fields: [...choice, ...limitFields(kind, row?.value ?? {})], submit: async ({ name = row?.[kind], ...wanted }) => {
+    await putLimits(kind, name, row?.value ?? {}, wanted);
+    done(`The limits of ${name} are in force.`);
+  } });
+}

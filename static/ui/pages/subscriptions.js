@@ -1,0 +1,58 @@
+// The list of subscriptions: which callbacks get what, and which of them are in trouble.
+
+import { below, button, column, empty, get, h, heading, link, menu, paged, state, table, tag, vhostFilter, wrapped } from "../lib/kit.js";
+import { condition, isConfirmed, lease, ratio, sourceLink } from "./hub_words.js";
+import { newSubscription } from "./subscribe.js";
+import { ask, end, isPaused, pause, renew, resume } from "./subscription_acts.js";
+
+const VERIFIED = { callback: "By its callback", token: "By a token", none: "Not verified" };
+const BREAKERS = { closed: "good", open: "bad" };
+const COLUMNS = [
+  column.named("callback", "Callback", (row) => h("a", { class: "url", href: link("/subscriptions", row.id) }, wrapped(row.callback))),
+  column("source", "Source", (row) => [sourceLink(row), " ", row.topic && tag(row.topic, "Topic: the keys it wants")], { sort: "resource_name", wide: true }),
+  column.vhost({ hidden: true }),
+  column("state", "State", words, { sort: "errors", wide: true }),
+  column("success", "Success", (row) => ratio(row.success_ratio), { sort: "success_ratio", end: true, optional: true, help: "Attempts that succeeded, of those lately" }),
+  column("lease", "Lease", lease, { sort: "expires_at", optional: true }),
+  column("breaker", "Breaker", (row) => state(row.breaker, BREAKERS[row.breaker] ?? "warn"), { sort: "breaker", hidden: true, help: "Stops sending for a while after ten failures in a row" }),
+  column("verified", "Verified", verified, { optional: true }),
+  column("owner", "Owner", (row) => row.owner || "anonymous", { sort: "owner", hidden: true }),
+  column("dialect", "Made at", (row) => (row.dialect === "websub" ? "/hub" : "/subscribe"), { hidden: true }),
+  column.time("last_success_at", "Last success", { hidden: true }),
+  column.acts(acts),
+];
+const FILTERS = [
+  { name: "status", label: "State", options: [["", "Any state"], ["active", "Active"], ["inactive", "Paused or suspended"]] },
+  { name: "hub.expires", label: "Lease", options: [["", "Any lease"], ["1", "Ends within a day"], ["7", "Ends within a week"], ["30", "Ends within 30 days"]] },
+  { name: "resource_type", label: "Kind", chip: true }, { name: "resource_name", label: "Source", chip: true },
+];
+
+export default function subscriptions({ signal }) {
+  const list = table({
+    noun: "subscription", signal, search: "Filter by callback or source", sort: { by: "errors", reverse: true }, key: (row) => row.id, columns: COLUMNS, filters: [...FILTERS, ...vhostFilter()],
+    source: async (query, gone) => {
+      const found = await get("/hub/subscriptions", query, gone);
+      return paged(found, found.subscriptions);
+    },
+    empty: () => empty("No callback is subscribed yet", "A subscription sends each message of an exchange or queue to a URL, signed, and again until it is accepted.", button("Subscribe a callback", newSubscription, "main")),
+  });
+  return [heading("Subscriptions", { about: "URLs that get messages of exchanges and queues by POST.", actions: [button("New subscription", newSubscription, "main")] }), list];
+}
+
+function words(row) {
+  const [text, kind, why] = condition(row);
+  return [state(text, kind), why && why !== text && below(why)];
+}
+
+function verified(row) {
+  if (row.verification === "none") return state("Not asked", "warn");
+  return isConfirmed(row) ? h("span", { title: VERIFIED[row.verification] }, "Yes") : state("Not yet", "warn");
+}
+
+function acts(row) {
+  const to = (page) => () => { location.hash = link(page, { subscription: row.id }); };
+  return menu(`Acts on ${row.callback}`, () => [
+    !isConfirmed(row) ? ["Ask the callback", () => ask(row)] : isPaused(row) ? ["Resume", () => resume(row)] : ["Pause", () => pause(row)],
+    ["Renew the lease", () => renew(row)], ["Deliveries", to("/deliveries")], ["Dead letters", to("/dead-letters")], ["End", () => end(row), "danger"],
+  ]);
+}

@@ -1,0 +1,43 @@
+// Tunnels: public URLs for programs behind a firewall.
+
+import { act, button, card, code, column, command, cut, empty, get, grid, h, has, heading, HUB, outside, patch, path, quiet, quoted, remove, section, session, state, table, time } from "../lib/kit.js";
+
+const COLUMNS = [
+  column.named("label", "Label", (row) => [row.label, h("div", {}, outside(row.url))]),
+  column("state", "State", ({ waiting_polls: polls }) => (polls ? state(polls === 1 ? "1 poll waits" : `${polls} polls wait`, "good") : state("No poll waits", "warn")), { sort: "waiting_polls", help: "Requests of the program that wait for something to answer" }),
+  column.count("requests", "Requests", { optional: true, help: "Passed to the program since the server's start" }),
+  column.time("since", "Since", { optional: true }),
+  column("owner", "Owner", (row) => row.owner || "anonymous", { sort: "owner", optional: true }),
+  column.acts((row) => button("Close", () => close(row), "danger small", { "aria-label": `Close ${row.label}` })),
+];
+const BLOCKED = [{ label: "Label" }, { label: "Owner" }, { label: "Until" }, { label: "", end: true }];
+
+export default function tunnels({ signal }) {
+  const line = `WARREN_PASSWORD=SECRET warren tunnel 8000 --url ${HUB.slice(0, -1)} --user ${quoted(session.name)}`;
+  const blocked = h("div");
+  const list = table({
+    noun: "tunnel", signal, sort: { by: "label" }, search: "Filter by label", key: (row) => row.label, columns: COLUMNS,
+    source: async (query, gone) => {
+      const found = await get("/hub/tunnels", {}, gone);
+      patch(blocked, found.blocked.length > 0 && section("Blocked labels", null, grid("Blocked labels", BLOCKED, found.blocked.map(blockedRow))));
+      return cut(found.tunnels, query, (row) => row.label);
+    },
+    empty: () => empty("No tunnels", "A tunnel gives a web server on your own machine a public address, as long as a program there asks for requests. It can be the callback of a subscription, too."),
+  });
+  return [heading("Tunnels", { about: "Public URLs for programs behind a firewall." }), list, blocked,
+    card("Open one", h("p", {}, "This gives the web server at port 8000 of your machine an address, and prints each request. Put your password in the place of SECRET."), command(line),
+      quiet("In a web page or in Node, ", code("serve"), " of ", code("/js/warren.js"), " does the same. ", h("a", { href: "docs/tunnels" }, "Documentation")))];
+}
+
+function close({ label, owner }) {
+  const blocks = owner && owner !== session.name ? " For a day nobody can enrol the label, and its owner no new one." : "";
+  const text = `Its address answers 410 from then on, and its program is told. Subscriptions whose callback is there end.${blocks}`;
+  return act({ act: `Close the tunnel ${label}`, text }, () => remove(path`/hub/tunnels/${label}`), `Closed the tunnel ${label}.`);
+}
+
+// An administrator has taken the label from its owner.
+function blockedRow({ label, owner, until }) {
+  const text = `${owner || "Anybody"} may enrol it again.`;
+  return [label, owner || "anonymous", time(until), has("administrator") && button("Unblock", () =>
+    act({ act: `Unblock the label ${label}`, text, safe: true }, () => remove(path`/hub/tunnels/${label}`, { block_s: 0 }), `Unblocked the label ${label}.`), "small", { "aria-label": `Unblock ${label}` })];
+}

@@ -1,0 +1,111 @@
+"""Pages through what happens to pages: restarts, hidden tabs, revoked tokens, saved files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.process import wait_until
+from tests.support.server import WarrenServer
+
+from .browsers import Browser, Page
+from .demo_pages import LOGIN, open_demo, post, sign_in
+
+TOKENS = "/api/hub/tokens"
+SCOPES = [{"read": "x/rabbitlog"}, {"write": "x/rabbitlog"}, {"tunnel": "page-*"}]
+
+
+@pytest.fixture
+def http(warren: WarrenServer) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=warren.http_url, auth=LOGIN) as client:
+        yield client
+
+
+def log_page(page: Page, hub_url: str) -> Page:
+    open_demo(page, hub_url, "rabbitlog")
+    page.wait("!document.querySelector('#ways').hidden")
+    return page
+
+
+def live_page(page: Page, hub_url: str) -> Page:
+    page.open(f"{hub_url}demos/live.html")
+    page.click("#choose button")
+    sign_in(page)
+    page.shows("Connected", "#state")
+    return page
+
+
+def test_pages_go_on_after_a_restart(browser: Browser, warren: WarrenServer, hub_url: str) -> None:
+    """One that is a subscriber, and one that reads a stream."""
+    pages = {
+        "x/rabbitlog": log_page(browser.new_page(), hub_url),
+        "x/amq.topic": live_page(browser.new_page("window"), hub_url),
+    }
+    warren.stop()
+    for page in pages.values():
+        page.shows("Reconnecting", "#state")
+    warren.start()
+    for exchange, page in pages.items():
+        page.shows("Connected", "#state")
+        post(warren, exchange, "after", "the restart")
+        page.shows("the restart", "#log")
+        page.errors.clear()  # browsers report each attempt that failed
+
+
+def test_a_hidden_tab_is_served(browser: Browser, warren: WarrenServer, hub_url: str) -> None:
+    hidden = log_page(browser.new_page(), hub_url)
+    browser.new_page().show()
+    hidden.wait("document.hidden")
+    for number in range(3):
+        post(warren, "x/rabbitlog", "hidden", f"message {number}")
+        hidden.wait(f"document.querySelector('#log').textContent.includes('message {number}')")
+
+
+def test_a_revoked_token_signs_out(
+    page: Page, http: httpx.Client, warren: WarrenServer, hub_url: str
+) -> None:
+    live_page(page, hub_url)
+    for token in http.get(TOKENS).json():
+        http.delete(f"{TOKENS}/{token['id']}").raise_for_status()
+    page.shows("Signed out", "#state")
+    page.shows("revoked", "#sign-in")
+    sign_in(page)
+    page.shows("Connected", "#state")
+    page.errors.clear()  # the refused attempt
+
+
+def test_a_saved_page_runs_from_the_disk(
+    page: Page, http: httpx.Client, warren: WarrenServer, hub_url: str, tmp_path: Path
+) -> None:
+    saved = tmp_path / "rabbitlog.html"
+    saved.write_bytes(httpx.get(f"{hub_url}demos/rabbitlog.html").content)
+    http.put("/endpoint/x/rabbitlog?amqp.exchange_type=topic").raise_for_status()
+    made = http.post(TOKENS, json={"name": "disk", "scopes": SCOPES}).raise_for_status().json()
+    page.open(saved.as_uri())
+    page.wait("document.querySelector('#sign-in [name=token]')")
+    page.shows("curl -u guest:guest", "#sign-in")
+    page.type("#sign-in [name=token]", made["token"], enter=True)
+    page.shows("Connected", "#state")
+    page.wait("!document.querySelector('#ways').hidden")
+    post(warren, "x/rabbitlog", "greetings", "to a file")
+    page.shows("to a file", "#log")
+    saved.write_bytes(httpx.get(f"{hub_url}demos/tiny.html").content)
+    page.open(saved.as_uri())
+    page.shows("curl -u guest:guest", "#sign-in")
+    assert "exchange_type" not in page.text()  # amq.topic is there already
+
+
+def test_a_closed_page_gives_its_label_back(
+    browser: Browser, http: httpx.Client, hub_url: str
+) -> None:
+    page = log_page(browser.new_page(), hub_url)
+    label = page.run("new URL(document.querySelector('#address a').href).hostname.split('.')[0]")
+    accept = {"accept": "application/json"}
+    assert label in http.get("/reversehttp", headers=accept).text
+    page.open(f"{hub_url}demos/")
+    wait_until(
+        lambda: label not in http.get("/reversehttp", headers=accept).text, 10, f"end of {label}"
+    )
