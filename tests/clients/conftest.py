@@ -7,8 +7,6 @@ further than RabbitMQ 3.10 on purpose.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,10 +15,10 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
+from tests.support import node
+
 from .support import Broker, fresh
 
-NODE = Path(__file__).with_name("node")
-INSTALL_LIMIT_S = 60
 OPTION = "--against"
 Connect = Callable[..., pika.BlockingConnection]
 
@@ -109,14 +107,6 @@ def queue(channel: BlockingChannel) -> str:
 @pytest.fixture(scope="session")
 def node_folder() -> Path:
     """Where the JavaScript clients are, installed as package-lock.json says."""
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        pytest.skip("node and npm are not installed")
-    lock, stamp = NODE / "package-lock.json", NODE / "node_modules" / ".installed"
-    if not stamp.exists() or stamp.stat().st_mtime < lock.stat().st_mtime:
-        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        done = subprocess.run(
-            command, cwd=NODE, capture_output=True, text=True, timeout=INSTALL_LIMIT_S
-        )
-        assert done.returncode == 0, done.stderr
-        stamp.touch()
-    return NODE
+    if reason := node.missing():
+        pytest.skip(reason)
+    return node.installed_packages()

@@ -1,5 +1,5 @@
-"""What every client without a test library of its own is tried with: java, go and rust hold one
-program each, which runs these in this order and prints a line for each."""
+"""The scenarios that every client runs: java, go and rust by one program each, which prints a line
+for each of them in this order, the Python libraries by test_scenarios.py."""
 
 from __future__ import annotations
 

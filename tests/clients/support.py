@@ -1,19 +1,17 @@
-"""What the tests with pika share: a consumer that collects, names of their own, bounded waits."""
+"""Helpers of the tests with pika: a consumer that collects, unique names, bounded waits."""
 
 from __future__ import annotations
 
 import itertools
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pika
-import pytest
 from pika.adapters.blocking_connection import BlockingChannel
-from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker, UnroutableError
+from pika.exceptions import UnroutableError
 
 WAIT_S = 10.0
 _numbers = itertools.count(1)
@@ -71,9 +69,6 @@ class Inbox:
         pump(self._connection, lambda: len(self.deliveries) >= count, f"delivery {count}")
         return self.deliveries
 
-    def wait_bodies(self, count: int) -> list[bytes]:
-        return [delivery.body for delivery in self.wait(count)]
-
     @property
     def bodies(self) -> list[bytes]:
         return [delivery.body for delivery in self.deliveries]
@@ -91,13 +86,6 @@ def get(channel: BlockingChannel, queue: str, *, auto_ack: bool = True) -> Deliv
 
     pump(channel.connection, try_once, f"a message in {queue}")
     return got[0]
-
-
-def get_bodies(channel: BlockingChannel, queue: str, count: int) -> list[bytes]:
-    """Gets `count` messages and makes sure that no other is left."""
-    bodies = [get(channel, queue).body for _ in range(count)]
-    assert channel.basic_get(queue)[0] is None, f"{queue} held more than {count} messages"
-    return bodies
 
 
 def publish_numbers(channel: BlockingChannel, queue: str, first: int, last: int) -> list[bytes]:
@@ -129,37 +117,3 @@ def queue_exists(channel: BlockingChannel, queue: str) -> bool:
     except UnroutableError:
         return False
     return True
-
-
-@contextmanager
-def channel_closed(code: int, text: str) -> Iterator[None]:
-    """The block ends with a channel error of exactly this code and text."""
-    with pytest.raises(ChannelClosedByBroker) as caught:
-        yield
-    assert (caught.value.reply_code, caught.value.reply_text) == (code, text)
-
-
-@contextmanager
-def channel_closed_for(code: int, reason: str) -> Iterator[None]:
-    """The block ends with a channel error whose text starts with `reason`."""
-    with pytest.raises(ChannelClosedByBroker) as caught:
-        yield
-    assert caught.value.reply_code == code
-    assert caught.value.reply_text.startswith(reason), caught.value.reply_text
-
-
-@contextmanager
-def connection_closed(code: int, text: str) -> Iterator[None]:
-    """The block ends with a connection error of exactly this code and text."""
-    with pytest.raises(ConnectionClosedByBroker) as caught:
-        yield
-    assert (caught.value.reply_code, caught.value.reply_text) == (code, text)
-
-
-@contextmanager
-def prefetch_in_bytes_refused() -> Iterator[None]:
-    """The block ends with the connection error that a limit in bytes causes."""
-    with pytest.raises(ConnectionClosedByBroker) as caught:
-        yield
-    assert caught.value.reply_code == 540
-    assert caught.value.reply_text.startswith("NOT_IMPLEMENTED - prefetch_size")

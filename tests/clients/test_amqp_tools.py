@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
-from pika.exceptions import UnroutableError
 
-from .support import WAIT_S, Broker, fresh, get_bodies, pump, ready_count
+from .support import WAIT_S, Broker, fresh, pump, ready_count
 
 TOOLS = ["declare-queue", "publish", "get", "consume", "delete-queue"]
 
@@ -69,38 +68,6 @@ def test_an_empty_queue_and_an_absent_one(
     assert text in tools.fail("get", "-q", f"{name}-2")
 
 
-def test_headers_and_properties_of_a_published_message(
-    tools: Tools, channel: BlockingChannel
-) -> None:
-    queue = fresh("queue")
-    channel.queue_declare(queue, auto_delete=True)
-    tools.run(
-        "publish", "-r", queue, "-p", "-C", "text/plain", "-E", "identity", "-t", "answers",
-        "-H", "mood: busy", "-b", "is at work",
-    )  # fmt: skip
-    method, properties, body = channel.basic_get(queue, auto_ack=True)
-    assert (method.exchange, method.routing_key, body) == ("", queue, b"is at work")
-    assert (properties.content_type, properties.content_encoding) == ("text/plain", "identity")
-    assert (properties.delivery_mode, properties.reply_to) == (2, "answers")
-    assert properties.headers == {"mood": "busy"}
-
-
-def test_a_large_body_through_the_tools(tools: Tools, channel: BlockingChannel) -> None:
-    queue = fresh("queue")
-    channel.queue_declare(queue, auto_delete=True)
-    body = bytes(range(256)) * 4096
-    tools.run("publish", "-r", queue, text=body)
-    tools.run("publish", "-r", queue, text=body)
-    assert tools.run("get", "-q", queue) == body
-    assert get_bodies(channel, queue, 1) == [body]
-
-
-def test_lines_are_messages(tools: Tools, channel: BlockingChannel, queue: str) -> None:
-    channel.queue_bind(queue, "amq.topic", "tony.#")
-    tools.run("publish", "-e", "amq.topic", "-r", "tony.status", "-l", text=b"one\ntwo\nthree\n")
-    assert get_bodies(channel, queue, 3) == [b"one\n", b"two\n", b"three\n"]
-
-
 @pytest.mark.parametrize("options", [[], ["--no-ack"], ["--prefetch-count=1"]])
 def test_consume_runs_a_program_per_message(
     tools: Tools, channel: BlockingChannel, tmp_path: Path, options: list[str]
@@ -119,36 +86,9 @@ def test_consume_runs_a_program_per_message(
     channel.queue_delete(queue)
 
 
-def test_evan_follows_tony_with_the_tools(
-    tools: Tools, channel: BlockingChannel, tmp_path: Path
-) -> None:
-    """An exclusive queue bound by the tool itself; the bystander tells when it is there."""
-    received, key = tmp_path / "received", fresh("tony")
-    options = ["--exclusive", "--exchange=amq.direct", f"--routing-key={key}", "--count=1"]
-    command = tools.command("consume", *options, keeper(received))
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as evan:
-        try:
-            channel.confirm_delivery()
-            pump(channel.connection, lambda: _routed(channel, key), "evan's binding")
-            output, errors = evan.communicate(timeout=WAIT_S)
-        finally:
-            evan.kill()
-    assert (evan.returncode, output) == (0, b"")
-    assert errors.startswith(b"Server provided queue name: amq.gen-")
-    assert received.read_bytes() == b"is at work"
-
-
 def keeper(received: Path) -> str:
     """A program that appends its input to a file; the tools take options even behind its name."""
     program = received.with_name("keep")
     program.write_text(f"#!/bin/sh\ncat >> {received}\n")
     program.chmod(0o700)
     return str(program)
-
-
-def _routed(channel: BlockingChannel, key: str) -> bool:
-    try:
-        channel.basic_publish("amq.direct", key, b"is at work", mandatory=True)
-    except UnroutableError:
-        return False
-    return True

@@ -28,11 +28,5 @@ def report(broker: Broker, node_folder: Path) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_scenario(report: dict[str, str], name: str) -> None:
-    assert report[name] == "passed"
-
-
-def test_every_scenario_ran(report: dict[str, str]) -> None:
-    assert list(report) == NAMES
-    assert len(NAMES) >= 18
+def test_scenarios(report: dict[str, str]) -> None:
+    assert report == dict.fromkeys(NAMES, "passed")

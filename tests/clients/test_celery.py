@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from celery import Celery, chain, group
+from celery import Celery
 from celery.events.receiver import EventReceiver
 from pika.adapters.blocking_connection import BlockingChannel
 
@@ -64,16 +64,6 @@ def app(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ce
 
 def test_results_come_back(app: Celery) -> None:
     assert app.tasks["add"].delay(2, 3).get(timeout=WAIT_S) == 5
-
-
-def test_a_group_of_thirty(app: Celery) -> None:
-    result = group(app.tasks["add"].s(number, number) for number in range(30)).apply_async()
-    assert result.get(timeout=WAIT_S) == [2 * number for number in range(30)]
-
-
-def test_a_chain_hands_results_on(app: Celery) -> None:
-    add = app.tasks["add"]
-    assert chain(add.s(1, 2), add.s(3), add.s(4)).apply_async().get(timeout=WAIT_S) == 10
 
 
 def test_errors_come_back_too(app: Celery) -> None:

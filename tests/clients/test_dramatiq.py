@@ -65,18 +65,6 @@ def test_fifty_tasks_run_once_each(tasks: RabbitmqBroker, done: Done) -> None:
     assert results == sorted((str(number), 1) for number in range(50))
 
 
-def test_tasks_wait_in_the_queue_for_a_worker(
-    tasks: RabbitmqBroker, done: Done, channel: BlockingChannel
-) -> None:
-    work = Work(tasks, done)
-    for text in ("first", "second"):
-        work.actor.send(text)
-    assert tasks.get_queue_message_counts(work.queue) == (2, 0, 0)
-    with work:
-        assert {done.get(timeout=WAIT_S) for _ in range(2)} == {("first", 1), ("second", 1)}
-    wait_ready(channel, work.queue, 0)
-
-
 def test_a_delayed_task_lets_others_pass(tasks: RabbitmqBroker, done: Done) -> None:
     with Work(tasks, done) as work:
         work.actor.send_with_options(args=("later",), delay=DELAY_MS)
@@ -116,15 +104,3 @@ def test_tasks_of_a_stopped_worker_stay(tasks: RabbitmqBroker, done: Done) -> No
         work.actor.send("today")
         assert done.get(timeout=WAIT_S) == ("today", 1)
     assert tasks.get_queue_message_counts(work.queue) == (0, 1, 0)
-
-
-def test_queues_are_made_again_when_they_were_deleted(
-    tasks: RabbitmqBroker, done: Done, channel: BlockingChannel
-) -> None:
-    work = Work(tasks, done)
-    work.actor.send("lost")
-    for suffix in ("", ".DQ", ".XQ"):
-        channel.queue_delete(f"{work.queue}{suffix}")
-    work.actor.send("kept")
-    with work:
-        assert done.get(timeout=WAIT_S) == ("kept", 1)

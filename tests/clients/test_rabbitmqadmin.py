@@ -1,7 +1,8 @@
-"""RabbitMQ's `rabbitmqadmin` sets and shows who may do what, on a Warren that is restarted."""
+"""RabbitMQ's `rabbitmqadmin` sets and lists users, permissions and policies over a restart."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from tests.support.server import WarrenServer
 
+from .management import QUEUE, add_queue
 from .support import WAIT_S
 
 TOOL = shutil.which("rabbitmqadmin")
@@ -84,3 +86,28 @@ def check(admin: Admin) -> None:
     assert admin.rows("policies") == admin.rows("vhost_limits") == []
     with pytest.raises(RuntimeError, match="Not found: /api/users/nobody"):
         admin("delete", "user", "name=nobody")
+
+
+def test_messages_and_definitions(warren: WarrenServer, tmp_path: Path) -> None:
+    add_queue(warren)
+    admin = Admin(warren)
+    assert admin.rows("nodes", "running") == ["True"]
+    assert "3.13" in admin("show", "overview")
+    properties = json.dumps({"delivery_mode": 2, "message_id": "m"})
+    publish = ("publish", f"routing_key={QUEUE}", "payload=hello", f"properties={properties}")
+    assert "NOT routed" not in admin(*publish)
+    assert "NOT routed" in admin("publish", "routing_key=nowhere", "payload=hello")
+    for mode in ("ack_requeue_true", "ack_requeue_false"):
+        found = admin("--format", "raw_json", "get", f"queue={QUEUE}", f"ackmode={mode}")
+        (message,) = json.loads(found)
+        assert (message["payload"], message["properties"]["message_id"]) == ("hello", "m")
+    admin(*publish)
+    admin("purge", "queue", f"name={QUEUE}")
+    assert json.loads(admin("--format", "raw_json", "get", f"queue={QUEUE}")) == []
+    file = tmp_path / "definitions.json"
+    admin("export", str(file))
+    assert QUEUE in [one["name"] for one in json.loads(file.read_text())["queues"]]
+    admin("import", str(file))
+    admin("declare", "parameter", "component=shovel", "name=s", 'value={"src-uri": "amqp://"}')
+    assert admin.rows("parameters", "component", "name") == ["shovel\ts"]
+    admin("delete", "parameter", "component=shovel", "name=s")

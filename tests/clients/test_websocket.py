@@ -32,11 +32,5 @@ def report(
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_scenario(report: dict[str, str], name: str) -> None:
-    assert report[name] == "passed"
-
-
-def test_every_scenario_ran(report: dict[str, str]) -> None:
-    assert list(report) == NAMES
-    assert len(NAMES) >= 11
+def test_scenarios(report: dict[str, str]) -> None:
+    assert report == dict.fromkeys(NAMES, "passed")

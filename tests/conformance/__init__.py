@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.conformance.raw", "tests.conformance.sides")
+pytest.register_assert_rewrite("tests.conformance.raw")

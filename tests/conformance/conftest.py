@@ -1,4 +1,4 @@
-"""What the conformance tests share: a server, connections to it, names of a test's own.
+"""Fixtures of the conformance tests: a server, connections, and names of a test's own.
 
 They run against a Warren of their own, with `--broker=PORT` against one that runs already.
 `pytest tests/conformance --broker=rabbitmq` takes a real RabbitMQ, without the tests in which the
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="module")
 def warren(warren: WarrenServer) -> Iterator[WarrenServer]:
-    """Whatever a client sends, the server's log shows no error of its own."""
+    """A server, whose log must have no internal error at the end."""
     yield warren
     assert "Traceback" not in warren.output()
 
@@ -68,7 +68,7 @@ def connect(amqp_port: int) -> Iterator[Callable[..., raw.Client]]:
 
 @pytest.fixture
 def dial(amqp_port: int) -> Iterator[Callable[[], raw.Client]]:
-    """Makes TCP connections on which nothing was said yet."""
+    """Makes TCP connections without sending anything."""
     with ExitStack() as opened:
         yield lambda: opened.enter_context(raw.Client(amqp_port))
 
@@ -91,11 +91,11 @@ def other(connect: Callable[..., raw.Client]) -> raw.Channel:
 
 @pytest.fixture(autouse=True)
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Brokers in this process log refused streams by the thousand."""
+    """Silences the log of brokers in this process, which refuse thousands of streams."""
     caplog.set_level("ERROR")
 
 
 @pytest.fixture
 def name() -> str:
-    """A name that no other test uses, nor another run on the same broker."""
+    """A name that no other test or run on the same broker uses."""
     return f"t{_run}-{next(_numbers)}"

@@ -24,7 +24,7 @@ BASIC = 60
 
 @dataclass(frozen=True)
 class Raw:
-    """Bytes that stand in a table or a field as they are; in a table with their type octet."""
+    """Bytes that are put into a table or a field unchanged; in a table with their type octet."""
 
     content: bytes
 
@@ -48,7 +48,7 @@ def long_string(value: str | bytes) -> bytes:
 
 
 def field_value(value: object) -> bytes:
-    """One value of a table with its type octet (AMQP 0-9-1 4.2.5.5, as RabbitMQ reads it)."""
+    """Encodes a value of a table with its type octet (AMQP 0-9-1 4.2.5.5, as RabbitMQ reads it)."""
     match value:
         case Raw(content):
             return content
@@ -100,13 +100,13 @@ def _bits(values: list[bool]) -> bytes:
 
 
 def method_type(name: str) -> Any:
-    """`"Queue.DeclareOk"` gives the class that pamqp has for it."""
+    """Returns the class that pamqp has for `"Queue.DeclareOk"`."""
     class_name, method_name = name.split(".")
     return getattr(getattr(commands, class_name), method_name)
 
 
 def method(name: str, **values: object) -> bytes:
-    """The payload of a method frame; a field that is not given is zero, false or empty."""
+    """Encodes the payload of a method frame; a missing field is zero, false or empty."""
     kind = method_type(name)
     parts = [struct.pack(">I", kind.index)]
     bits: list[bool] = []
@@ -124,7 +124,8 @@ def method(name: str, **values: object) -> bytes:
 def content_header(
     body_size: int, properties: Mapping[str, object] | Raw | None = None, class_id: int = BASIC
 ) -> bytes:
-    """The payload of a header frame; `Raw` properties are the flags and all that follows."""
+    """Encodes the payload of a header frame; `Raw` properties are the flags and all that
+    follows."""
     head = struct.pack(">HHQ", class_id, 0, body_size)
     if isinstance(properties, Raw):
         return head + properties.content
@@ -140,7 +141,7 @@ def content_header(
 
 
 def body_frames(channel: int, body: bytes, frame_max: int) -> bytes:
-    """As many body frames as it takes; none for an empty body."""
+    """Encodes as many body frames as are needed; none for an empty body."""
     step = frame_max - FRAME_OVERHEAD
     return b"".join(frame(BODY, channel, body[at : at + step]) for at in range(0, len(body), step))
 
@@ -152,7 +153,7 @@ def publish_frames(
     frame_max: int = 131_072,
     **fields: object,
 ) -> bytes:
-    """A whole publish; `fields` are those of `Basic.Publish`."""
+    """Encodes a whole publish; `fields` are those of `Basic.Publish`."""
     return (
         frame(METHOD, channel, method("Basic.Publish", **fields))
         + frame(HEADER, channel, content_header(len(body), properties))

@@ -1,4 +1,4 @@
-"""A small blocking AMQP client that sends what it is told, right or wrong.
+"""A small blocking AMQP client that sends anything, valid or not.
 
 Every read has a time limit. Replies are decoded by pamqp and kept by channel, so that a test
 waits for what it wants on one channel while others go on.
@@ -45,7 +45,7 @@ class Content:
 
 
 def decode(kind: int, channel: int, payload: bytes) -> Any:
-    """Gives a method, a content header or the bytes of a body."""
+    """Returns a method, a content header or the bytes of a body."""
     if kind == frames.BODY:
         return payload
     return pamqp.frame.unmarshal(frames.frame(kind, channel, payload))[2]
@@ -57,7 +57,7 @@ def describe(value: Any) -> str:
 
 @dataclass
 class Client:
-    """One TCP connection; `connect` gives one that is open."""
+    """One TCP connection; `connect` returns an open one."""
 
     port: int
     timeout_s: float = TIMEOUT_S
@@ -81,12 +81,12 @@ class Client:
         self.socket.close()
 
     def send(self, data: bytes) -> None:
-        """Sends all bytes; a server that hung up meanwhile shows at the next read."""
+        """Sends all bytes; if the server has closed the connection, the next read raises."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.socket.sendall(data)
 
     def read_bytes(self, size: int) -> bytes:
-        """Gives exactly `size` bytes; raises `Disconnected` or `TimeoutError`."""
+        """Returns exactly `size` bytes; raises `Disconnected` or `TimeoutError`."""
         while len(self._buffer) < size:
             try:
                 chunk = self.socket.recv(65_536)
@@ -100,7 +100,7 @@ class Client:
         return data
 
     def read_frame(self) -> tuple[int, int, bytes]:
-        """Gives the next frame, heartbeats too: kind, channel, payload."""
+        """Returns the next frame, heartbeats too: kind, channel, payload."""
         kind, channel, size = struct.unpack(">BHI", self.read_bytes(7))
         assert size + frames.FRAME_OVERHEAD <= self.frame_max, f"frame of {size} bytes"
         payload = self.read_bytes(size)
@@ -108,7 +108,7 @@ class Client:
         return kind, channel, payload
 
     def receive_raw(self, channel: int) -> tuple[int, bytes]:
-        """Gives the next frame of the channel: kind and payload."""
+        """Returns the next frame of the channel: kind and payload."""
         waiting = self._inbox.setdefault(channel, deque())
         while not waiting:
             kind, number, payload = self.read_frame()
@@ -119,12 +119,12 @@ class Client:
         return waiting.popleft()
 
     def receive(self, channel: int = 0) -> Any:
-        """Gives the next method, content header or body of the channel."""
+        """Returns the next method, content header or body of the channel."""
         kind, payload = self.receive_raw(channel)
         return decode(kind, channel, payload)
 
     def expect(self, name: str, channel: int = 0) -> Any:
-        """Gives the next frame of the channel, which has to be that method."""
+        """Returns the next frame of the channel, which has to be that method."""
         value = self.receive(channel)
         assert isinstance(value, frames.method_type(name)), f"{describe(value)}, not {name}"
         return value
@@ -158,7 +158,7 @@ class Client:
     def tune(
         self, channel_max: int | None = None, frame_max: int | None = None, heartbeat: int = 0
     ) -> Any:
-        """Waits for tune and sends tune-ok: what is not given is as offered."""
+        """Waits for tune and sends tune-ok; fields that are not given are as offered."""
         offer = self.expect("Connection.Tune")
         self.send_method(
             "Connection.TuneOk",
@@ -183,7 +183,7 @@ class Client:
     def closed(
         self, code: int, text: str | None = None, culprit: str | tuple[int, int] | None = None
     ) -> str:
-        """Waits for a connection.close with that code and for the end; gives the reply text.
+        """Waits for a connection.close with that code and for the end; returns the reply text.
 
         `culprit` is the method that the server names as the cause, `(0, 0)` for none.
         """
@@ -203,25 +203,25 @@ class Client:
                 assert kind == frames.HEARTBEAT, describe(decode(kind, channel, payload))
 
     def half_close(self) -> None:
-        """Sends no more, but reads on."""
+        """Closes the sending side."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)
 
     def hung_up(self) -> None:
-        """Waits for the end, whatever comes before it."""
+        """Waits for the end, whatever is received before it."""
         with contextlib.suppress(Disconnected):
             while True:
                 self.read_bytes(1)
 
     def close(self) -> None:
-        """Closes the connection as AMQP has it."""
+        """Closes the connection with connection.close."""
         self.send_method("Connection.Close", reply_code=200, reply_text="bye")
         self.expect("Connection.CloseOk")
 
 
 @dataclass
 class Channel:
-    """One channel of a client; `Client.channel` gives one that is open."""
+    """One channel of a client; `Client.channel` returns an open one."""
 
     client: Client
     number: int
@@ -233,7 +233,7 @@ class Channel:
         return self.client.expect(name, self.number)
 
     def call(self, name: str, **fields: object) -> Any:
-        """Sends a method and gives its `-ok`, which has to be the next frame."""
+        """Sends a method and returns its `-ok`, which has to be the next frame."""
         self.send(name, **fields)
         return self.expect(f"{name}Ok")
 
@@ -249,7 +249,7 @@ class Channel:
         properties: Mapping[str, object] | frames.Raw | None = None,
         **fields: object,
     ) -> None:
-        """`fields` are those of `Basic.Publish`."""
+        """Publishes a message; `fields` are those of `Basic.Publish`."""
         self.client.send(
             frames.publish_frames(self.number, body, properties, self.client.frame_max, **fields)
         )
@@ -266,7 +266,7 @@ class Channel:
         return self.call("Queue.Declare", queue=queue, **fields)
 
     def consume(self, queue: str, **fields: object) -> str:
-        """Gives the consumer's tag."""
+        """Returns the consumer's tag."""
         return str(self.call("Basic.Consume", queue=queue, **fields).consumer_tag)
 
     def content(self, name: str = "Basic.Deliver") -> Content:
@@ -274,7 +274,7 @@ class Channel:
         return self.rest_of(self.expect(name))
 
     def rest_of(self, method: Any) -> Content:
-        """Header and body behind a method that was read already."""
+        """Returns header and body after a method that was read already."""
         header = self.client.receive(self.number)
         body = b""
         while len(body) < header.body_size:
@@ -285,7 +285,7 @@ class Channel:
         return [self.content().body for _ in range(count)]
 
     def get(self, queue: str, *, no_ack: bool = True) -> Content | None:
-        """Gives a message, or None for get-empty."""
+        """Returns a message, or None for get-empty."""
         self.send("Basic.Get", queue=queue, no_ack=no_ack)
         reply = self.client.receive(self.number)
         if isinstance(reply, commands.Basic.GetEmpty):
@@ -294,30 +294,30 @@ class Channel:
         return self.rest_of(reply)
 
     def taken(self, queue: str, *, no_ack: bool = True) -> Content:
-        """A message that has to be there."""
+        """Returns the next message, which must exist."""
         message = self.get(queue, no_ack=no_ack)
         assert message is not None, f"queue {queue} is empty"
         return message
 
     def filled(self, queue: str, count: int) -> list[bytes]:
-        """Declares a queue and puts that many messages into it; gives their bodies."""
+        """Declares a queue and puts that many messages into it; returns their bodies."""
         bodies = [b"%d" % number for number in range(count)]
         self.declare(queue)
         self.put(queue, *bodies)
         return bodies
 
     def drain(self, queue: str) -> list[bytes]:
-        """Takes all that is ready and gives the bodies."""
+        """Takes all ready messages and returns the bodies."""
         return [message.body for message in iter(lambda: self.get(queue), None)]
 
     def ready(self, queue: str) -> int:
-        """How many messages the queue could deliver now."""
+        """Returns the number of ready messages."""
         return int(self.declare(queue, passive=True).message_count)
 
     def refused(
         self, code: int, text: str | None = None, culprit: str | tuple[int, int] | None = None
     ) -> str:
-        """Waits for a channel.close with that code and answers it; gives the reply text."""
+        """Waits for a channel.close with that code and answers it; returns the reply text."""
         close = self.expect("Channel.Close")
         _check_close(close, code, text, culprit)
         self.send("Channel.CloseOk")
@@ -347,7 +347,7 @@ def connect(
     frame_max: int | None = None,
     heartbeat: int = 0,
 ) -> Client:
-    """Gives an open connection."""
+    """Returns an open connection."""
     client = Client(port)
     client.start()
     client.log_in(user, password, capabilities=capabilities)

@@ -41,39 +41,31 @@ def refused(server: WarrenServer, callback: str, reason: str) -> None:
     assert answer.status_code == 422, answer.text
     problem = answer.json()
     assert problem["field"] == "hub.callback" and reason in problem["detail"], problem
+    assert "user:pw" not in answer.text
 
 
-@pytest.mark.parametrize("host", ["127.1", "0x7f000001", "2130706433", "0177.0.0.1", "0"])
-def test_48_addresses_in_disguise(server: WarrenServer, host: str) -> None:
-    refused(server, f"http://{host}/cb", "no plain address")
-
-
-def test_48_the_plain_one(server: WarrenServer) -> None:
-    refused(server, "http://127.0.0.1/cb", "127.0.0.1, which is not public")
-
-
-@pytest.mark.parametrize("host", ["[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[::1]", "[::]"])
-def test_49_ipv4_in_ipv6(server: WarrenServer, host: str) -> None:
-    refused(server, f"http://{host}/cb", "which is not public")
-
-
-@pytest.mark.parametrize("host", ["169.254.169.254", "100.64.0.1", "10.0.0.1", "192.168.1.1"])
-def test_50_inner_addresses(server: WarrenServer, host: str) -> None:
-    refused(server, f"http://{host}/latest/meta-data", f"{host}, which is not public")
-
-
-def test_51_credentials(server: WarrenServer) -> None:
-    refused(server, "http://user:pw@example.org/cb", "carries user information")
-    assert "pw" not in subscribe(server, "http://user:pw@example.org/cb").text
-
-
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "gopher://example.org/", "ftp://a.b/"])
-def test_52_other_schemes(server: WarrenServer, url: str) -> None:
-    refused(server, url, "has the scheme")
-
-
-def test_53_a_name_of_this_machine(server: WarrenServer) -> None:
-    refused(server, "http://localhost/cb", "addresses that requests are sent to")
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        *((f"http://{host}/cb", "no plain address")
+          for host in ("127.1", "0x7f000001", "2130706433", "0177.0.0.1", "0")),
+        *((f"http://{host}/cb", "which is not public")
+          for host in ("127.0.0.1", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[::1]", "[::]")),
+        *((f"http://{host}/latest/meta-data", f"{host}, which is not public")
+          for host in ("169.254.169.254", "100.64.0.1", "10.0.0.1", "192.168.1.1")),
+        ("http://user:pw@example.org/cb", "carries user information"),
+        *((url, "has the scheme")
+          for url in ("file:///etc/passwd", "gopher://example.org/", "ftp://a.b/")),
+        ("http://localhost/cb", "addresses that requests are sent to"),
+        ("http://example.org:6379/", "port 6379 is not allowed"),
+        ("http://example.org:0/", "port 0"), ("http://example.org:65536/", "out of range"),
+        ("{server}/endpoint/q/in", "own address"), ("http://localhost:{port}/x", "own address"),
+        *((f"http://{host}/", "must percent-encode")
+          for host in ("127\u30020\u30020\u30021", "example\u3002org")),
+    ],
+)  # fmt: skip
+def test_48_to_56_refused_callbacks(server: WarrenServer, url: str, reason: str) -> None:
+    refused(server, url.format(server=server.http_url, port=server.http_port), reason)
 
 
 def test_54_a_redirect_to_loopback_is_a_failed_attempt(callback: Callback) -> None:
@@ -88,14 +80,6 @@ def test_54_a_redirect_to_loopback_is_a_failed_attempt(callback: Callback) -> No
     assert first.headers["webhook-id"] == again.headers["webhook-id"]
 
 
-@pytest.mark.parametrize(
-    ("port", "reason"),
-    [("6379", "port 6379 is not allowed"), ("0", "port 0"), ("65536", "out of range")],
-)
-def test_55_ports(server: WarrenServer, port: str, reason: str) -> None:
-    refused(server, f"http://example.org:{port}/cb", reason)
-
-
 def test_55_other_ports_are_a_setting(callback: Callback) -> None:
     with WarrenServer(dev=False, env=GUEST, args=["--callback-ports", "any"]) as server:
         put_queue(server)
@@ -103,17 +87,7 @@ def test_55_other_ports_are_a_setting(callback: Callback) -> None:
         refused(server, callback.url, "127.0.0.1, which is not public")
 
 
-def test_56_the_hub_itself(server: WarrenServer) -> None:
-    refused(server, f"{server.http_url}/endpoint/q/in", "own address")
-    refused(server, f"http://localhost:{server.http_port}/other", "own address")
-
-
-@pytest.mark.parametrize("url", ["http://127\u30020\u30020\u30021/", "http://example\u3002org/"])
-def test_56_ideographic_dots(server: WarrenServer, url: str) -> None:
-    refused(server, url, "must percent-encode")
-
-
-def test_networks_that_are_listed_are_let_in() -> None:
+def test_listed_networks_are_permitted() -> None:
     args = ["--allow-networks", "10.0.0.0/8", "--callback-ports", "8080"]
     with WarrenServer(dev=False, env=GUEST, args=args) as server:
         put_queue(server)

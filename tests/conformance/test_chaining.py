@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
-import pika
 import pytest
 
 from tests.support.http import Callback
@@ -20,114 +19,70 @@ from tests.support.process import wait_until
 from tests.support.server import WarrenServer
 from tests.support.times import seconds
 
-AUTH = ("guest", "guest")
+from .queues import WAIT_S, Queues
+
 MAX_HOPS = 4
-WAIT_S = 30.0
+CREDENTIALS = {"username": "guest", "password": "guest"}
 
 
 class Side:
-    """One of the two, and its administrator."""
+    """One of the two, with its administrator's client."""
 
     def __init__(self, server: WarrenServer) -> None:
         self.server = server
-        self.http = httpx.Client(base_url=server.http_url, auth=AUTH, timeout=20)
+        self.http = httpx.Client(base_url=server.http_url, auth=("guest", "guest"), timeout=20)
+        self.queues = Queues(server.amqp_url)
 
-    def exchange(self, name: str, kind: str = "topic") -> None:
-        response = self.http.put(f"/endpoint/x/{name}", params={"amqp.exchange_type": kind})
+    def exchange(self, name: str, queue: str = "") -> None:
+        """A topic exchange, and a queue that gets everything of it."""
+        response = self.http.put(f"/endpoint/x/{name}", params={"amqp.exchange_type": "topic"})
         assert response.status_code in (201, 204), response.text
-
-    def queue(self, name: str, source: str) -> None:
-        """A queue with all that an exchange gets."""
-        with self.channel() as channel:
-            channel.queue_declare(name, durable=True)
-            channel.queue_bind(name, source, "#")
-
-    def channel(self) -> Any:
-        return Channel(self.server.amqp_url)
+        if queue:
+            self.queues.bind(queue, name)
 
     def publish(self, exchange: str, key: str, body: bytes, **headers: str) -> None:
         url = f"/endpoint/x/{exchange}?hub.topic={key}"
         response = self.http.post(url, content=body, headers=headers)
         assert response.status_code == 202, response.text
 
-    def messages(self, queue: str, count: int) -> list[Message]:
-        """Takes that many messages of a queue, when they are there."""
-        taken: list[Message] = []
-        deadline = time.monotonic() + WAIT_S
-        with self.channel() as channel:
-            while len(taken) < count:
-                method, properties, body = channel.basic_get(queue, auto_ack=True)
-                if method is not None:
-                    taken.append(Message(method.routing_key, properties, body))
-                else:
-                    assert time.monotonic() < deadline, f"{len(taken)} of {count} in '{queue}'"
-                    time.sleep(0.02)
-        return taken
-
-    def depth(self, queue: str) -> int:
-        with self.channel() as channel:
-            return int(channel.queue_declare(queue, passive=True).method.message_count)
-
-    def capability(self, kind: str, name: str, **more: Any) -> str:
-        body = {"vhost": "/", "type": kind, "name": name, **more}
+    def capability(self, exchange: str) -> str:
+        body = {"vhost": "/", "type": "x", "name": exchange}
         response = self.http.post("/api/hub/capabilities", json=body)
         assert response.status_code == 201, response.text
         return str(response.json()["url"])
 
     def subscribe(self, source: str, callback: str, topic: str = "#", **more: str) -> None:
-        form = {"hub.mode": "subscribe", "hub.callback": callback, "hub.topic": topic}
-        form |= {f"hub.{name}": value for name, value in more.items()}
-        response = self.http.post(f"/subscribe/{source}", data=form)
+        form = {"mode": "subscribe", "callback": callback, "topic": topic, **more}
+        named = {f"hub.{name}": value for name, value in form.items()}
+        response = self.http.post(f"/subscribe/x/{source}", data=named)
         assert response.status_code == 204, response.text
 
-    def follow(
-        self, source: Side, name: str, topic: str, sink: tuple[str, str], **more: Any
-    ) -> None:
-        """Subscribes at another hub, and waits until both know it: the other one keeps messages
-        only from some time after this one has confirmed."""
+    def topic_url(self, exchange: str, key: str | None = None) -> str:
+        query = "" if key is None else "?hub.topic=" + quote(key, safe="")
+        return f"{self.server.http_url}/endpoint/x/{exchange}{query}"
+
+    def follow(self, source: Side, name: str, topic: str, sink: str, **more: Any) -> None:
+        """Subscribes at another hub, and waits until both have the subscription."""
         known = len(source.followers(self))
-        body = {"url": topic, "sink": {"type": sink[0], "name": sink[1]}, **more}
-        response = self.http.put(f"/api/hub/upstreams/%2F/{name}", json=body)
-        assert response.status_code == 201, response.text
+        body = {"url": topic, "sink": {"type": "x", "name": sink}, **more}
+        assert self.put_upstream(name, body) == 201
         wait_until(lambda: self.upstream(name)["status"] == "active", WAIT_S, f"upstream {name}")
         wait_until(lambda: len(source.followers(self)) > known, WAIT_S, f"subscriber {name}")
 
+    def put_upstream(self, name: str, body: dict[str, Any]) -> int:
+        return self.http.put(f"/api/hub/upstreams/%2F/{name}", json=body).status_code
+
     def upstream(self, name: str) -> dict[str, Any]:
-        response = self.http.get(f"/api/hub/upstreams/%2F/{name}")
-        assert response.status_code == 200, response.text
-        found: dict[str, Any] = response.json()
+        found: dict[str, Any] = self.http.get(f"/api/hub/upstreams/%2F/{name}").json()
         return found
 
-    def subscribers(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.http.get("/subscriptions").json()["subscriptions"]
-        return found
+    def callbacks(self) -> list[str]:
+        found = self.http.get("/subscriptions").json()["subscriptions"]
+        return [one["callback"] for one in found]
 
-    def followers(self, other: Side) -> list[dict[str, Any]]:
+    def followers(self, other: Side) -> list[str]:
         callbacks = f"{other.server.http_url}/hub/callback/"
-        return [one for one in self.subscribers() if one["callback"].startswith(callbacks)]
-
-
-class Message:
-    def __init__(self, key: str, properties: Any, body: bytes) -> None:
-        self.key = key
-        self.properties = properties
-        self.body = body
-
-    @property
-    def hops(self) -> object:
-        return (self.properties.headers or {}).get("x-hub-hops")
-
-
-class Channel:
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def __enter__(self) -> Any:
-        self._connection = pika.BlockingConnection(pika.URLParameters(self._url))
-        return self._connection.channel()
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
+        return [one for one in self.callbacks() if one.startswith(callbacks)]
 
 
 @pytest.fixture(scope="module")
@@ -152,52 +107,42 @@ def there(pair: tuple[Side, Side]) -> Side:
 
 
 def test_a_capability_is_a_callback(here: Side, there: Side) -> None:
-    """Needs no credentials of the other hub, and no login there (rabbithub.md 6)."""
+    """It needs no credentials for the other hub (rabbithub.md 6)."""
     here.exchange("news")
-    there.exchange("copy")
-    there.queue("copied", "copy")
-    here.subscribe("x/news", there.capability("x", "copy"), "eu.#", secret="s3cret")
+    there.exchange("copy", "copied")
+    here.subscribe("news", there.capability("copy"), "eu.#", secret="s3cret")
     here.publish("news", "us.ny", b"not for them")
     here.publish("news", "eu.fr", b"bonjour", **{"Content-Type": "text/plain; charset=utf-8"})
-    [got] = there.messages("copied", 1)
+    [got] = there.queues.take("copied", 1)
     assert (got.body, got.key, got.hops) == (b"bonjour", "eu.fr", 1)
     assert got.properties.content_type == "text/plain; charset=utf-8"
 
 
-def test_a_capability_that_is_revoked_ends_the_subscription(here: Side, there: Side) -> None:
+def test_a_revoked_capability_ends_the_subscription(here: Side, there: Side) -> None:
     here.exchange("ends")
     there.exchange("over")
-    url = there.capability("x", "over")
-    here.subscribe("x/ends", url)
-    [made] = [
-        one for one in there.http.get("/api/hub/capabilities").json() if one["name"] == "over"
-    ]
+    url = there.capability("over")
+    here.subscribe("ends", url)
+    listed = there.http.get("/api/hub/capabilities").json()
+    [made] = [one for one in listed if one["name"] == "over"]
     assert there.http.delete(f"/api/hub/capabilities/{made['id']}").status_code == 204
     here.publish("ends", "k", b"x")
-    wait_until(
-        lambda: url not in [one["callback"] for one in here.subscribers()], WAIT_S, "its end"
-    )
-
-
-def topic_url(side: Side, exchange: str, key: str | None = None) -> str:
-    query = "" if key is None else "?hub.topic=" + quote(key, safe="")
-    return f"{side.server.http_url}/endpoint/x/{exchange}{query}"
+    wait_until(lambda: url not in here.callbacks(), WAIT_S, "its end")
 
 
 def test_a_topic_url_is_followed(here: Side, there: Side) -> None:
     """Found by its Link fields, verified, signed, delivered with its key, and left again."""
     here.exchange("feed")
-    there.exchange("follower")
-    there.queue("followed", "follower")
-    topic = topic_url(here, "feed", "eu.#")
-    there.follow(here, "feed", topic, ("x", "follower"), username="guest", password="guest")
+    there.exchange("follower", "followed")
+    topic = here.topic_url("feed", "eu.#")
+    there.follow(here, "feed", topic, "follower", **CREDENTIALS)
     found = there.upstream("feed")
     assert found["hub_url"] == f"{here.server.http_url}/hub"
     assert found["self"] == topic
     assert seconds(found["expires_at"]) > seconds(found["renew_at"]) > time.time()
     here.publish("feed", "us.ny", b"not for them")
     here.publish("feed", "eu.fr", b"bonjour", **{"Content-Type": "text/plain"})
-    [got] = there.messages("followed", 1)
+    [got] = there.queues.take("followed", 1)
     assert (got.body, got.key, got.hops) == (b"bonjour", "eu.fr", 1)
     assert got.properties.content_type == "text/plain"
     assert got.properties.delivery_mode == 2
@@ -208,69 +153,65 @@ def test_a_topic_url_is_followed(here: Side, there: Side) -> None:
 
 
 def test_a_follower_outlives_kill_9() -> None:
-    """And a hub whose topics are for everybody is followed without credentials."""
+    """A hub with public topics is followed without credentials."""
     with WarrenServer(env={"WARREN_HUB_USER": "guest"}) as public, WarrenServer() as server:
         source, follower = Side(public), Side(server)
         source.exchange("open")
-        follower.exchange("kept")
-        follower.queue("taken", "kept")
-        follower.follow(source, "open", topic_url(source, "open"), ("x", "kept"))
+        follower.exchange("kept", "taken")
+        follower.follow(source, "open", source.topic_url("open"), "kept")
         before = follower.upstream("open")
         server.kill()
         server.restart()
         source.publish("open", "k", b"afterwards")
-        assert [got.body for got in follower.messages("taken", 1)] == [b"afterwards"]
+        assert [got.body for got in follower.queues.take("taken", 1)] == [b"afterwards"]
         assert follower.upstream("open") == before
         source.http.close()
         follower.http.close()
 
 
-def test_without_the_right_password_it_fails(here: Side, there: Side) -> None:
+def test_wrong_password_of_a_topic_url_fails(here: Side, there: Side) -> None:
     here.exchange("closed")
     there.exchange("follower")
-    body = {"url": topic_url(here, "closed"), "sink": {"type": "x", "name": "follower"}}
-    given = {"username": "guest", "password": "wrong-one"}
-    assert there.http.put("/api/hub/upstreams/%2F/closed", json=body | given).status_code == 201
+    body = {"url": here.topic_url("closed"), "sink": {"type": "x", "name": "follower"}}
+    assert there.put_upstream("closed", body | CREDENTIALS | {"password": "wrong-one"}) == 201
     wait_until(lambda: there.upstream("closed")["status"] == "failed", WAIT_S, "failure")
     assert "answered 401: 'username' and 'password'" in there.upstream("closed")["reason"]
     assert "wrong-one" not in there.http.get("/api/hub/upstreams").text
-    assert there.http.put("/api/hub/upstreams/%2F/closed", json=body).status_code == 204
+    assert there.put_upstream("closed", body) == 204
     assert there.http.delete("/api/hub/upstreams/%2F/closed").status_code == 204
 
 
 @pytest.mark.parametrize("way", ["capabilities", "upstreams", "both"])
 def test_a_loop_ends_with_508(here: Side, there: Side, callback: Callback, way: str) -> None:
-    """And is nobody else's trouble: what is beside it in the same hubs goes on."""
+    """Other messages of the same hubs are not affected."""
     ring, seen, beside = f"ring-{way}", f"seen-{way}", f"beside-{way}"
     for side in (here, there):
-        side.exchange(ring)
-        side.queue(seen, ring)
+        side.exchange(ring, seen)
         side.exchange(beside)
-    here.subscribe(f"x/{beside}", callback.url)
+    here.subscribe(beside, callback.url)
     _connect(here, there, ring, by_capability=way != "upstreams")
     _connect(there, here, ring, by_capability=way == "capabilities")
     here.publish(ring, "round", b"and round")
-    assert [got.hops for got in here.messages(seen, 3)] == [None, 2, 4]
-    assert [got.hops for got in there.messages(seen, 2)] == [1, 3]
-    # The fifth hop is one too many, and final to who sends it (MAX_HOPS is 4).
-    [dead] = here.messages("hub.dead", 1)
+    assert [got.hops for got in here.queues.take(seen, 3)] == [None, 2, 4]
+    assert [got.hops for got in there.queues.take(seen, 2)] == [1, 3]
+    # The fifth hop is one too many, which is final for the sender.
+    [dead] = here.queues.take("hub.dead", 1)
     assert (dead.body, dead.hops) == (b"and round", 4)
     assert "508" in str(dead.properties.headers["x-hub-reason"])
     here.publish(beside, "k", b"bystander")
     [delivery] = callback.wait(1)
     assert delivery.body == b"bystander"
-    assert (here.depth(seen), there.depth(seen)) == (0, 0)
+    assert (here.queues.depth(seen), there.queues.depth(seen)) == (0, 0)
 
 
 def _connect(source: Side, sink: Side, ring: str, *, by_capability: bool) -> None:
     if by_capability:
-        source.subscribe(f"x/{ring}", sink.capability("x", ring))
+        source.subscribe(ring, sink.capability(ring))
     else:
-        credentials = {"username": "guest", "password": "guest"}
-        sink.follow(source, ring, topic_url(source, ring), ("x", ring), **credentials)
+        sink.follow(source, ring, source.topic_url(ring), ring, **CREDENTIALS)
 
 
-def test_a_loop_is_told_to_a_client_too(here: Side) -> None:
+def test_a_client_gets_508_too(here: Side) -> None:
     here.exchange("direct")
     response = here.http.post(
         "/endpoint/x/direct", content=b"x", headers={"X-Hub-Hops": str(MAX_HOPS)}

@@ -1,4 +1,5 @@
-"""Names `hub.*` are the hub's, over AMQP and HTTP; an older data directory may hold others."""
+"""Names `hub.*` are reserved for the hub, over AMQP and HTTP; older data directories may have
+others."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from tests.core.life import Life
 from tests.support.http import Callback
 from tests.support.server import WarrenServer
 from tests.support.users import GUEST_HASH
-from warrenmq.core.definitions.writer import UserWriter
+from warrenmq.core.definitions.user_writer import UserWriter
 
 from .raw import Channel, connect
 
@@ -44,7 +45,9 @@ UNSUBSCRIBE = {"hub.mode": "unsubscribe"}
         ("Exchange.Bind", {"destination": "hub.topics", "source": "amq.fanout"}),
     ],
 )
-def test_clients_can_not_take_them(channel: Channel, method: str, fields: dict[str, Any]) -> None:
+def test_clients_can_not_declare_reserved_names(
+    channel: Channel, method: str, fields: dict[str, Any]
+) -> None:
     channel.send(method, **fields)
     text = channel.refused(403, culprit=method)
     name = fields.get("queue") or fields.get("exchange") or fields["destination"]
@@ -61,29 +64,31 @@ def test_clients_can_not_take_them(channel: Channel, method: str, fields: dict[s
         ("Exchange.Declare", {"exchange": "x", "exchange_type": "fanout", "arguments": ALTERNATE}),
     ],
 )
-def test_nor_speak_for_topics(channel: Channel, method: str, fields: dict[str, Any]) -> None:
+def test_clients_can_not_publish_for_topics(
+    channel: Channel, method: str, fields: dict[str, Any]
+) -> None:
     channel.send(method, **fields)
-    assert "only the hub publishes there" in channel.refused(403, culprit=method)
+    assert "clients can't publish to it" in channel.refused(403, culprit=method)
 
 
 @pytest.mark.parametrize("query", ["", "?hub.mode=generate_token&hub.intended_use=subscribe"])
-def test_nor_that_over_http(warren: WarrenServer, query: str) -> None:
+def test_http_can_not_publish_for_topics(warren: WarrenServer, query: str) -> None:
     url = f"{warren.http_url}/endpoint/x/hub.topics{query}"
     answer = httpx.request("GET" if query else "POST", url, auth=("guest", "guest"))
     assert answer.status_code == 403, answer.text
-    assert "only the hub publishes there" in answer.json()["detail"]
+    assert "clients can't publish to it" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize("place", ["q/hub.dead", "x/hub.topics"])
-def test_nor_over_http(warren: WarrenServer, method: str, place: str) -> None:
+def test_http_can_not_declare_reserved_names(warren: WarrenServer, method: str, place: str) -> None:
     answer = httpx.request(method, f"{warren.http_url}/endpoint/{place}", auth=("guest", "guest"))
     assert answer.status_code == 403, answer.text
     assert "reserved prefix 'hub.*'" in answer.json()["detail"]
 
 
-def test_nor_by_a_token(warren: WarrenServer, channel: Channel) -> None:
-    """Which binds: the hub's delay queue would send home what was never parked."""
+def test_tokens_can_not_bind_reserved_names(warren: WarrenServer, channel: Channel) -> None:
+    """A binding would let a delay queue return messages that were never in a retry queue."""
     with httpx.Client(base_url=warren.http_url, auth=("guest", "guest")) as http:
         path = f"/endpoint/q/{fail_once(http, channel)}"
         use = {"hub.mode": "generate_token", "hub.intended_use": "subscribe"}
@@ -98,7 +103,7 @@ def test_nor_by_a_token(warren: WarrenServer, channel: Channel) -> None:
 
 
 def fail_once(http: httpx.Client, channel: Channel) -> str:
-    """A delivery that is tried again; gives the name of a delay queue that it has been in."""
+    """Makes a delivery that is tried again; returns the name of its delay queue."""
     with Callback() as callback:
         callback.script(503)
         form = {"hub.mode": "subscribe", "hub.callback": callback.url, "hub.topic": ""}
@@ -111,8 +116,10 @@ def fail_once(http: httpx.Client, channel: Channel) -> str:
     return next(one for one in names if http.get(f"/endpoint/q/{one}").status_code == 200)
 
 
-def test_what_is_there_can_be_read(warren: WarrenServer, channel: Channel, name: str) -> None:
-    """As rights say. Clients that declare what they consume do no harm with equal arguments."""
+def test_existing_reserved_names_can_be_read(
+    warren: WarrenServer, channel: Channel, name: str
+) -> None:
+    """With permission. Declaring one again with equal arguments is allowed."""
     with httpx.Client(base_url=warren.http_url, auth=("guest", "guest")) as http:
         delay = fail_once(http, channel)
     seconds = int(delay.removeprefix("hub.retry.").removesuffix("s"))
@@ -124,8 +131,8 @@ def test_what_is_there_can_be_read(warren: WarrenServer, channel: Channel, name:
     channel.refused(406)
 
 
-def test_an_older_directory_in_which_they_were_taken(tmp_path: Path) -> None:
-    """Everybody's failures would be posted each second for ever."""
+def test_reserved_names_of_an_older_directory_are_renamed(tmp_path: Path) -> None:
+    """They would be retry queues with wrong arguments."""
     life = Life(tmp_path / "log")
     for seconds in STEPS_S:
         name = f"hub.retry.{seconds}s"
@@ -136,9 +143,9 @@ def test_an_older_directory_in_which_they_were_taken(tmp_path: Path) -> None:
         )
         life.publish(b"mine", name)
     broker = life.broker
-    keeper, guest = UserWriter(broker.set_aside, broker.vhosts), broker.users.existing("guest")
-    keeper.keep_user(guest, GUEST_HASH)
-    keeper.keep_permissions(guest, "/", guest.permissions["/"])
+    storage, guest = UserWriter(broker.set_aside, broker.vhosts), broker.users.existing("guest")
+    storage.save_user(guest, GUEST_HASH)
+    storage.save_permissions(guest, "/", guest.permissions["/"])
     life.stop()
     with (
         WarrenServer(data=tmp_path) as warren,
@@ -147,6 +154,6 @@ def test_an_older_directory_in_which_they_were_taken(tmp_path: Path) -> None:
     ):
         channel = client.channel()
         name = fail_once(http, channel)
-        assert f"it is called 'renamed.{name}' from now on" in warren.output()
+        assert f"it was renamed to 'renamed.{name}'" in warren.output()
         assert channel.drain(f"renamed.{name}") == [b"mine"]
         channel.call("Queue.Delete", queue=f"renamed.{name}")

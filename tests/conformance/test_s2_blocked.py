@@ -1,6 +1,6 @@
-"""amqp.md section 2: connection.blocked, what it is told for and whom it stops.
+"""amqp.md section 2: connection.blocked.
 
-Each server here is short of something from its start, whatever the machine has.
+Each server is short of memory or disk from its start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ which a silent client would be taken for dead."""
 
 @pytest.fixture(scope="module", params=SHORTAGES)
 def shortage(request: pytest.FixtureRequest) -> Iterator[tuple[str, int]]:
-    """The reason that clients are told, and the port of a server that has it."""
+    """The reason in connection.blocked, and the port of a server that has it."""
     with WarrenServer(args=SHORTAGES[request.param]) as server:
         yield request.param, server.amqp_port
 
@@ -38,7 +38,7 @@ def short_port() -> Iterator[int]:
         yield server.amqp_port
 
 
-def test_blocked_tells_why(shortage: tuple[str, int]) -> None:
+def test_blocked_has_the_reason(shortage: tuple[str, int]) -> None:
     reason, port = shortage
     with raw.connect(port) as client:
         channel = client.channel()
@@ -46,8 +46,7 @@ def test_blocked_tells_why(shortage: tuple[str, int]) -> None:
         assert client.expect("Connection.Blocked").reason == reason
 
 
-def test_who_publishes_is_not_read_any_more(short_port: int) -> None:
-    """Nor is it taken for dead meanwhile: what it sends can't be heard."""
+def test_a_publisher_is_not_read_and_does_not_time_out(short_port: int) -> None:
     with raw.connect(short_port, heartbeat=1) as client:
         channel = client.channel()
         channel.publish(b"a", routing_key="nowhere", mandatory=True)
@@ -57,7 +56,7 @@ def test_who_publishes_is_not_read_any_more(short_port: int) -> None:
         assert beats == [(frames.HEARTBEAT, 0, b"")] * BEATS
 
 
-def test_who_does_not_publish_goes_on(short_port: int, name: str) -> None:
+def test_other_connections_are_not_blocked(short_port: int, name: str) -> None:
     with raw.connect(short_port) as publisher, raw.connect(short_port) as reader:
         publisher.channel().publish(b"a", routing_key="nowhere")
         publisher.expect("Connection.Blocked")
@@ -67,8 +66,7 @@ def test_who_does_not_publish_goes_on(short_port: int, name: str) -> None:
         assert channel.ready(name) == 0
 
 
-def test_who_does_not_know_blocked_is_not_told(short_port: int) -> None:
-    """It is not read all the same: heartbeats are all that comes."""
+def test_blocked_is_not_sent_without_the_capability(short_port: int) -> None:
     with raw.connect(short_port, heartbeat=1, capabilities={}) as client:
         client.channel().publish(b"a", routing_key="nowhere", mandatory=True)
         beats = [client.read_frame() for _ in range(BEATS)]

@@ -13,8 +13,7 @@ from .raw import Channel, Client
 ACCESS_REQUEST, ACCESS_REQUEST_OK = (30, 10), (30, 11)
 
 
-def test_channels_have_numbers_of_the_client_s_choice(connect: Callable[..., Client]) -> None:
-    """channel_max bounds how many are open, not their numbers."""
+def test_client_chooses_channel_numbers(connect: Callable[..., Client]) -> None:
     client = connect(channel_max=4)
     for number in (1, 7, 2048, 65_535):
         channel = client.channel(number)
@@ -85,21 +84,12 @@ def test_close_ends_consumers_and_keeps_exclusive_queues(client: Client, name: s
     assert staying.declare(name, exclusive=True).consumer_count == 0
 
 
-def test_number_is_free_after_close(client: Client, name: str) -> None:
-    channel = client.channel()
-    channel.consume(channel.declare(name).queue, consumer_tag="tag")
-    channel.close()
-    channel.open()
-    assert channel.consume(name, consumer_tag="tag") == "tag"
-
-
 def test_close_of_an_unopened_channel(client: Client) -> None:
     client.send_method("Channel.Close", 5)
     client.closed(504)
 
 
 def test_access_request_is_always_granted(channel: Channel) -> None:
-    """pamqp has no class 30 any more."""
     request = struct.pack(">HH", *ACCESS_REQUEST) + frames.short_string("/data") + b"\x1f"
     channel.client.send(frames.frame(frames.METHOD, channel.number, request))
     kind, payload = channel.client.receive_raw(channel.number)

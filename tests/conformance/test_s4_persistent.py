@@ -1,4 +1,4 @@
-"""amqp.md section 4: exchanges that keep messages - the persistent exchange, recent history."""
+"""amqp.md section 4: exchanges that store messages - the persistent exchange, recent history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def declare(channel: Channel, name: str, kind: str = "fanout", **arguments: obje
 
 
 def persistent(channel: Channel, name: str, *bodies: bytes, kind: str = "fanout") -> str:
-    """Keeps ten; publishes these, when nothing is bound."""
+    """An exchange that keeps ten messages; publishes these before anything is bound."""
     declare(channel, name, kind, persist_messages=10)
     for body in bodies:
         channel.publish(body, exchange=name)
@@ -72,7 +72,7 @@ def test_ten_messages_by_head_tail_and_from(
 
 
 def test_reader_that_notes_offsets_binds_again_from_there(channel: Channel, name: str) -> None:
-    """It has lost its queue, and goes on behind the last message that it noted."""
+    """Its queue is gone; it continues behind the last offset that it noted."""
     first = bind(channel, persistent(channel, name, *TEN[:4]), from_=0)
     channel.publish(TEN[4], exchange=name)
     noted = 0
@@ -100,14 +100,14 @@ def test_copies_carry_their_offset(channel: Channel, name: str) -> None:
     assert [headers.get("own") for headers in taken] == [1, 1, 1, None]
 
 
-def test_so_many_are_kept(channel: Channel, name: str) -> None:
+def test_x_persist_messages_limits_the_number(channel: Channel, name: str) -> None:
     declare(channel, name, persist_messages=4)
     for body in TEN:
         channel.publish(body, exchange=name)
     assert channel.drain(bind(channel, name, from_=0)) == TEN[-4:]
 
 
-def test_they_are_kept_so_long(channel: Channel, name: str) -> None:
+def test_x_persist_ms_limits_the_age(channel: Channel, name: str) -> None:
     """The clock is a message that expires after that time."""
     declare(channel, name, persist_ms=100)
     channel.publish(b"old", exchange=name)
@@ -121,7 +121,7 @@ def test_they_are_kept_so_long(channel: Channel, name: str) -> None:
     assert channel.drain(bind(channel, name, head=10)) == [b"young"]
 
 
-def test_head_and_tail_count_what_matches(channel: Channel, name: str) -> None:
+def test_head_and_tail_count_matching_messages(channel: Channel, name: str) -> None:
     declare(channel, name, "topic", persist_messages=100)
     for body in TEN:
         channel.publish(body, exchange=name, routing_key="odd" if int(body) % 2 else "even")
@@ -131,18 +131,18 @@ def test_head_and_tail_count_what_matches(channel: Channel, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["direct", "topic", "fanout", "headers", "x-random"])
-def test_each_type_can_keep(channel: Channel, name: str, kind: str) -> None:
+def test_every_type_can_store_messages(channel: Channel, name: str, kind: str) -> None:
     persistent(channel, name, *TEN[:2], kind=kind)
     assert channel.drain(bind(channel, name, head=10)) == TEN[:2]
 
 
-def test_no_source_for_exchanges(channel: Channel, name: str) -> None:
+def test_exchange_can_not_be_bound_to_a_persistent_one(channel: Channel, name: str) -> None:
     persistent(channel, name)
     channel.send("Exchange.Bind", source=name, destination="amq.fanout")
     channel.refused(403, culprit="Exchange.Bind")
 
 
-def test_not_with_a_delay(channel: Channel, name: str) -> None:
+def test_persistence_of_a_delayed_exchange_is_refused(channel: Channel, name: str) -> None:
     arguments = {"x-delayed-type": "direct", "x-persist-messages": 5}
     channel.send(
         "Exchange.Declare", exchange=name, exchange_type="x-delayed-message", arguments=arguments
@@ -152,7 +152,9 @@ def test_not_with_a_delay(channel: Channel, name: str) -> None:
 
 @pytest.mark.parametrize("argument", ["x-persist-messages", "x-persist-ms"])
 @pytest.mark.parametrize("value", [0, -1, "5", 1.5, True])
-def test_bound_that_is_none(channel: Channel, name: str, argument: str, value: object) -> None:
+def test_invalid_limit_is_refused(
+    channel: Channel, name: str, argument: str, value: object
+) -> None:
     fields = {"exchange": name, "exchange_type": "fanout", "arguments": {argument: value}}
     channel.send("Exchange.Declare", **fields)
     text = channel.refused(406, culprit="Exchange.Declare")
@@ -171,7 +173,7 @@ def test_bound_that_is_none(channel: Channel, name: str, argument: str, value: o
         {"x-head": 1, "x-tail": 1},
     ],
 )
-def test_binding_that_asks_for_nonsense(channel: Channel, name: str, arguments: Fields) -> None:
+def test_invalid_replay_request_is_refused(channel: Channel, name: str, arguments: Fields) -> None:
     persistent(channel, name)
     channel.declare(name)
     channel.send("Queue.Bind", queue=name, exchange=name, arguments=arguments)
@@ -187,7 +189,7 @@ def history(channel: Channel, name: str, count: int, **arguments: object) -> Non
         channel.publish(b"%d" % number, exchange=name)
 
 
-def test_history_goes_to_a_new_binding(channel: Channel, name: str) -> None:
+def test_new_binding_gets_the_history(channel: Channel, name: str) -> None:
     """The last 20; then what comes. It carries no offset."""
     history(channel, name, 25)
     queue = bind(channel, name)
@@ -199,12 +201,12 @@ def test_history_goes_to_a_new_binding(channel: Channel, name: str) -> None:
     assert channel.ready(queue) == 0
 
 
-def test_history_has_its_length(channel: Channel, name: str) -> None:
+def test_history_length_is_the_declared_one(channel: Channel, name: str) -> None:
     history(channel, name, 5, **{"recent_history_length": 2})
     assert channel.drain(bind(channel, name)) == [b"3", b"4"]
 
 
-def test_history_leaves_out_what_is_not_to_be_stored(channel: Channel, name: str) -> None:
+def test_no_store_header_excludes_a_message_from_the_history(channel: Channel, name: str) -> None:
     history(channel, name, 1)
     first = bind(channel, name)
     headers = {"x-recent-history-no-store": True}
@@ -214,7 +216,7 @@ def test_history_leaves_out_what_is_not_to_be_stored(channel: Channel, name: str
 
 
 @pytest.mark.parametrize("length", [0, -1, "20", 1.5, True])
-def test_history_length_that_is_none(channel: Channel, name: str, length: object) -> None:
+def test_invalid_history_length_is_refused(channel: Channel, name: str, length: object) -> None:
     arguments = {"x-recent-history-length": length}
     channel.send(
         "Exchange.Declare", exchange=name, exchange_type="x-recent-history", arguments=arguments

@@ -1,4 +1,4 @@
-"""amqp.md section 5: every argument of a queue, what it takes and what is refused.
+"""amqp.md section 5: valid and invalid arguments of queues.
 
 Refused means 406 on the channel with a text that names the argument, the queue and the virtual
 host, and no queue: nothing is made to fit, nothing is guessed.
@@ -44,10 +44,11 @@ REFUSED: dict[str, dict[str, list[object]]] = {
         "x-message-deduplication": NO_BOOLEANS,
         "x-cache-size": [0, 1_000_000_000, *COUNT],
         "x-cache-ttl": MILLISECONDS,
-        "x-deduplication-header": NO_TEXTS,
+        "x-deduplication-header": ["", *NO_TEXTS],
         "x-max-age": ["7D"],
         "x-stream-max-segment-size-bytes": [500_000],
         "x-stream-filter-size-bytes": [16],
+        "x-archive": ["cold"],
     },
     "quorum": {
         "x-expires": [0, "5"],
@@ -64,6 +65,7 @@ REFUSED: dict[str, dict[str, list[object]]] = {
         "x-max-age": ["7", "D", "7d", "-1D", "1.5h", "1D2h", " 7D", "7D ", "", *NO_TEXTS],
         "x-max-length-bytes": COUNT,
         "x-stream-max-segment-size-bytes": [3_000_000_001, *COUNT],
+        "x-archive": ["", "a\nb", *NO_TEXTS],
         "x-stream-filter-size-bytes": [0, 15, 256, *COUNT],
         "x-max-length": [5],
         "x-message-ttl": [1000],
@@ -114,6 +116,7 @@ TAKEN: dict[str, dict[str, list[object]]] = {
         "x-max-length-bytes": [0, 1 << 40],
         "x-stream-max-segment-size-bytes": [0, 500_000_000, 3_000_000_000],
         "x-stream-filter-size-bytes": [16, 255],
+        "x-archive": ["cold"],
         "x-queue-leader-locator": ["least-leaders"],
         "x-initial-cluster-size": [3],
     },
@@ -136,7 +139,9 @@ def of_type(kind: str, argument: str, value: object) -> Fields:
 
 @pytest.mark.differs("checks fewer, and has others")
 @pytest.mark.parametrize(("kind", "argument", "value"), cases(REFUSED))
-def test_refused(channel: Channel, name: str, kind: str, argument: str, value: object) -> None:
+def test_invalid_argument_is_refused(
+    channel: Channel, name: str, kind: str, argument: str, value: object
+) -> None:
     arguments = of_type(kind, argument, value)
     channel.send("Queue.Declare", queue=name, durable=True, arguments=arguments)
     text = channel.refused(406, culprit="Queue.Declare")
@@ -150,12 +155,48 @@ def test_refused(channel: Channel, name: str, kind: str, argument: str, value: o
 
 @pytest.mark.differs("knows fewer")
 @pytest.mark.parametrize(("kind", "argument", "value"), cases(TAKEN))
-def test_taken(channel: Channel, name: str, kind: str, argument: str, value: object) -> None:
-    """And the same again is the same queue."""
+def test_valid_argument_is_accepted(
+    channel: Channel, name: str, kind: str, argument: str, value: object
+) -> None:
     arguments = of_type(kind, argument, value)
     for _ in range(2):
         channel.declare(name, durable=True, arguments=arguments)
     channel.call("Queue.Delete", queue=name)
+
+
+KEPT = pytest.mark.parametrize("kind", ["quorum", "stream"])
+
+
+@KEPT
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({}, "non-durable"),
+        ({"durable": True, "exclusive": True}, "exclusive-owner"),
+        ({"durable": True, "auto_delete": True}, "auto-delete"),
+    ],
+)
+def test_unsupported_property_is_refused(
+    channel: Channel, name: str, kind: str, fields: Fields, wrong: str
+) -> None:
+    channel.send("Queue.Declare", queue=name, arguments={"x-queue-type": kind}, **fields)
+    channel.refused(
+        406,
+        f"PRECONDITION_FAILED - invalid property '{wrong}' for queue '{name}' in vhost '/'",
+        "Queue.Declare",
+    )
+    channel.open()
+    channel.send("Queue.Declare", queue=name, passive=True)
+    channel.refused(404)
+
+
+@KEPT
+def test_server_named_queue_is_refused(channel: Channel, kind: str) -> None:
+    channel.send("Queue.Declare", queue="", durable=True, arguments={"x-queue-type": kind})
+    channel.refused(
+        406,
+        f"PRECONDITION_FAILED - Cannot declare a server-named queue for type rabbit_{kind}_queue",
+    )
 
 
 WHOLE_NUMBERS = {
@@ -164,8 +205,7 @@ WHOLE_NUMBERS = {
 
 
 @pytest.mark.parametrize("tag", WHOLE_NUMBERS)
-def test_any_type_of_whole_number(channel: Channel, name: str, tag: str) -> None:
-    """What the argument asks for is done, whatever type brought it."""
+def test_every_integer_type_is_accepted(channel: Channel, name: str, tag: str) -> None:
     number = Raw(tag.encode() + struct.pack(WHOLE_NUMBERS[tag], 2))
     channel.declare(name, arguments={"x-max-length": number})
     channel.put(name, b"a", b"b", b"c")
@@ -173,16 +213,14 @@ def test_any_type_of_whole_number(channel: Channel, name: str, tag: str) -> None
     channel.declare(name, arguments={"x-max-length": 2})
 
 
-def test_the_first_fault_of_several_is_told(channel: Channel, name: str) -> None:
-    """One of them, and it is named."""
+def test_one_of_several_invalid_arguments_is_named(channel: Channel, name: str) -> None:
     bad = {"x-max-length": -1, "x-message-ttl": "5", "x-overflow": "explode"}
     channel.send("Queue.Declare", queue=name, arguments=bad)
     text = channel.refused(406)
     assert any(f"invalid arg '{argument}' for queue" in text for argument in bad)
 
 
-def test_long_values_leave_room_for_the_reason(channel: Channel, name: str) -> None:
-    """A reply text has 255 bytes; the argument and the queue stand in front."""
+def test_error_for_a_long_value_still_has_its_start(channel: Channel, name: str) -> None:
     channel.send("Queue.Declare", queue=name, arguments={"x-overflow": "x" * 10_000})
     text = channel.refused(406)
     assert text.startswith(f"PRECONDITION_FAILED - invalid arg 'x-overflow' for queue '{name}'")
@@ -190,7 +228,7 @@ def test_long_values_leave_room_for_the_reason(channel: Channel, name: str) -> N
 
 
 @pytest.mark.differs("takes the first")
-def test_a_key_twice_is_no_argument(channel: Channel) -> None:
+def test_duplicate_key_is_refused(channel: Channel) -> None:
     table = b"".join(b"\x0cx-max-length" + b"b" + bytes([value]) for value in (1, 2))
     arguments = Raw(struct.pack(">I", len(table)) + table)
     channel.client.send(

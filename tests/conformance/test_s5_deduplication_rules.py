@@ -11,10 +11,14 @@ from tests.support.server import WarrenServer
 
 from . import raw
 from .raw import Channel
+from .test_s5_arguments import REFUSED
 
 Fields = dict[str, Any]
 ON = {"x-message-deduplication": True}
 WHERE = ["queue", "exchange"]
+ARGUMENTS = [
+    "x-message-deduplication", "x-cache-size", "x-cache-ttl", "x-deduplication-header",
+]  # fmt: skip
 
 pytestmark = pytest.mark.differs("needs a plugin")
 
@@ -38,8 +42,7 @@ def publish(channel: Channel, name: str, body: bytes, found: object, **headers: 
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_what_was_seen_is_dropped(channel: Channel, name: str, where: str) -> None:
-    """Also when the first is consumed already; what has no id never is."""
+def test_duplicate_is_dropped(channel: Channel, name: str, where: str) -> None:
     declare(channel, name, where)
     for body, found in ((b"1", "a"), (b"2", "b"), (b"3", "a"), (b"4", None), (b"5", None)):
         publish(channel, name, body, found)
@@ -50,7 +53,6 @@ def test_what_was_seen_is_dropped(channel: Channel, name: str, where: str) -> No
 
 @pytest.mark.parametrize("where", WHERE)
 def test_a_duplicate_is_confirmed(channel: Channel, name: str, where: str) -> None:
-    """Its publisher has what it wanted."""
     declare(channel, name, where)
     channel.call("Confirm.Select")
     for number in (1, 2, 3):
@@ -59,8 +61,21 @@ def test_a_duplicate_is_confirmed(channel: Channel, name: str, where: str) -> No
     assert channel.drain(name) == [b"a"]
 
 
+@pytest.mark.parametrize("kind", ["direct", "fanout", "topic", "headers"])
+def test_an_exchange_drops_and_confirms(channel: Channel, name: str, kind: str) -> None:
+    channel.call("Exchange.Declare", exchange=name, exchange_type=kind, arguments=ON)
+    channel.declare(name)
+    channel.call("Queue.Bind", queue=name, exchange=name, routing_key=name)
+    channel.call("Confirm.Select")
+    for body, value in ((b"1", "a"), (b"2", "a"), (b"3", "b"), (b"4", "a")):
+        headers = {"x-deduplication-header": value}
+        channel.publish(body, {"headers": headers}, exchange=name, routing_key=name)
+        channel.expect("Basic.Ack")
+    assert channel.drain(name) == [b"1", b"3"]
+
+
 @pytest.mark.parametrize("where", WHERE)
-def test_only_the_last_ones_are_known(channel: Channel, name: str, where: str) -> None:
+def test_only_the_last_ids_are_remembered(channel: Channel, name: str, where: str) -> None:
     declare(channel, name, where, cache_size=2)
     for found in ("a", "b", "c", "c", "a", "b"):
         publish(channel, name, found.encode(), found)
@@ -68,7 +83,7 @@ def test_only_the_last_ones_are_known(channel: Channel, name: str, where: str) -
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_of_128_unless_told(channel: Channel, name: str, where: str) -> None:
+def test_cache_size_is_128_by_default(channel: Channel, name: str, where: str) -> None:
     declare(channel, name, where)
     for number in range(128):
         publish(channel, name, b"", str(number))
@@ -81,19 +96,20 @@ def test_of_128_unless_told(channel: Channel, name: str, where: str) -> None:
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_by_another_header(channel: Channel, name: str, where: str) -> None:
+def test_id_is_read_from_the_configured_header(channel: Channel, name: str, where: str) -> None:
     declare(channel, name, where, deduplication_header="order")
     for body, found in ((b"1", "a"), (b"2", "a")):
         publish(channel, name, body, found)
-    for body, order in ((b"3", 7), (b"4", 7), (b"5", 8)):
+    for body, order in ((b"3", 7), (b"4", 7.0), (b"5", "7")):
         channel.publish(body, {"headers": {"order": order}}, exchange=name)
     assert channel.drain(name) == [b"1", b"2", b"3", b"5"]
 
 
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("of_message", [False, True])
-def test_for_a_while(channel: Channel, name: str, where: str, of_message: bool) -> None:
-    """By the argument or by the header x-cache-ttl. The clock is a message that expires later."""
+def test_id_expires_after_its_ttl(
+    channel: Channel, name: str, where: str, of_message: bool
+) -> None:
     arguments, headers = ({}, {"x_cache_ttl": 50}) if of_message else ({"cache_ttl": 50}, {})
     declare(channel, name, where, **arguments)
     publish(channel, name, b"1", "a", **headers)
@@ -110,23 +126,32 @@ def test_for_a_while(channel: Channel, name: str, where: str, of_message: bool) 
 
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("ttl", [-1, "soon", 1.5, True])
-def test_time_of_a_message_that_is_none(
-    channel: Channel, name: str, where: str, ttl: object
+@pytest.mark.parametrize("transaction", [False, True])
+def test_invalid_ttl_header_is_refused(
+    channel: Channel, name: str, where: str, ttl: object, transaction: bool
 ) -> None:
     declare(channel, name, where)
+    if transaction:
+        channel.call("Tx.Select")
     publish(channel, name, b"a", "a", x_cache_ttl=ttl)
     assert "x-cache-ttl" in channel.refused(406, culprit="Basic.Publish")
 
 
-@pytest.mark.parametrize("size", [0, -1, "5", 1_000_000_000])
-def test_cache_of_an_exchange_that_can_not_be(channel: Channel, name: str, size: object) -> None:
-    """One of a thousand million ids stopped LavinMQ."""
-    arguments = ON | {"x-cache-size": size}
-    channel.send("Exchange.Declare", exchange=name, exchange_type="direct", arguments=arguments)
-    assert "'x-cache-size'" in channel.refused(406, culprit="Exchange.Declare")
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [(argument, value) for argument in ARGUMENTS for value in REFUSED["classic"][argument]],
+)
+def test_invalid_exchange_argument_is_refused(
+    channel: Channel, name: str, argument: str, value: object
+) -> None:
+    channel.send(
+        "Exchange.Declare", exchange=name, exchange_type="direct", arguments=ON | {argument: value}
+    )
+    text = channel.refused(406, culprit="Exchange.Declare")
+    assert f"'{argument}'" in text and f"exchange '{name}' in vhost '/'" in text
 
 
-def test_what_came_back_is_no_duplicate(channel: Channel, name: str) -> None:
+def test_requeued_message_is_not_a_duplicate(channel: Channel, name: str) -> None:
     declare(channel, name, "queue")
     publish(channel, name, b"1", "a")
     tag = channel.taken(name, no_ack=False).method.delivery_tag
@@ -135,7 +160,7 @@ def test_what_came_back_is_no_duplicate(channel: Channel, name: str) -> None:
     assert (message.body, message.method.redelivered) == (b"1", True)
 
 
-def test_each_queue_has_seen_its_own(channel: Channel, name: str) -> None:
+def test_each_queue_remembers_its_own_ids(channel: Channel, name: str) -> None:
     channel.call("Exchange.Declare", exchange=name, exchange_type="direct")
     for number in (1, 2):
         channel.declare(f"{name}.{number}", arguments=ON)
@@ -147,7 +172,7 @@ def test_each_queue_has_seen_its_own(channel: Channel, name: str) -> None:
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_rolled_back_was_never_seen(channel: Channel, name: str, where: str) -> None:
+def test_rolled_back_id_is_not_remembered(channel: Channel, name: str, where: str) -> None:
     declare(channel, name, where)
     channel.call("Tx.Select")
     publish(channel, name, b"no", "a")
@@ -165,8 +190,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[tuple[WarrenServer, str]]
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_known_after_a_restart(server: tuple[WarrenServer, str], name: str, where: str) -> None:
-    """Of what was persistent; LavinMQ knows in memory only."""
+def test_ids_survive_a_restart(server: tuple[WarrenServer, str], name: str, where: str) -> None:
     warren, how = server
     declared: dict[str, Fields] = {"queue": {}, "exchange": {}} | {where: {"arguments": ON}}
     for round_ in (1, 2):

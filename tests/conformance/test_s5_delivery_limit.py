@@ -37,7 +37,7 @@ def count(message: Content) -> int | None:
 
 
 def send_back(connect: Connect, channel: Channel, queue: str, how: str) -> Content:
-    """Takes the next message, gives it back, and gives what it looked like."""
+    """Takes the next message, returns it to the queue, and returns it as it was delivered."""
     taker = connect().channel()
     message = taker.taken(queue, no_ack=False)
     match how:
@@ -59,7 +59,6 @@ def send_back(connect: Connect, channel: Channel, queue: str, how: str) -> Conte
 def test_failures_are_counted(
     connect: Connect, channel: Channel, name: str, kind: str, how: str
 ) -> None:
-    """LavinMQ #975: the first delivery has no count, its headers are the publisher's."""
     declare(channel, name, kind, 10)
     channel.put(name, b"a", properties={"headers": {"own": 1}, "delivery_mode": 2})
     seen = [send_back(connect, channel, name, how) for _ in range(3)]
@@ -81,10 +80,9 @@ def test_deliveries_carry_the_count_as_gets_do(channel: Channel, name: str, kind
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("limit", [0, 1, 3])
-def test_too_often_is_a_death(
+def test_message_over_the_limit_is_dead_lettered(
     connect: Connect, channel: Channel, name: str, kind: str, limit: int
 ) -> None:
-    """Delivered once more than the limit says, since that counts what came back."""
     dead = declare(channel, name, kind, limit)
     channel.put(name, b"a", b"next", properties={"delivery_mode": 2})
     for _ in range(limit + 1):
@@ -98,13 +96,20 @@ def test_too_often_is_a_death(
     assert channel.taken(name).body == b"next"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_minus_one_is_no_limit(connect: Connect, channel: Channel, name: str, kind: str) -> None:
-    declare(channel, name, kind, -1)
+@pytest.mark.parametrize(
+    ("kind", "limit", "counted"),
+    [*((kind, -1, QUORUM_DEFAULT + 5) for kind in KINDS), ("classic", None, None)],
+)
+def test_negative_limit_and_classic_default_are_unlimited(
+    connect: Connect, channel: Channel, name: str, kind: str, limit: int | None, counted: int | None
+) -> None:
+    """-1 is no limit, and classic queues have none of their own."""
+    declare(channel, name, kind, limit)
     channel.put(name, b"a")
     for _ in range(QUORUM_DEFAULT + 5):
         send_back(connect, channel, name, "reject")
-    assert count(channel.taken(name)) == QUORUM_DEFAULT + 5
+    message = channel.taken(name)
+    assert (message.body, count(message)) == (b"a", counted)
 
 
 def test_quorum_queues_have_a_limit_of_20(connect: Connect, channel: Channel, name: str) -> None:
@@ -116,17 +121,7 @@ def test_quorum_queues_have_a_limit_of_20(connect: Connect, channel: Channel, na
     assert channel.content().body == b"a"
 
 
-def test_classic_queues_have_none(connect: Connect, channel: Channel, name: str) -> None:
-    """Nor do they count."""
-    declare(channel, name, "classic")
-    channel.put(name, b"a")
-    for _ in range(QUORUM_DEFAULT + 5):
-        send_back(connect, channel, name, "reject")
-    message = channel.taken(name)
-    assert (message.body, count(message)) == (b"a", None)
-
-
-def test_without_a_dead_letter_exchange_it_is_dropped(
+def test_message_over_the_limit_is_dropped_without_a_dead_letter_exchange(
     connect: Connect, channel: Channel, name: str
 ) -> None:
     channel.declare(name, arguments={"x-delivery-limit": 1})
@@ -136,8 +131,7 @@ def test_without_a_dead_letter_exchange_it_is_dropped(
     assert channel.get(name) is None
 
 
-def test_counts_are_of_a_queue(connect: Connect, channel: Channel, name: str) -> None:
-    """The same message in another one begins anew."""
+def test_counts_are_per_queue(connect: Connect, channel: Channel, name: str) -> None:
     channel.call("Exchange.Declare", exchange=name, exchange_type="fanout")
     for queue in (f"{name}.1", f"{name}.2"):
         declare(channel, queue, "classic", 5)
@@ -149,7 +143,7 @@ def test_counts_are_of_a_queue(connect: Connect, channel: Channel, name: str) ->
 
 
 @pytest.mark.parametrize("how", ["nack", "recover"])
-def test_returns_that_are_no_failures(
+def test_nack_and_recover_do_not_count_as_failures(
     connect: Connect, channel: Channel, name: str, how: str
 ) -> None:
     """Quorum queues count them apart, as every assignment (RabbitMQ 4.3)."""

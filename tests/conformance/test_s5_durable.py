@@ -1,4 +1,4 @@
-"""amqp.md section 5: what lasts over a restart, and what does not.
+"""amqp.md section 5: what survives a restart, and what does not.
 
 Everything is made before, the server is stopped or killed once, and each test looks at one thing.
 """
@@ -128,8 +128,7 @@ def absent(channel: Channel, method: str, **fields: object) -> None:
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-def test_durable_queues_are_there(channel: Channel, queue: str) -> None:
-    """With the arguments that they were declared with."""
+def test_durable_queues_survive(channel: Channel, queue: str) -> None:
     channel.declare(queue, durable=True, arguments=QUEUES[queue])
     if QUEUES[queue]:
         channel.send("Queue.Declare", queue=queue, durable=True)
@@ -137,26 +136,25 @@ def test_durable_queues_are_there(channel: Channel, queue: str) -> None:
 
 
 @pytest.mark.parametrize("exchange", EXCHANGES)
-def test_durable_exchanges_are_there(channel: Channel, exchange: str) -> None:
+def test_durable_exchanges_survive(channel: Channel, exchange: str) -> None:
     channel.call("Exchange.Declare", exchange=exchange, durable=True, **EXCHANGES[exchange])
 
 
-def test_transient_ones_are_not(channel: Channel) -> None:
-    """Nor are exclusive ones, durable or not."""
+def test_transient_queues_and_exchanges_are_gone(channel: Channel) -> None:
     for queue in ("transient", "mine"):
         absent(channel, "Queue.Declare", queue=queue)
         channel.open()
     absent(channel, "Exchange.Declare", exchange="transient", exchange_type="fanout")
 
 
-def test_persistent_messages_are_there_and_transient_ones_are_not(channel: Channel) -> None:
+def test_only_persistent_messages_survive(channel: Channel) -> None:
     taken = [channel.taken("plain") for _ in range(2)]
     assert [message.body for message in taken] == [b"a", b"b"]
     assert [message.properties.delivery_mode for message in taken] == [2, 2]
     assert channel.get("plain") is None
 
 
-def test_what_came_back_is_flagged_and_counted(channel: Channel) -> None:
+def test_requeued_messages_keep_flag_and_count(channel: Channel) -> None:
     first, second = channel.taken("counted"), channel.taken("counted")
     headers: Any = first.properties.headers
     assert (first.body, first.method.redelivered) == (b"a", True)
@@ -165,18 +163,17 @@ def test_what_came_back_is_flagged_and_counted(channel: Channel) -> None:
     assert "x-delivery-count" not in (second.properties.headers or {})
 
 
-def test_what_was_unacked_in_a_quorum_queue_is_there(channel: Channel) -> None:
+def test_unacked_messages_of_a_quorum_queue_are_redelivered(channel: Channel) -> None:
     first = channel.taken("quorum")
     assert (first.body, first.method.redelivered) == (b"a", True)
     assert channel.taken("quorum").body == b"b"
 
 
-def test_priorities_count(channel: Channel) -> None:
+def test_priority_order_is_kept(channel: Channel) -> None:
     assert channel.drain("ranked") == [b"9", b"5", b"1"]
 
 
 def test_streams_are_read_from_anywhere(channel: Channel) -> None:
-    """They keep transient messages too."""
     channel.call("Basic.Qos", prefetch_count=10)
     channel.consume("stream", arguments={"x-stream-offset": "first"})
     messages = [channel.content() for _ in range(3)]
@@ -191,18 +188,18 @@ def test_bindings_are_in_force(channel: Channel) -> None:
     assert channel.drain("bound") == [b"x"]
 
 
-def test_keys_are_hashed_as_before(channel: Channel, life: Life) -> None:
+def test_hash_exchange_keeps_its_mapping(channel: Channel, life: Life) -> None:
     for key in KEYS:
         channel.publish(b"x", exchange="hashing", routing_key=key)
     assert shares(channel) == life.hashed
 
 
-def test_delayed_messages_come(channel: Channel) -> None:
+def test_delayed_messages_are_delivered(channel: Channel) -> None:
     channel.consume("delayed", no_ack=True)
     assert channel.content().body == b"later"
 
 
-def test_persistent_exchanges_have_what_they_kept(channel: Channel) -> None:
+def test_persistent_exchanges_keep_their_messages(channel: Channel) -> None:
     queue = str(channel.declare("").queue)
     channel.call("Queue.Bind", queue=queue, exchange="kept", arguments={"x-head": 10})
     messages = [channel.taken(queue) for _ in range(2)]
@@ -211,7 +208,7 @@ def test_persistent_exchanges_have_what_they_kept(channel: Channel) -> None:
     assert [found["x-offset"] for found in headers] == [0, 1]
 
 
-def test_full_queues_are_full(channel: Channel) -> None:
+def test_full_queues_still_reject(channel: Channel) -> None:
     channel.call("Confirm.Select")
     channel.publish(b"c", routing_key="short")
     channel.expect("Basic.Nack")

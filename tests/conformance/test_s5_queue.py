@@ -1,4 +1,4 @@
-"""amqp.md section 5: queues, their declaration and their life."""
+"""amqp.md section 5: declaring, binding, purging and deleting queues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from .raw import Channel, Client
 Fields = dict[str, Any]
 Connect = Callable[..., Client]
 
-not_for_classic = pytest.mark.differs("refuses it for a classic queue")
 LOCKED = (
     "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue '{n}' in vhost '/'. It "
     "could be originally declared on another connection or the exclusive property value does "
@@ -39,8 +38,7 @@ def test_reserved_prefix(channel: Channel, name: str) -> None:
     )
 
 
-def test_reserved_prefix_may_be_asked_for(channel: Channel) -> None:
-    """Passively: one that exists is not declared again either."""
+def test_passive_declare_accepts_a_reserved_name(channel: Channel) -> None:
     name = channel.declare("").queue
     assert channel.declare(name, passive=True).queue == name
     channel.send("Queue.Declare", queue=name)
@@ -70,7 +68,9 @@ def test_any_other_name_is_fine(channel: Channel, name: str) -> None:
         ("Basic.Get", {}),
     ],
 )
-def test_no_name_is_the_last_declared(channel: Channel, method: str, fields: Fields) -> None:
+def test_empty_name_means_the_last_declared_queue(
+    channel: Channel, method: str, fields: Fields
+) -> None:
     channel.declare("")
     name = channel.declare("").queue
     if method == "Basic.Get":
@@ -82,12 +82,12 @@ def test_no_name_is_the_last_declared(channel: Channel, method: str, fields: Fie
 
 
 @pytest.mark.parametrize("method", ["Queue.Bind", "Queue.Purge", "Basic.Consume", "Basic.Get"])
-def test_no_name_and_none_declared(channel: Channel, method: str) -> None:
+def test_empty_name_is_refused_before_a_declaration(channel: Channel, method: str) -> None:
     channel.send(method, **({"exchange": "amq.fanout"} if method == "Queue.Bind" else {}))
     channel.refused(404, NO_LAST, culprit=method)
 
 
-def test_no_name_and_no_key_bind_by_name(channel: Channel) -> None:
+def test_empty_name_and_key_bind_by_the_queue_name(channel: Channel) -> None:
     name = channel.declare("").queue
     channel.call("Queue.Bind", queue="", exchange="amq.direct", routing_key="")
     channel.publish(b"a", exchange="amq.direct", routing_key=name)
@@ -130,7 +130,7 @@ INEQUIVALENT: list[tuple[Fields, Fields, str]] = [
 
 
 @pytest.mark.parametrize(("first", "second", "text"), INEQUIVALENT)
-def test_inequivalent(
+def test_inequivalent_redeclaration_is_refused(
     channel: Channel, name: str, first: Fields, second: Fields, text: str
 ) -> None:
     channel.declare(name, **first)
@@ -153,7 +153,7 @@ TYPES: list[tuple[bytes, str, str]] = [
 
 
 @pytest.mark.parametrize(("octets", "shown", "kind"), TYPES)
-def test_type_that_came_is_told(
+def test_error_names_the_received_type(
     channel: Channel, name: str, octets: bytes, shown: str, kind: str
 ) -> None:
     channel.declare(name)
@@ -174,10 +174,9 @@ DIFFERENCES: list[tuple[Fields, str]] = [
 
 
 @pytest.mark.parametrize("first", range(len(DIFFERENCES)))
-def test_the_first_difference_is_told(
+def test_first_difference_is_reported(
     channel: Channel, other: Channel, name: str, first: int
 ) -> None:
-    """Whose it is comes before all of them."""
     differing: Fields = {}
     for fields, _ in DIFFERENCES[first:]:
         differing |= fields
@@ -197,8 +196,7 @@ def test_numbers_are_compared_by_value(channel: Channel, name: str, again: bytes
 
 
 @pytest.mark.differs("compares numbers of two types as different")
-def test_whole_numbers_may_come_as_fractions(channel: Channel, name: str) -> None:
-    """5 and 5.0 are one value; a fraction is another."""
+def test_integers_may_be_sent_as_floating_point_numbers(channel: Channel, name: str) -> None:
     channel.declare(name, arguments={"x-max-length": 5})
     channel.declare(name, arguments={"x-max-length": 5.0})
     channel.send("Queue.Declare", queue=name, arguments={"x-max-length": 5.5})
@@ -213,63 +211,7 @@ def test_unknown_arguments_are_not_compared(
     channel.declare(name, arguments=again)
 
 
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("x-message-ttl", -1), ("x-message-ttl", "5"), ("x-message-ttl", 1 << 40),
-        ("x-message-ttl", 1.5), ("x-message-ttl", True),
-        ("x-expires", 0), ("x-expires", -1), ("x-expires", "5"), ("x-expires", 1 << 40),
-        ("x-max-length", -1), ("x-max-length", "5"),
-        ("x-max-length-bytes", -1), ("x-max-length-bytes", []),
-        ("x-overflow", "explode"), ("x-overflow", 5),
-        ("x-dead-letter-routing-key", "k"), ("x-dead-letter-routing-key", 5),
-        ("x-queue-mode", 5), ("x-queue-mode", "nonsense"),
-    ],
-)  # fmt: skip
-def test_bad_argument(channel: Channel, name: str, argument: str, value: object) -> None:
-    channel.send("Queue.Declare", queue=name, arguments={argument: value})
-    text = channel.refused(406, culprit="Queue.Declare")
-    assert text.startswith(
-        f"PRECONDITION_FAILED - invalid arg '{argument}' for queue '{name}' in vhost '/'"
-    )
-    channel.open()
-    channel.send("Queue.Declare", queue=name, passive=True)
-    channel.refused(404)
-
-
-def test_dead_letter_exchange_must_be_a_name(channel: Channel, name: str) -> None:
-    channel.send("Queue.Declare", queue=name, arguments={"x-dead-letter-exchange": 5})
-    assert "'x-dead-letter-exchange'" in channel.refused(406)
-
-
-def test_unknown_queue_type(channel: Channel, name: str) -> None:
-    channel.send("Queue.Declare", queue=name, arguments={"x-queue-type": "nonsense"})
-    channel.refused(406)
-
-
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("x-queue-type", "classic"),
-        ("x-queue-mode", "lazy"),
-        ("x-queue-mode", "default"),
-        ("x-queue-version", 2),
-        pytest.param("x-queue-leader-locator", "client-local", marks=not_for_classic),
-        pytest.param("x-quorum-initial-group-size", 3, marks=not_for_classic),
-        ("x-queue-master-locator", "min-masters"),
-        ("x-anything", {"at": ["all"]}),
-    ],
-)
-def test_argument_that_is_accepted(
-    channel: Channel, name: str, argument: str, value: object
-) -> None:
-    channel.declare(name, arguments={argument: value})
-    channel.put(name, b"a")
-    assert channel.taken(name).body == b"a"
-
-
 def test_nowait_hides_the_answers(channel: Channel, name: str) -> None:
-    """The reply that comes is the last method's."""
     channel.send("Queue.Declare", queue=name, nowait=True)
     channel.send("Queue.Bind", queue=name, exchange="amq.fanout", nowait=True)
     channel.send("Queue.Purge", queue=name, nowait=True)
@@ -299,29 +241,16 @@ def test_nowait_hides_the_answers(channel: Channel, name: str) -> None:
 def test_exclusive_is_locked_for_others(
     channel: Channel, other: Channel, name: str, method: str, fields: Fields
 ) -> None:
-    """Looked at before what else may differ."""
     channel.declare(name, exclusive=True)
     other.send(method, queue=name, **fields)
     other.refused(405, LOCKED.format(n=name), culprit=method)
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
-def test_exclusive_differs(channel: Channel, name: str, exclusive: bool) -> None:
+def test_exclusive_flag_is_compared(channel: Channel, name: str, exclusive: bool) -> None:
     channel.declare(name, exclusive=exclusive)
     channel.send("Queue.Declare", queue=name, exclusive=not exclusive)
     channel.refused(405, LOCKED.format(n=name))
-
-
-def test_exclusive_takes_messages_from_all(channel: Channel, other: Channel, name: str) -> None:
-    channel.declare(name, exclusive=True)
-    channel.consume(name, no_ack=True)
-    other.publish(b"a", routing_key=name)
-    assert channel.content().body == b"a"
-
-
-def test_exclusive_is_for_all_channels_of_its_connection(client: Client, name: str) -> None:
-    client.channel(1).declare(name, exclusive=True)
-    client.channel(2).declare(name, exclusive=True)
 
 
 def test_exclusive_dies_with_its_connection(connect: Connect, channel: Channel, name: str) -> None:
@@ -340,7 +269,7 @@ def _gone(channel: Channel, name: str) -> None:
     channel.refused(404)
 
 
-def test_auto_delete_with_the_last_consumer(channel: Channel, name: str) -> None:
+def test_last_consumer_auto_deletes(channel: Channel, name: str) -> None:
     channel.declare(name, auto_delete=True)
     tags = [channel.consume(name) for _ in range(2)]
     channel.call("Basic.Cancel", consumer_tag=tags[0])
@@ -350,7 +279,7 @@ def test_auto_delete_with_the_last_consumer(channel: Channel, name: str) -> None
 
 
 @pytest.mark.parametrize("how", ["channel close", "channel error", "connection close"])
-def test_auto_delete_with_the_channel(
+def test_closing_the_channel_auto_deletes(
     connect: Connect, channel: Channel, name: str, how: str
 ) -> None:
     client = connect()
@@ -369,7 +298,7 @@ def test_auto_delete_with_the_channel(
     _gone(channel, name)
 
 
-def test_auto_delete_not_by_get(channel: Channel, name: str) -> None:
+def test_get_does_not_auto_delete(channel: Channel, name: str) -> None:
     channel.declare(name, auto_delete=True)
     channel.put(name, b"a")
     channel.taken(name)
@@ -412,7 +341,6 @@ def test_delete_if_empty(channel: Channel, name: str) -> None:
 
 
 def test_delete_ends_bindings_and_acks(channel: Channel, name: str) -> None:
-    """What was delivered from it may still be acked."""
     channel.declare(name)
     channel.call("Queue.Bind", queue=name, exchange="amq.direct", routing_key=name)
     channel.put(name, b"a")
@@ -424,7 +352,7 @@ def test_delete_ends_bindings_and_acks(channel: Channel, name: str) -> None:
     assert channel.content("Basic.Return").method.reply_code == 312
 
 
-def test_purge_takes_what_is_ready(channel: Channel, name: str) -> None:
+def test_purge_removes_ready_messages_only(channel: Channel, name: str) -> None:
     channel.declare(name)
     channel.put(name, b"a", b"b", b"c")
     tag = channel.taken(name, no_ack=False).method.delivery_tag
@@ -448,7 +376,6 @@ def test_unbind(channel: Channel, name: str) -> None:
 
 
 def test_bindings_differ_by_arguments(channel: Channel, name: str) -> None:
-    """One of two goes, the other stays."""
     channel.declare(name)
     binding = {"queue": name, "exchange": "amq.direct", "routing_key": name}
     for value in (1, 2):
@@ -460,7 +387,6 @@ def test_bindings_differ_by_arguments(channel: Channel, name: str) -> None:
 
 @pytest.mark.parametrize("missing", ["queue", "exchange"])
 def test_bind_with_a_missing_end(channel: Channel, name: str, missing: str) -> None:
-    """Unbinding what can't be bound is no error."""
     channel.declare(f"{name}.here")
     ends = {"queue": f"{name}.here", "exchange": "amq.fanout", missing: name}
     channel.call("Queue.Unbind", **ends)

@@ -1,4 +1,4 @@
-"""amqp.md section 6: get, consume, cancel; who gets what, and how much at a time."""
+"""amqp.md section 6: get, consume, cancel, and prefetch."""
 
 from __future__ import annotations
 
@@ -17,25 +17,13 @@ Connect = Callable[..., Client]
 # Get
 
 
-def test_get_counts_what_is_left(channel: Channel, name: str) -> None:
+def test_get_reports_remaining_messages(channel: Channel, name: str) -> None:
     channel.filled(name, 3)
     counts = [channel.taken(name, no_ack=no_ack).method.message_count for no_ack in (True, False)]
     assert counts == [2, 1]
 
 
-def test_get_carries_where_it_was_published(channel: Channel, name: str) -> None:
-    channel.declare(name)
-    channel.call("Queue.Bind", queue=name, exchange="amq.topic", routing_key=f"{name}.#")
-    channel.publish(b"a", exchange="amq.topic", routing_key=f"{name}.x.y")
-    method = channel.taken(name).method
-    assert (method.exchange, method.routing_key) == ("amq.topic", f"{name}.x.y")
-    assert not method.redelivered
-
-
-def test_what_is_sent_behind_a_get_takes_effect_and_is_answered_behind_it(
-    channel: Channel, name: str
-) -> None:
-    """Also where the get has to wait for the disk."""
+def test_methods_after_a_get_wait_for_it(channel: Channel, name: str) -> None:
     channel.declare(name, durable=True)
     channel.declare(f"{name}.other")
     channel.put(name, b"a", b"b", b"c", properties={"delivery_mode": 2})
@@ -56,17 +44,30 @@ def test_what_is_sent_behind_a_get_takes_effect_and_is_answered_behind_it(
     channel.expect("Basic.GetEmpty")
 
 
+def test_get_ok_has_exchange_and_routing_key(channel: Channel, name: str) -> None:
+    """Of messages that came together too."""
+    channel.declare(name)
+    channel.call("Queue.Bind", queue=name, exchange="amq.topic", routing_key=f"{name}.#")
+    keys = [f"{name}.{letter}" for letter in "abc"]
+    sent = (frames.publish_frames(1, exchange="amq.topic", routing_key=key) for key in keys)
+    channel.client.send(b"".join(sent))
+    got = [channel.taken(name).method for _ in keys]
+    assert [(method.exchange, method.routing_key) for method in got] == [
+        ("amq.topic", key) for key in keys
+    ]
+
+
 # Consume, cancel
 
 
-def test_consumer_tags_are_made(channel: Channel, name: str) -> None:
+def test_server_generates_consumer_tags(channel: Channel, name: str) -> None:
     channel.declare(name)
     tags = {channel.consume(name) for _ in range(3)}
     assert len(tags) == 3
     assert all(tag.startswith("amq.ctag-") for tag in tags)
 
 
-def test_consumer_tag_is_taken(channel: Channel, name: str) -> None:
+def test_duplicate_consumer_tag_is_refused(channel: Channel, name: str) -> None:
     channel.declare(name)
     channel.consume(name, consumer_tag="mine")
     channel.send("Basic.Consume", queue=name, consumer_tag="mine")
@@ -75,14 +76,7 @@ def test_consumer_tag_is_taken(channel: Channel, name: str) -> None:
     )
 
 
-def test_consumer_tags_are_by_channel(client: Client, name: str) -> None:
-    for number in (1, 2):
-        client.channel(number).declare(name)
-        client.send_method("Basic.Consume", number, queue=name, consumer_tag="mine")
-        assert client.expect("Basic.ConsumeOk", number).consumer_tag == "mine"
-
-
-def test_consume_ok_comes_first(channel: Channel, name: str) -> None:
+def test_consume_ok_precedes_deliveries(channel: Channel, name: str) -> None:
     bodies = channel.filled(name, 5)
     tag = channel.consume(name, no_ack=True)
     for number, body in enumerate(bodies, 1):
@@ -122,7 +116,7 @@ def test_exclusive_consumer(
 
 
 @pytest.mark.parametrize("end", ["channel", "connection", "socket"])
-def test_exclusive_consumer_that_is_gone(
+def test_exclusivity_ends_with_its_consumer(
     connect: Connect, other: Channel, name: str, end: str
 ) -> None:
     channel = connect().channel()
@@ -138,7 +132,7 @@ def test_exclusive_consumer_that_is_gone(
     other.consume(name, exclusive=True)
 
 
-def test_cancel_unknown_tag(channel: Channel) -> None:
+def test_cancel_of_an_unknown_tag_is_answered(channel: Channel) -> None:
     assert channel.call("Basic.Cancel", consumer_tag="no one").consumer_tag == "no one"
 
 
@@ -153,7 +147,9 @@ def test_cancel_leaves_unacked_valid(channel: Channel, name: str) -> None:
     assert channel.drain(name) == [b"1"]
 
 
-def test_cancelled_by_the_queue_s_end(channel: Channel, other: Channel, name: str) -> None:
+def test_deleting_the_queue_cancels_its_consumers(
+    channel: Channel, other: Channel, name: str
+) -> None:
     channel.declare(name)
     tag = channel.consume(name)
     other.call("Queue.Delete", queue=name)
@@ -164,7 +160,7 @@ def test_cancelled_by_the_queue_s_end(channel: Channel, other: Channel, name: st
 
 
 @pytest.mark.differs("knows no cancel-ok from a client")
-def test_cancel_ok_that_was_not_asked_for(channel: Channel, other: Channel, name: str) -> None:
+def test_cancel_ok_from_a_client_is_ignored(channel: Channel, other: Channel, name: str) -> None:
     channel.declare(name)
     tag = channel.consume(name)
     other.call("Queue.Delete", queue=name)
@@ -173,8 +169,9 @@ def test_cancel_ok_that_was_not_asked_for(channel: Channel, other: Channel, name
     channel.declare(name)
 
 
-def test_not_told_of_the_queue_s_end(connect: Connect, other: Channel, name: str) -> None:
-    """A client without the capability would not know the method."""
+def test_cancel_is_not_sent_without_the_capability(
+    connect: Connect, other: Channel, name: str
+) -> None:
     channel = connect(capabilities={}).channel()
     channel.declare(name)
     channel.consume(name)
@@ -186,7 +183,6 @@ def test_not_told_of_the_queue_s_end(connect: Connect, other: Channel, name: str
 
 
 def test_round_robin(channel: Channel, name: str) -> None:
-    """Ten consumers and a hundred messages: ten each."""
     channel.declare(name)
     tags = [channel.consume(name, no_ack=True) for _ in range(10)]
     for number in range(100):
@@ -196,7 +192,6 @@ def test_round_robin(channel: Channel, name: str) -> None:
 
 
 def test_consumer_priority(channel: Channel, name: str) -> None:
-    """The higher first as long as it can take more; then the next."""
     channel.declare(name)
     channel.call("Basic.Qos", prefetch_count=2)
     tags = {
@@ -224,7 +219,7 @@ def test_consumer_priority_of_any_integer_type(channel: Channel, name: str, high
     assert channel.content().method.consumer_tag == tag
 
 
-@pytest.mark.parametrize("priority", ["high", 1.5, True])
+@pytest.mark.parametrize("priority", ["high", 1.5, True, None])
 def test_consumer_priority_is_an_integer(channel: Channel, name: str, priority: object) -> None:
     channel.declare(name)
     channel.send("Basic.Consume", queue=name, arguments={"x-priority": priority})
@@ -234,25 +229,7 @@ def test_consumer_priority_is_an_integer(channel: Channel, name: str, priority: 
 # Prefetch
 
 
-def test_prefetch_size(channel: Channel) -> None:
-    channel.send("Basic.Qos", prefetch_size=5)
-    channel.client.closed(540, culprit="Basic.Qos")
-
-
-def test_prefetch_limits_and_acks_free(channel: Channel, name: str) -> None:
-    bodies = channel.filled(name, 5)
-    channel.call("Basic.Qos", prefetch_count=2)
-    channel.consume(name)
-    assert channel.bodies(2) == bodies[:2]
-    assert channel.ready(name) == 3
-    channel.send("Basic.Ack", delivery_tag=1)
-    assert channel.bodies(1) == bodies[2:3]
-    channel.send("Basic.Ack", delivery_tag=3, multiple=True)
-    assert channel.bodies(2) == bodies[3:]
-
-
 def test_prefetch_is_by_consumer(channel: Channel, name: str) -> None:
-    """Each later one has its own; the earlier one keeps what it had."""
     channel.filled(name, 5)
     channel.call("Basic.Qos", prefetch_count=1)
     first = channel.consume(name)
@@ -268,7 +245,6 @@ def test_prefetch_is_by_consumer(channel: Channel, name: str) -> None:
 
 
 def test_prefetch_of_the_channel(channel: Channel, name: str) -> None:
-    """Global means all consumers of the channel together."""
     channel.declare(name)
     channel.call("Basic.Qos", prefetch_count=3, global_=True)
     for _ in range(2):
@@ -303,7 +279,7 @@ def test_prefetch_zero_is_unlimited(channel: Channel, name: str) -> None:
     assert channel.bodies(50) == bodies
 
 
-def test_prefetch_does_not_hold_no_ack(channel: Channel, name: str) -> None:
+def test_prefetch_does_not_limit_no_ack(channel: Channel, name: str) -> None:
     bodies = channel.filled(name, 5)
     channel.call("Basic.Qos", prefetch_count=1)
     channel.call("Basic.Qos", prefetch_count=1, global_=True)
@@ -312,7 +288,7 @@ def test_prefetch_does_not_hold_no_ack(channel: Channel, name: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["ack", "qos"])
-def test_the_channel_s_prefetch_holds_no_ack_while_it_is_used_up(
+def test_a_used_up_channel_prefetch_stops_no_ack(
     channel: Channel, other: Channel, name: str, way: str
 ) -> None:
     for queue in (f"{name}.1", f"{name}.2"):
@@ -330,25 +306,3 @@ def test_the_channel_s_prefetch_holds_no_ack_while_it_is_used_up(
         channel.send("Basic.Qos", prefetch_count=2, global_=True)
         channel.expect("Basic.QosOk")
     assert channel.bodies(2) == [b"a", b"b"]
-
-
-def test_raising_the_channel_s_prefetch_lets_more_through(channel: Channel, name: str) -> None:
-    bodies = channel.filled(name, 5)
-    channel.call("Basic.Qos", prefetch_count=1, global_=True)
-    channel.consume(name)
-    assert channel.bodies(1) == bodies[:1]
-    channel.send("Basic.Qos", prefetch_count=0, global_=True)
-    assert channel.client.receive(1).name == "Basic.QosOk"
-    assert channel.bodies(4) == bodies[1:]
-
-
-def test_what_was_got_counts_for_no_prefetch(channel: Channel, name: str) -> None:
-    channel.declare(name)
-    for body in (b"a", b"b", b"c", b"d"):
-        channel.publish(body, routing_key=name)
-    channel.call("Basic.Qos", prefetch_count=2, global_=True)
-    got = channel.taken(name, no_ack=False)
-    channel.consume(name)
-    assert [channel.content().body for _ in range(2)] == [b"b", b"c"]
-    channel.send("Basic.Ack", delivery_tag=got.method.delivery_tag)
-    assert channel.ready(name) == 1

@@ -29,7 +29,7 @@ def _reply_name(channel: Channel, other: Channel, name: str) -> str:
     return str(other.content().properties.reply_to)
 
 
-def test_reply_queue_is_there_while_its_consumer_is(
+def test_reply_queue_exists_as_long_as_its_consumer(
     client: Client, channel: Channel, other: Channel, name: str
 ) -> None:
     reply_to = _reply_name(channel, other, name)
@@ -40,7 +40,7 @@ def test_reply_queue_is_there_while_its_consumer_is(
     other.refused(404)
 
 
-def test_reply_to_a_channel_that_is_gone_is_unroutable(
+def test_reply_to_a_closed_channel_is_unroutable(
     channel: Channel, other: Channel, name: str
 ) -> None:
     reply_to = _reply_name(channel, other, name)

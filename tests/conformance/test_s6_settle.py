@@ -22,7 +22,6 @@ def test_ack_multiple(channel: Channel, other: Channel, name: str) -> None:
 
 @pytest.mark.parametrize("method", ["Basic.Ack", "Basic.Nack"])
 def test_tag_zero_is_all(channel: Channel, other: Channel, name: str, method: str) -> None:
-    """Also when there are none."""
     channel.send(method, delivery_tag=0, multiple=True)
     channel.filled(name, 5)
     channel.consume(name)
@@ -36,7 +35,6 @@ def test_tag_zero_is_all(channel: Channel, other: Channel, name: str, method: st
 @pytest.mark.parametrize("method", ["Basic.Ack", "Basic.Nack", "Basic.Reject"])
 @pytest.mark.parametrize("tag", [0, 1, 3, 4, 1 << 40])
 def test_unknown_tag(channel: Channel, name: str, method: str, tag: int) -> None:
-    """1 was settled, 3 was delivered, 4 was not yet; 0 is one tag like any other here."""
     channel.filled(name, 3)
     channel.consume(name)
     channel.bodies(3)
@@ -45,14 +43,6 @@ def test_unknown_tag(channel: Channel, name: str, method: str, tag: int) -> None
         channel.send(method, delivery_tag=3)
     channel.send(method, delivery_tag=tag)
     channel.refused(406, f"PRECONDITION_FAILED - unknown delivery tag {tag}", culprit=method)
-
-
-def test_multiple_beyond_what_is_known(channel: Channel, name: str) -> None:
-    channel.filled(name, 2)
-    channel.consume(name)
-    channel.bodies(2)
-    channel.send("Basic.Ack", delivery_tag=3, multiple=True)
-    channel.refused(406, "PRECONDITION_FAILED - unknown delivery tag 3", culprit="Basic.Ack")
 
 
 def test_acks_in_any_order(channel: Channel, other: Channel, name: str) -> None:
@@ -75,35 +65,11 @@ def test_no_ack_needs_no_ack(channel: Channel, name: str) -> None:
     channel.refused(406, "PRECONDITION_FAILED - unknown delivery tag 1")
 
 
-def test_no_ack_deliveries_do_not_come_back(channel: Channel, other: Channel, name: str) -> None:
-    channel.filled(name, 3)
-    channel.consume(name, no_ack=True)
-    channel.bodies(3)
-    channel.close()
-    assert other.drain(name) == []
-
-
-def test_tags_count_gets_and_deliveries_of_one_channel(client: Client, name: str) -> None:
-    first, second = client.channel(1), client.channel(2)
-    first.filled(name, 4)
-    tags = [first.taken(name, no_ack=no_ack).method.delivery_tag for no_ack in (False, True)]
-    first.consume(name)
-    tags += [first.content().method.delivery_tag for _ in range(2)]
-    assert tags == [1, 2, 3, 4]
-    second.put(name, b"a")
-    first.content()
-    first.close()
-    assert second.taken(name).method.delivery_tag == 1
-
-
 # Requeue
 
 
 @pytest.mark.parametrize("how", ["reject", "nack", "nack multiple", "recover", "channel", "cancel"])
-def test_requeue_at_the_original_place(
-    connect: Connect, channel: Channel, name: str, how: str
-) -> None:
-    """All of the first five come back, before the sixth, as redelivered."""
+def test_requeue_keeps_the_order(connect: Connect, channel: Channel, name: str, how: str) -> None:
     bodies = channel.filled(name, 6)
     taker = connect().channel()
     for _ in range(5):
@@ -125,24 +91,6 @@ def test_requeue_at_the_original_place(
     messages = [channel.taken(name) for _ in bodies]
     assert [message.body for message in messages] == bodies
     assert [message.method.redelivered for message in messages] == [True] * 5 + [False]
-
-
-def test_requeued_is_delivered_again(channel: Channel, name: str) -> None:
-    channel.filled(name, 1)
-    channel.consume(name)
-    for tag in (1, 2, 3):
-        message = channel.content()
-        assert (message.method.delivery_tag, message.method.redelivered) == (tag, tag > 1)
-        channel.send("Basic.Reject", delivery_tag=tag, requeue=True)
-
-
-def test_rejected_without_requeue_is_gone(channel: Channel, other: Channel, name: str) -> None:
-    channel.filled(name, 3)
-    channel.consume(name)
-    channel.bodies(3)
-    channel.send("Basic.Reject", delivery_tag=2, requeue=False)
-    channel.close()
-    assert other.drain(name) == [b"0", b"2"]
 
 
 # Recover
@@ -191,7 +139,3 @@ def _recovered(channel: Channel, count: int) -> list[Content]:
         else:
             messages.append(channel.rest_of(method))
     return messages
-
-
-def test_recover_with_nothing_outstanding(channel: Channel) -> None:
-    channel.call("Basic.Recover", requeue=True)

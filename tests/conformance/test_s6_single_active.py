@@ -17,7 +17,7 @@ def publish(channel: Channel, queue: str, *bodies: bytes) -> None:
         channel.publish(body, routing_key=queue)
 
 
-def test_the_first_gets_all(channel: Channel, other: Channel, name: str) -> None:
+def test_the_first_consumer_gets_all(channel: Channel, other: Channel, name: str) -> None:
     channel.declare(name, arguments=SINGLE)
     channel.consume(name, no_ack=True)
     other.consume(name, no_ack=True)
@@ -27,8 +27,9 @@ def test_the_first_gets_all(channel: Channel, other: Channel, name: str) -> None
 
 
 @pytest.mark.parametrize("end", ["cancel", "channel", "error", "connection"])
-def test_the_next_takes_over(connect: Connect, channel: Channel, name: str, end: str) -> None:
-    """In the order in which they came, whoever goes."""
+def test_the_next_consumer_takes_over(
+    connect: Connect, channel: Channel, name: str, end: str
+) -> None:
     first, second, third = (connect().channel() for _ in range(3))
     channel.declare(name, arguments=SINGLE)
     for consumer in (first, second, third):
@@ -56,7 +57,7 @@ def _leave(channel: Channel, end: str) -> None:
             channel.client.close()
 
 
-def test_one_that_waits_may_go(connect: Connect, channel: Channel, name: str) -> None:
+def test_a_waiting_consumer_may_leave(connect: Connect, channel: Channel, name: str) -> None:
     first, second, third = (connect().channel() for _ in range(3))
     channel.declare(name, arguments=SINGLE)
     for consumer in (first, second, third):
@@ -69,8 +70,9 @@ def test_one_that_waits_may_go(connect: Connect, channel: Channel, name: str) ->
 
 
 @pytest.mark.differs("hands on what waits only when something else happens in the queue")
-def test_what_waits_goes_to_the_next(channel: Channel, other: Channel, name: str) -> None:
-    """The prefetch of the active one holds for the queue."""
+def test_ready_messages_go_to_the_next_consumer(
+    channel: Channel, other: Channel, name: str
+) -> None:
     channel.declare(name, arguments=SINGLE)
     channel.call("Basic.Qos", prefetch_count=1)
     tag = channel.consume(name)
@@ -85,8 +87,9 @@ def test_what_waits_goes_to_the_next(channel: Channel, other: Channel, name: str
     assert (message.body, message.method.redelivered) == (b"a", True)
 
 
-def test_order_is_kept_over_the_change(channel: Channel, other: Channel, name: str) -> None:
-    """The reason to have one: what the former one did not finish comes first."""
+def test_requeued_messages_come_first_after_the_change(
+    channel: Channel, other: Channel, name: str
+) -> None:
     channel.declare(name, arguments=SINGLE)
     channel.call("Basic.Qos", prefetch_count=3)
     channel.consume(name)
@@ -99,7 +102,7 @@ def test_order_is_kept_over_the_change(channel: Channel, other: Channel, name: s
     assert other.bodies(5) == [b"1", b"2", b"3", b"4", b"5"]
 
 
-def test_a_newcomer_with_a_priority_waits(channel: Channel, other: Channel, name: str) -> None:
+def test_a_new_consumer_with_a_priority_waits(channel: Channel, other: Channel, name: str) -> None:
     """RabbitMQ #14141: deliveries stopped when a second consumer with a higher priority came."""
     channel.declare(name, arguments=SINGLE)
     channel.consume(name, no_ack=True)
@@ -108,7 +111,7 @@ def test_a_newcomer_with_a_priority_waits(channel: Channel, other: Channel, name
     assert channel.bodies(2) == [b"a", b"b"]
 
 
-def test_get_takes_as_ever(channel: Channel, other: Channel, name: str) -> None:
+def test_get_is_not_restricted(channel: Channel, other: Channel, name: str) -> None:
     channel.declare(name, arguments=SINGLE)
     channel.call("Basic.Qos", prefetch_count=1)
     channel.consume(name)
@@ -117,22 +120,19 @@ def test_get_takes_as_ever(channel: Channel, other: Channel, name: str) -> None:
     assert other.taken(name).body == b"b"
 
 
-def test_switched_off(channel: Channel, name: str) -> None:
-    channel.declare(name, arguments={"x-single-active-consumer": False})
-    tags = {channel.consume(name, no_ack=True) for _ in range(2)}
+@pytest.mark.parametrize(
+    ("of_queue", "of_consumer"), [({"x-single-active-consumer": False}, {}), ({}, SINGLE)]
+)
+def test_consumers_share_without_the_argument_of_the_queue(
+    channel: Channel, name: str, of_queue: dict[str, bool], of_consumer: dict[str, bool]
+) -> None:
+    channel.declare(name, arguments=of_queue)
+    tags = {channel.consume(name, no_ack=True, arguments=of_consumer) for _ in range(2)}
     publish(channel, name, b"a", b"b")
     assert {channel.content().method.consumer_tag for _ in range(2)} == tags
 
 
-def test_it_is_no_matter_of_the_consumer(channel: Channel, name: str) -> None:
-    """A queue argument only."""
-    channel.declare(name)
-    tags = {channel.consume(name, no_ack=True, arguments=SINGLE) for _ in range(2)}
-    publish(channel, name, b"a", b"b")
-    assert {channel.content().method.consumer_tag for _ in range(2)} == tags
-
-
-def test_exclusive_is_refused(channel: Channel, name: str) -> None:
+def test_exclusive_consumer_is_refused(channel: Channel, name: str) -> None:
     channel.declare(name, arguments=SINGLE)
     channel.send("Basic.Consume", queue=name, exclusive=True)
     text = f"ACCESS_REFUSED - queue '{name}' in vhost '/' in exclusive use"

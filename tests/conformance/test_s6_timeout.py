@@ -1,4 +1,4 @@
-"""amqp.md section 6: deliveries that nobody acknowledges in time.
+"""amqp.md section 6: deliveries that are not acknowledged in time.
 
 The times here are what is waited for: a channel that closes by itself. That none closes early is
 shown with a clock that the test turns, in tests/core.
@@ -34,7 +34,6 @@ def timed_out(channel: Channel, timeout_ms: int = SHORT_MS) -> None:
 def test_timeout_of_the_queue(
     channel: Channel, other: Channel, name: str, arguments: Fields
 ) -> None:
-    """What was outstanding is there for others, flagged."""
     other.declare(name, durable=True, arguments={"x-consumer-timeout": SHORT_MS} | arguments)
     other.put(name, b"a", b"b")
     channel.consume(name)
@@ -47,7 +46,6 @@ def test_timeout_of_the_queue(
 
 
 def test_timeout_of_the_consumer(channel: Channel, name: str) -> None:
-    """It wins over the queue's."""
     channel.declare(name, arguments={"x-consumer-timeout": LONG_MS})
     channel.put(name, b"a")
     channel.consume(name, arguments={"x-consumer-timeout": SHORT_MS})
@@ -56,7 +54,6 @@ def test_timeout_of_the_consumer(channel: Channel, name: str) -> None:
 
 
 def test_timeout_of_the_server(name: str) -> None:
-    """For queues and consumers that say nothing; 30 minutes unless it is told."""
     with (
         WarrenServer(args=["--consumer-timeout", str(SHORT_MS)]) as server,
         raw.connect(server.amqp_port) as client,
@@ -69,15 +66,14 @@ def test_timeout_of_the_server(name: str) -> None:
         timed_out(channel)
 
 
-def test_a_message_that_was_fetched_counts(channel: Channel, name: str) -> None:
+def test_fetched_message_times_out(channel: Channel, name: str) -> None:
     channel.declare(name, arguments={"x-consumer-timeout": SHORT_MS})
     channel.put(name, b"a")
     channel.taken(name, no_ack=False)
     timed_out(channel)
 
 
-def test_the_oldest_counts(channel: Channel, name: str) -> None:
-    """Acks of others don't help it."""
+def test_oldest_delivery_decides(channel: Channel, name: str) -> None:
     channel.declare(name, arguments={"x-consumer-timeout": SHORT_MS})
     channel.consume(name)
     channel.publish(b"kept", routing_key=name)
@@ -93,7 +89,7 @@ def test_the_oldest_counts(channel: Channel, name: str) -> None:
     assert "timed out" in method.reply_text
 
 
-def test_one_channel_only(channel: Channel, other: Channel, name: str) -> None:
+def test_only_one_channel_is_closed(channel: Channel, other: Channel, name: str) -> None:
     neighbour = channel.client.channel(2)
     channel.declare(name, arguments={"x-consumer-timeout": SHORT_MS})
     channel.put(name, b"a")
@@ -105,8 +101,7 @@ def test_one_channel_only(channel: Channel, other: Channel, name: str) -> None:
     assert other.ready(name) == 0
 
 
-def test_without_acks_there_is_no_timeout(channel: Channel, other: Channel, name: str) -> None:
-    """Another channel, whose delivery times out, is the clock."""
+def test_no_ack_deliveries_do_not_time_out(channel: Channel, other: Channel, name: str) -> None:
     channel.declare(name, arguments={"x-consumer-timeout": SHORT_MS})
     channel.consume(name, no_ack=True)
     channel.publish(b"a", routing_key=name)
@@ -120,7 +115,7 @@ def test_without_acks_there_is_no_timeout(channel: Channel, other: Channel, name
 
 
 @pytest.mark.parametrize("value", [-1, "5", 1.5, True])
-def test_consumer_argument_that_is_no_time(channel: Channel, name: str, value: object) -> None:
+def test_invalid_consumer_timeout(channel: Channel, name: str, value: object) -> None:
     channel.declare(name)
     channel.send("Basic.Consume", queue=name, arguments={"x-consumer-timeout": value})
     assert "x-consumer-timeout" in channel.refused(406, culprit="Basic.Consume")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -45,46 +44,26 @@ def outcomes(channel: Channel, count: int) -> list[bool]:
     return Outcomes(channel).wait(count)
 
 
-def test_select_is_sticky(confirming: Channel, name: str) -> None:
-    confirming.call("Confirm.Select")
-    confirming.declare(name)
-    confirming.publish(b"a", routing_key=name)
-    assert outcomes(confirming, 1) == [True]
-
-
-def test_select_nowait(channel: Channel, name: str) -> None:
-    channel.declare(name)
-    channel.send("Confirm.Select", nowait=True)
-    channel.publish(b"a", routing_key=name)
-    assert channel.expect("Basic.Ack").delivery_tag == 1
-
-
-def test_numbers_start_with_select(channel: Channel, name: str) -> None:
+@pytest.mark.parametrize("nowait", [False, True])
+def test_numbers_start_with_select(channel: Channel, name: str, nowait: bool) -> None:
+    """Without confirm mode nothing is confirmed; a second select changes nothing."""
     channel.declare(name)
     channel.put(name, b"before", b"before")
-    channel.call("Confirm.Select")
+    if nowait:
+        channel.send("Confirm.Select", nowait=True)
+    else:
+        channel.call("Confirm.Select")
     channel.publish(b"a", routing_key=name)
     assert channel.expect("Basic.Ack").delivery_tag == 1
-
-
-def test_numbers_are_by_channel(client: Client, name: str) -> None:
-    channels = [client.channel(number) for number in (1, 2)]
-    for channel in channels:
-        channel.call("Confirm.Select")
-        channel.publish(b"a", routing_key=name)
-        channel.publish(b"b", routing_key=name)
-    assert [outcomes(channel, 2) for channel in channels] == [[True, True]] * 2
-
-
-def test_a_new_channel_starts_anew(confirming: Channel, name: str) -> None:
-    confirming.publish(b"a", routing_key=name)
-    assert outcomes(confirming, 1) == [True]
-    confirming.close()
-    confirming.open()
-    confirming.publish(b"unconfirmed", routing_key=name)
-    confirming.call("Confirm.Select")
-    confirming.publish(b"b", routing_key=name)
-    assert outcomes(confirming, 1) == [True]
+    channel.call("Confirm.Select")
+    channel.publish(b"b", routing_key=name)
+    assert channel.expect("Basic.Ack").delivery_tag == 2
+    channel.close()
+    channel.open()
+    channel.publish(b"unconfirmed", routing_key=name)
+    channel.call("Confirm.Select")
+    channel.publish(b"c", routing_key=name)
+    assert channel.expect("Basic.Ack").delivery_tag == 1
 
 
 @pytest.mark.parametrize("delivery_mode", [1, 2])
@@ -117,27 +96,24 @@ def test_mixed_publishes_in_one_go(confirming: Channel, other: Channel, name: st
     assert other.drain(name) == [body for key, _, body in cases if key == name]
 
 
-def test_without_confirm_mode_nothing_is_said(channel: Channel, name: str) -> None:
-    channel.declare(name)
-    channel.put(name, b"a")
-    channel.call("Basic.Qos")
-
-
-def test_unroutable_is_returned_then_acked(confirming: Channel, name: str) -> None:
-    confirming.publish(b"a", routing_key=name, mandatory=True)
-    assert confirming.content("Basic.Return").method.reply_code == 312
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"mandatory": True}, 312),
+        pytest.param(
+            {"immediate": True}, 313, marks=pytest.mark.differs("refuses immediate with 540")
+        ),
+    ],
+)
+def test_returned_then_acked(
+    confirming: Channel, name: str, fields: dict[str, Any], code: int
+) -> None:
+    confirming.publish(b"a", routing_key=name, **fields)
+    assert confirming.content("Basic.Return").method.reply_code == code
     assert confirming.expect("Basic.Ack").delivery_tag == 1
 
 
-@pytest.mark.differs("refuses immediate with 540")
-def test_immediate_is_returned_then_acked(confirming: Channel, name: str) -> None:
-    confirming.declare(name)
-    confirming.publish(b"a", routing_key=name, immediate=True)
-    assert confirming.content("Basic.Return").method.reply_code == 313
-    assert confirming.expect("Basic.Ack").delivery_tag == 1
-
-
-def test_returns_stand_before_their_acks(confirming: Channel, name: str) -> None:
+def test_return_precedes_its_ack(confirming: Channel, name: str) -> None:
     """Among publishes that are routed, in one write."""
     confirming.declare(name)
     keys = [name, f"{name}.no", name, name, f"{name}.no"]
@@ -160,15 +136,6 @@ def test_returns_stand_before_their_acks(confirming: Channel, name: str) -> None
     assert all(seen.known.values())
 
 
-@pytest.mark.parametrize("overflow", ["reject-publish", "reject-publish-dlx"])
-def test_overflow_is_nacked(confirming: Channel, name: str, overflow: str) -> None:
-    confirming.declare(name, arguments={"x-max-length": 2, "x-overflow": overflow})
-    for number in range(4):
-        confirming.publish(b"%d" % number, routing_key=name)
-    assert outcomes(confirming, 4) == [True, True, False, False]
-    assert confirming.drain(name) == [b"0", b"1"]
-
-
 def test_overflow_of_one_queue_keeps_the_others(confirming: Channel, name: str) -> None:
     confirming.call("Exchange.Declare", exchange=name, exchange_type="fanout")
     full = {"x-max-length": 0, "x-overflow": "reject-publish"}
@@ -181,20 +148,27 @@ def test_overflow_of_one_queue_keeps_the_others(confirming: Channel, name: str) 
     assert confirming.drain(f"{name}.open") == [b"a"]
 
 
-def test_nack_in_the_middle(confirming: Channel, name: str) -> None:
-    """Keys alternate between a full queue and an open one, in one write."""
+@pytest.mark.parametrize("overflow", ["reject-publish", "reject-publish-dlx"])
+def test_publishes_to_a_full_queue_are_nacked(
+    confirming: Channel, name: str, overflow: str
+) -> None:
+    """Keys alternate between a queue that is full after one message and an open one."""
     full = f"{name}.full"
-    confirming.declare(full, arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    confirming.declare(full, arguments={"x-max-length": 1, "x-overflow": overflow})
     confirming.declare(name)
-    keys = [name, name, full, name, full, full, name]
+    keys = [name, full, name, full, name, full, full, name]
     confirming.client.send(
-        b"".join(frames.publish_frames(1, b"a", routing_key=key) for key in keys)
-    )
-    assert outcomes(confirming, len(keys)) == [key == name for key in keys]
+        b"".join(frames.publish_frames(1, b"%d" % at, routing_key=key)
+                 for at, key in enumerate(keys))
+    )  # fmt: skip
+    assert outcomes(confirming, len(keys)) == [
+        key == name or at == 1 for at, key in enumerate(keys)
+    ]
+    assert confirming.drain(full) == [b"1"]
 
 
 @pytest.mark.parametrize("fate", ["max-length", "ttl", "purge", "delete", "consume"])
-def test_message_that_does_not_stay_is_acked(
+def test_message_that_leaves_at_once_is_acked(
     confirming: Channel, other: Channel, name: str, fate: str
 ) -> None:
     arguments = {"max-length": {"x-max-length": 0}, "ttl": {"x-message-ttl": 0}}.get(fate, {})
@@ -208,38 +182,3 @@ def test_message_that_does_not_stay_is_acked(
     }.get(fate)
     confirming.client.send(publish + (frames.frame(1, 1, rest) if rest else b""))
     assert outcomes(confirming, 1) == [True]
-
-
-def test_error_behind_publishes_takes_no_confirm_back(
-    connect: Callable[..., Client], other: Channel, name: str
-) -> None:
-    """What was published before the error is in the queue, confirmed or not."""
-    channel = connect().channel()
-    channel.call("Confirm.Select")
-    other.declare(name)
-    for _ in range(3):
-        channel.publish(b"a", routing_key=name)
-    assert outcomes(channel, 3) == [True] * 3
-    channel.publish(b"a", exchange=name)
-    channel.refused(404)
-    assert other.drain(name) == [b"a"] * 3
-
-
-def test_consumer_acks_and_confirms_share_a_channel(confirming: Channel, name: str) -> None:
-    """Delivery tags and confirm numbers are two series."""
-    confirming.declare(name)
-    confirming.consume(name)
-    seen = Outcomes(confirming)
-    for number in range(1, 6):
-        confirming.publish(b"a", routing_key=name)
-        delivered = False
-        while not delivered or len(seen.known) < number:
-            method = confirming.client.receive(1)
-            if isinstance(method, frames.method_type("Basic.Deliver")):
-                confirming.client.receive(1)
-                confirming.client.receive(1)
-                assert method.delivery_tag == number
-                delivered = True
-            else:
-                seen.take(method, number)
-        confirming.send("Basic.Ack", delivery_tag=number)

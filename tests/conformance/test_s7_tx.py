@@ -12,7 +12,6 @@ import pytest
 
 from tests.support.process import wait_until
 
-from . import frames
 from .raw import TIMEOUT_S, Channel, Client
 
 
@@ -36,20 +35,6 @@ def nothing_comes(channel: Channel) -> None:
     channel.call("Basic.Qos")
 
 
-def deliveries_and_commit_ok(channel: Channel, count: int) -> list[bytes]:
-    """Waits for both, in whatever order they come; gives the bodies."""
-    bodies: list[bytes] = []
-    committed = False
-    while not committed or len(bodies) < count:
-        method = channel.client.receive(channel.number)
-        if isinstance(method, frames.method_type("Tx.CommitOk")):
-            committed = True
-        else:
-            assert isinstance(method, frames.method_type("Basic.Deliver")), method
-            bodies.append(channel.rest_of(method).body)
-    return bodies
-
-
 def come_back(channel: Channel, queue: str, count: int) -> None:
     """RabbitMQ gives back what was outstanding some time after the channel's end."""
     wait_until(lambda: channel.ready(queue) == count, TIMEOUT_S, f"{count} messages in {queue}")
@@ -58,64 +43,51 @@ def come_back(channel: Channel, queue: str, count: int) -> None:
 # -- modes
 
 
-def test_select_is_sticky(tx: Channel, other: Channel, name: str) -> None:
-    other.declare(name)
-    tx.publish(b"a", routing_key=name)
-    tx.call("Tx.Select")
-    assert other.ready(name) == 0
-    commit(tx)
-    assert other.ready(name) == 1
-
-
-def test_a_transaction_follows_the_other(tx: Channel, other: Channel, name: str) -> None:
+def test_each_commit_begins_another_transaction(tx: Channel, other: Channel, name: str) -> None:
+    """A second select changes nothing; a transaction may be empty; rolled back is forgotten."""
     other.declare(name)
     for number in range(3):
         tx.publish(b"%d" % number, routing_key=name)
+        tx.call("Tx.Select")
+        assert other.ready(name) == 0
         commit(tx)
         assert other.drain(name) == [b"%d" % number]
+        tx.publish(b"no", routing_key=name)
+        tx.publish(b"no", routing_key=f"{name}.no", mandatory=True)
+        rollback(tx)
+        rollback(tx)
+        commit(tx)
 
 
-@pytest.mark.parametrize("method", ["Tx.Commit", "Tx.Rollback"])
-def test_without_select(channel: Channel, method: str) -> None:
-    channel.send(method)
-    channel.refused(406, "PRECONDITION_FAILED - channel is not transactional", method)
+def test_modes_exclude_each_other(client: Client) -> None:
+    for number, methods in enumerate((("Tx.Select", "Confirm.Select"),
+                                      ("Confirm.Select", "Tx.Select")), 1):  # fmt: skip
+        channel = client.channel(number)
+        channel.call(methods[0])
+        channel.send(methods[1])
+        modes = [method.split(".")[0].lower() for method in methods]
+        text = f"PRECONDITION_FAILED - cannot switch from {modes[0]} to {modes[1]} mode"
+        channel.refused(406, text, methods[1])
 
 
-def test_confirms_in_a_transaction(tx: Channel) -> None:
-    tx.send("Confirm.Select")
-    text = "PRECONDITION_FAILED - cannot switch from tx to confirm mode"
-    tx.refused(406, text, "Confirm.Select")
-
-
-def test_transactions_with_confirms(channel: Channel) -> None:
-    channel.call("Confirm.Select")
-    channel.send("Tx.Select")
-    text = "PRECONDITION_FAILED - cannot switch from confirm to tx mode"
-    channel.refused(406, text, "Tx.Select")
-
-
-def test_a_mode_is_of_its_channel(tx: Channel, name: str) -> None:
+def test_a_mode_belongs_to_its_channel(tx: Channel, name: str) -> None:
     plain = tx.client.channel(2)
     plain.declare(name)
     plain.put(name, b"at once")
     tx.publish(b"later", routing_key=name)
     nothing_comes(tx)
     assert plain.drain(name) == [b"at once"]
-
-
-def test_a_new_channel_has_no_mode(tx: Channel, name: str) -> None:
     tx.close()
     tx.open()
-    tx.declare(name)
-    tx.put(name, b"at once")
+    tx.put(name, b"a new channel")
     tx.send("Tx.Commit")
     tx.refused(406)
 
 
 @pytest.mark.parametrize("method", ["Tx.Commit", "Tx.Rollback"])
-def test_empty_transaction(tx: Channel, method: str) -> None:
-    for _ in range(3):
-        tx.call(method)
+def test_commit_and_rollback_without_select_are_refused(channel: Channel, method: str) -> None:
+    channel.send(method)
+    channel.refused(406, "PRECONDITION_FAILED - channel is not transactional", method)
 
 
 # -- publishes
@@ -124,7 +96,7 @@ def test_empty_transaction(tx: Channel, method: str) -> None:
 @pytest.mark.parametrize("delivery_mode", [1, 2])
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("size", [0, 16, 300_000])
-def test_nothing_is_there_before_the_commit(
+def test_nothing_is_enqueued_before_the_commit(
     tx: Channel, other: Channel, name: str, delivery_mode: int, durable: bool, size: int
 ) -> None:
     other.declare(name, durable=durable)
@@ -138,69 +110,8 @@ def test_nothing_is_there_before_the_commit(
     other.call("Queue.Delete", queue=name)
 
 
-def test_rollback_forgets_publishes(tx: Channel, other: Channel, name: str) -> None:
-    other.declare(name)
-    tx.publish(b"no", routing_key=name)
-    rollback(tx)
-    tx.publish(b"yes", routing_key=name)
-    commit(tx)
-    assert other.drain(name) == [b"yes"]
-
-
-def test_order_is_kept(tx: Channel, other: Channel, name: str) -> None:
-    """Among kinds of messages, sizes and queues, in one write."""
-    keys = [name, f"{name}.two"]
-    for key in keys:
-        other.declare(key)
-    cases = [(keys[number % 3 == 0], 1 + number % 2, b"%d" % number) for number in range(60)]
-    cases += [(name, 2, b"x" * 200_000), (name, 2, b"last")]
-    tx.client.send(
-        b"".join(
-            frames.publish_frames(1, body, {"delivery_mode": mode}, routing_key=key)
-            for key, mode, body in cases
-        )
-    )
-    commit(tx)
-    for queue in keys:
-        assert other.drain(queue) == [body for key, _, body in cases if key == queue]
-
-
-def test_properties_are_kept(tx: Channel, other: Channel, name: str) -> None:
-    other.declare(name)
-    properties = {"content_type": "a/b", "headers": {"n": 1}, "priority": 3, "message_id": "m"}
-    tx.publish(b"body", properties, routing_key=name)
-    commit(tx)
-    message = other.taken(name)
-    assert (message.body, message.method.routing_key) == (b"body", name)
-    given = {key: value for key, value in dict(message.properties).items() if value}
-    assert given == properties
-
-
-def test_committed_to_several_queues(tx: Channel, other: Channel, name: str) -> None:
-    other.call("Exchange.Declare", exchange=name, exchange_type="fanout")
-    queues = [f"{name}.{number}" for number in range(3)]
-    for queue in queues:
-        other.declare(queue)
-        other.call("Queue.Bind", queue=queue, exchange=name)
-    tx.publish(b"to all", exchange=name)
-    tx.publish(b"to one", routing_key=queues[0])
-    commit(tx)
-    assert [other.drain(queue) for queue in queues] == [
-        [b"to all", b"to one"], [b"to all"], [b"to all"],
-    ]  # fmt: skip
-
-
-def test_committed_to_the_channel_s_own_consumer(tx: Channel, name: str) -> None:
-    tx.declare(name)
-    tx.consume(name, no_ack=True)
-    tx.publish(b"a", routing_key=name)
-    nothing_comes(tx)
-    tx.send("Tx.Commit")
-    assert deliveries_and_commit_ok(tx, 1) == [b"a"]
-
-
 @pytest.mark.parametrize("end", ["channel", "connection", "socket"])
-def test_the_end_rolls_back(tx: Channel, other: Channel, name: str, end: str) -> None:
+def test_closing_rolls_back(tx: Channel, other: Channel, name: str, end: str) -> None:
     other.declare(name)
     other.put(name, b"outstanding")
     tx.taken(name, no_ack=False)
@@ -222,7 +133,7 @@ def test_the_end_rolls_back(tx: Channel, other: Channel, name: str, end: str) ->
 # -- routes
 
 
-def test_routed_when_published(tx: Channel, other: Channel, name: str) -> None:
+def test_messages_are_routed_when_published(tx: Channel, other: Channel, name: str) -> None:
     """Bindings that change before the commit come too late."""
     binding: dict[str, Any] = {"exchange": "amq.direct", "routing_key": name}
     for queue in (f"{name}.1", f"{name}.2"):
@@ -237,7 +148,7 @@ def test_routed_when_published(tx: Channel, other: Channel, name: str) -> None:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_queue_that_ended_before_the_commit(
+def test_queue_is_deleted_before_the_commit(
     tx: Channel, other: Channel, name: str, again: bool
 ) -> None:
     other.call("Exchange.Declare", exchange=name, exchange_type="fanout")
@@ -251,40 +162,32 @@ def test_queue_that_ended_before_the_commit(
     other.call("Queue.Delete", queue=queues[0])
     if again:
         other.declare(queues[0])
+    tx.publish(b"c", routing_key=queues[1])
     commit(tx)
-    assert other.drain(queues[1]) == [b"a", b"b"]
+    assert other.drain(queues[1]) == [b"a", b"b", b"c"]
     if again:
         assert other.drain(queues[0]) == [b"a", b"b"]
 
 
 def test_mandatory_is_returned_by_the_commit(tx: Channel, other: Channel, name: str) -> None:
-    other.declare(name)
-    for key in (name, f"{name}.no", name):
-        tx.publish(key.encode(), routing_key=key, mandatory=True)
+    """Also if its queue was deleted meanwhile."""
+    gone = f"{name}.gone"
+    for queue in (name, gone):
+        other.declare(queue)
+    keys = (name, gone, name, f"{name}.no", gone)
+    for key in keys:
+        tx.publish(key.encode(), {"message_id": key}, routing_key=key, mandatory=True)
+        tx.publish(b"not returned", routing_key=f"{name}.no")
     nothing_comes(tx)
+    other.call("Queue.Delete", queue=gone)
     tx.send("Tx.Commit")
-    returned = tx.content("Basic.Return")
-    assert (returned.method.reply_code, returned.body) == (312, f"{name}.no".encode())
+    for key in keys:
+        if key != name:
+            returned = tx.content("Basic.Return")
+            assert (returned.method.reply_code, returned.body) == (312, key.encode())
+            assert returned.properties.message_id == key
     tx.expect("Tx.CommitOk")
     assert other.ready(name) == 2
-
-
-def test_mandatory_is_returned_when_its_queue_has_ended(
-    tx: Channel, other: Channel, name: str
-) -> None:
-    other.declare(name)
-    tx.publish(b"a", routing_key=name, mandatory=True)
-    nothing_comes(tx)
-    other.call("Queue.Delete", queue=name)
-    tx.send("Tx.Commit")
-    assert tx.content("Basic.Return").body == b"a"
-    tx.expect("Tx.CommitOk")
-
-
-def test_mandatory_rolled_back_is_not_returned(tx: Channel, name: str) -> None:
-    tx.publish(b"a", routing_key=name, mandatory=True)
-    rollback(tx)
-    commit(tx)
 
 
 @pytest.mark.differs("refuses immediate with 540")
@@ -322,7 +225,9 @@ def test_errors_are_raised_when_published(
 
 
 @pytest.mark.parametrize("overflow", ["reject-publish", "reject-publish-dlx"])
-def test_a_queue_that_refuses(tx: Channel, other: Channel, name: str, overflow: str) -> None:
+def test_rejected_publish_makes_a_partial_commit(
+    tx: Channel, other: Channel, name: str, overflow: str
+) -> None:
     """All the rest of the transaction counts."""
     full = f"{name}.full"
     other.declare(full, arguments={"x-max-length": 1, "x-overflow": overflow})
@@ -341,65 +246,42 @@ def test_a_queue_that_refuses(tx: Channel, other: Channel, name: str, overflow: 
 # -- acks
 
 
-def test_acks_count_with_the_commit(tx: Channel, other: Channel, name: str) -> None:
-    other.filled(name, 3)
-    for _ in range(3):
+def test_acks_take_effect_at_the_commit(tx: Channel, other: Channel, name: str) -> None:
+    """A rollback leaves the tags unacknowledged."""
+    other.filled(name, 4)
+    for _ in range(4):
         tx.taken(name, no_ack=False)
-    tx.send("Basic.Ack", delivery_tag=2, multiple=True)
-    commit(tx)
-    tx.close()
-    come_back(other, name, 1)
-    assert other.drain(name) == [b"2"]
-
-
-def test_rollback_keeps_tags_outstanding(tx: Channel, other: Channel, name: str) -> None:
-    other.filled(name, 3)
     for _ in range(3):
-        tx.taken(name, no_ack=False)
-    tx.send("Basic.Ack", delivery_tag=2)
-    tx.send("Basic.Reject", delivery_tag=3)
-    rollback(tx)
+        tx.send("Basic.Ack", delivery_tag=2)
+        tx.send("Basic.Reject", delivery_tag=3)
+        rollback(tx)
     assert other.ready(name) == 0
     tx.send("Basic.Ack", delivery_tag=3, multiple=True)
     commit(tx)
     tx.close()
-    assert other.ready(name) == 0
+    come_back(other, name, 1)
+    assert other.drain(name) == [b"3"]
 
 
 @pytest.mark.parametrize("method", ["Basic.Ack", "Basic.Nack", "Basic.Reject"])
-def test_acked_twice_in_a_transaction(tx: Channel, other: Channel, name: str, method: str) -> None:
+def test_settling_twice_is_refused(tx: Channel, other: Channel, name: str, method: str) -> None:
     other.filled(name, 1)
     tx.taken(name, no_ack=False)
     tx.send("Basic.Ack", delivery_tag=1)
     tx.send(method, delivery_tag=1)
     tx.refused(406, "PRECONDITION_FAILED - unknown delivery tag 1", method)
     come_back(other, name, 1)
-    assert other.drain(name) == [b"0"]
-
-
-def test_acked_twice_over_a_commit(tx: Channel, other: Channel, name: str) -> None:
-    other.filled(name, 1)
+    tx.open()
+    tx.call("Tx.Select")
     tx.taken(name, no_ack=False)
     tx.send("Basic.Ack", delivery_tag=1)
     commit(tx)
-    tx.send("Basic.Ack", delivery_tag=1)
-    tx.refused(406, "PRECONDITION_FAILED - unknown delivery tag 1", "Basic.Ack")
-
-
-def test_acked_again_after_a_rollback(tx: Channel, other: Channel, name: str) -> None:
-    other.filled(name, 1)
-    tx.taken(name, no_ack=False)
-    for _ in range(3):
-        tx.send("Basic.Ack", delivery_tag=1)
-        rollback(tx)
-    tx.send("Basic.Ack", delivery_tag=1)
-    commit(tx)
-    tx.close()
-    assert other.ready(name) == 0
+    tx.send(method, delivery_tag=1)
+    tx.refused(406, "PRECONDITION_FAILED - unknown delivery tag 1", method)
 
 
 @pytest.mark.parametrize("requeue", [False, True])
-def test_rejects_count_with_the_commit(
+def test_rejects_take_effect_at_the_commit(
     tx: Channel, other: Channel, name: str, requeue: bool
 ) -> None:
     other.declare(f"{name}.dead")
@@ -418,31 +300,7 @@ def test_rejects_count_with_the_commit(
     assert other.drain(target) == [b"a", b"b"]
 
 
-def test_recover_leaves_what_was_acked(tx: Channel, other: Channel, name: str) -> None:
-    other.filled(name, 2)
-    for _ in range(2):
-        tx.taken(name, no_ack=False)
-    tx.send("Basic.Ack", delivery_tag=1)
-    tx.call("Basic.Recover", requeue=True)
-    come_back(other, name, 1)
-    assert other.drain(name) == [b"1"]
-    commit(tx)
-    tx.close()
-    assert other.ready(name) == 0
-
-
-def test_prefetch_counts_until_the_commit(tx: Channel, other: Channel, name: str) -> None:
-    other.filled(name, 2)
-    tx.call("Basic.Qos", prefetch_count=1)
-    tx.consume(name)
-    assert tx.content().body == b"0"
-    tx.send("Basic.Ack", delivery_tag=1)
-    assert tx.ready(name) == 1
-    tx.send("Tx.Commit")
-    assert deliveries_and_commit_ok(tx, 1) == [b"1"]
-
-
-def test_moved_from_queue_to_queue(tx: Channel, other: Channel, name: str) -> None:
+def test_consume_publish_ack_commit_moves_messages(tx: Channel, other: Channel, name: str) -> None:
     """Consume, publish, ack, commit: the pattern that transactions are for."""
     bodies = other.filled(name, 10)
     other.declare(f"{name}.done")
@@ -460,7 +318,7 @@ def test_moved_from_queue_to_queue(tx: Channel, other: Channel, name: str) -> No
 
 
 @pytest.mark.differs("closes the connection with 504 when a method comes before commit-ok")
-def test_answers_stand_behind_the_commit(tx: Channel, name: str) -> None:
+def test_replies_follow_the_commit_in_order(tx: Channel, name: str) -> None:
     """A client that does not wait gets its answers in the order of its methods."""
     tx.declare(name, durable=True)
     for _ in range(3):

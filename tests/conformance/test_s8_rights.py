@@ -6,6 +6,7 @@ The user of these tests may configure what has a `c` behind the dot of its name,
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,8 +16,12 @@ import pytest
 
 from tests.support.definitions import server_with
 from tests.support.server import WarrenServer
+from tests.support.streams import LiveSocket
+from warrenmq.core.message.model import Properties, Table
+from warrenmq.core.wire.properties import encode
 
 from .raw import Channel, Client
+from .test_transactions import Writer, rows
 
 pytestmark = pytest.mark.differs("3.10 words refusals without the right, and has users of its own")
 
@@ -27,7 +32,7 @@ FILE = {
         {"name": "guest", "password": "guest", "tags": "administrator"},
         {"name": USER, "password": USER},
         {"name": "named", "password": "named"},
-        {"name": "topics", "password": "topics"},
+        {"name": "topics", "password": "topics", "tags": "management"},
     ],
     "permissions": [
         {"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"},
@@ -58,7 +63,7 @@ def warren(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarrenServer]:
 
 @pytest.fixture
 def p(connect: Callable[..., Client]) -> Channel:
-    """A channel of the user whose rights are in the names."""
+    """A channel of the user whose permissions are in the names."""
     return connect(user=USER, password=USER).channel()
 
 
@@ -167,7 +172,7 @@ def make(channel: Channel, operation: Operation, names: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
-def test_the_rights_of_the_table_are_enough(
+def test_the_permissions_of_the_table_suffice(
     operation: Operation, p: Channel, channel: Channel, name: str
 ) -> None:
     names = {key: thing.named(f"{name}{key}") for key, thing in operation.things.items()}
@@ -177,7 +182,7 @@ def test_the_rights_of_the_table_are_enough(
 
 
 @pytest.mark.parametrize(("operation", "lacking", "right"), REFUSALS)
-def test_without_one_of_them_it_is_refused(
+def test_each_permission_is_needed(
     operation: Operation, lacking: str, right: Right, p: Channel, channel: Channel, name: str
 ) -> None:
     names = {
@@ -211,7 +216,7 @@ class TestPassiveDeclares:
         p.call(declare, **fields, passive=True)
 
     @pytest.mark.parametrize("exists", [True, False])
-    def test_without_any_nobody_learns_whether_it_exists(
+    def test_refusal_hides_whether_the_object_exists(
         self, kind: str, declare: str, fields: dict[str, str], exists: bool,
         p: Channel, channel: Channel, name: str,
     ) -> None:  # fmt: skip
@@ -223,7 +228,7 @@ class TestPassiveDeclares:
         p.refused(403, f"ACCESS_REFUSED - {text}", declare)
 
 
-def test_who_declared_an_exchange_had_the_rights_for_its_alternate(
+def test_redeclaring_an_exchange_needs_no_rights_for_its_alternate(
     p: Channel, channel: Channel, name: str
 ) -> None:
     fields: dict[str, Any] = {
@@ -234,7 +239,7 @@ def test_who_declared_an_exchange_had_the_rights_for_its_alternate(
     p.call("Exchange.Declare", **fields)
 
 
-def test_who_declared_a_queue_had_the_rights_for_its_dead_letters(
+def test_redeclaring_a_queue_needs_no_rights_for_its_dead_letters(
     p: Channel, channel: Channel, name: str
 ) -> None:
     arguments = {"x-dead-letter-exchange": "amq.fanout"}
@@ -249,7 +254,9 @@ class TestNamesThatAreNotGiven:
         assert text.startswith("ACCESS_REFUSED - configure access to queue 'amq.gen-")
         assert text.endswith("' in vhost '/' refused for user 'p'")
 
-    def test_its_name_is_what_the_pattern_is_for(self, connect: Callable[..., Client]) -> None:
+    def test_pattern_is_matched_with_the_generated_name(
+        self, connect: Callable[..., Client]
+    ) -> None:
         channel = connect(user="named", password="named").channel()
         made = channel.declare("").queue
         assert made.startswith("amq.gen-")
@@ -258,7 +265,9 @@ class TestNamesThatAreNotGiven:
             403, f"ACCESS_REFUSED - {refusal('read', 'queue', made, 'named')}", "Basic.Consume"
         )
 
-    def test_it_needs_rights_for_its_dead_letters_too(self, connect: Callable[..., Client]) -> None:
+    def test_server_named_queue_needs_rights_for_its_dead_letters(
+        self, connect: Callable[..., Client]
+    ) -> None:
         channel = connect(user="named", password="named").channel()
         channel.send("Queue.Declare", arguments={"x-dead-letter-exchange": "amq.fanout"})
         text = channel.refused(403, culprit="Queue.Declare")
@@ -277,7 +286,7 @@ class TestNamesThatAreNotGiven:
         text = f"ACCESS_REFUSED - {refusal('write', 'exchange', 'amq.default')}"
         p.refused(403, text, "Basic.Publish")
 
-    def test_direct_reply_to_needs_none(self, p: Channel) -> None:
+    def test_direct_reply_to_needs_no_rights(self, p: Channel) -> None:
         assert p.consume("amq.rabbitmq.reply-to", no_ack=True)
 
 
@@ -299,7 +308,9 @@ def topic(access: str, key: str, source: str = "news") -> str:
 
 
 class TestTopicPermissions:
-    def test_keys_that_may_be_published_with(self, t: Channel, channel: Channel, name: str) -> None:
+    def test_only_permitted_keys_are_published(
+        self, t: Channel, channel: Channel, name: str
+    ) -> None:
         channel.declare(name)
         channel.call("Queue.Bind", queue=name, exchange="news", routing_key="#")
         t.call("Confirm.Select")
@@ -311,7 +322,7 @@ class TestTopicPermissions:
         assert channel.drain(name) == [b"topics.a", b"topics.b"]
 
     def test_many_keys_in_one_read(self, t: Channel, channel: Channel, name: str) -> None:
-        """Each key is looked at, also when it comes on the way of many."""
+        """Each key is checked, on the fast path too."""
         channel.declare(name)
         channel.call("Queue.Bind", queue=name, exchange="news", routing_key="#")
         for number in range(2_000):
@@ -343,6 +354,17 @@ class TestTopicPermissions:
         t.publish(b"", exchange="news", routing_key="us.a")
         t.refused(403, topic("write", "us.a"), "Basic.Publish")
 
+    def test_dead_letters_may_have_any_key(self, t: Channel, channel: Channel, name: str) -> None:
+        """As in RabbitMQ, and as docs/security.md says."""
+        channel.declare(name)
+        channel.call("Queue.Bind", queue=name, exchange="news", routing_key="#")
+        channel.consume(name, no_ack=True)
+        dead = {"x-dead-letter-exchange": "news", "x-dead-letter-routing-key": "us.a"}
+        t.declare(f"{name}.jobs", arguments={**dead, "x-message-ttl": 0})
+        t.publish(b"letter", routing_key=f"{name}.jobs")
+        letter = channel.content()
+        assert (letter.body, letter.method.routing_key) == (b"letter", "us.a")
+
     @pytest.mark.parametrize("method", ["Queue.Bind", "Queue.Unbind"])
     def test_keys_of_bindings(self, t: Channel, channel: Channel, name: str, method: str) -> None:
         channel.declare(name)
@@ -357,14 +379,18 @@ class TestTopicPermissions:
         t.send(method, destination="amq.fanout", source="news", routing_key="#")
         t.refused(403, topic("read", "#"), method)
 
-    def test_only_topic_exchanges_have_them(self, t: Channel, channel: Channel, name: str) -> None:
+    def test_other_exchange_types_ignore_topic_permissions(
+        self, t: Channel, channel: Channel, name: str
+    ) -> None:
         channel.declare(name)
         t.call("Confirm.Select")
         t.call("Queue.Bind", queue=name, exchange="amq.direct", routing_key="us")
         t.publish(b"", exchange="amq.direct", routing_key="us")
         t.expect("Basic.Ack")
 
-    def test_none_set_is_every_key(self, t: Channel, channel: Channel, name: str) -> None:
+    def test_every_key_is_permitted_without_topic_permissions(
+        self, t: Channel, channel: Channel, name: str
+    ) -> None:
         channel.declare(name)
         t.call("Confirm.Select")
         t.call("Queue.Bind", queue=name, exchange="amq.topic", routing_key="#")
@@ -427,7 +453,7 @@ def ask(http: httpx.Client, route: Route, name: str, onward: str) -> httpx.Respo
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=str)
-def test_a_route_needs_no_more(
+def test_route_succeeds_with_exactly_its_rights(
     route: Route, http: httpx.Client, channel: Channel, name: str
 ) -> None:
     named = route.thing.named(name)
@@ -444,7 +470,7 @@ def test_a_route_needs_no_more(
         for right in route.thing.needs
     ],
 )
-def test_a_route_needs_each(
+def test_route_needs_each_of_its_rights(
     route: Route, right: Right, http: httpx.Client, channel: Channel, name: str
 ) -> None:
     named = route.thing.named(name, right)
@@ -455,12 +481,83 @@ def test_a_route_needs_each(
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.onward], ids=str)
-def test_a_route_needs_write_on_where_messages_go_on_to(
+def test_route_needs_write_on_the_exchange_named_in_arguments(
     route: Route, http: httpx.Client, name: str
 ) -> None:
     response = ask(http, route, route.thing.named(name), f"{name}on.cr")
     assert response.status_code == 403, response.text
     assert response.json()["detail"] == refusal("write", "exchange", f"{name}on.cr")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A server, a client of the user with topic permissions, and a queue that `us.b` is for."""
+
+    server: WarrenServer
+    http: httpx.Client
+    channel: Channel
+    queue: str
+
+
+def over_management(site: Site, headers: Table) -> str:
+    message = {
+        "routing_key": "topics.a", "properties": {"headers": headers},
+        "payload": "x", "payload_encoding": "string",
+    }  # fmt: skip
+    return refused_over_http(site.http.post("/api/exchanges/%2F/news/publish", json=message))
+
+
+def over_websocket(site: Site, headers: Table) -> str:
+    credentials = "Basic " + b64encode(b"topics:topics").decode()
+    url = f"{site.server.http_url}/stream/x/news?mode=publish"
+    with LiveSocket(url, authorization=credentials) as socket:
+        socket.send({"publish": {"routing_key": "topics.a", "headers": headers, "body": "x"}})
+        return str(socket.next()["problem"]["detail"])
+
+
+def by_moving(site: Site, headers: Table) -> str:
+    source = f"{site.queue}.source"
+    site.channel.declare(source)
+    properties = {"headers": headers, "user_id": "guest"}
+    site.channel.put(source, b"x", properties=properties)
+    path = f"/api/warren/queues/%2F/{source}/move"
+    found = site.http.post(path, json={"exchange": "news", "routing_key": "topics.a"}).json()
+    assert (found["moved"], found["left"]) == (0, 1)
+    assert site.http.post(path, json={"queue": f"{site.queue}.copy"}).json()["moved"] == 1
+    return str(found["reason"])
+
+
+def by_transaction(site: Site, headers: Table) -> str:
+    writer = Writer(site.server, "news", site.queue, ("topics", "topics"))
+    properties = encode(Properties(headers=headers))
+    writer.stage(0, (0, 0, 0), rows(("topics.a", b"x"), properties=properties)).raise_for_status()
+    return refused_over_http(writer.commit(0, (0, 0, 1)))
+
+
+def in_a_batch(site: Site, headers: Table) -> str:
+    """Has no headers that are arrays: each event brings a key of its own."""
+    events = [
+        {"specversion": "1.0", "source": "s", "id": str(number), "type": key}
+        for number, key in enumerate(("topics.a", "us.b"))
+    ]
+    batch = "application/cloudevents-batch+json"
+    path = "/endpoint/x/news?hub.mode=batch"
+    return refused_over_http(site.http.post(path, json=events, headers={"content-type": batch}))
+
+
+def to_a_capability(site: Site, headers: Table) -> str:
+    """Its holder has what its maker has, and no more."""
+    made = site.http.post("/api/hub/capabilities", json={"vhost": "/", "type": "x", "name": "news"})
+    return refused_over_http(httpx.post(made.json()["url"], params={"hub.topic": "us.b"}))
+
+
+def refused_over_http(response: httpx.Response) -> str:
+    assert response.status_code == 403, response.text
+    answer = response.json()
+    return str(answer["reason"] if "reason" in answer else answer["detail"])
+
+
+Door = Callable[[Site, Table], str]
 
 
 class TestTopicPermissionsOverHttp:
@@ -478,7 +575,37 @@ class TestTopicPermissionsOverHttp:
             assert response.status_code == 403
             assert f"ACCESS_REFUSED - {response.json()['detail']}" == topic("write", "us.a")
 
-    def test_the_type_may_change_under_a_remembered_request(
+    @pytest.mark.parametrize(
+        ("door", "header"),
+        [
+            (over_management, "CC"),
+            (over_management, "BCC"),
+            (over_websocket, "CC"),
+            (over_websocket, "BCC"),
+            (by_moving, "CC"),
+            (by_transaction, "CC"),
+            (by_transaction, "BCC"),
+            (in_a_batch, ""),
+            (to_a_capability, ""),
+        ],
+    )
+    def test_no_way_of_publishing_reaches_a_forbidden_key(
+        self,
+        warren: WarrenServer,
+        topics: httpx.Client,
+        channel: Channel,
+        name: str,
+        door: Door,
+        header: str,
+    ) -> None:
+        for queue in (name, f"{name}.copy"):
+            channel.declare(queue)
+        channel.call("Queue.Bind", queue=name, exchange="news", routing_key="us.b")
+        detail = door(Site(warren, topics, channel, name), {header: ["topics.b", "us.b"]})
+        assert topic("write", "us.b") == f"ACCESS_REFUSED - {detail}"
+        assert channel.drain(name) == []
+
+    def test_cached_request_follows_a_change_of_the_exchange_type(
         self, topics: httpx.Client, channel: Channel
     ) -> None:
         for kind, status in (("topic", 403), ("direct", 202), ("topic", 403)):
@@ -494,8 +621,8 @@ class TestTopicPermissionsOverHttp:
         assert f"ACCESS_REFUSED - {response.json()['detail']}" == topic("read", "#")
 
 
-def test_rights_of_nobody(dial: Callable[[], Client]) -> None:
-    """Who has no permission in a virtual host is not let in, whatever they ask."""
+def test_user_without_permissions_can_not_open_the_vhost(dial: Callable[[], Client]) -> None:
+    """A user without permissions in a virtual host can't open it."""
     client = dial()
     client.start()
     client.log_in("named", "named")

@@ -1,4 +1,4 @@
-"""Logging in with passwords of all sorts, throttling, and limits (amqp.md section 8)."""
+"""Logins with all kinds of password hashes, throttling, and limits (amqp.md section 8)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_passwords_that_rabbitmq_hashed(connect: Connect, dial: Dial, name: str)
 
 
 @pytest.mark.parametrize("password", ["", "secret"])
-def test_an_empty_hash_is_no_password(dial: Dial, password: str) -> None:
+def test_empty_hash_permits_no_login(dial: Dial, password: str) -> None:
     refused(dial, "nopass", password)
 
 
@@ -89,7 +89,7 @@ def five_wrong_ones(warren: WarrenServer, dial: Dial, user: str) -> None:
         assert answer.status_code == 401
 
 
-def test_the_sixth_login_is_not_looked_at(
+def test_the_sixth_login_is_refused_unchecked(
     warren: WarrenServer, connect: Connect, dial: Dial
 ) -> None:
     """reliability.md section 4: the answer is the same, and AMQP and HTTP count together."""
@@ -104,7 +104,7 @@ def test_the_sixth_login_is_not_looked_at(
 
 
 @pytest.mark.parametrize("by", ["amqp", "http"])
-def test_where_it_was_right_the_right_one_goes_on(
+def test_a_trusted_address_may_log_in_after_failures(
     warren: WarrenServer, connect: Connect, dial: Dial, by: str
 ) -> None:
     user = {"amqp": "tony", "http": "sha512"}[by]
@@ -131,12 +131,12 @@ def test_without_a_throttle(options: dict[str, Any]) -> None:
         assert answer.status_code == 200
 
 
-def test_nobody_learns_which_users_there_are(dial: Dial) -> None:
+def test_unknown_users_are_refused_like_known_ones(dial: Dial) -> None:
     for _ in range(7):
         refused(dial, "nobody", "secret")
 
 
-def test_new_secrets_are_no_failed_logins(connect: Connect) -> None:
+def test_update_secret_does_not_count_as_a_failed_login(connect: Connect) -> None:
     for number in range(6):
         client = connect(user="nina", password="secret")
         client.send_method("Connection.UpdateSecret", new_secret=f"wrong{number}", reason="")

@@ -16,7 +16,7 @@ from .raw import Channel
 pytestmark = pytest.mark.differs("RabbitMQ pushes to nobody")
 
 
-def test_they_are_suspended_and_miss_nothing_from_the_first_message_on(
+def test_suspended_subscriptions_miss_no_message(
     warren: WarrenServer, channel: Channel, name: str
 ) -> None:
     def listed(**query: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The raw client over every transport there is: TLS, WebSocket, by way of a proxy."""
+"""The raw client over every transport: TLS, WebSocket, and through a proxy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEAR = v2((("127.0.0.1", 50_000), ("127.0.0.1", 5672)))
 
 @dataclass
 class TlsClient(raw.Client):
-    """TLS from the first octet on."""
+    """A client over TLS."""
 
     context: ssl.SSLContext | None = None
     host: str = "localhost"
@@ -29,7 +29,7 @@ class TlsClient(raw.Client):
 
 @dataclass
 class ProxiedClient(raw.Client):
-    """A proxy's header in front."""
+    """A client that sends a proxy's header first."""
 
     header: bytes = NEAR
 
@@ -40,7 +40,8 @@ class ProxiedClient(raw.Client):
 
 @dataclass
 class WebSocketClient(raw.Client):
-    """A message for whatever is sent at once; what comes has to be one AMQP frame a message."""
+    """A client over WebSocket: it sends a message for each call, and expects one AMQP frame a
+    message."""
 
     path: str = "/ws/amqp"
 
@@ -64,7 +65,7 @@ class WebSocketClient(raw.Client):
         super().send(client_frame(BINARY, data))
 
     def read_bytes(self, size: int) -> bytes:
-        """Octets of messages, which end where AMQP frames end."""
+        """Returns bytes of messages, which must end at the end of AMQP frames."""
         while len(self._messages) < size:
             self._messages += self._message()
         data = bytes(self._messages[:size])

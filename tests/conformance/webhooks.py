@@ -1,4 +1,4 @@
-"""What a publisher, a subscriber and an operator of the tests say to a hub, over HTTP and AMQP."""
+"""Requests of publishers, subscribers and operators to a hub under test, over HTTP and AMQP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from inspect import Signature, signature
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 from urllib.parse import parse_qs, quote
 
 import httpx
@@ -32,22 +32,13 @@ _numbers = itertools.count(1)
 
 
 def form(mode: str, callback: str, topic: str, **more: str) -> dict[str, str]:
-    """The `hub.*` parameters; names are given without `hub.`."""
+    """Returns the `hub.*` parameters; `more` has names without `hub.`."""
     given = {"mode": mode, "callback": callback, "topic": topic, **more}
     return {f"hub.{name}": value for name, value in given.items()}
 
 
-def read_request(reader: BinaryIO) -> tuple[bytes, bytes]:
-    """The request line and the body of the next request; an empty line at the end."""
-    line, size = reader.readline(), 0
-    while field := reader.readline().strip().lower():
-        if field.startswith(b"content-length:"):
-            size = int(field.partition(b":")[2])
-    return line, reader.read(size)
-
-
 class Site:
-    """A server with names, requests and connections of a test's own. Sources are `x/NAME`."""
+    """A server under test, with unique names for each test. Sources are `x/NAME` or `q/NAME`."""
 
     def __init__(self, server: WarrenServer) -> None:
         self.server = server
@@ -82,7 +73,7 @@ class Site:
         assert answer.status_code == 204, answer.text
 
     def token(self, sink: str, use: str = "subscribe") -> str:
-        """Of a shortcut to this exchange or queue."""
+        """Returns a token that binds this exchange or queue."""
         query = {"hub.mode": "generate_token", "hub.intended_use": use}
         answer = self.http.get(f"/endpoint/{sink}", params=query)
         assert answer.status_code == 200, answer.text
@@ -107,7 +98,7 @@ class Site:
         return found
 
     def attempts(self, callback: str | Callback, count: int) -> list[dict[str, Any]]:
-        """Those for a subscription, the oldest first, once there are so many."""
+        """Waits for `count` attempts for a subscription, and returns them, the oldest first."""
         (found,) = self.listed(callback)
         path = f"/api/hub/subscriptions/{found['id']}/attempts"
         wait_until(
@@ -116,7 +107,7 @@ class Site:
         return list(reversed(self.get(path)["attempts"]))
 
     def dead_letters(self, count: int, **query: str) -> list[dict[str, Any]]:
-        """Once there are so many."""
+        """Waits for `count` dead letters, and returns them."""
 
         def found() -> list[dict[str, Any]]:
             letters: list[dict[str, Any]] = self.get("/api/hub/dead-letters", **query)[
@@ -128,7 +119,7 @@ class Site:
         return found()
 
     def depth(self, queue: str) -> int:
-        """How many messages wait in a queue."""
+        """Returns the number of ready messages."""
         facts = self.get_description(queue)
         return int(facts["messages_ready"])
 
@@ -149,7 +140,7 @@ class Site:
                 connection.close()
 
     def taken(self, queue: str) -> tuple[Any, Any, bytes]:
-        """The first message of a queue, as an AMQP client gets it: method, properties, body."""
+        """Gets the first message of a queue over AMQP: method, properties, body."""
         with self.amqp() as channel:
             method, properties, body = channel.basic_get(queue.partition("/")[2], auto_ack=True)
         assert method is not None and properties is not None and body is not None
@@ -179,7 +170,7 @@ def story(tell: Tell) -> Tell:
 
 @contextmanager
 def telling(site: Site, request: pytest.FixtureRequest) -> Iterator[dict[str, Future[None]]]:
-    """Begins the stories of the module that are to be run; gives them by the ids of their tests."""
+    """Begins the stories of the module that are to be run; returns them by test id."""
     items = [one for one in request.session.items if isinstance(one, pytest.Function)]
     items = [one for one in items if one.module is request.module and hasattr(one.function, "tell")]
     with ThreadPoolExecutor(len(items) or 1) as pool:
@@ -197,10 +188,10 @@ def _told(site: Site, item: pytest.Function) -> None:
         tell(**given)
 
 
-class Turnstile(Callback):
-    """A target that answers one delivery at a time, each when it is let through.
+class SteppedCallback(Callback):
+    """A target that answers a delivery when `let` is called, or all while it is `open`.
 
-    `inside` is how many wait for that now, `most` how many ever did.
+    `inside` is the number of deliveries that wait now, `most` the highest number so far.
     """
 
     def __init__(self) -> None:

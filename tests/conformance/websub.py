@@ -19,7 +19,7 @@ PLAIN = "text/plain; charset=utf-8"
 
 
 class Topic(Protocol):
-    """`url` is what subscribers ask for; to publish is to make it have new content."""
+    """A topic; `url` is what subscribers request, and `publish` makes new content."""
 
     @property
     def url(self) -> str: ...
@@ -44,7 +44,7 @@ class OwnTopic:
 
 
 class OthersTopic:
-    """A document of somebody else, who pings the hub when it has changed."""
+    """A document of another site, which pings the hub after changes."""
 
     def __init__(self, hub: Hub, publisher: Callback) -> None:
         self._hub = hub
@@ -54,7 +54,7 @@ class OthersTopic:
         self.show(b"before", PLAIN)
 
     def show(self, body: bytes, content_type: str = PLAIN, status: int = 200) -> None:
-        """What whoever fetches it gets from now on."""
+        """Sets the content that is fetched from now on."""
         self.body = body
         links = f'<{self._hub.url}>; rel="hub", <{self.itself}>; rel="self"'
         headers = {"Content-Type": content_type, "Link": links}
@@ -91,7 +91,7 @@ class Hub:
     def subscribe(
         self, callback: Callback, topic: Topic, suffix: str = "", **fields: str
     ) -> Request:
-        """In force when it returns; gives the verification. `suffix` ends the callback's URL.
+        """Subscribes; returns the verification. `suffix` ends the callback's URL.
 
         What is there already comes too of topics of others, and is not what tests look for.
         """
@@ -109,7 +109,7 @@ class Hub:
         return question
 
     def unsubscribe(self, callback: Callback, topic: Topic, **fields: str) -> Request:
-        """Over when it returns; gives the verification."""
+        """Unsubscribes; returns the verification."""
         before = len(callback.verifications)
         self.accepted("unsubscribe", callback.url, topic.url, **fields)
         question = callback.wait_verifications(before + 1)[before]
@@ -117,7 +117,8 @@ class Hub:
         return question
 
     def refused(self, mode: str, callback: Callback, topic: Topic, **fields: str) -> None:
-        """Asked for, not confirmed, and that has been taken in."""
+        """Requests a subscription that is not confirmed, and waits until the hub has handled
+        that."""
         before, callback.refusal = len(callback.verifications), Answer(404)
         self.accepted(mode, callback.url, topic.url, **fields)
         callback.wait_verifications(before + 1)
@@ -125,7 +126,8 @@ class Hub:
         self.taken_in(topic)
 
     def taken_in(self, topic: Topic) -> None:
-        """What was answered before has had its effect: somebody else has come and gone since."""
+        """Waits until earlier answers have taken effect: another subscriber subscribes and
+        unsubscribes."""
         with Callback() as other:
             self.subscribe(other, topic)
             self.unsubscribe(other, topic)
@@ -138,7 +140,7 @@ class Hub:
         )
 
     def listed(self, callback: str, topic: str) -> dict[str, Any] | None:
-        """The active subscription as administrators see it."""
+        """Returns the active subscription as administrators see it."""
         answer = httpx.get(
             f"{self.server.http_url}/subscriptions",
             params={"callback": callback, "topic": topic, "status": "active"},
