@@ -6,6 +6,7 @@ import os
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
@@ -20,6 +21,12 @@ from tests.support.server import WarrenServer
 # other cases when a test is run alone, or when something far from it has changed.
 assert hasattr(providers, "_get_local_constants")
 providers._get_local_constants = Constants
+
+# No test looks at how long something took, whichever tests run beside it.
+settings.register_profile(
+    "warren", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("warren")
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +71,7 @@ def callback() -> Iterator[Callback]:
 
 
 def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
-    if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):
+    if os.environ.get("CI") and report.skipped:
         report.outcome = "failed"
         report.longrepr = f"skipped, which counts as a failure when CI is set: {report.longrepr}"
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +22,7 @@ ROOT = Path(__file__).parents[1]
 PORTS = {"5672", "15672"}
 
 
-@pytest.fixture(scope="module")
-def instructions() -> list[tuple[str, str]]:
+def read_instructions() -> list[tuple[str, str]]:
     """Keyword and rest of each instruction, continued lines joined."""
     text = re.sub(r"\\\n", "", (ROOT / "Dockerfile").read_text())
     lines = (line for line in text.splitlines() if line and not line.startswith("#"))
@@ -27,8 +30,23 @@ def instructions() -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def service() -> Any:
-    return yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["warren"]
+def instructions() -> list[tuple[str, str]]:
+    return read_instructions()
+
+
+def stage(instructions: list[tuple[str, str]], name: str) -> list[tuple[str, str]]:
+    """The instructions of an image; that of the server is the last one and has no name."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for keyword, rest in instructions:
+        if keyword == "FROM":
+            begun = found.setdefault(rest.partition(" AS ")[2], [])
+        begun.append((keyword, rest))
+    return found[name]
+
+
+@pytest.fixture(scope="module")
+def services() -> Any:
+    return yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 
 
 def rests(instructions: list[tuple[str, str]], wanted: str) -> list[str]:
@@ -44,7 +62,7 @@ def test_every_copied_file_exists_and_is_sent_to_the_builder(
         line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[0] == "!"
     }
     assert sources == sent
-    assert {"app", "core", "hub", "migrations", "static", "pyproject.toml"} <= sources
+    assert {"app", "core", "docs", "hub", "migrations", "static", "pyproject.toml"} <= sources
     assert all((ROOT / source).exists() for source in sources)
 
 
@@ -61,12 +79,15 @@ def locked(name: str) -> dict[str, str]:
     return found
 
 
-def test_the_lock_is_what_the_project_asks_for(instructions: list[tuple[str, str]]) -> None:
+def test_locked_versions_satisfy_the_project(instructions: list[tuple[str, str]]) -> None:
     """`make lock` writes it anew."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed, extras = project["project"]["dependencies"], project["project"]["optional-dependencies"]
     for lock, wanted in (
-        ("requirements.lock", project["project"]["dependencies"]),
-        ("build-requirements.lock", project["build-system"]["requires"]),
+        ("deploy/requirements.lock", needed),
+        ("deploy/arrow-requirements.lock", needed + extras["arrow"]),
+        ("deploy/pipeline-requirements.lock", needed + extras["arrow"] + extras["spark"][1:]),
+        ("deploy/build-requirements.lock", project["build-system"]["requires"]),
     ):
         versions = locked(lock)
         for requirement in map(Requirement, wanted):
@@ -78,20 +99,106 @@ def test_the_lock_is_what_the_project_asks_for(instructions: list[tuple[str, str
 def test_image_runs_as_its_own_user_and_names_ports_and_volume(
     instructions: list[tuple[str, str]],
 ) -> None:
-    (volume,) = rests(instructions, "VOLUME")
-    command = json.loads(rests(instructions, "CMD")[-1])
-    assert rests(instructions, "USER") == ["warren"]
-    assert set(rests(instructions, "EXPOSE")[0].split()) == PORTS
+    server = stage(instructions, "")
+    assert instructions[-len(server) :] == server
+    (volume,) = rests(server, "VOLUME")
+    command = json.loads(rests(server, "CMD")[0])
+    assert rests(server, "USER") == ["warren"]
+    assert set(rests(server, "EXPOSE")[0].split()) == PORTS
     assert command[:2] == ["warren", "serve"]
     assert command[command.index("--data") + 1] == volume
-    assert "/health/ready" in rests(instructions, "HEALTHCHECK")[0]
+    assert "/health/ready" in rests(server, "HEALTHCHECK")[0]
+
+
+def test_the_documented_run_publishes_ports_and_volume(instructions: list[tuple[str, str]]) -> None:
+    text = (ROOT / "docs" / "operations.md").read_text().replace("\\\n", "")
+    line = next(one for one in text.splitlines() if one.startswith("$ docker run"))
+    words = shlex.split(line)
+    values = {
+        option: [value for word, value in pairwise(words) if word == option]
+        for option in ("--publish", "--volume", "--env")
+    }
+    assert set(values["--publish"]) == {f"127.0.0.1:{port}:{port}" for port in PORTS}
+    assert values["--volume"] == ["warren-data:" + rests(stage(instructions, ""), "VOLUME")[0]]
+    # tests/app/test_setup.py starts with this setting alone, and creates the administrator.
+    assert values["--env"] == ["WARREN_ALLOW_PLAINTEXT=1"]
 
 
 def test_compose_builds_that_image_and_needs_a_password(
-    service: Any, instructions: list[tuple[str, str]]
+    services: Any, instructions: list[tuple[str, str]]
 ) -> None:
-    assert service["build"] == "."
+    service = services["warren"]
+    (lock,) = rests(stage(instructions, ""), "ARG")
+    assert service["build"]["args"] == {"REQUIREMENTS": f"${{WARREN_{lock.replace('=', ':-')}}}"}
+    assert "profiles" not in service
     assert {port.rsplit(":", 1)[1] for port in service["ports"]} == PORTS
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert service["environment"]["WARREN_DEFAULT_PASS"].startswith("${WARREN_DEFAULT_PASS:?")
-    assert service["volumes"][0].endswith(":" + rests(instructions, "VOLUME")[0])
+    assert service["volumes"][0].endswith(":" + rests(stage(instructions, ""), "VOLUME")[0])
+
+
+def test_compose_has_a_spark_cluster_that_shares_image_and_folders(
+    services: Any, instructions: list[tuple[str, str]]
+) -> None:
+    image = stage(instructions, "pipeline")
+    assert rests(image, "USER") == ["warren"]
+    cluster = {name: services[name] for name in ("spark-master", "spark-worker", "pipeline")}
+    for service in cluster.values():
+        assert service["build"] == {"context": ".", "target": "pipeline"}
+        places = [volume.split(":")[1] for volume in service["volumes"]]
+        assert places == rests(image, "VOLUME")[0].split()
+        assert service["profiles"]
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+    server = services["warren"]
+    assert f"pipeline-data:{server['environment']['WARREN_ARCHIVES']}" in server["volumes"]
+    assert set(server["volumes"]) & set(cluster["pipeline"]["volumes"])
+    assert cluster["spark-worker"]["deploy"]["replicas"] == 2
+    assert cluster["spark-worker"]["command"][-1] == "spark://spark-master:7077"
+
+
+def test_compose_has_profiles_of_other_services_with_files_that_exist(services: Any) -> None:
+    profiles = {
+        name: service["profiles"]
+        for name, service in services.items()
+        if service.get("build") is None
+    }
+    assert profiles == {
+        "postgres": ["postgres"], "prometheus": ["monitoring"], "grafana": ["monitoring"]
+    }  # fmt: skip
+    volumes = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["volumes"]
+    for name in profiles:
+        for source in (volume.split(":")[0] for volume in services[name]["volumes"]):
+            assert (ROOT / source).is_file() if source.startswith("./") else source in volumes
+        assert all(port.startswith("127.0.0.1:") for port in services[name].get("ports", ()))
+
+
+def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:
+    text = (ROOT / "deploy" / "monitoring" / "prometheus.yml").read_text()
+    (tmp_path / "password").write_text("eleven purple rabbits")
+    shutil.copy(ROOT / "docs" / "grafana" / "alerts.yml", tmp_path)
+    changed = text.replace("/etc/prometheus", str(tmp_path))
+    changed = changed.replace("/run/secrets/warren-password", str(tmp_path / "password"))
+    assert changed.count(str(tmp_path)) == 2
+    (tmp_path / "prometheus.yml").write_text(changed)
+    command = ["promtool", "check", "config", str(tmp_path / "prometheus.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_spark_cluster_makes_its_secret_once(tmp_path: Path) -> None:
+    settings = tmp_path / "spark-defaults.conf"
+    command = [str(ROOT / "deploy" / "spark-secret"), "cat", str(settings)]
+    runs = [
+        subprocess.run(
+            command,
+            env={**os.environ, "SPARK_CONF_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for _ in range(2)
+    ]
+    assert runs[0] == runs[1] == settings.read_text()
+    assert re.search(r"^spark.authenticate.secret [0-9a-f]{64}$", runs[0], re.MULTILINE)
+    assert "\nspark.master.rest.enabled false\n" in runs[0]
+    assert settings.stat().st_mode & 0o077 == 0

@@ -17,8 +17,7 @@ import pytest
 from tests.support.http import Callback, Request
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
-
-from .test_readme import TIMEOUT_S, Terminals
+from tests.support.terminals import TIMEOUT_S, Terminals
 
 DOCUMENT = (Path(__file__).parents[1] / "docs/hub.md").read_text()
 EXAMPLES: list[str] = re.findall(r"^```sh\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
@@ -30,7 +29,7 @@ class Reader:
     """Runs the examples with the callback of this test and asks the hub what has come of them."""
 
     def __init__(self, directory: Path, server: WarrenServer, callback: Callback) -> None:
-        self._terminals = Terminals(directory, server)
+        self._terminals = Terminals(DOCUMENT, directory, server)
         self._terminals.callback_port = callback.port
         self._elsewhere = f"127.0.0.1:{callback.port}"
         self._client = httpx.Client(
@@ -65,7 +64,7 @@ def reader(tmp_path: Path, warren: WarrenServer, callback: Callback) -> Iterator
         reader.close()
 
 
-def test_examples_do_what_they_say(reader: Reader, callback: Callback) -> None:
+def test_examples(reader: Reader, callback: Callback) -> None:
     reader.run("hub.secret=")
     wait_until(lambda: len(reader.subscriptions()) == 1, TIMEOUT_S, "the subscription")
     reader.run("ce-specversion")

@@ -40,7 +40,7 @@ def test_every_document_arrives_as_it_was_sent(
     channel: pika.adapters.blocking_connection.BlockingChannel,
     callback: Callback,
 ) -> None:
-    made = http.put("/endpoint/x/feeds", params={"amqp.exchange_type": "topic"})
+    made = http.put("/endpoint/x/documents", params={"amqp.exchange_type": "topic"})
     assert made.status_code == 201
     subscription = {
         "hub.mode": "subscribe",
@@ -48,13 +48,13 @@ def test_every_document_arrives_as_it_was_sent(
         "hub.topic": "feed.#",
         "hub.verify": "sync",
     }
-    assert http.post("/subscribe/x/feeds", data=subscription).status_code == 204
+    assert http.post("/subscribe/x/documents", data=subscription).status_code == 204
     queue = channel.queue_declare("", exclusive=True).method.queue
-    channel.queue_bind(queue, "feeds", "feed.#")
+    channel.queue_bind(queue, "documents", "feed.#")
 
     for number, document in enumerate(documents):
         answer = http.post(
-            "/endpoint/x/feeds",
+            "/endpoint/x/documents",
             params={"hub.topic": f"feed.{number}"},
             content=document.body,
             headers={"Content-Type": document.content_type},

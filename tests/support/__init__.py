@@ -1,1 +1,1 @@
-"""What tests share: real servers on free loopback ports, and a callback that listens."""
+"""Helpers of tests: real servers on free loopback ports, and a callback that listens."""

@@ -22,8 +22,9 @@ from pamqp.commands import Basic
 from tests.conformance import frames
 from tests.support.users import guest_users
 from warrenmq.core.auth import User
-from warrenmq.core.broker import Broker, Limits
+from warrenmq.core.broker import Broker
 from warrenmq.core.clock import ManualClock
+from warrenmq.core.context import BrokerLimits
 from warrenmq.core.proto.connection import Connection
 from warrenmq.core.store.port import Store
 
@@ -33,7 +34,7 @@ HEAD_BYTES = 7
 
 
 def make_broker(
-    store: Store | None = None, clock: ManualClock | None = None, limits: Limits | None = None
+    store: Store | None = None, clock: ManualClock | None = None, limits: BrokerLimits | None = None
 ) -> Broker:
     """A broker whose time stands still, with the user `guest`."""
     return Broker(guest_users(), store=store, clock=clock or ManualClock(), limits=limits)
@@ -77,7 +78,7 @@ class MemoryTransport:
         self.times_unblocked += 1
 
     def taken(self) -> bytes:
-        """What was written since the last time."""
+        """Returns the bytes written since the last call."""
         taken, self.written = bytes(self.written), bytearray()
         return taken
 
@@ -113,7 +114,7 @@ def split(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 def read(data: bytes) -> list[Reply]:
-    """What a client reads out of these bytes; contents must be whole and in order."""
+    """Decodes these bytes as a client does; contents must be whole and in order."""
     replies: list[Reply] = []
     under_way = split(data)
     for kind, channel, frame in under_way:
@@ -168,10 +169,7 @@ class Client:
         self.transport = MemoryTransport()
         self.connection = Connection(broker, self.transport, name=user, fast=fast)
         self.feed(frames.PROTOCOL_HEADER)
-        capabilities = {
-            "consumer_cancel_notify": tells_cancels,
-            "connection.blocked": tells_blocks,
-        }
+        capabilities = {"consumer_cancel_notify": tells_cancels, "connection.blocked": tells_blocks}
         self.feed(
             method(
                 0, "Connection.StartOk", mechanism="PLAIN", response=f"\0{user}\0secret",
@@ -192,17 +190,17 @@ class Client:
         self.broker.tick()
         self.connection.receive(data)
         take_turns(self.broker)
-        while self.connection.unfinished and self.connection.socket_writable:
+        while self.connection.pending.unfinished and self.connection.output.socket_writable:
             self.connection.receive(b"")
             take_turns(self.broker)
 
     def feed(self, data: bytes) -> list[Reply]:
-        """As `receive`; gives what came back, which `replies` keeps."""
+        """As `receive`; returns the replies, which `replies` keeps."""
         self.receive(data)
         return self.come()
 
     def come(self) -> list[Reply]:
-        """What has come since the last time, through others' doing too."""
+        """Returns the replies since the last call, those caused by other clients too."""
         self.replies = read(self.transport.taken())
         return self.replies
 
@@ -237,7 +235,7 @@ class Client:
         return delivered
 
     def messages(self, queue: str) -> int:
-        """How many are ready in a queue."""
+        """Returns the number of ready messages in a queue."""
         found = self.broker.vhosts["/"].queues.get(queue)
         assert found is not None, f"no queue {queue}"
         return found.ready_count

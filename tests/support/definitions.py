@@ -16,7 +16,7 @@ IMPORT_TIMEOUT_S = 20.0
 
 @contextmanager
 def server_with(data: Path, file: dict[str, Any], *, dev: bool = True) -> Iterator[WarrenServer]:
-    """A server that has been told these definitions (RabbitMQ's form) while it stood still."""
+    """A server with these definitions (RabbitMQ's form), imported before its start."""
     with WarrenServer(data=data, dev=dev) as server:  # the first start makes the store
         server.stop()
         subprocess.run(

@@ -1,6 +1,6 @@
 """A disk in memory that can lose power, run full and fail.
 
-What was written and not synced is held per sector, every version of it; what was done to the
+Unsynced writes are recorded per sector, every version of it; what was done to the
 directory and not synced, step by step. `power_cut` gives a disk as it may be found afterwards.
 """
 
@@ -17,7 +17,7 @@ CHANGES = frozenset(("create", "write", "sync", "allocate", "truncate", "rename"
 
 
 class Keep(Enum):
-    """What is left of that which was not synced."""
+    """What a power cut leaves of unsynced writes."""
 
     NONE = "none"
     ALL = "all"
@@ -78,16 +78,16 @@ class Inode:
         if keep is Keep.ALL:
             return bytes(self.data)
         if keep is Keep.RANDOM:
-            kept = [write for write in self.sectors if chance.random() < 0.5]
+            left = [write for write in self.sectors if chance.random() < 0.5]
             size = chance.choice([len(self.synced), *self.sizes])
         else:
-            kept = self.sectors[chance.randint(0, len(self.sectors)) :]
+            left = self.sectors[chance.randint(0, len(self.sectors)) :]
             size = len(self.data)
-        return self._with(kept, size)
+        return self._with(left, size)
 
-    def _with(self, kept: list[tuple[int, bytes]], size: int) -> bytes:
+    def _with(self, left: list[tuple[int, bytes]], size: int) -> bytes:
         found = bytearray(self.synced[:size].ljust(size, b"\0"))
-        for sector, raw in kept:
+        for sector, raw in left:
             at = sector * SECTOR
             if at < size:
                 found[at : at + SECTOR] = raw[: size - at]
@@ -141,7 +141,7 @@ class FaultyFile:
         return len(self._inode.data)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no handle is open."""
 
 
 class FaultyDisk:

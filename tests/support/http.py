@@ -9,7 +9,6 @@ from asyncio.trsock import TransportSocket
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self
 
 from aiohttp import web
@@ -49,7 +48,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What to answer; with `hang` the sender gets nothing until the callback closes."""
+    """A response; with `hang` the sender gets nothing until the callback closes."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -57,28 +56,78 @@ class Answer:
     hang: bool = False
 
 
-class Callback:
-    """Listens on a free loopback port between entry and exit, on every path and method.
+class ThreadedServer:
+    """An HTTP server in a thread of its own: it listens on a free loopback port between entry and
+    exit, on every path and method."""
+
+    host = "127.0.0.1"
+    port = 0
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        raise NotImplementedError
+
+    async def _end(self) -> None:
+        """Ends what was begun beside the requests."""
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        application = web.Application(client_max_size=MAX_BODY_BYTES)
+        application.router.add_route("*", "/{path:.*}", self._handle)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
+        await runner.setup()
+        try:
+            listening = self._listen()
+            await web.SockSite(runner, listening).start()
+            self.port = listening.getsockname()[1]
+            self._started.set()
+            await self._stop.wait()
+            await stop_accepting(listening)
+        finally:
+            await self._end()
+            await runner.cleanup()
+
+    def _listen(self) -> socket.socket:
+        """On a port that no other server of this process has had: what was subscribed to that
+        one may still be delivered."""
+        while True:
+            listening = socket.create_server((self.host, self.port))
+            port: int = listening.getsockname()[1]
+            if self.port or port not in _ports:
+                _ports.add(port)
+                return listening
+            listening.close()
+
+    def __enter__(self) -> Self:
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        self._thread.start()
+        if not self._started.wait(START_TIMEOUT_S):
+            raise RuntimeError(f"{type(self).__name__} did not start")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+
+class Callback(ThreadedServer):
+    """A webhook target.
 
     A GET with `hub.challenge` is a verification: the challenge is echoed, or `refusal` is
     answered when it is set. A GET with `hub.mode=denied` is a denial, answered with the next of
     `denial_answers`, then 200. Everything else is a delivery: it takes the next scripted answer,
     then `default`. Requests are kept in the order in which they were complete, but for deliveries
-    of a body in `ignored`, which are answered with 200.
+    of a body in `ignored`, which are answered with 200 and counted.
     """
-
-    host = "127.0.0.1"
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.default = Answer()
         self.ignored: set[bytes] = set()
+        self.ignored_count = 0
         self.refusal: Answer | None = None
         self.denial_answers: deque[Answer] = deque()
-        self.port = 0
         self._script: deque[Answer] = deque()
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
 
     @property
     def url(self) -> str:
@@ -107,9 +156,7 @@ class Callback:
     def wait(self, count: int, timeout_s: float = 10.0) -> list[Request]:
         """Waits for `count` deliveries in all and gives every one there is by then."""
         wait_until(
-            lambda: len(self.deliveries) >= count,
-            timeout_s,
-            f"delivery {count} at the callback",
+            lambda: len(self.deliveries) >= count, timeout_s, f"delivery {count} at the callback"
         )
         return self.deliveries
 
@@ -125,6 +172,7 @@ class Callback:
     async def _handle(self, request: web.Request) -> web.Response:
         body = await request.read()
         if request.method == "POST" and body in self.ignored:
+            self.ignored_count += 1
             return web.Response()
         self.requests.append(
             Request(
@@ -148,48 +196,6 @@ class Callback:
         if _is_denial(request.query):
             return self.denial_answers.popleft() if self.denial_answers else Answer()
         return self._script.popleft() if self._script else self.default
-
-    async def _serve(self) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        application = web.Application(client_max_size=MAX_BODY_BYTES)
-        application.router.add_route("*", "/{path:.*}", self._handle)
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
-        await runner.setup()
-        try:
-            listening = self._listen()
-            await web.SockSite(runner, listening).start()
-            self.port = listening.getsockname()[1]
-            self._started.set()
-            await self._stop.wait()
-            await stop_accepting(listening)
-        finally:
-            await runner.cleanup()
-
-    def _listen(self) -> socket.socket:
-        """On a port that no other callback of this process has had: what was subscribed to that
-        one may still be delivered."""
-        while True:
-            listening = socket.create_server((self.host, self.port))
-            port = listening.getsockname()[1]
-            if self.port or port not in _ports:
-                _ports.add(port)
-                return listening
-            listening.close()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        if not self._started.wait(START_TIMEOUT_S):
-            raise RuntimeError("the callback server did not start")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
 
 
 def _is_denial(query: Mapping[str, str]) -> bool:

@@ -1,21 +1,17 @@
-"""Another hub and its publisher: a real HTTP server that asks back and sends content."""
+"""Another hub and its publisher: a real HTTP server that verifies intents and sends content."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 from urllib.parse import parse_qsl, urlencode
 
 import aiohttp
 from aiohttp import web
 
-from .http import START_TIMEOUT_S, Answer, stop_accepting
+from .http import Answer, ThreadedServer
 from .process import wait_until
 
 CHALLENGE = "ch4llenge"
@@ -23,13 +19,13 @@ CHALLENGE = "ch4llenge"
 
 @dataclass(frozen=True)
 class Asked:
-    """One request to be subscribed, and what the callback answered when it was asked back."""
+    """A subscribe request, and the callback's response to the verification of its intent."""
 
     path: str
     form: dict[str, str]
     headers: dict[str, str]
     answer: tuple[int, str, str] | None = None
-    """Status, type and body; None if it was not asked."""
+    """Status, type and body; None before the verification."""
 
     @property
     def callback(self) -> str:
@@ -37,11 +33,11 @@ class Asked:
 
 
 @dataclass
-class OtherHub:
-    """Listens on a free loopback port between entry and exit.
+class OtherHub(ThreadedServer):
+    """Verifies the intents of subscribers, and serves the pages of topics.
 
-    A GET is answered with the page of its path, 404 without one. A POST asks to be subscribed:
-    it is answered by `moved`, `refusal` or 202, and after the answer the callback is asked back as
+    A GET is answered with the page of its path, 404 without one. A POST is a subscribe request:
+    it is answered by `moved`, `refusal` or 202, and after the response its intent is verified as
     `question` changes it; with `asks_back` False it never is.
     """
 
@@ -53,7 +49,7 @@ class OtherHub:
     question: Callable[[dict[str, str]], dict[str, str]] = lambda given: given
     asked: list[Asked] = field(default_factory=list)
     fetched: list[tuple[str, dict[str, str]]] = field(default_factory=list)
-    port: int = 0
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
     def url(self) -> str:
@@ -76,7 +72,7 @@ class OtherHub:
         return self.url + path
 
     def wait(self, count: int, mode: str = "subscribe") -> list[Asked]:
-        """Those of a mode that were asked back, when there are so many."""
+        """Returns the verified requests of a mode, when there are so many."""
 
         def found() -> list[Asked]:
             return [
@@ -116,42 +112,10 @@ class OtherHub:
             answer = (response.status, response.content_type, await response.text())
         self.asked[self.asked.index(asked)] = Asked(asked.path, asked.form, asked.headers, answer)
 
-    async def _serve(self) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", self._handle)
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
-        await runner.setup()
-        try:
-            listening = socket.create_server(("127.0.0.1", 0))
-            await web.SockSite(runner, listening).start()
-            self.port = listening.getsockname()[1]
-            self._started.set()
-            await self._stop.wait()
-            await stop_accepting(listening)
-        finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await runner.cleanup()
-
-    def __enter__(self) -> Self:
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
-        self._thread.start()
-        if not self._started.wait(START_TIMEOUT_S):
-            raise RuntimeError("the other hub did not start")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
+    async def _end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 def _response(answer: Answer) -> web.Response:

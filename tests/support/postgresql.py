@@ -45,7 +45,7 @@ def missing() -> str | None:
 
 
 def _account() -> pwd.struct_passwd | None:
-    """Whom to run it as: the server refuses to be root."""
+    """The user to run it as: the server refuses to run as root."""
     if os.getuid():
         return None
     known = {entry.pw_name: entry for entry in pwd.getpwall()}
@@ -86,7 +86,7 @@ class PostgreSQLServer:
         self.sql(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
 
     def sql(self, statement: str, url: str | None = None) -> str:
-        """What it prints, rows by line; raises `RuntimeError` with its complaint."""
+        """Returns its output, a line a row; raises `RuntimeError` with its error text."""
         done = subprocess.run(
             [self._program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-c", statement,
              url or self.url("postgres")],
@@ -114,7 +114,7 @@ class PostgreSQLServer:
         kill(self._process)
 
     def pause(self) -> None:
-        """Nobody gets an answer, and nobody is told why, until `resume`."""
+        """Stops answering, without closing connections, until `resume`."""
         for pid in self._sessions():
             os.kill(pid, signal.SIGSTOP)
 

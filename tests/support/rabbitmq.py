@@ -47,6 +47,10 @@ class RabbitMQServer:
     def __init__(self, *plugins: str) -> None:
         self._plugins = plugins
         self.port = free_port()
+        self.management_port = free_port()
+        """Of the management API, if its plugin is started."""
+        self.prometheus_port = free_port()
+        """Of the metrics, if their plugin is started."""
         self._epmd_port = free_port()
         self._temporary = tempfile.TemporaryDirectory(prefix="warren-rabbitmq-")
         self._directory = Path(self._temporary.name)
@@ -70,7 +74,15 @@ class RabbitMQServer:
         home = self._directory
         (home / "enabled_plugins").write_text(f"[{','.join(self._plugins)}].\n")
         (home / "env.conf").touch()
-        (home / "rabbitmq.conf").write_text("log.console = true\nlog.file = false\n")
+        settings = ["log.console = true", "log.file = false"]
+        if "rabbitmq_management" in self._plugins:
+            settings.append(f"management.tcp.ip = {self.host}")
+            settings.append(f"management.tcp.port = {self.management_port}")
+        if "rabbitmq_prometheus" in self._plugins:
+            settings.append(f"prometheus.tcp.ip = {self.host}")
+            settings.append(f"prometheus.tcp.port = {self.prometheus_port}")
+            settings.append("collect_statistics_interval = 1000")
+        (home / "rabbitmq.conf").write_text("\n".join(settings) + "\n")
         return clean | {
             "HOME": str(home),
             "ERL_EPMD_ADDRESS": self.host,
@@ -124,7 +136,7 @@ class RabbitMQServer:
             raise RuntimeError(f"RabbitMQ did not start:\n{self.output()}")
 
     def ctl(self, *arguments: str) -> str:
-        """What `rabbitmqctl` prints; raises `RuntimeError` with its complaint."""
+        """Returns the output of `rabbitmqctl`; raises `RuntimeError` with its error text."""
         script, env = find_server(), self._env()
         assert script is not None, missing()
         tool = script.with_name("rabbitmqctl")

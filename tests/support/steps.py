@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import count
 from threading import get_ident
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from warrenmq.core import slices
-from warrenmq.core.store.reader import Reader
+from warrenmq.core.store.reader import RecordReader
 
 STEPS_A_SLICE = 100
 STEPS_A_TURN = slices.SLICES_A_TURN * STEPS_A_SLICE
@@ -23,17 +24,31 @@ def count_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "SLICE_S", STEPS_A_SLICE)
 
 
+def count_calls(monkeypatch: pytest.MonkeyPatch, *functions: tuple[Any, str]) -> Counter[str]:
+    """Counts by name how often these are called: each the class or module, and the name there."""
+    counted: Counter[str] = Counter()
+    for owner, name in functions:
+        plain = getattr(owner, name)
+
+        def counting(*given: Any, name: str = name, plain: Any = plain, **named: Any) -> Any:
+            counted[name] += 1
+            return plain(*given, **named)
+
+        monkeypatch.setattr(owner, name, counting)
+    return counted
+
+
 def reads_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Notes the segments of which something is read, or an index looked up, by this thread."""
     here: list[int] = []
     broker = get_ident()
     for name in ("read", "index"):
-        plain = getattr(Reader, name)
+        plain = getattr(RecordReader, name)
 
-        def noting(self: Reader, segment: int, *rest: int, plain: Any = plain) -> Any:
+        def noting(self: RecordReader, segment: int, *rest: int, plain: Any = plain) -> Any:
             if get_ident() == broker:
                 here.append(segment)
             return plain(self, segment, *rest)
 
-        monkeypatch.setattr(Reader, name, noting)
+        monkeypatch.setattr(RecordReader, name, noting)
     return here

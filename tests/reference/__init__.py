@@ -1,0 +1,1 @@
+"""Writes docs/reference from the code: `python -m tests.reference`, or `make reference`."""
