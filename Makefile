@@ -12,10 +12,13 @@ MESSAGES ?= 10000000
 SOAK_S ?= 3600
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# Programs are compiled once: without it every server that a test starts compiles itself anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format bench torture soak mutants lock audit clean
+.PHONY: help run test lint format bench torture torture-pipeline soak mutants lock audit reference pictures package sbom clean
 
 help:
 	@echo "make run     start Warren in development mode (AMQP 5672, HTTP 15672)"
@@ -24,10 +27,15 @@ help:
 	@echo "make format  let ruff rewrite the code"
 	@echo "make bench   measure, beside RabbitMQ when it is installed"
 	@echo "make torture kill a loaded server again and again: make torture KILLS=50 MESSAGES=500000"
+	@echo "make torture-pipeline kill Spark's drivers and workers, and the hub, while a stream is published and archived"
 	@echo "make soak    an hour of load, rests and restarts, and what grows: make soak SOAK_S=600"
 	@echo "make mutants break the product in small ways and count what the tests notice"
 	@echo "make lock    write anew what the image is built from: versions with their hashes"
 	@echo "make audit   look for known vulnerabilities in it, where their list can be had"
+	@echo "make reference write docs/reference anew: settings, HTTP, commands, from the code"
+	@echo "make package build a Debian package with a systemd unit, in dist"
+	@echo "make sbom    list what the image and the package are made of, as CycloneDX, in dist"
+	@echo "make pictures draws docs/pictures from the texts there"
 	@echo "make clean   remove what these made"
 
 run: $(VENV)/.run
@@ -43,6 +51,10 @@ bench: $(VENV)/.test
 torture: $(VENV)/.test
 	@$(BIN)/python -m tests.crash --kills $(KILLS) --messages $(MESSAGES) $(TORTURE)
 
+# More for it: make torture-pipeline TORTURE="--kills 20 --messages 1000000 --seed 7"
+torture-pipeline: $(VENV)/.test
+	@$(BIN)/python -m tests.pipeline.torture $(TORTURE)
+
 # More for it: make soak SOAK="--seed 7 --rate 5000 --data /tmp/soak"
 soak: $(VENV)/.test
 	@$(BIN)/python -m tests.soak --seconds $(SOAK_S) $(SOAK)
@@ -56,44 +68,70 @@ LOCK := $(VENV)/bin/uv pip compile --quiet --no-header --no-annotate --generate-
 
 lock: $(VENV)/pyvenv.cfg
 	@$(INSTALL) uv
-	@$(LOCK) pyproject.toml --output-file requirements.lock
-	@printf 'setuptools>=77\n' | $(LOCK) - --output-file build-requirements.lock
+	@$(LOCK) pyproject.toml --output-file deploy/requirements.lock
+	@$(LOCK) pyproject.toml --extra arrow --output-file deploy/arrow-requirements.lock
+	@$(LOCK) pyproject.toml --extra spark --output-file deploy/pipeline-requirements.lock
+	@printf 'setuptools>=77\n' | $(LOCK) - --output-file deploy/build-requirements.lock
 
 # A failure to get the list leaves no file, and fails nothing: it says so.
 audit: $(VENV)/pyvenv.cfg
 	@$(INSTALL) pip-audit
 	@mkdir -p .cache && rm -f .cache/audit.json
-	@$(BIN)/pip-audit --disable-pip --require-hashes --requirement requirements.lock \
+	@$(BIN)/pip-audit --disable-pip --require-hashes --requirement deploy/requirements.lock \
 		--format json --output .cache/audit.json || \
 		{ [ ! -s .cache/audit.json ] && echo "audit: no list of vulnerabilities can be had here"; }
+
+reference: $(VENV)/.test
+	@$(BIN)/python -m tests.reference
+
+# Leftovers of earlier builds would get into the wheel.
+package: $(VENV)/.test
+	@rm -rf build dist
+	@$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps \
+		--no-build-isolation --wheel-dir dist .
+	@$(BIN)/python deploy/debian/build.py dist/warrenmq-*.whl dist
+
+sbom: $(VENV)/pyvenv.cfg
+	@mkdir -p dist
+	@$(BIN)/python deploy/sbom.py deploy/requirements.lock > dist/warren.cdx.json
+	@echo dist/warren.cdx.json
+
+pictures: $(VENV)/.test
+	@$(BIN)/python -m tests.pictures
 
 lint: $(VENV)/.dev
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
-	@mkdir -p $(VENV)/mypy/warrenmq
-	@for room in app core hub; do ln -sfn ../../../$$room $(VENV)/mypy/warrenmq/$$room; done
+	@mkdir -p .cache/mypy/warrenmq
+	@for room in app core hub; do ln -sfn ../../../$$room .cache/mypy/warrenmq/$$room; done
 	@for file in __init__ __main__; do \
-		ln -sfn ../../../app/package/$$file.py $(VENV)/mypy/warrenmq/$$file.py; done
+		ln -sfn ../../../app/package/$$file.py .cache/mypy/warrenmq/$$file.py; done
 	@$(BIN)/python -m mypy
 
 format: $(VENV)/.dev
 	@$(BIN)/python -m ruff check --fix .
 	@$(BIN)/python -m ruff format .
 
+# Spark looks for data sources in the folders of the path, where an editable installation has none.
+LINK_SOURCE := ln -sf "$(CURDIR)/pyspark_warren.py" $(VENV)/lib/python3*/site-packages/
+
 # What is installed for tests also runs Warren: each stamp renews those below it.
 $(VENV)/.run: pyproject.toml $(VENV)/pyvenv.cfg
 	@echo "installing Warren into $(VENV), which takes about half a minute"
 	@$(INSTALL) --editable .
+	@$(LINK_SOURCE)
 	@touch $(VENV)/.run
 
 $(VENV)/.test: pyproject.toml $(VENV)/pyvenv.cfg
 	@echo "installing Warren and its tests' packages into $(VENV)"
 	@$(INSTALL) --editable ".[test]"
+	@$(LINK_SOURCE)
 	@touch $(VENV)/.run $(VENV)/.test
 
 $(VENV)/.dev: pyproject.toml $(VENV)/pyvenv.cfg
 	@echo "installing Warren and its developers' packages into $(VENV)"
 	@$(INSTALL) --editable ".[dev]"
+	@$(LINK_SOURCE)
 	@touch $(VENV)/.run $(VENV)/.test $(VENV)/.dev
 
 $(VENV)/pyvenv.cfg:

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 from . import brokers
@@ -21,6 +20,7 @@ from .client import BenchError
 from .figures import Figures
 from .scenario import Scenario, Settings
 from .scenarios import ALL
+from .spark import missing_spark
 from .table import Results, headline, live, markdown
 from .worker import WorkerError
 
@@ -37,9 +37,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--messages", type=int, default=1_000_000, help="of whole jobs (1000000)")
     parser.add_argument("--long", action="store_true", help="all rows, and their jobs as a whole")
     parser.add_argument("--repeat", type=int, default=1, help="runs per scenario, median taken")
-    parser.add_argument("--broker", default="both", help="warren, rabbitmq, both or amqp://...")
-    parser.add_argument("--http", metavar="URL", help="HTTP side of a broker given by URL")
-    parser.add_argument("--pid", type=int, help="process of a broker given by URL")
+    parser.add_argument("--broker", choices=["warren", "rabbitmq", "both"], default="both")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     return parser.parse_args()
 
@@ -47,24 +45,20 @@ def _arguments() -> argparse.Namespace:
 def _chosen(patterns: list[str] | None, *, long: bool) -> list[Scenario]:
     if not patterns:
         return [one for one in ALL if long or not one.long]
-    chosen = [one for one in ALL if any(fnmatch.fnmatch(one.name, name) for name in patterns)]
-    if not chosen:
-        sys.exit(f"no scenario is called {' or '.join(patterns)}; --list prints the names")
-    return chosen
+    for pattern in patterns:
+        if not fnmatch.filter((one.name for one in ALL), pattern):
+            advice = "put spaces between names" if "," in pattern else "--list prints the names"
+            sys.exit(f"no scenario is called {pattern}; {advice}")
+    return [one for one in ALL if any(fnmatch.fnmatch(one.name, name) for name in patterns)]
 
 
 def _starts(arguments: argparse.Namespace) -> list[Start]:
-    name: str = arguments.broker
-    if "://" in name:
-        return [partial(brokers.running, name, arguments.http, arguments.pid)]
     starts: dict[str, list[Start]] = {
         "warren": [brokers.warren],
         "rabbitmq": [brokers.rabbit],
         "both": [brokers.warren, brokers.rabbit],
     }
-    if name not in starts:
-        sys.exit(f"--broker is warren, rabbitmq, both or a URL, not {name!r}")
-    chosen = starts[name]
+    chosen = starts[arguments.broker]
     if brokers.rabbit in chosen and (reason := brokers.missing_rabbit()):
         print(f"Without RabbitMQ: {reason}.")
         chosen = [one for one in chosen if one is not brokers.rabbit]
@@ -114,12 +108,15 @@ def _failed(host: _Host, scenario: Scenario, error: BaseException, output: str) 
 def _run(host: _Host, scenario: Scenario, settings: Settings, repeat: int) -> Figures | None:
     """Gives None for a scenario that the broker can't take part in."""
     runs: list[Figures] = []
+    if scenario.spark and (reason := missing_spark()):
+        print(f"Without {scenario.name}: {reason}.")
+        return None
     for _ in range(repeat):
         try:
             broker = host.get(fresh=scenario.fresh)
         except RuntimeError as error:
             return _failed(host, scenario, error, "")
-        if (scenario.http and broker.http is None) or (scenario.restarts and not broker.restart):
+        if scenario.http and broker.http is None:
             return None
         try:
             runs.append(scenario.run(broker, settings))

@@ -1,4 +1,4 @@
-"""The brokers under load: Warren, RabbitMQ beside it, or one that runs already."""
+"""The brokers under load: Warren, and RabbitMQ beside it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from pamqp import decode
 
@@ -26,7 +25,7 @@ RESTART_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True)
 class SocketBytes:
-    """Whether the kernel counts what goes over the broker's sockets among its reads and writes."""
+    """Whether the kernel counts socket traffic of the broker among its reads and writes."""
 
     reads_counted: bool
     writes_counted: bool
@@ -34,24 +33,20 @@ class SocketBytes:
 
 @dataclass
 class Broker:
-    """Where to reach a broker, and its meter unless it runs elsewhere.
-
-    One that is not `ours` stays in use, so what a scenario made there has to be deleted.
-    """
+    """The addresses of a broker, its meter and its data directory."""
 
     name: str
     address: Address
-    http: Address | None = None
-    meter: Meter | None = None
-    data: Path | None = None
-    ours: bool = True
-    output: Callable[[], str] = str
+    meter: Meter
+    data: Path
+    output: Callable[[], str]
     """Everything that the broker has printed."""
-    restart: Callable[[bool], float] | None = None
+    restart: Callable[[bool], float]
     """Ends the broker, by SIGKILL if True, and starts it again with the same data: gives the
     seconds from the start of its process to the word that it serves."""
-    start_s: float = 0.0
-    """How long it took to start with an empty data directory."""
+    start_s: float
+    """The time of a start with an empty data directory."""
+    http: Address | None = None
     sockets: SocketBytes | None = None
     """Found out once, by the first row that counts bytes of files."""
 
@@ -71,9 +66,6 @@ def warren() -> Iterator[Broker]:
     begun = time.monotonic()
     with WarrenServer(dev=True, timeout_s=RESTART_TIMEOUT_S) as server:
         start_s = time.monotonic() - begun
-        address = Address(server.host, server.amqp_port)
-        http = Address(server.host, server.http_port)
-        broker = Broker("Warren", address, http, Meter(server.pid), server.data)
 
         def restart(crash: bool) -> float:
             server.kill() if crash else server.stop()
@@ -82,7 +74,12 @@ def warren() -> Iterator[Broker]:
             broker.meter = Meter(server.pid)
             return time.monotonic() - start
 
-        broker.output, broker.restart, broker.start_s = server.output, restart, start_s
+        address = Address(server.host, server.amqp_port)
+        http = Address(server.host, server.http_port)
+        meter = Meter(server.pid)
+        broker = Broker(
+            "Warren", address, meter, server.data, server.output, restart, start_s, http
+        )
         server.rest()
         yield broker
 
@@ -111,34 +108,15 @@ def rabbit() -> Iterator[Broker]:
     begun = time.monotonic()
     with _Rabbit("rabbitmq_consistent_hash_exchange") as server:
         start_s = time.monotonic() - begun
-        address = Address(server.host, server.port)
-        broker = Broker("RabbitMQ", address, meter=Meter(server.pid), data=server.data)
 
         def restart(crash: bool) -> float:
             seconds = server.restart(crash)
             broker.meter = Meter(server.pid)
             return seconds
 
-        broker.output, broker.restart, broker.start_s = server.output, restart, start_s
+        address, meter = Address(server.host, server.port), Meter(server.pid)
+        broker = Broker("RabbitMQ", address, meter, server.data, server.output, restart, start_s)
         yield broker
-
-
-@contextlib.contextmanager
-def running(url: str, http_url: str | None = None, pid: int | None = None) -> Iterator[Broker]:
-    """A broker that somebody else started; without its pid there are no CPU figures."""
-    http = _address(http_url, 80) if http_url else None
-    yield Broker("broker", _address(url, 5672), http, Meter(pid) if pid else None, ours=False)
-
-
-def _address(url: str, port: int) -> Address:
-    parts = urlsplit(url)
-    return Address(
-        parts.hostname or "localhost",
-        parts.port or port,
-        unquote(parts.username or "guest"),
-        unquote(parts.password or "guest"),
-        unquote(parts.path[1:]) or "/",
-    )
 
 
 def missing_rabbit() -> str | None:

@@ -27,11 +27,11 @@ class Address(NamedTuple):
 
 
 class BenchError(Exception):
-    """The broker answered or delivered something else than was asked for."""
+    """The broker answered or delivered something unexpected."""
 
 
 def handshake(address: Address, channel: int) -> list[tuple[bytes, tuple[int, int]]]:
-    """What is sent in each step, and the method that ends the step."""
+    """The bytes of each step, and the method that ends the step."""
     credentials = f"\0{address.user}\0{address.password}".encode()
     start_ok = frames.long(b"") + frames.short("PLAIN") + frames.long(credentials)
     tune_ok = struct.pack(">HIH", CHANNEL_MAX, frames.MAX_FRAME_BYTES, 0)
@@ -125,12 +125,14 @@ class Client:
     def delete_queue(self, name: str) -> None:
         self.call(QUEUE, 40, b"\x00\x00" + frames.short(name) + b"\x00")
 
-    def consume(self, queue: str, tag: str, *, no_ack: bool, prefetch: int = 0) -> None:
+    def consume(
+        self, queue: str, tag: str, *, no_ack: bool, prefetch: int = 0, arguments: bytes = b""
+    ) -> None:
         if prefetch:
             self.call(BASIC, 10, struct.pack(">IHB", 0, prefetch, 0))
         flags = bytes((2 if no_ack else 0,))
         names = frames.short(queue) + frames.short(tag)
-        self.call(BASIC, 20, b"\x00\x00" + names + flags + frames.long(b""))
+        self.call(BASIC, 20, b"\x00\x00" + names + flags + frames.long(arguments))
 
     def get(self, queue: str, content_bytes: int) -> None:
         """Takes one message off a queue, whose content frames have that many bytes in all."""

@@ -22,10 +22,10 @@ LOW_TAGS = bytes(range(256)) * (BUFFER_BYTES // 256 // 32)
 class Subscription:
     """One consumer on a connection of its own.
 
-    `ack_every` 0 asks for automatic acks, 1 acks every message by itself, more acks that many
+    `ack_every` 0 means automatic acks, 1 acks every message by itself, more acks that many
     at once. With an `ack_step`, a power of two, only tags that it divides are acked, each by
     itself, and the others never. `same_body` is off where bodies or properties differ; sizes
-    never do.
+    never do. `arguments` are the entries of a table.
     """
 
     queue: str
@@ -36,6 +36,7 @@ class Subscription:
     tag: str = "c"
     same_body: bool = True
     ack_step: int = 1
+    arguments: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,13 @@ class _Tally:
     def start(self, buffer: bytearray) -> None:
         plan = self._plan
         no_ack = plan.ack_every == 0
-        self.client.consume(plan.queue, plan.tag, no_ack=no_ack, prefetch=plan.prefetch)
+        self.client.consume(
+            plan.queue,
+            plan.tag,
+            no_ack=no_ack,
+            prefetch=plan.prefetch,
+            arguments=plan.arguments,
+        )
         # Without a timeout a read is one system call; the parent bounds the whole run.
         self.client.socket.settimeout(None)
         if early := len(self.client.buffered):

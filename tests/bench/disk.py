@@ -1,4 +1,4 @@
-"""What a broker does to files, and how fast this disk is without a broker."""
+"""Measures the file operations of a broker, and the speed of the disk without one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from . import frames
 from .brokers import Broker, SocketBytes
-from .client import BenchError, Client
+from .client import Client
 from .frames import NO_PROPERTIES, Message
-from .measure import FileUse, percentile
+from .measure import percentile
 
 PROBE_BYTES = 1 << 20
 PROBE_QUEUE = "bench-probe"
@@ -19,7 +19,7 @@ ROUNDS = 40
 
 
 def directory_bytes(directory: Path) -> int:
-    """What the files below take up on the disk, which is not what their lengths say."""
+    """Returns the space that the files take on the disk, which differs from their lengths."""
     total = 0
     for folder, _, files in os.walk(directory):
         for name in files:
@@ -30,13 +30,6 @@ def directory_bytes(directory: Path) -> int:
     return total
 
 
-def data_of(broker: Broker) -> Path:
-    """The broker's data directory; raises `BenchError` for a broker that runs elsewhere."""
-    if broker.data is None:
-        raise BenchError("the data directory of a broker given by URL is not known")
-    return broker.data
-
-
 class DiskSync:
     """The disk's own time for one write at a file's end with fdatasync, beside the broker's data.
 
@@ -45,7 +38,7 @@ class DiskSync:
     """
 
     def __init__(self, broker: Broker, size_bytes: int) -> None:
-        self._path = data_of(broker).parent / "bench-sync-probe"
+        self._path = broker.data.parent / "bench-sync-probe"
         self._data = bytes(size_bytes)
         self._times_s = self._measure()
 
@@ -69,22 +62,16 @@ def _probe_sockets(broker: Broker) -> SocketBytes:
     """Sends one large transient message there and back, and looks whether it was counted."""
     client = Client(broker.address)
     client.declare_queue(PROBE_QUEUE)
-    before = _use(broker)
+    before = broker.meter.files()
     body = bytes(PROBE_BYTES)
     client.socket.sendall(Message("", PROBE_QUEUE, body).published())
     client.get(PROBE_QUEUE, len(frames.content(1, body, NO_PROPERTIES)))
-    after = _use(broker)
+    after = broker.meter.files()
     client.delete_queue(PROBE_QUEUE)
     client.close()
     return SocketBytes(
         after.read - before.read >= PROBE_BYTES, after.written - before.written >= PROBE_BYTES
     )
-
-
-def _use(broker: Broker) -> FileUse:
-    if broker.meter is None:
-        raise BenchError("without the pid of the broker its reads and writes are not known")
-    return broker.meter.files()
 
 
 class FileBytes:
@@ -100,12 +87,12 @@ class FileBytes:
         if broker.sockets is None:
             broker.sockets = _probe_sockets(broker)
         self._broker, self._sockets = broker, broker.sockets
-        self._before = _use(broker)
+        self._before = broker.meter.files()
 
     def written(self, to_clients: int) -> int:
-        total = _use(self._broker).written - self._before.written
+        total = self._broker.meter.files().written - self._before.written
         return total - (to_clients if self._sockets.writes_counted else 0)
 
     def read(self, from_clients: int) -> int:
-        total = _use(self._broker).read - self._before.read
+        total = self._broker.meter.files().read - self._before.read
         return total - (from_clients if self._sockets.reads_counted else 0)

@@ -1,4 +1,4 @@
-"""What one run of a scenario found: one line of the table."""
+"""The result of one run of a scenario: one line of the table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Goal:
-    """What Warren must reach, where that depends on the run: on the disk, or on another rate."""
+    """The figure that Warren must reach, where that depends on the disk or on another rate."""
 
     text: str
     met: bool
@@ -19,7 +19,7 @@ class Figures:
 
     `seconds` is the time of a whole job of `job` messages or objects; `written` the bytes given
     to write() for files per byte of published frames, `disk_mb` what the data directory takes
-    up, `calls` system calls per 1,000 messages, `syncs` calls of fsync and fdatasync a second.
+    up, `syncs` calls of fsync and fdatasync a second.
     """
 
     in_rate: float | None = None
@@ -33,7 +33,6 @@ class Figures:
     job: int = 0
     written: float | None = None
     disk_mb: float | None = None
-    calls: float | None = None
     syncs: float | None = None
     goals: list[Goal] = field(default_factory=list)
 

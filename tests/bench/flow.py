@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from .brokers import Broker
-from .calls import CountingError, counting
 from .client import BenchError, Client
 from .consumer import Counted, Subscription, consume
 from .figures import Figures
@@ -19,7 +18,6 @@ from .worker import Crew, Worker
 
 DRAIN_LIMIT_S = 60.0
 SLOWEST_DRAIN_PER_S = 10_000
-COUNTED_S = 0.3
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Flow:
-    """What stands, who publishes and who consumes; `copies` deliveries come of each publish."""
+    """The declarations, publishers and consumers; `copies` deliveries come of each publish."""
 
     queues: tuple[str, ...]
     producers: tuple[tuple[Callable[[], Stream], Load], ...] = ()
@@ -87,7 +85,7 @@ class Running:
         ]
 
     def consumed(self) -> int:
-        """How many messages have come out by now."""
+        """Returns the number of messages delivered so far."""
         return self._progress[0]
 
     def go(self) -> None:
@@ -98,7 +96,7 @@ class Running:
         return Outcome([worker.result(self._limit_s) for worker in self._producers])
 
     def finish(self) -> Outcome:
-        """Waits for the producers, tells the consumer their count, and waits for that too.
+        """Waits for the producers, sends the consumer their count, and waits for that too.
 
         Raises `BenchError` when another number came out than went in.
         """
@@ -158,31 +156,10 @@ def figures(outcome: Outcome, spent: Spent) -> Figures:
     return Figures(outcome.in_rate, outcome.out_rate, spent.cpu_us(messages), spent.peak_mb())
 
 
-def calls_per_1000(broker: Broker, flow: Flow) -> float | None:
-    """System calls for 1,000 published messages, of a short run of its own; None where they
-    can't be counted. The flow has to stand."""
-    loads = tuple((make, replace(load, seconds=COUNTED_S)) for make, load in flow.producers)
-    if broker.meter is None:
-        return None
-    try:
-        with Crew() as crew:
-            running = Running(crew, broker, replace(flow, producers=loads))
-            with counting(broker.meter.pids) as calls:
-                running.go()
-                outcome = running.finish()
-    except CountingError:
-        return None
-    return calls.total / outcome.published * 1_000 if outcome.published else None
-
-
-def run(broker: Broker, flow: Flow, *, count_calls: bool = True) -> Figures:
-    """Stands the flow up, runs it, and gives its line; then once more to count system calls."""
-    with Standing(broker, flow):
-        with Crew() as crew:
-            running = Running(crew, broker, flow)
-            spent = Spent(broker)
-            running.go()
-            line = figures(running.finish(), spent)
-        if flow.consumers and count_calls:
-            line.calls = calls_per_1000(broker, flow)
-        return line
+def run(broker: Broker, flow: Flow) -> Figures:
+    """Stands the flow up, runs it, and gives its line."""
+    with Standing(broker, flow), Crew() as crew:
+        running = Running(crew, broker, flow)
+        spent = Spent(broker)
+        running.go()
+        return figures(running.finish(), spent)

@@ -17,7 +17,7 @@ NO_PROPERTIES = b"\x00\x00"
 TRANSIENT = b"\x10\x00\x01"
 PERSISTENT = b"\x10\x00\x02"
 WITH_OFFSET = b"\x30\x00" + b"\x00\x00\x00\x19\x0fx-stream-offsetl" + bytes(8) + b"\x02"
-"""What a persistent message has become when a stream delivers it."""
+"""The properties of a persistent message as a stream delivers it."""
 QUORUM = b"\x0cx-queue-typeS\x00\x00\x00\x06quorum"
 STREAM = b"\x0cx-queue-typeS\x00\x00\x00\x06stream"
 PRIORITIES = b"\x0ex-max-priorityI\x00\x00\x00\x0a"
@@ -58,7 +58,7 @@ def content(channel: int, body: bytes, properties: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Message:
-    """What is published; `properties` is the flag word with the property list after it."""
+    """A published message; `properties` is the flag word with the property list after it."""
 
     exchange: str
     key: str

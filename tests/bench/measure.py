@@ -1,4 +1,4 @@
-"""What a broker spends: processor time and memory, read from /proc."""
+"""Measures the processor time and memory of a broker, from /proc."""
 
 from __future__ import annotations
 

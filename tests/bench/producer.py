@@ -17,7 +17,7 @@ WAIT_S = 0.000_2
 
 @dataclass(frozen=True)
 class Load:
-    """How much is published: at most `limit` messages, for at most `seconds`.
+    """The amount to publish: at most `limit` messages, for at most `seconds`.
 
     With `window` the channel is in confirm mode and at most that many are unconfirmed. With
     `ahead` the producer stays at most that many messages ahead of the consumers.
@@ -32,13 +32,12 @@ class Load:
 
 @dataclass
 class Sent:
-    """What went out, and how long the broker needed to take it all in."""
+    """The published messages, and the time until the broker had them all."""
 
     count: int
     seconds: float
     confirm_times_s: list[float] = field(default_factory=list)
     confirm_bytes: int = 0
-    most_unconfirmed: int = 0
 
 
 Progress = Callable[[], int]
@@ -47,7 +46,7 @@ Progress = Callable[[], int]
 def publish(
     control: Control, address: Address, stream: Stream, load: Load, consumed: Progress
 ) -> Sent:
-    """Publishes as told; counts end with a round trip, so that the broker has them all."""
+    """Publishes the given amount; counts end with a round trip, so that the broker has them all."""
     client = Client(address, load.channel)
     if load.window:
         client.select_confirms()
@@ -83,4 +82,4 @@ def _publish_confirmed(client: Client, stream: Stream, load: Load) -> Sent:
     while window.is_open:
         window.receive()
         window.refill()
-    return Sent(window.count, 0.0, window.times_s, window.confirms.bytes, window.most_unconfirmed)
+    return Sent(window.count, 0.0, window.times_s, window.confirms.bytes)

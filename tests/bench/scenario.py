@@ -1,4 +1,4 @@
-"""What a scenario is, and the list of all of them."""
+"""Scenarios, and the list of all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Settings:
     complete: bool = False
 
     def bound_s(self, seconds: float = 5.0) -> float:
-        """How long one step of a job may take."""
+        """The time that one step of a job may take."""
         return COMPLETE_S if self.complete else seconds
 
 
@@ -33,9 +33,9 @@ class Scenario:
     """One line of the table.
 
     `floor` is what Warren must reach on two cores: deliveries per second, or publishes where
-    nothing is delivered, or milliseconds at p99 where `floor_is_p99_ms`. `fresh` asks for a
-    broker that has done nothing yet, `http` for one that speaks HTTP, `restarts` for one that
-    can be ended and started again. A `long` one runs only by its name or with --long.
+    nothing is delivered, or milliseconds at p99 where `floor_is_p99_ms`. `fresh` means a
+    broker that has done nothing yet, `http` for one that speaks HTTP. A `long` one runs only by its
+    name or with --long. `spark` means that Spark has to be installed.
     """
 
     name: str
@@ -44,5 +44,5 @@ class Scenario:
     floor_is_p99_ms: bool = False
     fresh: bool = False
     http: bool = False
-    restarts: bool = False
     long: bool = False
+    spark: bool = False

@@ -34,7 +34,7 @@ def counters_for(subscriptions: int, timed: int = 0) -> memoryview:
 
 
 class _Target(asyncio.Protocol):
-    """One kept connection from the broker; the path's last segment is the subscription."""
+    """One persistent connection from the broker; the path's last segment is the subscription."""
 
     def __init__(self, counters: memoryview, body: bytes | None, times_at: int) -> None:
         self._counters, self._body, self._times_at = counters, body, times_at

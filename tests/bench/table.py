@@ -65,7 +65,6 @@ _SOMETIMES = (
     _Column("seconds", _seconds),
     _Column("written per byte in", lambda line: _small(line.written)),
     _Column("disk MB", lambda line: _small(line.disk_mb)),
-    _Column("calls per 1,000", lambda line: _small(line.calls)),
     _Column("syncs/s", lambda line: _rate(line.syncs)),
 )
 """Left out of a table in which no row has them."""
@@ -87,7 +86,7 @@ def headline(line: Figures) -> float | None:
 
 
 def floor(scenario: Scenario, line: Figures) -> str:
-    """What had to be reached, and whether it was."""
+    """The required figure, and whether it was reached."""
     found = _goals(line)
     if scenario.floor is not None:
         found.insert(0, _floor(scenario.floor, line, is_p99_ms=scenario.floor_is_p99_ms))

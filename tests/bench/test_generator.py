@@ -1,4 +1,5 @@
-"""The load generator's own arithmetic: a wrong count would flatter or wrong a broker."""
+"""The arguments and the arithmetic of the load generator: a wrong count would flatter or wrong a
+broker."""
 
 from __future__ import annotations
 
@@ -7,10 +8,26 @@ import random
 import pytest
 from pamqp import commands, frame, header
 
+from .__main__ import main
 from .client import BenchError
 from .frames import NO_PROPERTIES, PERSISTENT, Message, SingleAcks, Stream, ack
 from .scenarios.honest import task_message
 from .window import Confirms
+
+
+@pytest.mark.parametrize(
+    ("names", "advice"),
+    [
+        (["keys-1,http-publish"], "called keys-1,http-publish; put spaces between names"),
+        (["http-publish", "nothing*"], "called nothing[*]; --list prints the names"),
+    ],
+)
+def test_names_that_no_scenario_has_are_refused(
+    monkeypatch: pytest.MonkeyPatch, names: list[str], advice: str
+) -> None:
+    monkeypatch.setattr("sys.argv", ["bench", "--list", "--only", *names])
+    with pytest.raises(SystemExit, match=advice):
+        main()
 
 
 def test_a_publish_is_what_another_codec_reads() -> None:

@@ -63,7 +63,7 @@ class Window:
         self._chunk = max(1, CHUNK_BYTES // stream.size)
         self._window, self._limit = window, limit
         self._pending: list[tuple[int, float]] = []
-        self.count = self.most_unconfirmed = 0
+        self.count = 0
         self.times_s: list[float] = []
 
     def refill(self) -> None:
@@ -80,7 +80,6 @@ class Window:
         end = self.count + step
         while self.count < end:
             self.count += self._writer.write(min(self._chunk, end - self.count))
-            self.most_unconfirmed = max(self.most_unconfirmed, self.count - self.confirms.count)
             if end - self.count and select.select([self._socket], [], [], 0)[0]:
                 self.receive()
 

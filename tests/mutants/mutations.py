@@ -34,6 +34,10 @@ class Mutation(NamedTuple):
         raw = source.encode()
         return (raw[: self.start] + self.new.encode() + raw[self.end :]).decode()
 
+    @property
+    def lines(self) -> tuple[int, int]:
+        return self.line, self.line + self.old.count("\n")
+
     def __str__(self) -> str:
         return f"{self.line}  {self.kind}: {_short(self.old)} -> {_short(self.new)}"
 
@@ -41,7 +45,8 @@ class Mutation(NamedTuple):
 def mutations(source: str) -> list[Mutation]:
     """All that are known for a module, in the order of its text.
 
-    Annotations, assertions, decorators and what stands below `if TYPE_CHECKING` stay as they are.
+    Annotations, assertions, decorators and what stands below `if TYPE_CHECKING` stay as they are;
+    so do constants of the module, such as limits: one more or less of them is hardly wrong.
     """
     raw = source.encode()
     starts = [0]
@@ -97,6 +102,8 @@ class _Finder:
 
     def _children(self, node: ast.AST) -> Iterator[ast.AST]:
         match node:
+            case ast.Module():
+                yield from (one for one in node.body if not _is_constant(one))
             case ast.AnnAssign():
                 yield from [node.value] if node.value else []
             case ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -137,7 +144,7 @@ class _Finder:
         if not (isinstance(node.returns, ast.Constant) and node.returns.value is None):
             return
         body = [one for one in node.body if not _is_text(one) and not isinstance(one, ast.Pass)]
-        if len(body) == 1:
+        if len(body) == 1 and not isinstance(body[0], ast.Raise):
             yield "early return", body[0], "return"
         for _, one in pairwise(body):
             yield "early return", one, "return"
@@ -145,6 +152,10 @@ class _Finder:
 
 def _is_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def _is_constant(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign | ast.AnnAssign)
 
 
 def _is_text(node: ast.stmt) -> bool:

@@ -9,11 +9,15 @@ import sys
 import time
 from pathlib import Path
 
-FOLDERS = ("app", "core", "hub", "migrations", "static", "tests", "docs")
+from .traced_lines import VARIABLE
+
+FOLDERS = ("app", "core", "docs", "hub", "migrations", "static", "tests")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules", "target", ".hypothesis")
 FAILED = 1
 """What pytest exits with when a test has failed, or could not be collected."""
 COLLECTION_FAILED = 2
+CONFTEST_FAILED = 4
+"""It exits so for wrong arguments too."""
 
 
 class Workshop:
@@ -28,7 +32,7 @@ class Workshop:
                 shutil.copy(file, place)
         package = place / "site" / "warrenmq"
         package.mkdir(parents=True)
-        for folder in FOLDERS[:5]:
+        for folder in FOLDERS[:-1]:
             (package / folder).symlink_to(place / folder)
         for file in (place / "app" / "package").glob("*.py"):
             (package / file.name).symlink_to(file)
@@ -43,20 +47,33 @@ class Workshop:
         at = int(time.time()) - 1_000_000 + self._changes
         os.utime(path, (at, at))
 
-    def is_failing(self, suite: str, limit_s: float) -> bool:
+    def is_failing(self, paths: list[str], limit_s: float) -> bool:
         """Raises `subprocess.TimeoutExpired`, and `RuntimeError` if pytest itself goes wrong."""
-        words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", suite]
-        environment = {**os.environ, "PYTHONPATH": str(self._place / "site")}
-        environment.pop("CI", None)
-        with subprocess.Popen(
-            words, cwd=self._place, env=environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, text=True,
-        ) as process:  # fmt: skip
+        tests = self._place / "tests.txt"
+        tests.write_text("\n".join(paths))
+        with self._pytest("-x", f"@{tests}") as process:
             try:
                 output, _ = process.communicate(timeout=limit_s)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, 9)  # with the servers that the tests have started
                 raise
+        if process.returncode == CONFTEST_FAILED and "while loading conftest" in output:
+            return True
         if process.returncode not in (0, FAILED, COLLECTION_FAILED):
             raise RuntimeError(f"pytest ended with {process.returncode}:\n{output[-2000:]}")
         return process.returncode != 0
+
+    def trace(self, paths: list[str], file: Path) -> None:
+        """Runs tests with nothing broken and records in `file` which lines each of them runs."""
+        words = "-p", "tests.mutants.traced_lines", *paths
+        with self._pytest(*words, **{VARIABLE: str(file.resolve())}) as process:
+            process.communicate()
+
+    def _pytest(self, *words: str, **variables: str) -> subprocess.Popen[str]:
+        environment = {**os.environ, "PYTHONPATH": str(self._place / "site"), **variables}
+        environment.pop("CI", None)
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
+            cwd=self._place, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True, text=True,
+        )  # fmt: skip

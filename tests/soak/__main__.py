@@ -22,7 +22,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=2_000.0, help="messages a second (2000)")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     parser.add_argument("--stall-ms", type=float, default=Bounds.stall_ms, help="allowed stall")
-    parser.add_argument("--data", type=Path, help="an empty directory, kept in any case")
+    parser.add_argument("--data", type=Path, help="an empty directory, never deleted")
     parser.add_argument("--serve", default="", help="flags for warren serve, in one argument")
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""What a soak allows, and what of it was exceeded."""
+"""The bounds of a soak, and those that were exceeded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Bounds:
 
 @dataclass
 class Course:
-    """What was measured: a sample and a rest for each round."""
+    """The measurements: a sample and a rest for each round."""
 
     samples: list[Sample] = field(default_factory=list)
     rests: list[Rest] = field(default_factory=list)

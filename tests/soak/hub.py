@@ -107,7 +107,7 @@ class Topics(HubChurn):
 
     def owing(self) -> list[str]:
         """Topics whose newest version has not come."""
-        return [name for name in TOPICS if self.target.told[name] < self.announced[name]]
+        return [name for name in TOPICS if self.target.received[name] < self.announced[name]]
 
 
 class HubLoad:
@@ -136,9 +136,9 @@ class HubLoad:
             self._await_listeners(http)
 
     def _await_listeners(self, http: Http) -> None:
-        """Changes the topics until all are told: before they are verified, nobody is."""
+        """Changes the topics until each was received: before they are verified, none is."""
         limit = time.monotonic() + STUCK_S
-        while any(not self._target.told[name] for name in TOPICS):
+        while any(not self._target.received[name] for name in TOPICS):
             if time.monotonic() > limit:
                 raise RuntimeError("the subscriptions to topics were never served")
             for name in TOPICS:
@@ -164,7 +164,7 @@ class HubLoad:
         for number in sorted(self.webhooks.owed):
             breaks("lost", f"message {number} to {EXCHANGE} did not come to its callbacks")
         for name in self.topics.owing():
-            versions = self.topics.announced[name], self._target.told[name]
+            versions = self.topics.announced[name], self._target.received[name]
             breaks("lost", f"version {versions[0]} of topic {name}, after {versions[1]}")
 
 

@@ -1,4 +1,4 @@
-"""Asks for the server's health fifty times a second, on one kept connection, until stdin ends.
+"""Requests the server's health fifty times a second, on one connection, until stdin ends.
 
 The request is answered by the server's own loop, so whatever holds that up makes its answer late.
 It runs in a process of its own, which the load's threads don't delay. Time in which the server or
@@ -85,7 +85,7 @@ def measure(host: str, port: int, pid: int) -> Latency:
 
 
 def _queued_s(pid: int) -> float:
-    """How long the server's loop and this process have waited for a processor so far."""
+    """Returns how long the server's loop and this process have waited for a processor so far."""
     return sum(
         int(Path(f"/proc/{one}/task/{one}/schedstat").read_text().split()[1]) / 1e9
         for one in (pid, os.getpid())

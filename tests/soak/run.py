@@ -58,7 +58,7 @@ class Options:
 
 
 class Stopped(Exception):
-    """The run can't go on; the checker knows why."""
+    """The run can't go on; the checker has the reason."""
 
 
 class Soak:
@@ -94,7 +94,7 @@ class Soak:
         return self.site.checker.verdict()
 
     def rounds_of_clients(self) -> dict[str, int]:
-        """How often each client that comes and goes has done what it does."""
+        """Returns the number of runs of each client that comes and goes."""
         return {one.name: one.rounds for one in self._others if isinstance(one, Churn)}
 
     def _start(self) -> None:

@@ -1,4 +1,4 @@
-"""What a server holds and has spent at one moment, and what that grows by in an hour."""
+"""The resources of a server at one moment, and their growth in an hour."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Growth:
 
     per_hour: float
     seen: float
-    """What the line rises by in the time that was looked at."""
+    """The rise of the line over the measured time."""
 
 
 def growth(points: Iterable[Sequence[tuple[float, float]]]) -> Growth:
@@ -61,7 +61,7 @@ def growth(points: Iterable[Sequence[tuple[float, float]]]) -> Growth:
 
 @dataclass(frozen=True)
 class Rest:
-    """What a server spends while nobody asks it for anything."""
+    """The resources that a server spends at rest."""
 
     cpu_share: float
     written_bytes_per_s: float

@@ -33,7 +33,7 @@ class StreamLoad:
             client.declare_queue(NAME, durable=True, arguments=tables.table(arguments)[4:])
 
     def audit(self) -> None:
-        """When nobody publishes; what is wrong is told to the checker."""
+        """Called while nobody publishes; faults go to the checker."""
         read = read_stream(self._site, NAME)
         self._offsets.audit(read, read[0].offset if read else self._offsets.following)
         for fault in self._offsets.faults:

@@ -21,10 +21,10 @@ class Target(Callback):
     def __init__(self) -> None:
         super().__init__()
         self.arrived: dict[str, Counter[int]] = {NEWS: Counter(), SIGNED: Counter()}
-        """How often each message came to each callback."""
+        """The number of deliveries of each message to each callback."""
         self.documents: Counter[str] = Counter()
         """The version of each topic, which is all that stands there."""
-        self.told: Counter[str] = Counter()
+        self.received: Counter[str] = Counter()
         """The newest version that a listener got of each topic."""
 
     @property
@@ -45,7 +45,7 @@ class Target(Callback):
         """Gives the status to answer with."""
         if path.startswith(LISTENER):
             name = path.removeprefix(LISTENER)
-            self.told[name] = max(self.told[name], int(body))
+            self.received[name] = max(self.received[name], int(body))
         elif path in self.arrived:
             number = int(body)
             self.arrived[path][number] += 1
@@ -54,5 +54,5 @@ class Target(Callback):
         return 200
 
     def has(self, path: str, number: int) -> bool:
-        """Whether that message was taken there."""
+        """Returns whether the message was accepted there."""
         return self.arrived[path][number] > (number % FAILS_EVERY[path] == 0)

@@ -2,51 +2,17 @@
 
 from __future__ import annotations
 
-from ..scenario import Scenario
-from . import (
-    backlog,
-    cold_queues,
-    confirm,
-    consistent_hash,
-    disk_size,
-    durable,
-    fairness,
-    honest,
-    http,
-    latency,
-    long_queues,
-    pika_clients,
-    restart,
-    scale,
-    start_queues,
-    stored_once,
-    throughput,
-    transactions,
-    unconfirmed,
-    webhook,
-    webhook_scale,
-)
+from importlib import import_module
 
-ALL: tuple[Scenario, ...] = (
-    *throughput.SCENARIOS,
-    *latency.SCENARIOS,
-    *honest.SCENARIOS,
-    *consistent_hash.SCENARIOS,
-    *confirm.SCENARIOS,
-    *unconfirmed.SCENARIOS,
-    *durable.SCENARIOS,
-    *transactions.SCENARIOS,
-    *pika_clients.SCENARIOS,
-    *fairness.SCENARIOS,
-    *http.SCENARIOS,
-    *webhook.SCENARIOS,
-    *webhook_scale.SCENARIOS,
-    *backlog.SCENARIOS,
-    *long_queues.SCENARIOS,
-    *stored_once.SCENARIOS,
-    *disk_size.SCENARIOS,
-    *restart.SCENARIOS,
-    *cold_queues.SCENARIOS,
-    *start_queues.SCENARIOS,
-    *scale.SCENARIOS,
+from ..scenario import Scenario
+
+MODULES = (
+    "throughput", "latency", "honest", "consistent_hash", "confirm", "durable", "transactions",
+    "pika_clients", "fairness", "http", "webhook", "webhook_scale", "tunnel", "stream", "backlog",
+    "long_queues", "stored_once", "restart", "cold_queues", "start_queues", "scale", "amqp_read",
+    "spark_read", "spark_publish", "spark_jobs", "spark_live", "feeds_parse", "feeds_poll",
+    "feeds_push", "documents", "metrics", "ui", "ui_lists",
+)  # fmt: skip
+ALL: tuple[Scenario, ...] = tuple(
+    scenario for module in MODULES for scenario in import_module(f".{module}", __name__).SCENARIOS
 )

@@ -51,7 +51,7 @@ def fill_and_drain(broker: Broker, settings: Settings, *, durable: bool) -> Figu
         spent = Spent(broker)
         filled = fill(broker, flow)
         growth = spent.growth_bytes()
-        disk = directory_bytes(broker.data) if durable and broker.data else None
+        disk = directory_bytes(broker.data) if durable else None
         outcome = drain(broker, flow, filled.published)
         cpu_us = spent.cpu_us(filled.published)
         line = Figures(filled.in_rate, outcome.out_rate, cpu_us, spent.peak_mb())
@@ -68,9 +68,6 @@ SCENARIOS = (
     Scenario("consume-only", consume_only, CONSUME_ONLY_PER_S),
     Scenario("fill-drain", partial(fill_and_drain, durable=False), fresh=True),
     Scenario(
-        "fill-drain-persistent",
-        partial(fill_and_drain, durable=True),
-        DRAIN_AT_LEAST,
-        fresh=True,
+        "fill-drain-persistent", partial(fill_and_drain, durable=True), DRAIN_AT_LEAST, fresh=True
     ),
 )

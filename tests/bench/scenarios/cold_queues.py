@@ -11,7 +11,7 @@ from .. import frames
 from ..brokers import Broker
 from ..client import BASIC, QUEUE, READ_BYTES, BenchError, Client, declare_arguments, names
 from ..figures import Figures
-from ..frames import PERSISTENT, PRIORITIES, Message
+from ..frames import PERSISTENT, Message
 from ..pipeline import pipeline
 from ..scenario import Scenario, Settings
 from ..spent import Spent
@@ -19,36 +19,25 @@ from .throughput import SMALL
 
 QUEUE_COUNT, EACH = 100_000, 3
 TTL = b"\x0dx-message-ttll" + struct.pack(">q", 86_400_000)
-EXPIRING = b"\x11\x00\x02" + frames.short("86400000")
 DECLARE_S = 120.0
 PUBLISHED_AT_ONCE, CONSUMED_AT_ONCE = 2_000, 1_000
 DELIVER, CONSUME_OK = b"\x00\x3c\x00\x3c", b"\x00\x3c\x00\x15"
-KINDS = {
-    "plain": ((b"", PERSISTENT),),
-    "ttl": ((TTL, PERSISTENT),),
-    "mixed": ((b"", PERSISTENT), (TTL, PERSISTENT), (PRIORITIES, PERSISTENT), (b"", EXPIRING)),
-}
-"""What the queues have for arguments and their messages for properties, in turn."""
+KINDS = {"plain": b"", "ttl": TTL}
+"""What the queues have for arguments."""
 
 
-def declare(client: Client, queues: Sequence[str], kinds: Sequence[tuple[bytes, bytes]]) -> int:
+def declare(client: Client, queues: Sequence[str], arguments: bytes) -> int:
     """Gives how many of them there are when the time is up."""
-    declared = [
-        declare_arguments(name, durable=True, arguments=kinds[at % len(kinds)][0])
-        for at, name in enumerate(queues)
-    ]
-    requests = [frames.method(1, QUEUE, 10, arguments) for arguments in declared]
+    declared = (declare_arguments(name, durable=True, arguments=arguments) for name in queues)
+    requests = [frames.method(1, QUEUE, 10, one) for one in declared]
     answer = len(frames.method(1, QUEUE, 11, frames.short(queues[0]) + bytes(8)))
     return pipeline(client, requests, answer, DECLARE_S)
 
 
-def fill(client: Client, queues: Sequence[str], kinds: Sequence[tuple[bytes, bytes]]) -> None:
+def fill(client: Client, queues: Sequence[str]) -> None:
     """Publishes to one after the other, again and again."""
     client.select_transactions()
-    published = [
-        Message("", name, SMALL, kinds[at % len(kinds)][1]).published()
-        for at, name in enumerate(queues)
-    ]
+    published = [Message("", name, SMALL, PERSISTENT).published() for name in queues]
     for _ in range(EACH):
         for at in range(0, len(queues), PUBLISHED_AT_ONCE):
             client.socket.sendall(b"".join(published[at : at + PUBLISHED_AT_ONCE]))
@@ -95,22 +84,20 @@ def cold_queues(broker: Broker, settings: Settings, *, kind: str) -> Figures:
     so, what it costs if its messages are in memory, and what a consume of an empty queue takes are
     in the note.
     """
-    assert broker.restart is not None
     queues = names("bench-cold-", min(QUEUE_COUNT, settings.messages // EACH))
     client = Client(broker.address)
     queues = queues[: declare(client, queues, KINDS[kind])]
-    fill(client, queues, KINDS[kind])
+    fill(client, queues)
     client.close()
     messages = EACH * len(queues)
     line = Figures(seconds=broker.restart(False), job=messages)
-    assert broker.meter is not None
     start_cpu_s = broker.meter.read().cpu_s
     spent, start = Spent(broker), time.monotonic()
     cold_us = _drained_cpu_us(broker, queues, messages)
     line.out_rate = messages / (time.monotonic() - start)
     line.cpu_us, line.rss_mb = cold_us / EACH, spent.peak_mb()
     client = Client(broker.address)
-    fill(client, queues, KINDS[kind])
+    fill(client, queues)
     client.close()
     hot_us = _drained_cpu_us(broker, queues, messages)
     empty_us = _drained_cpu_us(broker, queues, 0)
@@ -120,8 +107,6 @@ def cold_queues(broker: Broker, settings: Settings, *, kind: str) -> Figures:
 
 
 SCENARIOS = tuple(
-    Scenario(
-        f"cold-queues-{kind}", partial(cold_queues, kind=kind), fresh=True, restarts=True, long=True
-    )
+    Scenario(f"cold-queues-{kind}", partial(cold_queues, kind=kind), fresh=True, long=True)
     for kind in KINDS
 )

@@ -9,17 +9,8 @@ from ..brokers import Broker
 from ..consumer import Subscription
 from ..disk import DiskSync, FileBytes
 from ..figures import Figures, Goal
-from ..flow import Flow, Outcome, Running, Standing, calls_per_1000, figures
-from ..frames import (
-    PERSISTENT,
-    PRIORITIES,
-    QUORUM,
-    STREAM,
-    TRANSIENT,
-    WITH_OFFSET,
-    Message,
-    Stream,
-)
+from ..flow import Flow, Outcome, Running, Standing, figures
+from ..frames import PERSISTENT, PRIORITIES, QUORUM, STREAM, TRANSIENT, WITH_OFFSET, Message, Stream
 from ..measure import percentile
 from ..producer import Load
 from ..scenario import Scenario, Settings
@@ -81,9 +72,7 @@ def transient(broker: Broker, settings: Settings) -> Figures:
     """Nothing has to be kept, so nothing has to be synced."""
     flow = confirmed_flow(settings, durable=False)
     with Standing(broker, flow):
-        line = _measure(broker, flow, None)
-        line.calls = calls_per_1000(broker, flow)
-        return line
+        return _measure(broker, flow, None)
 
 
 def persistent(
@@ -103,7 +92,6 @@ def persistent(
     with Standing(broker, flow):
         disk = DiskSync(broker, max(1, window // 4) * size)
         line = _measure(broker, flow, FileBytes(broker))
-        line.calls = calls_per_1000(broker, flow)
     sync_s = disk.median_s()
     line.remark(f"this disk's own sync {sync_s * 1e3:.2f} ms")
     line.goals += _goals(line, window, sync_s)

@@ -42,9 +42,9 @@ def many_queues(settings: Settings, *, weight: int) -> Flow:
 
 SCENARIOS = (
     *(
-        row(f"hash-weight-{weight}", partial(four_queues, weight=weight), count_calls=False)
+        row(f"hash-weight-{weight}", partial(four_queues, weight=weight))
         for weight in (10, 1_000, 10_000)
     ),
-    row(f"hash-{MANY}-queues", partial(many_queues, weight=10), count_calls=False),
-    row("hash-keys-10", partial(four_queues, weight=10, keys=10), count_calls=False),
+    row(f"hash-{MANY}-queues", partial(many_queues, weight=10)),
+    row("hash-keys-10", partial(four_queues, weight=10, keys=10)),
 )

@@ -26,10 +26,11 @@ def publish_request(address: Address, queue: str) -> bytes:
     return request(address, "POST", f"/endpoint/q/{queue}?hub.topic=bench", BODY)
 
 
-def _post(
-    control: Control, address: Address, seconds: float, data: bytes, at_once: int
+def repeat(
+    control: Control, address: Address, seconds: float, data: bytes, at_once: int, wanted: int
 ) -> tuple[list[float], float]:
-    """Gives the time of each answered request, and the time of all."""
+    """Sends a request again and again; gives the time of each one that was answered with the
+    wanted status, and the time of all."""
     selector = selectors.DefaultSelector()
     connections = [HttpConnection(address) for _ in range(at_once)]
     control.ready()
@@ -41,7 +42,7 @@ def _post(
     times_s, deadline, waiting = list[float](), start + seconds, at_once
     while waiting:
         for key, _ in selector.select(seconds):
-            if not key.data.receive(ACCEPTED):
+            if not key.data.receive(wanted):
                 continue
             now = time.monotonic()
             times_s.append(now - sent_at[key.data])
@@ -54,37 +55,37 @@ def _post(
     return times_s, time.monotonic() - start
 
 
-def http_publish(broker: Broker, settings: Settings) -> Figures:
-    """In: requests answered 202 per second; each message is in the queue afterwards."""
+def _measure(
+    broker: Broker, settings: Settings, data: bytes, at_once: int, messages: int
+) -> Figures:
+    """In: messages of requests answered 202 per second; each is in the queue afterwards."""
     assert broker.http is not None
     with Standing(broker, Flow(QUEUES[:1], durable=True)), Crew() as crew:
-        data = publish_request(broker.http, QUEUES[0])
-        worker = crew.hire(_post, broker.http, settings.seconds, data, CONNECTIONS)
+        worker = crew.hire(repeat, broker.http, settings.seconds, data, at_once, ACCEPTED)
         spent = Spent(broker)
         crew.go()
         times_s, seconds = worker.result(settings.seconds * 2 + 10)
-        line = Figures(len(times_s) / seconds, None, spent.cpu_us(len(times_s)), spent.peak_mb())
-        line.p50_ms, line.p99_ms = (percentile(times_s, one) * 1e3 for one in (50, 99))
-        _check_stored(broker, len(times_s))
-        return line
-
-
-def http_batch(broker: Broker, settings: Settings) -> Figures:
-    """In: messages per second, a thousand lines to a request, four requests at a time."""
-    assert broker.http is not None
-    with Standing(broker, Flow(QUEUES[:1], durable=True)), Crew() as crew:
-        lines = b"\n".join(b'{"number": %d, "text": "%s"}' % (n, b"x" * 60) for n in range(BATCH))
-        target = f"/endpoint/q/{QUEUES[0]}?hub.mode=batch&hub.topic=bench"
-        data = request(broker.http, "POST", target, lines, "application/x-ndjson")
-        worker = crew.hire(_post, broker.http, settings.seconds, data, 4)
-        spent = Spent(broker)
-        crew.go()
-        times_s, seconds = worker.result(settings.seconds * 2 + 10)
-        count = len(times_s) * BATCH
+        count = len(times_s) * messages
         line = Figures(count / seconds, None, spent.cpu_us(count), spent.peak_mb())
         line.p50_ms, line.p99_ms = (percentile(times_s, one) * 1e3 for one in (50, 99))
         _check_stored(broker, count)
         return line
+
+
+def http_publish(broker: Broker, settings: Settings) -> Figures:
+    """A message for each request."""
+    assert broker.http is not None
+    data = publish_request(broker.http, QUEUES[0])
+    return _measure(broker, settings, data, CONNECTIONS, 1)
+
+
+def http_batch(broker: Broker, settings: Settings) -> Figures:
+    """A thousand lines to a request, four requests at a time."""
+    assert broker.http is not None
+    lines = b"\n".join(b'{"number": %d, "text": "%s"}' % (n, b"x" * 60) for n in range(BATCH))
+    target = f"/endpoint/q/{QUEUES[0]}?hub.mode=batch&hub.topic=bench"
+    data = request(broker.http, "POST", target, lines, "application/x-ndjson")
+    return _measure(broker, settings, data, 4, BATCH)
 
 
 def _check_stored(broker: Broker, count: int) -> None:

@@ -109,7 +109,4 @@ def one_in_flight(broker: Broker, settings: Settings) -> Figures:
     return _measure(broker, settings.seconds, paced=False)
 
 
-SCENARIOS = (
-    Scenario("latency-5k", paced),
-    Scenario("one-in-flight", one_in_flight),
-)
+SCENARIOS = (Scenario("latency-5k", paced), Scenario("one-in-flight", one_in_flight))

@@ -19,7 +19,7 @@ DRAIN_LIMIT_S = 60.0
 BATCH = 50
 
 
-def _connect(address: Address) -> pika.BlockingConnection:
+def connect(address: Address) -> pika.BlockingConnection:
     credentials = pika.PlainCredentials(address.user, address.password)
     return pika.BlockingConnection(
         pika.ConnectionParameters(address.host, address.port, address.vhost, credentials)
@@ -27,7 +27,7 @@ def _connect(address: Address) -> pika.BlockingConnection:
 
 
 def _publish(control: Control, address: Address, seconds: float) -> tuple[int, float]:
-    connection = _connect(address)
+    connection = connect(address)
     channel = connection.channel()
     control.ready()
     start, count = time.monotonic(), 0
@@ -40,7 +40,7 @@ def _publish(control: Control, address: Address, seconds: float) -> tuple[int, f
 
 
 def _consume(control: Control, address: Address, limit_s: float) -> tuple[int, float]:
-    connection = _connect(address)
+    connection = connect(address)
     channel = connection.channel()
     channel.basic_qos(prefetch_count=PREFETCH)
     control.ready()

@@ -105,17 +105,8 @@ def queues(broker: Broker, _: Settings, *, durable: bool) -> Figures:
     line.note = f"{answered:,} queues: +{growth / 1e6:.0f} MB, {growth / answered:.0f} B each"
     goal = Goal(f"+{GROWTH_MB_AT_MOST} MB at most", growth <= GROWTH_MB_AT_MOST * 1e6)
     line.goals.append(goal)
-    if not broker.ours:
-        delete_many(client, wanted[:answered])
     client.close()
     return line
-
-
-def delete_many(client: Client, wanted: Sequence[str]) -> None:
-    requests = [
-        frames.method(1, 50, 40, b"\x00\x00" + frames.short(name) + b"\x00") for name in wanted
-    ]
-    pipeline(client, requests, len(frames.method(1, 50, 41, bytes(4))), 12 * LIMIT_S)
 
 
 SCENARIOS = (

@@ -63,17 +63,11 @@ def two_by_two(settings: Settings) -> Flow:
     )
 
 
-def row(
-    name: str,
-    flow: Callable[[Settings], Flow],
-    floor: float | None = None,
-    *,
-    count_calls: bool = True,
-) -> Scenario:
-    """A scenario that only runs a flow. Counting calls needs the streams a second time."""
+def row(name: str, flow: Callable[[Settings], Flow], floor: float | None = None) -> Scenario:
+    """A scenario that only runs a flow."""
 
     def measure(broker: Broker, settings: Settings) -> Figures:
-        return run(broker, flow(settings), count_calls=count_calls)
+        return run(broker, flow(settings))
 
     return Scenario(name, measure, floor)
 

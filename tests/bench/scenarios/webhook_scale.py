@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import socket
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from ..brokers import Broker
-from ..client import BenchError, Client
+from ..client import Client
 from ..figures import Figures, Goal
 from ..frames import PERSISTENT, Message
-from ..http_client import HttpConnection, request
 from ..measure import percentile
 from ..scenario import Scenario, Settings
-from ..sink import BACKLOG, COUNT, HANG, STAMP, WRONG, counters_for, serve
+from ..sink import COUNT, HANG, STAMP
 from ..spent import Spent
 from ..worker import Crew
-from .webhook import EXCHANGE, FORM, POINTS
+from .webhook import EXCHANGE, Target
 
 PACED_PER_S = 1_000
 SUBSCRIPTIONS = 10_000
@@ -35,52 +32,8 @@ LATER_EVERY = 15
 DATABASE = "hub.sqlite3"
 
 
-class _Target:
-    """The sink in a process of its own, and subscriptions to it."""
-
-    def __init__(self, broker: Broker, crew: Crew, subscriptions: int, timed: int = 0) -> None:
-        assert broker.http is not None
-        self._http = broker.http
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(BACKLOG)
-        self.port = listener.getsockname()[1]
-        self.counters = counters_for(subscriptions, timed)
-        self._times_at = WRONG + 1 + subscriptions
-        crew.hire(serve, listener, self.counters, None, self._times_at)
-        crew.go()
-
-    def subscribe(self, path: str, key: str) -> None:
-        callback = f"http://127.0.0.1:{self.port}/{path}"
-        body = f"hub.mode=subscribe&hub.callback={callback}&hub.topic={key}&hub.verify=sync"
-        hub = HttpConnection(self._http)
-        hub.ask(request(self._http, "POST", f"/subscribe/x/{EXCHANGE}", body.encode(), FORM), 204)
-        hub.close()
-
-    def times_s(self) -> list[float]:
-        end = self._times_at + self.counters[COUNT]
-        return [nanoseconds / 1e9 for nanoseconds in self.counters[self._times_at : end]]
-
-    def wait(self, count: int, limit_s: float) -> None:
-        deadline = time.monotonic() + limit_s
-        while self.counters[COUNT] < count and time.monotonic() < deadline:
-            time.sleep(0.002)
-        if self.counters[COUNT] < count:
-            raise BenchError(f"{self.counters[COUNT]} of {count} POSTs in {limit_s:.0f} s")
-
-
-@contextlib.contextmanager
-def _exchange(broker: Broker) -> Iterator[None]:
-    assert broker.http is not None
-    hub = HttpConnection(broker.http)
-    hub.ask(request(broker.http, "PUT", f"{POINTS}?amqp.exchange_type=topic"), 201)
-    hub.close()
-    yield
-
-
 def _multiply(broker: Broker, paths: list[str], keys: list[str]) -> None:
     """Copies the row of the one subscription there is: to verify each over HTTP takes minutes."""
-    assert broker.data is not None
     database = sqlite3.connect(broker.data / DATABASE, isolation_level=None)
     columns = [row[1] for row in database.execute("PRAGMA table_info(subscriptions)")]
     [model] = database.execute("SELECT * FROM subscriptions LIMIT 1").fetchall()
@@ -107,7 +60,7 @@ def _publish(client: Client, key: str, number: int) -> None:
 
 def _paced(
     broker: Broker,
-    target: _Target,
+    target: Target,
     keys: list[str],
     seconds: float,
     aside: Iterable[str] = (),
@@ -129,16 +82,11 @@ def _paced(
     return target.times_s()[before:]
 
 
-def _rss_bytes(broker: Broker) -> int:
-    assert broker.meter is not None
-    return broker.meter.read().rss_bytes
-
-
 def latency(broker: Broker, settings: Settings) -> Figures:
     """From publish to callback at 1,000/s, to twenty subscriptions in turn."""
     count = int(PACED_PER_S * (settings.seconds + WARM_UP_S))
-    with _exchange(broker), Crew() as crew:
-        target = _Target(broker, crew, FAST, count)
+    with Crew() as crew:
+        target = Target(broker, crew, FAST, timed=count)
         keys = [f"fast.{number}" for number in range(FAST)]
         for number, key in enumerate(keys):
             target.subscribe(f"hook/{number}", key)
@@ -152,16 +100,15 @@ def latency(broker: Broker, settings: Settings) -> Figures:
 
 def fan_out(broker: Broker, settings: Settings) -> Figures:
     """One message to 10,000 subscriptions of one exchange, after a start with all of them."""
-    assert broker.restart is not None
-    with _exchange(broker), Crew() as crew:
-        target = _Target(broker, crew, SUBSCRIPTIONS + 1, 2 * SUBSCRIPTIONS)
+    with Crew() as crew:
+        target = Target(broker, crew, SUBSCRIPTIONS + 1, timed=2 * SUBSCRIPTIONS)
         target.subscribe(f"hook/{SUBSCRIPTIONS}", "one")
         broker.restart(False)
-        alone = _rss_bytes(broker)
+        alone = broker.meter.read().rss_bytes
         paths = [f"hook/{number}" for number in range(SUBSCRIPTIONS)]
         _multiply(broker, paths, ["all"] * SUBSCRIPTIONS)
         start_s = broker.restart(False)
-        idle = (_rss_bytes(broker) - alone) / SUBSCRIPTIONS
+        idle = (broker.meter.read().rss_bytes - alone) / SUBSCRIPTIONS
         spent, client, start = Spent(broker), Client(broker.address), time.monotonic()
         _publish(client, "all", 0)
         target.wait(SUBSCRIPTIONS, LIMIT_S)
@@ -180,11 +127,10 @@ def slow_targets(broker: Broker, settings: Settings) -> Figures:
 
     Each gets messages of its own: what a fan-out to a thousand queues costs is no fault of theirs.
     """
-    assert broker.restart is not None
     seconds = max(settings.seconds, SLOW * BEGINNING_EVERY / PACED_PER_S)
     count = int(PACED_PER_S * (3 * seconds + WARM_UP_S)) + SLOW
-    with _exchange(broker), Crew() as crew:
-        target = _Target(broker, crew, FAST, count)
+    with Crew() as crew:
+        target = Target(broker, crew, FAST, timed=count)
         keys = [f"fast.{number}" for number in range(FAST)]
         for number, key in enumerate(keys):
             target.subscribe(f"hook/{number}", key)
@@ -212,6 +158,6 @@ def slow_targets(broker: Broker, settings: Settings) -> Figures:
 
 SCENARIOS = (
     Scenario("webhook-latency-1k", latency, 50, floor_is_p99_ms=True, fresh=True, http=True),
-    Scenario("webhooks-10k-subs", fan_out, fresh=True, http=True, restarts=True),
-    Scenario("webhooks-1k-slow", slow_targets, fresh=True, http=True, restarts=True),
+    Scenario("webhooks-10k-subs", fan_out, fresh=True, http=True),
+    Scenario("webhooks-1k-slow", slow_targets, fresh=True, http=True),
 )

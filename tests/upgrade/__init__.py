@@ -1,0 +1,1 @@
+"""Data directories of earlier versions, which every later one has to open."""
