@@ -7,6 +7,9 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 p
 TESTS ?= tests
 # Tests at a time, whole files each. Most wait for servers, so two processors have three well in work.
 JOBS ?= 3
+CASES ?= 1000
+SEED := $(or $(SEED),$(shell date +%s))
+EXPLORE_S ?= 3600
 KILLS ?= 1000
 MESSAGES ?= 10000000
 SOAK_S ?= 3600
@@ -18,11 +21,13 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format bench torture torture-pipeline soak mutants lock audit reference pictures package sbom clean
+.PHONY: help run test thorough explore lint format bench torture torture-pipeline soak mutants lock audit reference pictures package sbom clean
 
 help:
 	@echo "make run     start Warren in development mode (AMQP 5672, HTTP 15672)"
 	@echo "make test    run all tests, or some: make test TESTS=tests/core"
+	@echo "make thorough run the tests that make test leaves out, for they take long"
+	@echo "make explore try random cases against the model: make explore CASES=10000 EXPLORE_S=7200"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff rewrite the code"
 	@echo "make bench   measure, beside RabbitMQ when it is installed"
@@ -42,7 +47,16 @@ run: $(VENV)/.run
 	@WARREN_DEV="$${WARREN_DEV:-1}" exec $(BIN)/warren serve
 
 test: $(VENV)/.test
-	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(TESTS)
+	@$(BIN)/python -m tests.gate --jobs $(JOBS) $(TESTS)
+
+thorough: $(VENV)/.test
+	@$(BIN)/python -m tests.gate --jobs $(JOBS) -m thorough $(TESTS)
+
+# Cases that differ from run to run. More of them, or those of a seed again: make explore CASES=9 SEED=7
+explore: $(VENV)/.test
+	@echo "make explore CASES=$(CASES) SEED=$(SEED)"
+	@WARREN_MODEL_CASES=$(CASES) $(BIN)/python -m pytest --numprocesses $(JOBS) --timeout $(EXPLORE_S) \
+		--hypothesis-profile explore --hypothesis-seed $(SEED) tests/model tests/core
 
 bench: $(VENV)/.test
 	@$(BIN)/python -m tests.bench

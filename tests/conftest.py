@@ -22,10 +22,17 @@ from tests.support.server import WarrenServer
 assert hasattr(providers, "_get_local_constants")
 providers._get_local_constants = Constants
 
-# No test looks at how long something took, whichever tests run beside it.
+# The same cases for everybody, every time; `make explore` tries others. No test looks at how long
+# something took, whichever tests run beside it.
 settings.register_profile(
-    "warren", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "warren",
+    max_examples=50,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("explore", settings.get_profile("warren"), derandomize=False)
 settings.load_profile("warren")
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from .raw import Channel, Content
 
+pytestmark = pytest.mark.promise
+
 Fields = dict[str, Any]
 turned_round = pytest.mark.differs("3.10 turns the older entries round at each death")
 

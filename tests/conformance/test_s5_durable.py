@@ -15,6 +15,8 @@ from tests.support.server import WarrenServer
 from . import raw
 from .raw import Channel
 
+pytestmark = pytest.mark.promise
+
 Fields = dict[str, Any]
 DELAY_MS = 100
 QUEUES: dict[str, Fields] = {

@@ -8,6 +8,8 @@ import pytest
 
 from .raw import Channel, Client, Content
 
+pytestmark = pytest.mark.promise
+
 Connect = Callable[..., Client]
 
 

@@ -9,6 +9,8 @@ import pytest
 from . import frames
 from .raw import Channel, Client
 
+pytestmark = pytest.mark.promise
+
 
 @pytest.fixture
 def confirming(client: Client) -> Channel:

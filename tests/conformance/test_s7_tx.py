@@ -14,6 +14,8 @@ from tests.support.process import wait_until
 
 from .raw import TIMEOUT_S, Channel, Client
 
+pytestmark = pytest.mark.promise
+
 
 @pytest.fixture
 def tx(client: Client) -> Channel:

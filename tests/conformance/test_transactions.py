@@ -15,7 +15,7 @@ from tests.support.server import WarrenServer
 
 from .queues import Queues
 
-pytestmark = pytest.mark.differs("RabbitMQ has no transactions over HTTP")
+pytestmark = [pytest.mark.promise, pytest.mark.differs("RabbitMQ has no transactions over HTTP")]
 
 AUTH = ("guest", "guest")
 ROWS = "application/vnd.warren.rows"

@@ -16,6 +16,8 @@ from warrenmq.core.store.work import Worker
 
 from .life import PERSISTENT, TRANSIENT, Life, acks, numbered, torn_lives
 
+pytestmark = pytest.mark.promise
+
 
 def unflagged(count: int, first: int = 0) -> list[tuple[bytes, bool]]:
     return [(body, False) for body in numbered(count, first)]

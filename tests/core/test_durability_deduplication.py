@@ -14,6 +14,8 @@ from warrenmq.core.definitions.keys import is_fact
 
 from .life import Life, acks, numbered, torn_lives
 
+pytestmark = pytest.mark.promise
+
 ENDS = ["crash", "restart"]
 DEDUPLICATES = {"x-message-deduplication": True, "x-cache-size": 1_000}
 

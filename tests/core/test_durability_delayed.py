@@ -12,6 +12,8 @@ from warrenmq.core.queue.delay import DelayQueue
 
 from .life import Life, numbered, segments_of
 
+pytestmark = pytest.mark.promise
+
 HOUR_MS = 3_600_000
 ENDS = ["crash", "restart"]
 

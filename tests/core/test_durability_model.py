@@ -23,6 +23,8 @@ from warrenmq.core.store import checkpointer, compactor
 
 from .life import Life
 
+pytestmark = pytest.mark.promise
+
 DEAD = "dead"
 LIMIT = 5
 ARGUMENTS: dict[str, dict[str, object]] = {

@@ -11,6 +11,8 @@ from tests.support.amqp import Reply, method, publish
 
 from .life import PERSISTENT, TRANSIENT, Life, acks, numbered
 
+pytestmark = pytest.mark.promise
+
 SEGMENT_BYTES = 20_000
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer, warren_command
@@ -17,6 +18,8 @@ from tests.support.server import WarrenServer, warren_command
 from .clients import connected
 from .faults import SmallDisk
 from .support import Sender, Taker, amqp, depth, drain, numbers
+
+pytestmark = pytest.mark.promise
 
 MIB = 1024 * 1024
 SIZE = 4_000

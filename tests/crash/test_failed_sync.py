@@ -12,6 +12,8 @@ from tests.support.server import WarrenServer
 from .faults import injected
 from .support import Sender, drain, numbers
 
+pytestmark = pytest.mark.promise
+
 BATCHES, BATCH = 10, 20
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from .killer import Killer, Options
 
+pytestmark = pytest.mark.promise
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.hostile.support import MIB, forget_peak, peak_bytes
 from tests.support.server import WarrenServer
 
 from .support import Sender, drain, numbers
+
+pytestmark = pytest.mark.promise
 
 LIMIT = 16 * MIB
 SIZE = 8_000

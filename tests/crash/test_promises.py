@@ -14,6 +14,8 @@ from tests.support.server import WarrenServer
 
 from .support import Sender, Taker, amqp, depth, drain, exists, numbers
 
+pytestmark = pytest.mark.promise
+
 PERSISTENT = {"delivery_mode": 2}
 
 

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer, warren_command
 
 from .faults import injected, unreadable
 from .support import Sender, depth, drain, numbers
+
+pytestmark = pytest.mark.promise
 
 COUNT = 100
 FIRST_BLOCK = "2..11"

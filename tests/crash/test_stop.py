@@ -21,7 +21,7 @@ MESSAGES = 20_000
 STEP = 2_000
 STANDSTILL_S = 2.0
 WORK_S = 100.0
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.promise, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from .site import Site
 from .streaming import Following, Offsets, read_exchange, read_stream
 from .wire import Form
 
+pytestmark = pytest.mark.promise
+
 KILLS = 5
 LIFE_S = 0.2, 0.7
 WORK_S = 60.0

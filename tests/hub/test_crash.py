@@ -6,11 +6,14 @@ import subprocess
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.support.http import Callback
 from tests.support.postgresql import PASSWORD, QUOTED_PASSWORD, PostgreSQLServer
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer, warren_command
+
+pytestmark = pytest.mark.promise
 
 AUTH = ("guest", "guest")
 

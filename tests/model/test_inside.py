@@ -13,6 +13,8 @@ from .operations import Operation
 from .pair import Pair
 from .stories import STORIES
 
+pytestmark = pytest.mark.promise
+
 
 @pytest.mark.parametrize("fast", [True, False], ids=["fast", "cold"])
 def test_inside(fast: bool) -> None:

@@ -22,6 +22,8 @@ from .oracle import ManagedRabbitMQ
 from .outside import Outside
 from .pair import Pair
 
+pytestmark = pytest.mark.promise
+
 PATIENCE_S = 10.0
 HOUR_MS = 3_600_000
 
