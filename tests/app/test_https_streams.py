@@ -22,7 +22,7 @@ from tests.support.tls_proxy import TlsProxy
 from tests.support.tunnels import Tunnels
 from warrenmq.app.cli import run
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.support.process import wait_until
 from tests.support.server import WarrenServer, warren_command
 
 STREAM = "/endpoint/q/log"
-WAIT_S = 20
+WAIT_S = 60.0
 
 Start = Callable[..., "subprocess.Popen[str]"]
 

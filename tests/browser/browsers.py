@@ -24,8 +24,8 @@ from tests.support.process import terminate, wait_until
 from .bidi import CommandError, Connection, Event
 
 START_LIMIT_S = 60.0
-STOP_LIMIT_S = 20.0
-WAIT_LIMIT_S = 20.0
+STOP_LIMIT_S = 60.0
+WAIT_LIMIT_S = 60.0
 NO_PROXY = "127.0.0.1:9"
 """The port of the discard service, which nobody runs."""
 PACKAGES = {"chromium": ("chromium", "chromium-driver"), "firefox": ("firefox-esr",)}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.server import WarrenServer
 
-from .browsers import PROGRAMS, Browser, Page, missing
+from .browsers import Browser, Page, missing
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,11 @@ def warren() -> Iterator[WarrenServer]:
         yield server
 
 
-@pytest.fixture(scope="session", params=PROGRAMS)
+# Pages are looked at in Chromium; that they work in Firefox too is shown at length.
+@pytest.fixture(
+    scope="session",
+    params=["chromium", pytest.param("firefox", marks=pytest.mark.thorough)],
+)
 def running_browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
     """Each of the two for a whole run."""
     if reason := missing(request.param):

@@ -13,7 +13,7 @@ import pika
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import UnroutableError
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 _numbers = itertools.count(1)
 _run = uuid.uuid4().hex[:8]
 

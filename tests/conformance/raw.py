@@ -21,7 +21,7 @@ from pamqp import commands
 from . import frames
 
 HOST = "127.0.0.1"
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 CAPABILITIES = {
     "authentication_failure_close": True,
     "basic.nack": True,

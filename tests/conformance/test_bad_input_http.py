@@ -15,7 +15,7 @@ from tests.support.server import WarrenServer
 
 from . import raw
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 PATIENCE_S = 25.0
 MAX_BODY_BYTES = 16 * 1024 * 1024
 MAX_HEAD_BYTES = 16 * 1024

@@ -17,7 +17,7 @@ from tests.support.ports import free_port
 from tests.support.process import kill, terminate, wait_until
 from tests.support.server import WarrenServer, warren_command
 
-ATTACH_TIMEOUT_S = 20.0
+ATTACH_TIMEOUT_S = 60.0
 INJECTED = "(INJECTED)"
 DELAYED = "(DELAYED)"
 READ_BYTES = 1 << 16

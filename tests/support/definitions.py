@@ -11,7 +11,7 @@ from typing import Any
 
 from .server import WarrenServer, warren_command
 
-IMPORT_TIMEOUT_S = 20.0
+IMPORT_TIMEOUT_S = 60.0
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from multidict import CIMultiDict, MultiDict
 
 from .process import wait_until
 
-START_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 60.0
 SETTLE_S = 0.01
 """Between no more listening and the end, for who came just then: a connection that is half taken
 would be nobody's to close."""

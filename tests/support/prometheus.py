@@ -16,7 +16,7 @@ from .ports import accepts, free_port
 from .process import terminate, wait_until
 
 READY_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 60.0
 
 
 def missing() -> str | None:

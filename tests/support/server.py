@@ -15,8 +15,8 @@ from typing import Self
 from .ports import free_port
 from .process import cpu_seconds, kill, open_paths, terminate, wait_until, waited_seconds
 
-READY_TIMEOUT_S = 20.0
-STOP_TIMEOUT_S = 20.0
+READY_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 60.0
 REST_TIMEOUT_S = 60.0
 RESTING_FOR_S, RESTING_CPU_S = 0.5, 0.1
 
@@ -31,7 +31,7 @@ class WarrenServer:
 
     `env` and `args` are added to the environment and the command line. With `data` the
     directory is the caller's and stays. `command` replaces the installed `warren`. A start and a
-    stop may take `timeout_s` each, or 20 seconds.
+    stop may take `timeout_s` each, or a minute.
     """
 
     host = "127.0.0.1"

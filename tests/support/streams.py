@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from .websocket import client_frame
 
 TEXT = 1
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 Item = dict[str, Any]
 
 

@@ -10,7 +10,7 @@ from http.client import HTTPException, HTTPResponse
 from types import TracebackType
 from typing import Self
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 GATEWAY = "/reversehttp"
 TOKEN = "a-token-of-twenty-two-characters"
 

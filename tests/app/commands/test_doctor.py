@@ -22,7 +22,7 @@ from warrenmq.app.cli import run
 from warrenmq.core import VERSION
 
 GUEST = ("guest", "guest")
-WAIT_S = 20
+WAIT_S = 60.0
 ANSWERS: dict[str, Any] = {
     "/api/overview": {"product_name": "Warren", "product_version": "0.0.1"},
     "/api/whoami": {"name": "guest"},

@@ -15,7 +15,7 @@ from tests.support.server import WarrenServer, warren_command
 
 from .conftest import Command
 
-WAIT_S = 20
+WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.app.support import refusal
 from tests.support.process import terminate, wait_until
 from tests.support.server import WarrenServer, warren_command
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 @pytest.fixture

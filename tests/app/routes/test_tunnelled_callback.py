@@ -15,7 +15,7 @@ from tests.support.tunnels import GATEWAY, TOKEN, Application, Tunnels, response
 
 AUTH = ("guest", "guest")
 BASIC = f"Authorization: Basic {base64.b64encode(b'guest:guest').decode()}"
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ with Warren(data={data!r}) as warren:
     print(warren.http_url, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
-WAIT_S = 20
+WAIT_S = 60.0
 
 
 def is_served(url: str) -> bool:

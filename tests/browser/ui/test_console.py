@@ -12,7 +12,7 @@ from tests.support.server import WarrenServer
 
 from .signed_in import SignedInPage
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 ROWS = "document.querySelectorAll('.messages-live li').length"
 
 

@@ -24,7 +24,7 @@ FEED = f"""<rss version="2.0"><channel><title>{HOSTILE.replace("<", "&lt;")}</ti
 <item><guid>1</guid><title>{HOSTILE.replace("<", "&lt;")}</title>
 <description><![CDATA[{HOSTILE}<script>window.harmed = 1</script>]]></description></item>
 </channel></rss>"""
-LIMIT_S = 20
+LIMIT_S = 60.0
 
 
 @pytest.fixture(scope="module")

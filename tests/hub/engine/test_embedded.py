@@ -26,7 +26,7 @@ from warrenmq.hub.engine.port import (
     QueueSpec,
 )
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 class House:

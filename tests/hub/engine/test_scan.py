@@ -21,7 +21,7 @@ from warrenmq.hub.engine.port import Properties, QueueSpec, UnackedMessage
 from ..support import until
 
 Look = Callable[[Sequence[UnackedMessage]], Awaitable[bool]]
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 class House:

@@ -19,7 +19,7 @@ from warrenmq.hub.live.reasons import Reason
 from warrenmq.hub.requests import Resource
 
 NEWS = Resource("/", "x", "news")
-WAIT_S = 10
+WAIT_S = 60.0
 
 
 class AlwaysPermitted:
