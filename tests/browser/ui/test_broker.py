@@ -74,12 +74,12 @@ def test_a_message_is_published_and_looked_at_where_it_waits(
 
 def test_the_overview_counts_without_taking_the_focus(ui: SignedInPage, api: httpx.Client) -> None:
     ui.go("/")
-    tiles = "[...document.querySelectorAll('a.tile')]"
-    ui.page.act(f"{tiles}.find((one) => /Ready/.test(one.innerText))", "one.focus()")
-    figure = "document.activeElement.closest('a.tile')?.querySelector('.figure').textContent"
-    before = ui.page.run(figure)
+    ready = "[...document.querySelectorAll('a.tile')].find((one) => /Ready/.test(one.innerText))"
+    ui.page.wait(f"{ready}?.querySelector('.figure').textContent === '0'")  # not one of before
+    ui.page.act(ready, "one.focus()")
     publish(api, "counted")
-    ui.page.wait(f"{figure} && {figure} !== {before!r}")
+    figure = "document.activeElement.closest('a.tile')?.querySelector('.figure').textContent"
+    ui.page.wait(f"{figure} === '1'")
 
 
 def test_messages_are_got_moved_and_purged_with_their_count(
