@@ -27,8 +27,8 @@ _IMPORT_AGAIN_S: Final = 0.2
 @click.group(
     help="""Register and manage feeds of a running server.
 
-    Each new or changed entry of a feed is published to the exchange feeds, with the feed's name as
-    its routing key.""",
+    Each new or changed entry of a feed is published to the exchange hub.feeds, with the feed's
+    name as its routing key.""",
     epilog=examples(
         "warren feeds add https://www.example.org/ --name news",
         "warren feeds import subscriptions.opml",

@@ -71,8 +71,8 @@ def bindings(entries: list[BindingEntry] | UnsetType) -> Iterator[tuple[str, Bin
 def _not_reserved(found: Named) -> Named:
     """Returns the entry; raises `ConfigError` for a reserved name, except those of the hub's own
     exchanges and queues as they are exported."""
-    kind = "exchange" if isinstance(found, ExchangeDefinition) else "queue"
-    if is_reserved(found.name, kind) and not is_own(found):
+    if is_reserved(found.name) and not is_own(found):
+        kind = "exchange" if isinstance(found, ExchangeDefinition) else "queue"
         refuse_reserved(found.vhost, kind, found.name)
     return found
 

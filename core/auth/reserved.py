@@ -1,4 +1,4 @@
-"""Reserved names: `hub.*`, `warren.attempts` and the exchange `feeds` belong to the hub.
+"""Reserved names: `hub.*` and `warren.attempts` belong to the hub.
 
 A client that declared the hub's retry queue first, with other arguments, would control the failed
 deliveries of everybody; one that published to an exchange of the hub could forge the content of
@@ -14,19 +14,17 @@ from ..errors import access_refused
 
 PREFIX: Final = "hub."
 ATTEMPTS_EXCHANGE: Final = "warren.attempts"
-FEEDS_EXCHANGE: Final = "feeds"
+FEEDS_EXCHANGE: Final = f"{PREFIX}feeds"
 
 
-def is_reserved(name: str, kind: str) -> bool:
-    """Whether an exchange or queue of this name is the hub's; a queue may be called `feeds`."""
-    if name.startswith(PREFIX) or name == ATTEMPTS_EXCHANGE:
-        return True
-    return kind == "exchange" and name == FEEDS_EXCHANGE
+def is_reserved(name: str) -> bool:
+    """Whether an exchange or queue of this name is the hub's."""
+    return name.startswith(PREFIX) or name == ATTEMPTS_EXCHANGE
 
 
 def refuse_reserved(vhost: str, kind: str, name: str) -> None:
     """Raises `ChannelError` 403 if only the hub may declare, delete and bind this name."""
-    if is_reserved(name, kind):
+    if is_reserved(name):
         why = f"contains reserved prefix '{PREFIX}*'" if name.startswith(PREFIX) else "is reserved"
         raise access_refused(
             f"{kind} name '{name}' in vhost '{vhost}' {why}: only "
@@ -46,7 +44,7 @@ def refuse_foreign_content(vhost: str, exchange: str) -> None:
             f"exchange '{exchange}' in vhost '{vhost}' is reserved: it contains the entries of "
             "feeds (POST /api/hub/feeds); clients can't publish to it"
         )
-    if is_reserved(exchange, "exchange"):
+    if is_reserved(exchange):
         raise access_refused(
             f"exchange '{exchange}' in vhost '{vhost}' has reserved prefix '{PREFIX}*': clients "
             "can't publish to it; notify the hub with POST /hub, hub.mode=publish and hub.url"

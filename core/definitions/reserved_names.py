@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..auth.reserved import ATTEMPTS_EXCHANGE, FEEDS_EXCHANGE, PREFIX, is_reserved
+from ..auth.reserved import ATTEMPTS_EXCHANGE, PREFIX, is_reserved
 from ..queue.names import INNER_MARK
 from .decode import BadDefinition, decode
 from .keys import DefinitionKind, key_of
@@ -21,7 +21,7 @@ from .kinds import BindingDefinition, Definition, ExchangeDefinition, QueueDefin
 if TYPE_CHECKING:
     from ..store.port import Store
 
-_RESERVED: Final = (PREFIX.encode(), ATTEMPTS_EXCHANGE.encode(), FEEDS_EXCHANGE.encode())
+_RESERVED: Final = (PREFIX.encode(), ATTEMPTS_EXCHANGE.encode())
 NEW_PREFIX: Final = "renamed."
 _MAX_NAME_BYTES: Final = 255 - len(NEW_PREFIX) - 8
 _KINDS: Final = {
@@ -49,13 +49,17 @@ def rename_reserved(store: Store, is_own: Callable[[Named], bool]) -> None:
     found = _reserved(store.definitions)
     renamed: dict[_Place, str] = {}
     for definition in found.values():
-        if isinstance(definition, Named) and _is_reserved(definition) and not is_own(definition):
+        if (
+            isinstance(definition, Named)
+            and is_reserved(definition.name)
+            and not is_own(definition)
+        ):
             new_name = _free_name(store.definitions, definition)
             renamed[_place(definition)] = new_name
             logger.warning(
-                "%s has a reserved name ('%s*', '%s', '%s') but was not declared by the hub; it "
+                "%s has a reserved name ('%s*', '%s') but was not declared by the hub; it "
                 "was renamed to '%s' with its messages; consume or delete it there",
-                definition.description(), PREFIX, ATTEMPTS_EXCHANGE, FEEDS_EXCHANGE, new_name,
+                definition.description(), PREFIX, ATTEMPTS_EXCHANGE, new_name,
             )  # fmt: skip
     if not renamed:
         return
@@ -76,11 +80,6 @@ def _reserved(definitions: Mapping[bytes, bytes]) -> dict[bytes, Definition]:
             with suppress(BadDefinition):
                 found[key] = decode(key, value)
     return found
-
-
-def _is_reserved(definition: Named) -> bool:
-    kind = "exchange" if isinstance(definition, ExchangeDefinition) else "queue"
-    return is_reserved(definition.name, kind)
 
 
 def _place(definition: Named) -> _Place:

@@ -63,7 +63,7 @@ class Policy:
         kind = target.kind if isinstance(target, Queue) else "exchange"
         if kind not in self._kinds or not self._matches(target.name):
             return False
-        if is_reserved(target.name, kind) and not self._is_safe_for_hub(target):
+        if is_reserved(target.name) and not self._is_safe_for_hub(target):
             return False
         if isinstance(target, Queue):
             return is_for(self.record.definition, kind)

@@ -6,14 +6,15 @@ Times are wall time in seconds, 0 for never.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
+from ..engine.own import FEEDS
 from ..formats.read_feed import Cloud, PollHints
 from .rate import Rates
 
-EXCHANGE = "feeds"
+EXCHANGE: Final = FEEDS.name
 """Topic exchange of each virtual host with feeds: a message for each new or changed entry, with
 the feed's name as its routing key."""
 

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class FeedPublisher:
-    """Publishes to the exchange `feeds`."""
+    """Publishes to the exchange `hub.feeds`."""
 
     def __init__(self, engine: Engine, items: ItemStore) -> None:
         self._engine = engine

@@ -174,7 +174,7 @@ def _without_own(definitions: dict[str, Any]) -> dict[str, Any]:
 def _is_own(row: dict[str, Any]) -> bool:
     """Whether it is the hub's."""
     names = (row.get("name"), row.get("source"), row.get("destination"))
-    return any(isinstance(name, str) and is_reserved(name, "exchange") for name in names)
+    return any(isinstance(name, str) and is_reserved(name) for name in names)
 
 
 def _got(http: httpx.Client, path: str) -> Any:

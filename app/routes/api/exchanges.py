@@ -49,7 +49,7 @@ async def _listed(call: Call, vhosts: Iterable[VirtualHost]) -> Response:
         rows += [
             (vhost, exchange)
             for exchange in vhost.exchanges.values()
-            if not leaves_out(call, exchange.name, "exchange")
+            if not leaves_out(call, exchange.name)
         ]
     fields = {
         "name": _name,

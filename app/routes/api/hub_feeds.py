@@ -1,9 +1,9 @@
 """Registered feeds.
 
 Users see the feeds of virtual hosts that they may enter. To register, change, poll or remove one
-they need the permission to write to the exchange `feeds` there, and topic permission for the feed's
-name: what a feed says is published for them. A private feed is its owner's and the administrators'
-alone; others see that it is there, with the hosts of its URLs.
+they need the permission to write to the exchange `hub.feeds` there, and topic permission for the
+feed's name: what a feed says is published for them. A private feed is its owner's and the
+administrators' alone; others see that it is there, with the hosts of its URLs.
 """
 
 from __future__ import annotations

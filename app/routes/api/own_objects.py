@@ -14,9 +14,9 @@ WITHOUT_HUB: Final = "without_hub"
 """The query parameter that leaves it out."""
 
 
-def leaves_out(call: Call, name: str, kind: str) -> bool:
+def leaves_out(call: Call, name: str) -> bool:
     """Returns whether the list leaves this exchange or queue out."""
-    return call.request.query_params.get(WITHOUT_HUB) == "true" and is_reserved(name, kind)
+    return call.request.query_params.get(WITHOUT_HUB) == "true" and is_reserved(name)
 
 
 def subscription_of(call: Call, queue: str) -> dict[str, Any]:

@@ -45,7 +45,7 @@ async def _listed(call: Call, vhosts: Iterable[VirtualHost]) -> Response:
     by_name = {vhost.name: vhost for vhost in vhosts}
     rows: list[Queue] = []
     for vhost in by_name.values():
-        rows += [one for one in vhost.queues.values() if not leaves_out(call, one.name, "queue")]
+        rows += [one for one in vhost.queues.values() if not leaves_out(call, one.name)]
     view, node = View.of(call.request.query_params, call.broker), call.context.node
     sampler = call.broker.statistics.sampler
 
@@ -86,7 +86,7 @@ async def _listed(call: Call, vhosts: Iterable[VirtualHost]) -> Response:
 
 def _trouble(broker: Broker, queue: Queue) -> tuple[int, int]:
     """Returns a key that puts queues that need attention last, of equal trouble by messages."""
-    if is_reserved(queue.name, "queue"):
+    if is_reserved(queue.name):
         return Trouble.NONE, 0
     messages = 0 if queue.persists_all else queue.ready_count + queue.unacked_count
     return trouble_of(broker, queue), messages

@@ -32,7 +32,7 @@ export default function feeds({ signal }) {
   const list = table({
     noun: "feed", columns: COLUMNS, signal, source, sort: { by: "name" }, search: "Filter by name, title or URL", key: (row) => `${row.vhost}/${row.name}`,
     filters: [{ name: "state", label: "State", options: STATE_OPTIONS }, ...vhostFilter()],
-    empty: () => empty("No feeds yet", ["Warren polls a feed of any format, publishes each new entry as a message on the exchange ", code("feeds"), ", and offers it as Atom, RSS and JSON Feed."], button("Add the first feed", addFeed, "main")),
+    empty: () => empty("No feeds yet", ["Warren polls a feed of any format, publishes each new entry as a message on the exchange ", code("hub.feeds"), ", and offers it as Atom, RSS and JSON Feed."], button("Add the first feed", addFeed, "main")),
     actions: [h("a", { class: "button small", href: exported(), download: "feeds.opml", onclick: (event) => { event.currentTarget.href = exported(); } }, "Export OPML"), button("Import OPML", () => importFeeds(signal), "small")],
   });
   return [heading("Feeds", { actions: [button("Add feed", addFeed, "main")] }), tabs("Kinds", FEED_TABS, "Feeds"), figures, list];

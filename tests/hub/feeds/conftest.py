@@ -66,7 +66,7 @@ class Client:
         with pika.BlockingConnection(pika.URLParameters(self.server.amqp_url)) as connection:
             channel = connection.channel()
             channel.queue_declare(self.queue, durable=True)
-            channel.queue_bind(self.queue, "feeds", key)
+            channel.queue_bind(self.queue, "hub.feeds", key)
 
     def messages(self) -> list[tuple[pika.BasicProperties, dict[str, Any]]]:
         """Takes all messages from the queue."""

@@ -175,7 +175,7 @@ def test_a_feed_whose_owner_may_not_publish_is_not_polled(client: Client) -> Non
     api, owner = f"{client.server.http_url}/api", ("ann", "ann's secret")
     with httpx.Client(auth=("guest", "guest")) as http:
         http.put(f"{api}/users/ann", json={"password": owner[1], "tags": "management"})
-        rights = {"configure": "", "write": "feeds", "read": ""}
+        rights = {"configure": "", "write": "hub.feeds", "read": ""}
         http.put(f"{api}/permissions/%2F/ann", json=rights)
         client.site.pages["/ann"] = Page(rss("a"))
         body = {"url": f"{client.site.url}/ann", "name": "ann"}

@@ -27,7 +27,7 @@ def declare_refusing(client: Client, key: str) -> None:
     with pika.BlockingConnection(pika.URLParameters(client.server.amqp_url)) as connection:
         channel = connection.channel()
         channel.queue_declare(client.queue, arguments=REFUSING)
-        channel.queue_bind(client.queue, "feeds", key)
+        channel.queue_bind(client.queue, "hub.feeds", key)
 
 
 def rebind(client: Client, key: str) -> None:

@@ -19,7 +19,7 @@ from warrenmq.hub.storage.migrate import downgrade, upgrade
 from warrenmq.hub.storage.storage import Storage
 
 ALL = OutputKey("/", "all")
-A, B = origin_of("feeds", "a"), origin_of("feeds", "b")
+A, B = origin_of("hub.feeds", "a"), origin_of("hub.feeds", "b")
 
 
 @pytest.fixture
@@ -83,5 +83,5 @@ def test_no_message_can_choose_the_id_of_an_item_of_another_origin() -> None:
 
 def test_the_origin_is_the_feed_the_exchange_or_the_queue() -> None:
     assert origin_of("news", "eu") == origin_of("news", "us")
-    places = [("feeds", "a"), ("feeds", "b"), ("", "a"), ("a", ""), ("feeds:a", "")]
+    places = [("hub.feeds", "a"), ("hub.feeds", "b"), ("", "a"), ("a", ""), ("hub.feeds:a", "")]
     assert len({origin_of(*place) for place in places}) == len(places)

@@ -46,7 +46,7 @@ async def register(http: AsyncClient, site: FeedSite, path: str, **body: Any) ->
 async def test_registered_listed_and_removed(client: AsyncClient, site: FeedSite) -> None:
     found = await register(client, site, "a", first=1, min_interval_s=3_600)
     assert (found["name"], found["published"], found["state"]) == ("news-of-a", 1, "ok")
-    assert (found["exchange"], found["routing_key"]) == ("feeds", "news-of-a")
+    assert (found["exchange"], found["routing_key"]) == ("hub.feeds", "news-of-a")
     assert found["interval_s"] >= 3_600 and found["health"].startswith("Healthy: last read")
     await register(client, site, "b", name="beta")
     await client.post(f"{PATH}/beta/pause")
@@ -174,8 +174,8 @@ async def test_the_exchange_needs_the_permission_to_write(
         refused(await http.post(PATH, json=body), 403)
         refused(await http.post(f"{PATH}/mine/pause"), 403)
         assert (await get(http, "/hub/feeds/mine"))["name"] == "mine"
-        world.users.set_permissions("someone", "/", "", "feeds", "")
-        world.users.set_topic_permission("someone", "/", "feeds", r"^eu\.", "")
+        world.users.set_permissions("someone", "/", "", r"hub\.feeds", "")
+        world.users.set_topic_permission("someone", "/", "hub.feeds", r"^eu\.", "")
         assert "'name'" in refused(await http.post(PATH, json={"url": site.url + "/b"}), 403)
         refused(await http.delete(f"{PATH}/mine"), 403)
         assert (await http.post(PATH, json=body)).status_code == 201
@@ -197,7 +197,7 @@ async def test_the_url_of_a_private_feed_is_its_owners(
     await client.patch(f"{PATH}/free", json={"url": f"{site.url}/b?SECRET"})
     assert "SECRET" in (await client.post(f"{PATH}/paid/poll")).json()["health"]
     async with world.client(auth=tagged(world, "management")) as http:
-        world.users.set_permissions("someone", "/", "", "feeds", "feeds")
+        world.users.set_permissions("someone", "/", "", "hub.feeds", "hub.feeds")
         found = await get(http, "/hub/feeds/paid")
         assert found["url"] == f"{site.url}/..." and f"{site.url}/..." in found["health"]
         assert (await get(http, "/hub/feeds/free"))["url"] == f"{site.url}/b?SECRET"
@@ -217,7 +217,7 @@ async def test_the_url_of_a_private_feed_is_its_owners(
 
 async def test_feeds_and_lists_end_with_their_owner(world: World, hub: Hub, site: FeedSite) -> None:
     credentials = tagged(world, "management")
-    world.users.set_permissions("someone", "/", "", "feeds", "")
+    world.users.set_permissions("someone", "/", "", r"hub\.feeds", "")
     link = '<outline text="Someone\'s link" type="link" url="http://example.org/"/>'
     outlines = f'<opml version="1.1"><body>{link}<outline xmlUrl="{site.url}/b"/></body></opml>'
     async with world.client(auth=credentials) as http:

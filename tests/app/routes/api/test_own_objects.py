@@ -35,12 +35,12 @@ async def test_own_objects_are_left_out_on_request(
         assert {own_queue, "orders"} <= names
         left = await get(http, f"{path}?columns=name&without_hub=true")
         assert left == [{"name": "orders"}]
-    for name in ("news", "feeds", "hub.output.news"):
+    for name in ("news", "hub.feeds", "hub.output.news"):
         await world.engine.declare_exchange("/", ExchangeSpec(name))
     with_hub = {one["name"] for one in await get(http, "/exchanges/%2F")}
     without = {one["name"] for one in await get(http, "/exchanges/%2F?without_hub=true")}
     assert {"amq.topic", "news"} <= without
-    assert with_hub - without == {"feeds", "hub.output.news"}
+    assert with_hub - without == {"hub.feeds", "hub.output.news"}
 
 
 async def test_a_queue_names_its_subscription(
