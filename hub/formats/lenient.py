@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import feedparser
 
+from ..links.safe_xml import DECLARATIONS
 from .early_end import EARLY_END, FEED_ROOT, ITEM_END, whole_part
 from .feedparser_values import (
     HTML,
@@ -39,7 +40,7 @@ from .read_feed import (
     SourceFormat,
 )
 
-_DOCTYPE = re.compile(rb"<!(?:DOCTYPE|ENTITY)\b", re.IGNORECASE)
+_DECLARATIONS = re.compile(rb"<!(?:DOCTYPE[^>\[]*\[|ENTITY\b)", re.IGNORECASE)
 _SKIPPED = re.compile(rb"<(hour|day)>\s*([A-Za-z0-9]{1,9})\s*</\1>", re.IGNORECASE)
 _FAMILIES: tuple[tuple[str, SourceFormat], ...] = (
     ("atom", "atom"), ("rss10", "rdf"), ("rss090", "rdf"), ("cdf", "cdf"), ("", "rss"),
@@ -47,10 +48,10 @@ _FAMILIES: tuple[tuple[str, SourceFormat], ...] = (
 
 
 def read_leniently(url: str, content_type: str, body: bytes) -> ReadFeed | None:
-    """Returns the feed, None for what is no feed. Raises `FeedRefused` for a DOCTYPE."""
+    """Returns the feed, None for what is no feed. Raises `FeedRefused` for declarations."""
     root = FEED_ROOT.search(body)
-    if _DOCTYPE.search(body[: root.start() if root else len(body)].replace(b"\0", b"")):
-        raise FeedRefused("it has a DOCTYPE, which could define entities")
+    if _DECLARATIONS.search(body[: root.start() if root else len(body)].replace(b"\0", b"")):
+        raise FeedRefused(DECLARATIONS)
     whole = whole_part(body)
     cut, notices = _cut(whole)
     # Without a Content-Location ids stay as they are; links are made absolute here.

@@ -1,11 +1,12 @@
-"""Trees of untrusted XML: no DOCTYPE, hence no entities, and limits of depth and of items."""
+"""Trees of untrusted XML: no declarations, hence no entities, and limits of depth and of
+items."""
 
 from __future__ import annotations
 
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 
-from ..links.safe_xml import MAX_DEPTH
+from ..links.safe_xml import DECLARATIONS, MAX_DEPTH, has_declarations
 from .namespaces import known_name
 from .read_feed import MAX_ITEMS, FeedRefused
 
@@ -33,7 +34,7 @@ def parse(body: bytes, encoding: str | None = None) -> Tree:
     Raises `FeedRefused` for what breaks the rules, and `ParseError` for what is not well-formed in
     its encoding; `LookupError` and `ValueError` for an encoding that expat can't read.
     """
-    builder = _Builder()
+    builder = _Builder(body, encoding)
     parser = XMLParser(target=builder, encoding=encoding)
     try:
         for start in range(0, len(body), _CHUNK_BYTES):
@@ -60,8 +61,10 @@ class _Enough(Exception):
 class _Builder(TreeBuilder):
     """Checks the events of expat before they become elements."""
 
-    def __init__(self) -> None:
+    def __init__(self, body: bytes, encoding: str | None) -> None:
         super().__init__()
+        self._body = body
+        self._encoding = encoding
         self.prefixes: dict[str, str] = {}
         self.root: Element | None = None
         self.item_count = 0
@@ -69,7 +72,8 @@ class _Builder(TreeBuilder):
         self._names: dict[str, str] = {}
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
-        raise FeedRefused("it has a DOCTYPE, which could define entities")
+        if has_declarations(self._body, self._encoding):
+            raise FeedRefused(DECLARATIONS)
 
     def start_ns(self, prefix: str, uri: str) -> None:
         self.prefixes.setdefault(uri, prefix)

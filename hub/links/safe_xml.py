@@ -1,5 +1,6 @@
-"""Expat for untrusted documents: no DOCTYPE, hence no entities, and a limit of depth.
+"""Expat for untrusted documents: no declarations, hence no entities, and a limit of depth.
 
+A DOCTYPE may name a DTD, as that of RSS 0.91 does; it is not read.
 The worker process that it runs in limits time and memory. Expat reads bytes, so it can report the
 positions of elements in the document.
 """
@@ -14,7 +15,9 @@ from xml.parsers import expat
 SEPARATOR = " "
 """Between the namespace and the local name; neither can hold a space."""
 MAX_DEPTH = 200
+DECLARATIONS = "its DOCTYPE has declarations, which could define entities"
 _CHUNK_BYTES = 256 * 1024  # expat scans an unfinished token again in each chunk
+_PROLOG_CHUNK_BYTES = 1_024
 _ENCODING_ERRORS = frozenset(
     expat.errors.codes[text]
     for text in (
@@ -98,7 +101,7 @@ class _Parse:
         self._depth = 0
         parser = self._parser = expat.ParserCreate(encoding, SEPARATOR)
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
-        parser.StartDoctypeDeclHandler = self._refuse_doctype
+        parser.StartDoctypeDeclHandler = _refuse_declarations
         parser.StartElementHandler = self._begin
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = handler.text
@@ -118,8 +121,28 @@ class _Parse:
         self._depth -= 1
         self._handler.end(name, self._parser.CurrentByteIndex)
 
-    def _refuse_doctype(self, *_: object) -> None:
-        raise _Refused("it has a DOCTYPE, which could define entities")
+
+def has_declarations(body: bytes, encoding: str | None) -> bool:
+    """Returns whether the document's DOCTYPE has declarations; only the prolog is read."""
+    begun: list[str] = []
+    parser = expat.ParserCreate(encoding)
+    parser.StartDoctypeDeclHandler = _refuse_declarations
+    parser.StartElementHandler = lambda name, _: begun.append(name)
+    try:
+        for start in range(0, len(body), _PROLOG_CHUNK_BYTES):
+            parser.Parse(body[start : start + _PROLOG_CHUNK_BYTES], False)
+            if begun:
+                break
+    except _Refused:
+        return True
+    except (expat.ExpatError, LookupError, ValueError):
+        pass  # whoever reads the document finds the fault
+    return False
+
+
+def _refuse_declarations(_: str, __: str | None, ___: str | None, has_declarations: bool) -> None:
+    if has_declarations:
+        raise _Refused(DECLARATIONS)
 
 
 def local_name(name: str) -> str:

@@ -113,6 +113,13 @@ async def test_links_of_html_are_absolute(workers: Workers, given: str, read_as:
     assert feed.items[0].item.content_html == read_as
 
 
+async def test_a_dtd_is_not_read_but_its_entities_are_known(workers: Workers) -> None:
+    dtd = b'PUBLIC "-//Netscape Communications//DTD RSS 0.91//EN" "file:///etc/passwd"'
+    body = b"<rss version='0.91'><channel><item><title>caf&eacute;</title></item></channel></rss>"
+    feed = await read(workers, URL, "text/xml", b"<!DOCTYPE rss " + dtd + b">" + body)
+    assert [one.item.title for one in feed.items] == ["caf\u00e9"]
+
+
 async def test_half_a_character_of_json_is_left_out(workers: Workers) -> None:
     """Programs cut texts after so many code units of UTF-16."""
     body = rb"""{"version": "https://jsonfeed.org/version/1.1", "items": [{"id": "1\udfff",

@@ -36,8 +36,9 @@ def test_places_are_bytes_of_the_document() -> None:
     assert local_name("urn:x a") == "a" and local_name("a") == "a"
 
 
-def test_a_doctype_is_refused_before_its_entities_are_read() -> None:
-    """Neither inner ones nor external ones."""
+def test_declarations_are_refused_before_their_entities_are_read() -> None:
+    """Neither inner ones nor external ones. A DTD is not read."""
+    assert parse(b"<!DOCTYPE a PUBLIC 'b' 'file:///etc/passwd'><a/>", Names)[1] is None
     for entity in (b'"ha"', b'SYSTEM "file:///etc/passwd"'):
         names, broken = parse(b"<!DOCTYPE a [<!ENTITY b " + entity + b">]><a>&b;&b;</a>", Names)
         assert refused(broken, "DOCTYPE") and names.begun == [] and names.data == ""
