@@ -23,7 +23,7 @@ OPENING = {
     "asyncio", "http", "io", "multiprocessing", "os", "pathlib", "select", "selectors", "shutil",
     "socket", "sqlite3", "ssl", "subprocess", "tempfile", "urllib",
 }  # fmt: skip
-PACKAGES_OF_CORE = {"argon2", "pamqp", "re2", "uvloop"}
+PACKAGES_OF_CORE = {"argon2", "pamqp", "pcre2", "re2", "uvloop"}
 
 
 PATHS = [path for folder in TOPS for path in (ROOT / folder).rglob("*.py")]

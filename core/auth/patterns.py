@@ -1,4 +1,7 @@
-"""Compiles the regular expressions of permissions, which users write, in a linear-time engine."""
+"""Compiles the regular expressions of permissions and policies, which users write.
+
+RE2 matches them in linear time; those that it does not take are for PCRE2, with limits.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,34 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from .errors import AuthError
+from .pcre import LimitedPattern, not_regular
 
 Matcher = Callable[[str], bool]
 
-MAX_PATTERN_LENGTH: Final = 256
-_NOTHING: Final = "[^\\x00-\\x{10FFFF}]"
+MAX_PATTERN_BYTES: Final = 65_535
+"""What a definition can store; in RabbitMQ, a compiled pattern has as many at most."""
+MAX_QUERY_PATTERN_BYTES: Final = 256
+_MAX_PROGRAM_BYTES: Final = 2**20
+"""Of RE2's programs: a larger one can take seconds to compile."""
+_NOTHING: Final = "[^\\s\\S]"
 """A pattern that never matches."""
 
 
-def matcher(pattern: str) -> Matcher:
+def matcher(pattern: str, owner: str) -> Matcher:
     """Returns a function that searches the pattern in a name; an empty pattern matches nothing.
 
-    Raises `AuthError` for a pattern that is too long or no regular expression.
+    `owner` says whose pattern it is. Raises `AuthError` for a pattern that is too long or no
+    regular expression.
     """
     if not pattern:
         return lambda _: False
     if pattern == ".*":
         return lambda _: True
     _check_text(pattern)
-    return _compiled(pattern, pattern)
+    return _compiled(pattern, pattern, owner)
 
 
-def topic_matcher(pattern: str, user: str, vhost: str) -> Matcher:
+def topic_matcher(pattern: str, user: str, vhost: str, owner: str) -> Matcher:
     """As `matcher` for routing keys, with `{username}` and `{vhost}` standing for those names.
 
     Special characters of a name are escaped; RabbitMQ inserts it unescaped, so that a user called
@@ -39,7 +48,13 @@ def topic_matcher(pattern: str, user: str, vhost: str) -> Matcher:
     if pattern == ".*":
         return lambda _: True
     _check_text(pattern)
-    return _compiled(_expanded(pattern, user, vhost), pattern)
+    return _compiled(_expanded(pattern, user, vhost), pattern, owner)
+
+
+def linear_matcher(pattern: str) -> Matcher:
+    """As `matcher`, for RE2 alone: for patterns of requests, which search very many names."""
+    _check_text(pattern, MAX_QUERY_PATTERN_BYTES)
+    return _linear(pattern)
 
 
 def _expanded(pattern: str, user: str, vhost: str) -> str:
@@ -55,18 +70,25 @@ def _expanded(pattern: str, user: str, vhost: str) -> str:
     return "".join(values.get(part, part) for part in parts)
 
 
-def _compiled(pattern: str, written: str) -> Matcher:
+def _compiled(pattern: str, written: str, owner: str) -> Matcher:
+    try:
+        return _linear(pattern)
+    except AuthError:
+        return LimitedPattern(pattern, written, owner)
+
+
+def _linear(pattern: str) -> Matcher:
+    """Returns RE2's matcher. Raises `AuthError` for a pattern that it does not take."""
     import re2  # on first need: most installations only ever have `.*`
 
     options: Any = re2.Options()
     options.log_errors = False
     options.dot_nl = True
+    options.max_mem = _MAX_PROGRAM_BYTES
     try:
         search = re2.compile(pattern, options).search
     except re2.error as error:
-        raise AuthError(
-            f"pattern '{written}' is not a regular expression: {_words(error)}"
-        ) from error
+        raise not_regular(pattern, _words(error)) from error
     return lambda name: search(name) is not None
 
 
@@ -76,10 +98,10 @@ def _words(error: Exception) -> str:
     return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
 
 
-def _check_text(pattern: str) -> None:
+def _check_text(pattern: str, max_bytes: int = MAX_PATTERN_BYTES) -> None:
     try:
-        pattern.encode()
+        size = len(pattern.encode())
     except UnicodeEncodeError as error:
         raise AuthError(f"pattern {pattern!r} is not valid Unicode") from error
-    if len(pattern) > MAX_PATTERN_LENGTH:
-        raise AuthError(f"a pattern has {len(pattern)} characters, at most {MAX_PATTERN_LENGTH}")
+    if size > max_bytes:
+        raise AuthError(f"a pattern has {size} bytes, at most {max_bytes}")

@@ -32,18 +32,18 @@ class TopicPermissions(NamedTuple):
 class Rights:
     """The compiled permissions in one virtual host. Raises `AuthError` for an invalid pattern."""
 
-    __slots__ = ("_matchers", "permissions")
+    __slots__ = ("matchers", "permissions")
 
-    def __init__(self, permissions: Permissions) -> None:
+    def __init__(self, permissions: Permissions, user: str, vhost: str) -> None:
         self.permissions = permissions
-        self._matchers: dict[str, Matcher] = {
-            "configure": matcher(permissions.configure),
-            "write": matcher(permissions.write),
-            "read": matcher(permissions.read),
+        owner = f"permission of user '{user}' in vhost '{vhost}'"
+        self.matchers: dict[str, Matcher] = {
+            access: matcher(pattern, f"{access} {owner}")
+            for access, pattern in permissions._asdict().items()
         }
 
     def allow(self, access: Access, name: str) -> bool:
-        return self._matchers[access](name)
+        return self.matchers[access](name)
 
 
 class TopicRights:
@@ -52,13 +52,14 @@ class TopicRights:
     Raises `AuthError` for an invalid pattern.
     """
 
-    __slots__ = ("_answers", "_matchers", "_text", "permissions")
+    __slots__ = ("_answers", "_text", "matchers", "permissions")
 
     def __init__(self, permissions: TopicPermissions, user: str, vhost: str, exchange: str) -> None:
         self.permissions = permissions
-        self._matchers: dict[str, Matcher] = {
-            "write": topic_matcher(permissions.write, user, vhost),
-            "read": topic_matcher(permissions.read, user, vhost),
+        owner = f"topic permission of user '{user}' for exchange '{exchange}' in vhost '{vhost}'"
+        self.matchers: dict[str, Matcher] = {
+            access: topic_matcher(pattern, user, vhost, f"{access} {owner}")
+            for access, pattern in permissions._asdict().items()
         }
         self._answers: dict[tuple[str, str], bool] = {}
         self._text = f"in exchange '{exchange}' in vhost '{vhost}' refused for user '{user}'"
@@ -75,5 +76,5 @@ class TopicRights:
     def _evaluate(self, access: TopicAccess, routing_key: str) -> bool:
         if len(self._answers) >= MAX_CACHED_ANSWERS:
             self._answers.clear()
-        answer = self._answers[access, routing_key] = self._matchers[access](routing_key)
+        answer = self._answers[access, routing_key] = self.matchers[access](routing_key)
         return answer

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
 from ..errors import access_refused
+from .pcre import LimitedPattern, exceeded
 from .permissions import (
     MAX_CACHED_ANSWERS,
     Access,
@@ -52,6 +53,12 @@ class User:
     def topic_permissions(self) -> dict[tuple[str, str], TopicPermissions]:
         """The topic permissions by virtual host and exchange, as a copy."""
         return {place: rights.permissions for place, rights in self._topics.items()}
+
+    @property
+    def exceeded_patterns(self) -> list[LimitedPattern]:
+        """The patterns of its permissions that have exceeded a limit."""
+        rights = (*self._rights.values(), *self._topics.values())
+        return exceeded(matcher for found in rights for matcher in found.matchers.values())
 
     def may_enter(self, vhost: str) -> bool:
         """Whether any permission is set there, an empty one included."""

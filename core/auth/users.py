@@ -122,7 +122,7 @@ class Users:
     def set_permissions(self, name: str, vhost: str, configure: str, write: str, read: str) -> int:
         """Replaces the permissions. Raises `Unknown`, `AuthError` for an invalid pattern."""
         user = self.existing(name)
-        rights = Rights(Permissions(configure, write, read))
+        rights = Rights(Permissions(configure, write, read), name, vhost)
         commit = 0
         if self.storage is not None:
             commit = self.storage.save_permissions(user, vhost, rights.permissions)

@@ -8,15 +8,15 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..auth.pcre import LimitedPattern, exceeded
 from ..definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
-from ..message.equivalence import resource
 from ..message.model import Table
 from ..queue.queue import Queue
 from ..route.delayed import set_delayed
 from ..route.exchange import ALTERNATE_EXCHANGE
 from .keys import DELAYED_MESSAGE, PolicyError, without_effect
 from .merge import effective_rules, merged
-from .policy import Policy, Record, Target
+from .policy import Policy, Record, Target, described
 from .updates import PolicyUpdates
 
 if TYPE_CHECKING:
@@ -82,6 +82,12 @@ class Policies:
         found = (policy.record for policy in self._operator.by_name.values())
         return [record for record in found if isinstance(record, OperatorPolicyDefinition)]
 
+    @property
+    def exceeded_patterns(self) -> list[LimitedPattern]:
+        """The patterns of policies of both kinds that have exceeded a limit."""
+        both = (*self._policies.by_name.values(), *self._operator.by_name.values())
+        return exceeded(policy.matches for policy in both)
+
     def set(self, record: Record) -> bool:
         """Sets or replaces a policy; True if there was none of its name.
 
@@ -91,13 +97,13 @@ class Policies:
         try:
             policy = Policy(record)
         except PolicyError as error:
-            raise PolicyError(f"{_described(record)}: {error}") from error
+            raise PolicyError(f"{described(record)}: {error}") from error
         ranked = self._ranked_for(record)
         found = ranked.by_name.get(record.name)
         if found is not None and found.record == record:
             return False
         for key in without_effect(record.definition):
-            logger.warning("%s: key '%s' is stored and has no effect here", _described(record), key)
+            logger.warning("%s: key '%s' is stored and has no effect here", described(record), key)
         self._vhost.storage.save_policy(record)
         before = ranked.put(record.name, policy)
         self._update_targets(before, policy)
@@ -185,8 +191,3 @@ class Policies:
             self._vhost.alternates.change(target, None if alternate is None else str(alternate))
         if set_delayed(target, definition.get(DELAYED_MESSAGE) is True):
             self._vhost.attach_inner_queue(target)
-
-
-def _described(record: Record) -> str:
-    kind = "operator policy" if isinstance(record, OperatorPolicyDefinition) else "policy"
-    return resource(kind, record.name, record.vhost)

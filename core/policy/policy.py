@@ -8,6 +8,7 @@ from ..auth.errors import AuthError
 from ..auth.patterns import Matcher, matcher
 from ..auth.reserved import is_reserved
 from ..definitions.kinds import OperatorPolicyDefinition, PolicyDefinition
+from ..message.equivalence import resource
 from ..queue.queue import Queue
 from ..route.delayed import can_be_delayed
 from ..route.exchange import Exchange
@@ -33,7 +34,7 @@ _APPLY_TO: Final = {
 class Policy:
     """A checked policy. Raises `PolicyError` for an invalid record."""
 
-    __slots__ = ("_kinds", "_matches", "record")
+    __slots__ = ("_kinds", "matches", "record")
 
     def __init__(self, record: Record) -> None:
         if not record.name:
@@ -45,7 +46,7 @@ class Policy:
             raise PolicyError(f"priority: {record.priority} does not fit into 64 bits")
         self.record = record
         self._kinds = kinds
-        self._matches = _matcher(record.pattern)
+        self.matches = _matcher(record)
         check_definition(record.definition, operator=self.is_operator)
 
     @property
@@ -61,7 +62,7 @@ class Policy:
     def applies_to(self, target: Target) -> bool:
         """Returns whether it may be in force there: by name, kind, and the keys it sets."""
         kind = target.kind if isinstance(target, Queue) else "exchange"
-        if kind not in self._kinds or not self._matches(target.name):
+        if kind not in self._kinds or not self.matches(target.name):
             return False
         if is_reserved(target.name) and not self._is_safe_for_hub(target):
             return False
@@ -77,9 +78,14 @@ class Policy:
         return self.record.definition.keys().isdisjoint(_REFUSED_FOR_HUB)
 
 
-def _matcher(pattern: str) -> Matcher:
+def described(record: Record) -> str:
+    kind = "operator policy" if isinstance(record, OperatorPolicyDefinition) else "policy"
+    return resource(kind, record.name, record.vhost)
+
+
+def _matcher(record: Record) -> Matcher:
     """Returns an unanchored matcher; unlike in permissions, an empty pattern matches every name."""
     try:
-        return matcher(pattern or ".*")
+        return matcher(record.pattern or ".*", described(record))
     except AuthError as error:
         raise PolicyError(f"pattern: {error}") from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 SLICE_CHECKS: Final = 4_096
 """Checks in one slice, about 5 ms."""
+SLICE_S: Final = 0.005
+"""A slice takes no longer, though patterns may need as many steps as they have."""
+SHORT_CHECKS: Final = 16
+"""So many targets are updated in a slice, even on a slow machine."""
 CHECKS_PER_CHANGE: Final = 16
 """The cost of changing a queue's rules, in checks of a queue whose rules stay."""
 
@@ -55,20 +60,20 @@ class PolicyUpdates:
         self._notify()
 
     def _continue(self) -> None:
-        left = SLICE_CHECKS
+        left, until_s = SLICE_CHECKS, perf_counter() + SLICE_S
         while self._updates and left > 0:
-            left = self._slice(self._updates[0], left)
+            left = self._slice(self._updates[0], left, until_s)
         if self._updates:
             self._broker.timers.at(self._broker.now_ms + 1, self._continue)
             self._broker.on_work()
         else:
             self._notify()
 
-    def _slice(self, current: _Update, left: int) -> int:
+    def _slice(self, current: _Update, left: int, until_s: float) -> int:
         """Continues one update; returns the checks left in the slice, 0 if it is not done."""
-        for target in current.targets:
+        for number, target in enumerate(current.targets, 1):
             left -= CHECKS_PER_CHANGE if current.update(target) else 1
-            if left <= 0:
+            if left <= 0 or (number >= SHORT_CHECKS and perf_counter() >= until_s):
                 return 0
         self._updates.popleft()
         return left

@@ -230,6 +230,7 @@ monitoring:
   /api/auth/attempts/{node} GET
   /api/auth/attempts/{node}/source GET
   /api/health/checks/storage GET
+  /api/health/checks/patterns GET
 administrator:
   /subscriptions/x/{name} GET
   /{vhost}/subscriptions/x/{name} GET

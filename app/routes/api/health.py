@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from ....core.errors import not_found
 from ...certificate_expiry import DAYS, WITHIN_MAX, expiring
 from ...documents import server
+from ...exceeded_patterns import exceeded_patterns
 from ...problems import Problem
 from ...unserved import WHERE, unserved_data
 from .call import NO_STORE, Call, answer
@@ -52,6 +53,13 @@ def alarms_in_effect(call: Call) -> list[dict[str, str]]:
         for resource, is_on in (("memory", alarms.memory), ("disk", alarms.disk))
         if is_on
     ]
+
+
+async def _patterns(call: Call) -> Response:
+    """Answers 503 while there are policies or permissions whose patterns have exceeded a limit for
+    a name, and so do not match it."""
+    found = exceeded_patterns(call.broker)
+    return _failed("; ".join(found)) if found else answer(_OK)
 
 
 async def _certificates(call: Call) -> Response:
@@ -147,6 +155,7 @@ _CRITICAL = _holds("Answers 200: with one node, no other can be missing.", reaso
 
 ROUTES: Routes = {
     "/health/checks/storage": _check(_storage, MONITORING),
+    "/health/checks/patterns": _check(_patterns, MONITORING),
     "/health/checks/alarms": _check(_alarms),
     "/health/checks/local-alarms": _check(_alarms),
     "/health/checks/certificate-expiration/{within}/{unit}": _check(_certificates),

@@ -19,7 +19,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response, StreamingResponse
 
 from ....core.auth import AuthError
-from ....core.auth.patterns import matcher
+from ....core.auth.patterns import linear_matcher
 from ....core.counted import counted
 from ...documents import objects
 from ...problems import Problem
@@ -109,7 +109,7 @@ def _name_filter(query: QueryParams) -> Callable[[str], bool] | None:
     if query.get("use_regex") != "true":
         return lambda name: wanted in name
     try:
-        return matcher(wanted)
+        return linear_matcher(wanted)
     except AuthError as error:
         raise Problem(400, f"name: {error}") from error
 

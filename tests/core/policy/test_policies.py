@@ -116,8 +116,10 @@ def test_a_bad_policy_is_named_and_changes_nothing() -> None:
     put(broker, "p", max_length=5)
     before = len(store.writes)
     bad: dict[str, dict[str, Any]] = {
-        "pattern: pattern '(' is not a regular expression: missing ): (": {"pattern": "("},
-        "pattern: a pattern has 257 characters, at most 256": {"pattern": "a" * 257},
+        "pattern: pattern '(' is not a regular expression: missing closing parenthesis": {
+            "pattern": "("
+        },
+        "pattern: a pattern has 65536 bytes, at most 65535": {"pattern": "a" * 65_536},
         "apply-to: 'topics' is not one of all, exchanges, queues, classic_queues, "
         "quorum_queues, streams": {"apply_to": "topics"},
         "priority: 9223372036854775808 does not fit into 64 bits": {"priority": 2**63},

@@ -13,7 +13,7 @@ from httpx import AsyncClient
 from tests.app.conftest import World
 from warrenmq.app.node import Listening, Node
 
-from .support import get, refused, tagged
+from .support import get, put, refused, tagged
 
 CHECKS = "/health/checks"
 HOLDING = (
@@ -53,6 +53,27 @@ async def test_alarms(world: World, http: AsyncClient, resource: str) -> None:
         found = await failed(http, f"{CHECKS}/{path}")
         assert found["alarms"] == [{"node": world.context.node.name, "resource": resource}]
     assert resource in (await get(http, "/healthchecks/node"))["reason"]
+
+
+async def test_patterns(world: World, http: AsyncClient) -> None:
+    """A permission denies and a policy does not apply where a pattern needs too many steps."""
+    path, name = f"{CHECKS}/patterns", "a" * 200
+    pattern, limit = "(a+)+(?=b)", {"max-length": 5}
+    await put(http, "/policies/%2F/p", pattern=pattern, definition=limit)
+    await put(http, "/operator-policies/%2F/o", pattern="^(?!amq)", definition=limit)
+    await put(http, "/permissions/%2F/tony", configure="", write=pattern, read="")
+    assert await get(http, path) == {"status": "ok"}
+    await world.queue(name)
+    found = await get(http, f"/queues/%2F/{name}")
+    assert (found["policy"], found["operator_policy"]) == (None, "o")
+    publish = await http.post(f"/endpoint/q/{name}", content=b"x", auth=("tony", "secret"))
+    assert publish.status_code == 403
+    reason = (await failed(http, path))["reason"]
+    assert f"policy 'p' in vhost '/': the pattern '{pattern}' needs more than 2500 steps" in reason
+    assert "write permission of user 'tony' in vhost '/'" in reason
+    await put(http, "/permissions/%2F/tony", configure="", write="", read="")
+    await http.delete("/api/policies/%2F/p")
+    assert await get(http, path) == {"status": "ok"}
 
 
 async def test_listeners(world: World) -> None:
