@@ -27,6 +27,7 @@ from ..http.websocket import Headers
 from ..logs.request_context import REQUEST_ID_HEADER
 from ..problems import Problem, problem_of
 from ..requests.body import read_body
+from .error_page import answer_requestor
 from .links import claimed_by
 from .replies import send_reply
 
@@ -56,8 +57,7 @@ class TunnelHost:
         except ClientDisconnect:
             return
         except Exception as error:
-            problem = problem_of(error)
-            await problem.response()(scope, receive, send)
+            await answer_requestor(problem_of(error), scope)(scope, receive, send)
             return
         try:
             _prefer_own_id(scope, reply)

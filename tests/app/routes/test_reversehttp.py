@@ -392,6 +392,14 @@ class TestRequests:
                 answer = tunnels.ask("GET", f"http://{host}:{tunnels.port}{path}")
                 fails(answer, 404, "no application has this label")
 
+    def test_browsers_get_a_page_of_the_label_itself(self, tunnels: Tunnels) -> None:
+        public = f"http://nobody.tun.localhost:{tunnels.port}/"
+        page = tunnels.ask("GET", public, "Accept: text/html,*/*;q=0.8")
+        assert (page.status, page.fields["content-type"]) == (404, "text/html; charset=utf-8")
+        assert b"The address may be misspelled" in page.body
+        assert b"//" not in page.body and b"href" not in page.body
+        assert page.fields["content-security-policy"].startswith("default-src 'none'; style-src 's")
+
     def test_a_request_loop_is_508(self, tunnels: Tunnels) -> None:
         public = tunnels.enrol("round").link("related")
         via = "Via: " + ", ".join(["1.1 warren"] * 20)
