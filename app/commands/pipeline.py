@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from ...hub.pipeline import command, listing, server
-from ...hub.pipeline.errors import ReadError, UnavailableError
+from ...hub.pipeline.capture import capture as start_capture
+from ...hub.pipeline.capture import read_time, stop_capture, wait_until
+from ...hub.pipeline.errors import OptionError, ReadError, UnavailableError
 from ...hub.pipeline.jobs.job import RESULTS
 from ...hub.pipeline.jobs.registry import JOBS
 from ...hub.pipeline.options import ServerLogin
@@ -36,29 +38,57 @@ def pipeline() -> None:
     pass
 
 
-@pipeline.command(help="Declare a stream and bind it to an exchange (x). From then on, all that is "
-    "published there can be read again and again.")  # fmt: skip
+@pipeline.command(
+    epilog=examples(
+        "warren pipeline capture x news --stream news.log",
+        "warren pipeline capture x news --stream eu.log --key 'eu.#' --until 2026-12-31T18:00:00Z",
+        "warren pipeline capture x news --stream news.log --stop",
+    ),
+)
 @click.argument("kind", type=click.Choice(["x"]), metavar="x")
 @click.argument("exchange")
 @click.option("--stream", required=True, metavar="NAME", help="The stream queue.")
 @click.option(
-    "--key", default=None, metavar="KEY", help="The routing key to bind with: # if not given."
-)
+    "--key", default=None, metavar="KEY",
+    help="The routing key to bind with: # if not given. With --stop: all if not given.",
+)  # fmt: skip
 @click.option(
     "--max-age", default="", metavar="AGE",
     help="Retention, such as 7D or 12h; unlimited by default.",
 )  # fmt: skip
+@click.option(
+    "--until", default=None, metavar="TIME",
+    help="Stay, and stop at this time, such as 2026-12-31T18:00:00Z, or at SIGTERM or Ctrl-C.",
+)  # fmt: skip
+@click.option("--stop", is_flag=True, help="Unbind the stream. It keeps its messages.")
 @VHOST
 @with_login
 def capture(
-    login: Login, kind: str, exchange: str, stream: str, key: str | None, max_age: str, vhost: str
-) -> int:
+    login: Login, kind: str, exchange: str, stream: str, key: str | None, max_age: str,
+    until: str | None, stop: bool, vhost: str,
+) -> int:  # fmt: skip
+    """Declare a stream and bind it to an exchange (x).
+
+    From then on, all that is published there can be read again and again. `warren pipeline list`
+    shows which streams capture what."""
+    if stop and (until or max_age):
+        raise OptionError("--stop goes with --key alone: leave out --until and --max-age")
+    end = None if until is None else read_time(until)
     with server.ServerClient(_server(login)) as client:
-        found = server.capture(client, vhost, exchange, stream, key, max_age)
-    click.echo(
-        f"stream '{stream}' in vhost '{vhost}' gets what is published to exchange '{exchange}' "
-        f"with key '{found}' from now on"
-    )
+        if not stop:
+            key = start_capture(client, vhost, exchange, stream, key, max_age)
+            click.echo(
+                f"stream '{stream}' in vhost '{vhost}' gets what is published to exchange "
+                f"'{exchange}' with key '{key}' from now on"
+            )
+            if end is None:
+                return 0
+            wait_until(end)
+        for one in stop_capture(client, vhost, exchange, stream, key):
+            click.echo(
+                f"stream '{stream}' in vhost '{vhost}' no longer gets what is published to "
+                f"exchange '{exchange}' with key '{one}'"
+            )
     return 0
 
 
@@ -102,8 +132,8 @@ def run(
     return 0
 
 
-@pipeline.command("list", help="List jobs with their parameters, runs, and how far archives are. "
-    "Without a server it lists the jobs.")  # fmt: skip
+@pipeline.command("list", help="List jobs with their parameters, runs, captured exchanges, and "
+    "how far archives are. Without a server it lists the jobs.")  # fmt: skip
 @JSON
 @with_login
 @click.pass_context
@@ -122,7 +152,7 @@ def list_jobs(context: click.Context, /, login: Login, *, as_json: bool) -> int:
     else:
         out.say("\n" + listing.describe_runs(found))
         if as_json:
-            out.rows((*found["runs"], *found["archives"]), (), "runs")
+            out.rows((*found["runs"], *found["captures"], *found["archives"]), (), "runs")
     return 0
 
 

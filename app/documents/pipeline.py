@@ -57,8 +57,20 @@ class PipelineArchive(TypedDict):
     exceeded: str | None
 
 
+class PipelineCapture(TypedDict):
+    """A binding of a stream, which has the offsets from `first` to before `next`."""
+
+    vhost: str
+    exchange: str
+    routing_key: str
+    stream: str
+    first: int
+    next: int
+
+
 class Pipeline(TypedDict):
     runs: list[PipelineRun]
+    captures: list[PipelineCapture]
     archives: list[PipelineArchive]
 
 

@@ -19,6 +19,7 @@ _RUN: Final = (
     "updated",
     "error",
 )
+_CAPTURE: Final = ("vhost", "exchange", "routing_key", "stream", "first", "next")
 _ARCHIVE: Final = ("vhost", "stream", "archive", "offset", "lag", "updated")
 
 
@@ -47,8 +48,8 @@ def job_documents(jobs: Mapping[str, Job[Any]]) -> Iterator[Mapping[str, Any]]:
 
 
 def describe_runs(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Returns tables of the runs and archives that a server knows."""
-    tables = (("runs", _RUN), ("archives", _ARCHIVE))
+    """Returns tables of the runs, captures and archives that a server knows."""
+    tables = (("runs", _RUN), ("captures", _CAPTURE), ("archives", _ARCHIVE))
     return "\n\n".join(_table(name, columns, found.get(name, ())) for name, columns in tables)
 
 

@@ -21,9 +21,6 @@ ERROR_MAX_BYTES: Final = 8_000
 """The length of a run's error that the server takes."""
 PATIENCE_S: Final = 1.0
 """A person waits for it, or a run that is busy."""
-EVERY_KEY: Final = "#"
-KEYLESS: Final = ("topic", "fanout", "headers")
-"""Types of exchanges of which a binding with the key # gets everything."""
 
 
 class ServerClient:
@@ -78,35 +75,6 @@ def exchange_type(client: ServerClient, vhost: str, name: str) -> str:
     found = client.get(f"/{segment(vhost)}/endpoint/x/{segment(name)}")
     values = {one["name"]: one["value"] for one in found["parameters"]}
     return str(values.get("arg.x-delayed-type", values["exchange_type"]))
-
-
-def capture(
-    client: ServerClient, vhost: str, exchange: str, stream: str, key: str | None, max_age: str
-) -> str:
-    """Declares a stream and binds it to an exchange; returns the key. A stream that is new and
-    can't be bound is deleted again.
-
-    Raises `OptionError` without a key where none gets everything, and `ReadError`.
-    """
-    found = client.get(f"/api/exchanges/{segment(vhost)}/{segment(exchange)}")
-    kind = found["arguments"].get("x-delayed-type", found["type"])
-    if key is None and kind not in KEYLESS:
-        raise OptionError(
-            f"exchange '{exchange}' in vhost '{vhost}' is of type {kind}, of which a binding gets "
-            "one routing key: give it with --key"
-        )
-    key = EVERY_KEY if key is None else key
-    queue = f"/api/queues/{segment(vhost)}/{segment(stream)}"
-    arguments = {"x-queue-type": "stream"} | ({"x-max-age": max_age} if max_age else {})
-    is_new = client.put(queue, {"durable": True, "arguments": arguments})
-    ends = f"e/{segment(exchange)}/q/{segment(stream)}"
-    try:
-        client.post(f"/api/bindings/{segment(vhost)}/{ends}", {"routing_key": key})
-    except ReadError:
-        if is_new:
-            client.delete(f"{queue}?if-empty=true&if-unused=true")
-        raise
-    return key
 
 
 def require_exchange(server: ServerLogin, vhost: str, exchange: str) -> None:

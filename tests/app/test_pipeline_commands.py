@@ -6,9 +6,11 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,61 @@ def test_capture_leaves_nothing_that_can_not_be_bound(
         http.delete("/api/queues/%2F/closed-log")
 
 
+def test_capture_until_a_time_or_a_signal(
+    warren: WarrenServer, channel: BlockingChannel, capsys: Output
+) -> None:
+    channel.exchange_declare("brief", "topic", durable=True)
+    soon = datetime.now(UTC) + timedelta(seconds=1)
+    assert capture(warren, "brief", "brief-log", "--until", soon.isoformat()) == 0
+    later = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M}"
+    command = [sys.executable, "-m", "warrenmq", "pipeline", "capture", "x", "brief"]
+    command += ["--stream", "brief-log", "--until", later, "--url", warren.http_url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as waiting:
+        assert waiting.stdout is not None
+        assert "with key '#' from now on" in waiting.stdout.readline()
+        publish(channel, "brief", "captured")
+        waiting.terminate()
+        assert "no longer gets" in waiting.stdout.read()
+    assert waiting.returncode == 0
+    publish(channel, "brief", "too late")
+    assert stored(warren, "brief-log") == 1
+
+
+def test_capture_is_listed_and_stopped(
+    warren: WarrenServer, channel: BlockingChannel, capsys: Output
+) -> None:
+    channel.exchange_declare("halted", "topic", durable=True)
+    for key in ("eu.#", "us.#", "asia.#"):
+        assert capture(warren, "halted", "halted-log", "--key", key) == 0
+    publish(channel, "halted", "eu.fr")
+    assert run(["pipeline", "list", "--url", warren.http_url]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "/ halted us.# halted-log 0 1" in shown
+    assert capture(warren, "halted", "halted-log", "--key", "us.#", "--stop") == 0
+    assert capsys.readouterr().out.count("no longer gets") == 1
+    assert capture(warren, "halted", "halted-log", "--stop") == 0
+    assert capsys.readouterr().out.count("no longer gets") == 2
+    assert stored(warren, "halted-log") == 1, "the stream keeps its messages"
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (["--stop"], "stream 'no-log' .* is not bound to exchange 'amq.topic': warren pipeline li"),
+        (["--stop", "--until", "2999-01-01"], "--stop goes with --key alone"),
+        (["--until", "2020-01-01"], "--until 2020-01-01 has passed: give a time in the future"),
+        (["--until", "soon"], "--until soon: give a time such as 2026-01-31T12:00:00Z"),
+    ],
+)
+def test_bad_times_and_stops_are_refused(
+    warren: WarrenServer, channel: BlockingChannel, capsys: Output, given: list[str], reason: str
+) -> None:
+    channel.queue_declare("no-log", durable=True, arguments={"x-queue-type": "stream"})
+    assert capture(warren, "amq.topic", "no-log", *given) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and re.search(reason, error), error
+
+
 def test_capture_takes_a_token_that_manages(
     warren: WarrenServer, channel: BlockingChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,9 +226,10 @@ def test_list_shows_the_runs_of_the_server(
         " archive night / log done 20,000 - 3" in text
     )
     assert run(["pipeline", "list", "--json"]) == 0
-    (*found, last) = map(json.loads, capsys.readouterr().out.splitlines())
-    assert [one["name"] for one in found] == [job.name for job in JOBS.values()]
-    assert (last["job"], last["run"], last["rows"]) == ("archive", "night", 20_000)
+    found = list(map(json.loads, capsys.readouterr().out.splitlines()))
+    first, jobs = found[len(JOBS)], found[: len(JOBS)]
+    assert [one["name"] for one in jobs] == [job.name for job in JOBS.values()]
+    assert (first["job"], first["run"], first["rows"]) == ("archive", "night", 20_000)
 
 
 def test_help_explains_exit_codes(capsys: Output) -> None:

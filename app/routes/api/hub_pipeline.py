@@ -7,12 +7,17 @@ configure the stream, which permits deleting it too.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, cast
 
 from starlette.responses import Response
 
 from ....core.auth import Kind
 from ....core.errors import not_found
+from ....core.queue.stream import StreamQueue
+from ....core.route.binding import Binding
+from ....core.route.exchange import Exchange
+from ....core.vhost import VirtualHost
 from ....hub.runs.run import Run, RunReport, RunState
 from ....hub.streams.archives import Archive
 from ....hub.streams.finding import FoundStream, Source
@@ -22,6 +27,7 @@ from ...requests.properties import parse_query
 from ...responses.times import rfc3339
 from .call import Call, answer
 from .filters import Filters
+from .lists import TimeSlice
 from .required_tags import ADMINISTRATOR, ANYBODY, MONITORING, sees
 from .route import GONE, SET, Operation, Routes
 
@@ -29,17 +35,41 @@ ARCHIVE_QUERY: Final = ("source",)
 
 
 async def _list(call: Call) -> Response:
-    """Lists runs of jobs, those first that reported last, and archives of streams. Users see what
-    is in virtual hosts that they may enter, and archives of streams that they may read."""
+    """Lists runs of jobs, those first that reported last, captures, which are bindings of streams,
+    and archives of streams. Users see runs in virtual hosts that they may enter, and captures and
+    archives of streams that they may read."""
     runs = [run for run in await call.context.hub.runs.all() if sees(call.user, run.vhost)]
-    hosts = [name for name in call.broker.vhosts if sees(call.user, name)]
-    archives = [one for host in hosts for one in call.context.hub.archives.all(host)]
+    hosts = [host for name, host in call.broker.vhosts.items() if sees(call.user, name)]
+    archives = [one for host in hosts for one in call.context.hub.archives.all(host.name)]
     return answer(
         {
             "runs": [_run(call, run) for run in runs],
-            "archives": [_archive(one) for one in archives if _may_see(call, one)],
+            "captures": [_capture(*one) async for one in _captures(call, hosts)],
+            "archives": [
+                _archive(one)
+                for one in archives
+                if _may_see(call, one.stream.vhost, one.stream.name)
+            ],
         }
     )
+
+
+async def _captures(
+    call: Call, hosts: Sequence[VirtualHost]
+) -> AsyncIterator[tuple[Exchange, Binding, StreamQueue]]:
+    """Yields the bindings of durable streams that the user may see."""
+    time_slice = TimeSlice()
+    for host in hosts:
+        for queue in tuple(host.queues.values()):
+            await time_slice.yield_if_over()
+            if not isinstance(queue, StreamQueue) or not queue.durable:
+                continue
+            if not _may_see(call, host.name, queue.name):
+                continue
+            for source in tuple(queue.bound or ()):
+                for binding in tuple(source.bindings_to(queue)):
+                    yield source, binding, queue
+                    await time_slice.yield_if_over()
 
 
 async def _put_run(call: Call) -> Response:
@@ -122,9 +152,8 @@ def _state(text: str) -> RunState:
         ) from None
 
 
-def _may_see(call: Call, archive: Archive) -> bool:
-    stream = archive.stream
-    return MONITORING.has(call.user) or call.user.permitted(stream.vhost, "read", stream.name)
+def _may_see(call: Call, vhost: str, stream: str) -> bool:
+    return MONITORING.has(call.user) or call.user.permitted(vhost, "read", stream)
 
 
 def _run(call: Call, run: Run) -> dict[str, Any]:
@@ -142,6 +171,17 @@ def _run(call: Call, run: Run) -> dict[str, Any]:
         "error": report.error,
         "started": rfc3339(run.started_at),
         "updated": rfc3339(run.updated_at),
+    }
+
+
+def _capture(source: Exchange, binding: Binding, stream: StreamQueue) -> dict[str, Any]:
+    return {
+        "vhost": source.vhost,
+        "exchange": source.name,
+        "routing_key": binding.routing_key,
+        "stream": stream.name,
+        "first": stream.log.first,
+        "next": stream.log.committed,
     }
 
 

@@ -52,7 +52,7 @@ async def archives(http: AsyncClient) -> Any:
 
 
 async def test_a_run_from_its_beginning_to_its_end(http: AsyncClient, clock: ManualClock) -> None:
-    assert await get(http, "/hub/pipeline") == {"runs": [], "archives": []}
+    assert await get(http, "/hub/pipeline") == {"runs": [], "captures": [], "archives": []}
     assert await put(http, RUN, state="running", error=None, stream="log", at="ignored") == 201
     clock.advance(5_000)
     assert await put(http, RUN, state="running", rows=7, lag=3, dropped=2) == 204
@@ -105,7 +105,7 @@ async def test_bad_reports_are_refused(
     http: AsyncClient, path: str, body: dict[str, Any], status: int
 ) -> None:
     refused(await http.put("/api" + path, json=body), status)
-    assert await get(http, "/hub/pipeline") == {"runs": [], "archives": []}
+    assert await get(http, "/hub/pipeline") == {"runs": [], "captures": [], "archives": []}
 
 
 async def test_a_run_is_its_owners(world: World, http: AsyncClient) -> None:
@@ -121,6 +121,22 @@ async def test_a_run_is_its_owners(world: World, http: AsyncClient) -> None:
         assert await put(http, third, state="running") == 201
         refused(await other.delete("/api" + third), 403)
     assert await delete(http, RUN) == 204, "an administrator"
+
+
+async def test_captures_are_bindings_of_streams_that_the_user_may_read(
+    world: World, http: AsyncClient
+) -> None:
+    for queue, exchange in (("log", "amq.topic"), ("plain", "amq.topic"), ("log", "amq.fanout")):
+        await world.bind(exchange, queue, "eu.#")
+    async with world.client(auth=tagged(world)) as other:
+        for read, shown in (("^log$", ["amq.topic", "amq.fanout"]), ("^plain$", [])):
+            world.users.set_permissions("someone", "/", "", "", read)
+            captures = (await get(other, "/hub/pipeline"))["captures"]
+            assert [one["exchange"] for one in captures] == shown
+    assert (await get(http, "/hub/pipeline"))["captures"][0] == {
+        "vhost": "/", "exchange": "amq.topic", "routing_key": "eu.#", "stream": "log",
+        "first": 0, "next": 0,
+    }  # fmt: skip
 
 
 async def test_an_archive_is_reported_and_forgotten(world: World, http: AsyncClient) -> None:
