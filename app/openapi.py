@@ -98,9 +98,12 @@ _TUNNEL_FORMS = {
     ("/{label}/{token}", "post"): ("release",),
 }
 _STREAMS = {
-    "/streams/{vhost}/{name}/offsets": (streams.offsets, streams.OFFSETS_QUERY),
-    "/streams/{vhost}/{name}/chunks": (streams.chunks, streams.CHUNKS_QUERY),
-}
+    f"/streams/{{vhost}}/{letter}{{name}}/{handler.__name__}": (handler, names)
+    for letter in ("", "x/", "q/")
+    for handler, names in (
+        (streams.offsets, streams.OFFSETS_QUERY), (streams.chunks, streams.CHUNKS_QUERY),
+    )
+}  # fmt: skip
 _METRICS = {
     "/metrics": (metrics.aggregated, ()),
     "/metrics/per-object": (metrics.per_object, ()),

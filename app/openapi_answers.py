@@ -72,8 +72,14 @@ ANSWERS: Mapping[str, Mapping[str, Answers]] = {
         }
         for vhost in ("", "/{vhost}")
     },
-    "/streams/{vhost}/{name}/offsets": {"get": {200: pipeline.StreamOffsets}},
-    "/streams/{vhost}/{name}/chunks": {"get": {200: (CHUNKS, ARROW), 304: None}},
+    **{
+        f"/streams/{{vhost}}/{letter}{{name}}/{what}": {"get": found}
+        for letter in ("", "x/", "q/")
+        for what, found in (
+            ("offsets", {200: pipeline.StreamOffsets}),
+            ("chunks", {200: (CHUNKS, ARROW), 304: None}),
+        )
+    },
     "/transactions/{query}": {"delete": GONE},
     "/transactions/{query}/{number}": {
         "post": {200: pipeline.TransactionCommitted}, "delete": {204: None},

@@ -101,7 +101,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "skip_damaged": "`true` leaves out messages that can't be read.",
     "sort": "Field to sort by; dots lead into documents. Queues also have `trouble`.",
     "sort_reverse": "`true` sorts in descending order.",
-    "source": "Only those of this exchange or queue; for streams, which of both is meant.",
+    "source": "Only those of this exchange or queue; for archives, which of both the stream is.",
     "start": "Offset of the first message.",
     "state": "Only those in this state.",
     "status": "Only those with this status.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
@@ -38,6 +39,9 @@ from .routes.subscriptions import errors, subscription, subscriptions
 from .routes.transactions import piece, series, transaction
 from .routes.upstream import callback
 from .unserved import unserved_data
+
+if TYPE_CHECKING:
+    from ..hub.streams.finding import Source
 
 Handler = Callable[..., Awaitable[Response | ASGIApp]]
 
@@ -116,6 +120,16 @@ def secret_routes(context: Context, publisher: HttpPublisher) -> list[BaseRoute]
     ]
 
 
+def _stream_handlers() -> dict[str, Handler]:
+    """Returns the handlers of a stream, with or without the letter that says what it is."""
+    sources: dict[str, Source | None] = {"": None, "x/": "exchange", "q/": "queue"}
+    return {
+        f"/streams/{{vhost}}/{letter}{{name}}/{handler.__name__}": partial(handler, source=source)
+        for letter, source in sources.items()
+        for handler in (offsets, chunks)
+    }
+
+
 def other_routes(context: Context, is_ready: Callable[[], bool]) -> list[BaseRoute]:
     """Returns all other routes; publishes to `endpoint` don't get here."""
 
@@ -134,8 +148,7 @@ def other_routes(context: Context, is_ready: Callable[[], bool]) -> list[BaseRou
         "/{target:subscribe}": subscribe,
         "/{target:subscriptions}": subscription,
         "/{target:stream}": stream,
-        "/streams/{vhost}/{name}/offsets": offsets,
-        "/streams/{vhost}/{name}/chunks": chunks,
+        **_stream_handlers(),
     }
     return [
         *(Route(path, AnyMethod(partial(handler, context))) for path, handler in handlers.items()),

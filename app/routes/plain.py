@@ -24,7 +24,7 @@ POST /endpoint/x/NAME?hub.topic=KEY              publish to it
 POST /subscribe/x/NAME                           subscribe a callback
      /endpoint/q/NAME, /subscribe/q/NAME         the same for queues
 POST /hub                                        WebSub: subscribe, unsubscribe, publish
-GET  /streams/VHOST/NAME/offsets, .../chunks     read a stream as it lies in the log
+GET  /streams/VHOST/x|q/NAME/offsets, .../chunks read a stream as it lies in the log
 GET  /subscriptions                              list subscriptions (administrators)
 
 / in a browser is the web UI: what flows, what is stuck, and why.

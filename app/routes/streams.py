@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -25,8 +25,8 @@ from ..responses.streamed_response import StreamedResponse, pieces_of
 
 CHUNKS: Final = "application/vnd.warren.chunks"
 ARROW: Final = "application/vnd.apache.arrow.stream"
-OFFSETS_QUERY: Final = ("source", "timestamp", "start", "max_bytes")
-CHUNKS_QUERY: Final = ("source", "start", "end", "incarnation", "max_bytes", "skip_damaged")
+OFFSETS_QUERY: Final = ("timestamp", "start", "max_bytes")
+CHUNKS_QUERY: Final = ("start", "end", "incarnation", "max_bytes", "skip_damaged")
 _ALL_KEYS: Final = frozenset({".*", "^.*$"})
 _OFFSET_MAX: Final = 2**63 - 1
 
@@ -35,10 +35,12 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Query = Mapping[str, str]
 
 
-async def offsets(context: Context, request: Request, vhost: str, name: str) -> Response:
+async def offsets(
+    context: Context, request: Request, vhost: str, name: str, source: Source | None = None
+) -> Response:
     """Returns the first and the next offset of a stream, and its incarnation."""
     query = _query(request, OFFSETS_QUERY)
-    _, found = await _found(context, request, query, vhost, name)
+    _, found = await _found(context, request, vhost, name, source)
     state = found.state()
     document: dict[str, Any] = {
         "stream": found.name, "vhost": found.vhost, "source": found.source, "first": state.first,
@@ -53,10 +55,12 @@ async def offsets(context: Context, request: Request, vhost: str, name: str) -> 
     return JSONResponse(document)
 
 
-async def chunks(context: Context, request: Request, vhost: str, name: str) -> Response:
+async def chunks(
+    context: Context, request: Request, vhost: str, name: str, source: Source | None = None
+) -> Response:
     """Returns the records of a stream with the messages from `start` to `end`."""
     query = _query(request, CHUNKS_QUERY)
-    user, found = await _found(context, request, query, vhost, name)
+    user, found = await _found(context, request, vhost, name, source)
     accept = request.headers.get("accept", "")
     media_type = choose(accept, (CHUNKS, ARROW))
     if media_type is None:
@@ -110,21 +114,17 @@ def _is_known(if_none_match: str, etag: str) -> bool:
 
 
 async def _found(
-    context: Context, request: Request, query: Query, vhost: str, name: str
+    context: Context, request: Request, vhost: str, name: str, source: Source | None
 ) -> tuple[User, FoundStream]:
-    """Returns the user, and the stream that they may read. Raises `ChannelError` 403 before it says
-    whether there is one."""
+    """Returns the user, and the stream that they may read; without a source it is the queue, or
+    else the exchange. Raises `ChannelError` 403 before it says whether there is one."""
     if request.method not in ("GET", "HEAD"):
         raise method_not_allowed(request.method, "GET, HEAD")
-    source = query.get("source")
-    if source not in (None, "queue", "exchange"):
-        raise Problem(400, f"source is '{source[:80]}', neither queue nor exchange")
     host, stream = (decode(segment.encode("latin-1")) for segment in (vhost, name))
     user = await context.user_in(request, host, takes_tokens=True)
-    kind = cast(Source | None, source)
     if not user.permitted(host, "read", stream):
-        user.require(host, "read", kind or "queue", stream)
-    found = await context.hub.streams.find(host, stream, kind)
+        user.require(host, "read", source or "queue", stream)
+    found = await context.hub.streams.find(host, stream, source)
     # A token may be for only one of a queue and an exchange of this name.
     user.require(host, "read", found.source, stream)
     if found.source == "exchange":

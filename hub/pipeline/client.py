@@ -15,6 +15,7 @@ from .options import ServerLogin
 
 CHUNKS: Final = "application/vnd.warren.chunks"
 _HEADERS: Final = {"Accept": f"{CHUNKS}, application/json"}
+_LETTERS: Final = {None: "", "exchange": "x/", "queue": "q/"}
 PATIENCE_S: Final = 20.0
 """How long a server may take to start again."""
 
@@ -54,8 +55,8 @@ class StreamClient:
     """Asks for one stream. It can be pickled; a connection is made when it is needed."""
 
     def __init__(self, server: ServerLogin, vhost: str, stream: str, source: str | None) -> None:
-        self._path = f"/streams/{quote(vhost, safe='')}/{quote(stream, safe='')}"
-        self._source = {} if source is None else {"source": source}
+        path = f"/streams/{quote(vhost, safe='')}/{_LETTERS[source]}{quote(stream, safe='')}"
+        self._path = path
         self.name = f"stream '{stream}' in vhost '{vhost}' at {server.url}"
         self._http = BlockingHttpClient(server, self.name, ReadError, PATIENCE_S)
 
@@ -96,7 +97,7 @@ class StreamClient:
         return self._get("chunks", query, _answer)
 
     def _get(self, what: str, query: dict[str, Any], read: Callable[[HTTPResponse], T]) -> T:
-        path = f"{self._path}/{what}?{urlencode(query | self._source)}"
+        path = f"{self._path}/{what}?{urlencode(query)}"
         return self._http.send(HttpRequest("GET", path, _HEADERS), read)
 
 

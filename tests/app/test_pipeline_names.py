@@ -44,7 +44,7 @@ def test_names_may_look_like_numbers(http: httpx.Client, warren: WarrenServer, n
     ("method", "path"),
     [
         ("GET", f"/streams/%2F/log/chunks?start={quoted('0' + DROP)}"),
-        ("GET", f"/streams/%2F/log/chunks?start=0&source={quoted(DROP)}"),
+        ("GET", f"/streams/%2F/log/chunks?start=0&end={quoted('9' + DROP)}"),
         ("GET", f"/streams/%2F/log/offsets?timestamp={quoted('2026-01-01' + DROP)}"),
         ("PUT", f"/transactions/q/0/0/0/{quoted(UP)}?exchange=amq.topic"),
         ("POST", f"/transactions/q/{quoted('0' + DROP)}?exchange=amq.topic"),

@@ -76,6 +76,10 @@ users:
   /{vhost}/stream/q/{name} GET
   /streams/{vhost}/{name}/offsets GET
   /streams/{vhost}/{name}/chunks GET
+  /streams/{vhost}/x/{name}/offsets GET
+  /streams/{vhost}/x/{name}/chunks GET
+  /streams/{vhost}/q/{name}/offsets GET
+  /streams/{vhost}/q/{name}/chunks GET
   /reversehttp GET POST
   /api/hub/tunnels GET
   /api/hub/tunnels/{label} DELETE

@@ -226,7 +226,7 @@ def test_requests_carry_credentials_virtual_host_and_source(server: FakeServer) 
     with pytest.raises(PipelineError):
         reader.partitions()
     assert server.authorization == "Basic dTpw"
-    assert server.paths[-1] == "/streams/a%2Fb/prices/offsets?source=exchange"
+    assert server.paths[-1] == "/streams/a%2Fb/x/prices/offsets?"
 
 
 def test_a_token_is_an_option_or_in_the_environment_of_the_driver(
