@@ -57,8 +57,9 @@ class User:
     @property
     def exceeded_patterns(self) -> list[LimitedPattern]:
         """The patterns of its permissions that have exceeded a limit."""
-        rights = (*self._rights.values(), *self._topics.values())
-        return exceeded(matcher for found in rights for matcher in found.matchers.values())
+        matchers = [rights.matchers for rights in self._rights.values()]
+        matchers += [rights.matchers for rights in self._topics.values()]
+        return exceeded(matcher for found in matchers for matcher in found.values())
 
     def may_enter(self, vhost: str) -> bool:
         """Whether any permission is set there, an empty one included."""
