@@ -62,6 +62,7 @@ def test_suites_are_there_and_begin_with_the_modules_own() -> None:
     assert found[-1] == SUITES["core/queue"][-1]
 
 
+@pytest.mark.thorough
 def test_every_module_has_tests(tmp_path: Path) -> None:
     paths = (path for area in AREAS for path in (ROOT / area).rglob("*.py"))
     modules = [path.relative_to(ROOT).as_posix() for path in paths]
@@ -69,6 +70,7 @@ def test_every_module_has_tests(tmp_path: Path) -> None:
     assert suites(tmp_path, "core/clock.py") == []
 
 
+@pytest.mark.thorough
 def test_a_mutation_is_tried_against_the_tests_that_run_its_line(tmp_path: Path) -> None:
     workshop = Workshop(ROOT, tmp_path)
     module, test = "core/route/consistent_hash.py", "tests/core/route/test_consistent_hash.py"

@@ -19,6 +19,8 @@ from tests.support.spark_cluster import SparkCluster
 from warrenmq.hub.pipeline.java import NoJava, find_java
 from warrenmq.hub.pipeline.manifest import Manifest
 
+pytestmark = pytest.mark.thorough
+
 STREAM = "archived"
 ROWS, ROWS_A_REQUEST, ROWS_A_COMMIT = 120_000, 20_000, 20_000
 TIMEOUT_S = 120.0

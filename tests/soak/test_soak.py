@@ -19,6 +19,7 @@ from .target import NEWS, SIGNED, Target
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 def test_three_rounds_with_both_restarts(tmp_path: Path) -> None:
     options = Options(
@@ -38,6 +39,7 @@ def test_three_rounds_with_both_restarts(tmp_path: Path) -> None:
     assert all(rounds > 0 for rounds in soak.rounds_of_clients().values())
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 def test_a_broken_bound_is_said_and_exits_with_1(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.soak", "--seconds", "4", "--rate", "200"]

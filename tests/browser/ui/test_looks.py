@@ -20,6 +20,8 @@ from tests.browser.browsers import Browser, Page
 
 from .signed_in import SignedInPage
 
+pytestmark = pytest.mark.thorough
+
 LOOKS = Path(__file__).with_name("looks")
 RENEW = os.environ.get("WARREN_RENEW_LOOKS") == "1"
 WIDE, PHONE = (1200, 900), (390, 840)
