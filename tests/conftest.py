@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from tests.support import postgresql as postgresql_support
 from tests.support import rabbitmq as rabbitmq_support
@@ -34,6 +36,23 @@ settings.register_profile(
 )
 settings.register_profile("explore", settings.get_profile("warren"), derandomize=False)
 settings.load_profile("warren")
+
+
+TOGETHER = "tests/pipeline"
+"""The folder whose files run in one process, since its tests share one Java."""
+
+
+class Scheduling(LoadFileScheduling):  # type: ignore[misc]
+    """Each process runs whole files, and one of them all files of `TOGETHER`."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return TOGETHER if file.startswith(TOGETHER) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="module")

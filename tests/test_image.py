@@ -45,6 +45,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(TIMEOUT_S)
 def test_the_image_installs_starts_and_lets_its_first_user_log_in(
     packages: Path, tmp_path: Path

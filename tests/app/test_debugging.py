@@ -8,11 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.process import terminate, wait_until
 
 PAGE = Path(__file__).parents[2] / "docs/operations.md"
 
 
+@pytest.mark.thorough
 def test_a_traced_server_shows_its_largest_lines(tmp_path: Path) -> None:
     (program,) = (
         one

@@ -22,6 +22,8 @@ from .blocks import command, write_files
 from .programs import BUILD_LIMIT_S, PROGRAMS
 from .tutorial import PAGES
 
+# Their programs are compiled, which takes longer than all else here; `scenarios.py` is run by both.
+_COMPILED = ("Go", "Java")
 LANGUAGES = list(PAGES["1-work-queue"])
 LIMIT_S = 60.0
 VHOST = "/api/vhosts/tutorial"
@@ -154,7 +156,13 @@ def prints(logs: list[Path], lines: list[str], printed: str = "") -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "language",
+    [
+        pytest.param(name, marks=pytest.mark.thorough) if name in _COMPILED else name
+        for name in LANGUAGES
+    ],
+)
 def test_step(
     language: str, page: str, terminals: Terminals, request: pytest.FixtureRequest
 ) -> None:

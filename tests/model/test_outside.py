@@ -89,6 +89,7 @@ def oracle() -> Iterator[ManagedRabbitMQ]:
         yield server
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 def test_rabbitmq(oracle: ManagedRabbitMQ) -> None:
     run(Remote, lambda: pair(oracle.port, oracle.api_url, RABBITMQ), cases=35, steps=25)

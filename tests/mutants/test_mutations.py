@@ -42,6 +42,7 @@ def test_mutations(source: str, changed: list[str]) -> None:
     assert [one.applied(source) for one in mutations(source)] == changed
 
 
+@pytest.mark.thorough
 def test_enough_are_chosen_in_each_area() -> None:
     made = mutants(1, "")
     assert len(made) >= WANTED

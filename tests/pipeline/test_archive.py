@@ -301,6 +301,7 @@ def test_a_run_that_follows_waits_for_the_server(
         run_over_outages(run, task.server, Progress(), 0.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_a_full_disk_fails_the_run_and_nothing_is_committed(
     warren: WarrenServer, channel: BlockingChannel, tmp_path: Path

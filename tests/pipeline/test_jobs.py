@@ -122,6 +122,7 @@ def has_rank(value: float, share: float, values: list[int]) -> bool:
     return lower / len(values) - 0.01 <= share <= higher / len(values) + 0.01
 
 
+@pytest.mark.thorough
 def test_rollup_of_an_archive_counts_its_messages(
     spark: SparkSession, warren: WarrenServer, channel: BlockingChannel, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -172,6 +173,7 @@ def test_rollup_of_an_archive_counts_its_messages(
     assert runner.run("rollup", "whole", archive=archive).count() == whole.count()
 
 
+@pytest.mark.thorough
 def test_what_a_run_without_results_finds_is_merged_and_never_published(
     spark: SparkSession, warren: WarrenServer, channel: BlockingChannel, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -257,6 +259,7 @@ def test_near_duplicates_are_found_once(
     assert {round(row.similarity, 3) for row in found} == {round(55 / 61, 3)}
 
 
+@pytest.mark.thorough
 def test_near_duplicates_of_ten_thousand_entries(
     spark: SparkSession, warren: WarrenServer, channel: BlockingChannel, tmp_path: Path
 ) -> None:
@@ -312,6 +315,7 @@ def test_terms_that_come_up_are_trending(
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_terms_that_are_as_frequent_as_before_are_not(spark: SparkSession) -> None:
     """A window of 100 s behind 300 s of documents, one a second, and another long before."""
     until = datetime(2026, 1, 31, 12, tzinfo=UTC)

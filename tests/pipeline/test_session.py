@@ -60,6 +60,7 @@ def test_java_does_not_check_rows_that_tasks_send(spark: SparkSession) -> None:
     assert system.getProperty("arrow.enable_unsafe_memory_access") == "true"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("program", [OF_A_JOB, OF_A_USER], ids=["in a job", "without registration"])
 def test_the_source_is_found_from_any_directory(
     spark: SparkSession, warren: WarrenServer, tmp_path: Path, program: str
@@ -73,6 +74,7 @@ def test_the_source_is_found_from_any_directory(
     assert "Broken pipe" not in said
 
 
+@pytest.mark.thorough
 def test_a_task_whose_process_is_killed_is_run_again(tmp_path: Path) -> None:
     mark = tmp_path / "killed"
     done = ran(WITH_A_KILL, tmp_path, str(mark))

@@ -7,6 +7,7 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.functions import window
 
@@ -18,6 +19,7 @@ from warrenmq.hub.pipeline.progress import Progress, Report
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
+@pytest.mark.thorough
 def test_rows_later_than_the_watermark_are_counted_as_dropped(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -128,6 +128,7 @@ def test_rows_for_no_queue_are_logged(
     assert "3 rows are lost: their routing keys are no names of queues" in caplog.text
 
 
+@pytest.mark.thorough
 def test_a_write_that_nobody_repeats_is_not_remembered(spark: SparkSession) -> None:
     with WarrenServer(args=["--access-log"]) as server:
         with connect(server) as connection:
@@ -177,6 +178,7 @@ def test_a_batch_that_is_run_again_publishes_nothing(
     assert staged(warren) == []
 
 
+@pytest.mark.thorough
 def test_a_batch_that_is_too_large_can_be_planned_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -91,6 +91,7 @@ UNDECIDED = [
 """What hubs may do, and what is then not decided."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("number", "fault", "reason"), BREACHES)
 async def test_fault_is_found(number: int, fault: str, reason: str) -> None:
     (result,) = await check(fault, only=number, patience_s=8.0 if number == 162 else 3.0)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from .signed_in import SignedInPage
 
-THEMES = ("light", "dark")
+THEMES = ("light", pytest.param("dark", marks=pytest.mark.thorough))
 _FINDINGS = (
     "axe.run(document, {resultTypes: ['violations']}).then(({violations}) => violations.map("
     "(one) => [one.id, one.nodes.map((node) => node.html)]))"

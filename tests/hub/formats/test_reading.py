@@ -145,6 +145,7 @@ async def test_foreign_elements_are_kept_and_written_again(workers: Workers) -> 
     }
 
 
+@pytest.mark.thorough
 async def test_of_a_hundred_thousand_items_the_first_thousand_are_read(workers: Workers) -> None:
     item = b"<item><guid>a:%d</guid><title>Some title</title></item>"
     body = RSS[: RSS.index(b"<item>")] + b"".join(item % n for n in range(100_000))
@@ -175,6 +176,7 @@ async def test_encoding_trouble_is_a_notice(workers: Workers) -> None:
     assert feed.items[0].item.title == "Café" and "encoding" in feed.notices[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("body", [RSS, ATOM])
 async def test_a_feed_that_stops_being_well_formed_has_the_same_items(
     workers: Workers, body: bytes
@@ -187,6 +189,7 @@ async def test_a_feed_that_stops_being_well_formed_has_the_same_items(
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("body", [RSS, ATOM])
 async def test_of_a_feed_that_ends_anywhere_no_half_entry_is_read(
     workers: Workers, body: bytes
