@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
@@ -33,15 +32,12 @@ from .routes.manual import Manual
 from .routes.metrics import metrics_routes
 from .routes.publish import HttpPublisher
 from .routes.stream import stream
-from .routes.streams import chunks, offsets
+from .routes.streams import SOURCES, chunks, offsets
 from .routes.subscribe import subscribe
 from .routes.subscriptions import errors, subscription, subscriptions
 from .routes.transactions import piece, series, transaction
 from .routes.upstream import callback
 from .unserved import unserved_data
-
-if TYPE_CHECKING:
-    from ..hub.streams.finding import Source
 
 Handler = Callable[..., Awaitable[Response | ASGIApp]]
 
@@ -122,10 +118,9 @@ def secret_routes(context: Context, publisher: HttpPublisher) -> list[BaseRoute]
 
 def _stream_handlers() -> dict[str, Handler]:
     """Returns the handlers of a stream, with or without the letter that says what it is."""
-    sources: dict[str, Source | None] = {"": None, "x/": "exchange", "q/": "queue"}
     return {
         f"/streams/{{vhost}}/{letter}{{name}}/{handler.__name__}": partial(handler, source=source)
-        for letter, source in sources.items()
+        for letter, source in SOURCES.items()
         for handler in (offsets, chunks)
     }
 

@@ -27,6 +27,8 @@ CHUNKS: Final = "application/vnd.warren.chunks"
 ARROW: Final = "application/vnd.apache.arrow.stream"
 OFFSETS_QUERY: Final = ("timestamp", "start", "max_bytes")
 CHUNKS_QUERY: Final = ("start", "end", "incarnation", "max_bytes", "skip_damaged")
+SOURCES: Final[dict[str, Source | None]] = {"": None, "x/": "exchange", "q/": "queue"}
+"""What a stream's name belongs to, by the part of the path before it."""
 _ALL_KEYS: Final = frozenset({".*", "^.*$"})
 _OFFSET_MAX: Final = 2**63 - 1
 
