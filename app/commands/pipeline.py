@@ -132,8 +132,8 @@ def run(
     return 0
 
 
-@pipeline.command("list", help="List jobs with their parameters, runs, captured exchanges, and "
-    "how far archives are. Without a server it lists the jobs.")  # fmt: skip
+@pipeline.command("list", help="List jobs with their parameters, runs, captures, and archives. "
+    "Without a server it lists the jobs.")  # fmt: skip
 @JSON
 @with_login
 @click.pass_context

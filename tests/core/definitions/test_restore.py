@@ -288,7 +288,7 @@ def test_a_bad_definition_is_named_and_the_others_are_in_force(
         (
             OperatorPolicyDefinition("/", "p", "(", "all", 0, {"max-length": 1}),
             "operator policy 'p' in vhost '/': pattern: pattern '(' is not a regular expression: "
-            "missing ): (",
+            "missing closing parenthesis",
         ),
     ],
     ids=lambda value: type(value).__name__,

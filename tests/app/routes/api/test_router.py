@@ -107,6 +107,7 @@ CALLS: list[Call] = [
     ("GET", "/warren/log-levels", None, ADMINISTRATOR, 200),
     ("PUT", "/warren/log-levels/app.package", {"level": "error"}, ADMINISTRATOR, 201),
     ("DELETE", "/warren/log-levels/app.conformance", None, ADMINISTRATOR, 204),
+    ("GET", "/health/checks/patterns", None, MONITORING, 200),
     ("GET", "/health/checks/storage", None, MONITORING, 200),
     ("GET", "/overview", None, ALL, 200),
     ("GET", "/cluster-name", None, ALL, 200),
