@@ -31,6 +31,7 @@ from ..core.store.durable import DurableStore
 from ..hub.engine.embedded import EmbeddedEngine
 from ..hub.engine.own import is_own
 from ..hub.engine.port import Engine
+from ..hub.processes.starter import ProcessStarter
 from ..hub.service import Hub
 from ..hub.storage.schema import DATABASE_NAME, refuse_newer_file
 from .access.authentication import Authenticator
@@ -80,7 +81,9 @@ class Warren:
         sockets: Sockets,
         certificates: Certificates | None,
         exposure: Exposure,
+        starter: ProcessStarter,
     ) -> None:
+        self._starter = starter
         self._exposure = exposure
         self._settings = settings
         self._directory = directory
@@ -243,6 +246,7 @@ class Warren:
             engine,
             hub_settings(settings, self._base_urls(), own_ports, http_ports["http"]),
             self._directory,
+            self._starter,
             clock=broker.clock,
             database_url=settings.database or None,
             rights=OwnerRights(broker.users, broker.vhosts, settings.hub_user),

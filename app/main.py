@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..hub.processes.starter import ProcessStarter
 from .configuration.settings import Settings
 from .data_directory import locked
 from .exposure import Exposure
@@ -48,9 +49,10 @@ def serve(settings: Settings) -> None:
         gc.disable()  # until all parts have started (core/server/tuning.py)
         from .lifespan import Warren
 
-        warren = Warren(settings, directory, sockets, certificates, exposure)
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(warren.run(started))
+        with ProcessStarter() as starter:
+            warren = Warren(settings, directory, sockets, certificates, exposure, starter)
+            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                runner.run(warren.run(started))
     print("stopped", flush=True)
 
 

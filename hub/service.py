@@ -48,6 +48,7 @@ from .outputs.pushes import DocumentPushes
 from .outputs.readers import DocumentReaders
 from .outputs.subscribers import DocumentSubscribers
 from .owner_rights import AllowAll, SubscriberRights
+from .processes.starter import ProcessStarter
 from .resend.resends import Resends
 from .resend.waiting import PendingRetries
 from .results.results import Results
@@ -97,6 +98,7 @@ class Hub:
         engine: Engine,
         settings: HubSettings,
         data_directory: Path,
+        starter: ProcessStarter,
         *,
         database_url: str | None = None,
         clock: Clock | None = None,
@@ -125,7 +127,7 @@ class Hub:
 
         self._sender = Lazy(make_senders)
         self._verifier = Lazy(lambda: make_verifier(settings, guard, local))
-        self._workers = Workers(settings.workers)
+        self._workers = Workers(starter, settings.workers)
         self._published_attempts = (
             PublishedAttempts(engine, clock) if settings.publish_attempts else None
         )
@@ -181,7 +183,7 @@ class Hub:
             self.attempts, self.subscription_store, self.dead_letters,
             PendingRetries(engine, retry_queues), self.direct_posts, self._tasks,
         )  # fmt: skip
-        self.streams = Streams(engine, settings.archives)
+        self.streams = Streams(engine, starter, settings.archives)
         self.archives = ArchiveRegistry(engine)
         self.upstreams = Upstreams(self.storage, guard, self._workers, rights, settings, clock)
         self.items = ItemStore(self.storage, settings.feed_items_kept, clock)

@@ -82,7 +82,8 @@ RUNS = {
     "hub.tasks": "core.errors",
     "hub.trace_context": "",
     "hub.transitions": "",
-    "hub.workers": "core.errors hub.keyed_locks",
+    "hub.processes": "",
+    "hub.workers": "core.errors hub.keyed_locks hub.processes",
     # It runs in Spark's processes, never in the hub's: it knows the server's HTTP alone.
     "hub.pipeline": "core.errors core.wire",
     "hub.tunnels.settings": "",
@@ -173,7 +174,8 @@ RUNS = {
     "hub.sender hub.settings hub.storage hub.tasks hub.upstream hub.workers.pool",
     "hub.live": "core.errors core.message.model core.wire.websocket hub.engine.port hub.errors "
     "hub.keyed_locks hub.requests hub.tasks",
-    "hub.streams": "hub.engine.port hub.errors hub.keyed_locks hub.pipeline hub.requests",
+    "hub.streams": "hub.engine.port hub.errors hub.keyed_locks hub.pipeline "
+    "hub.processes hub.requests",
     "hub.transactions": "core.auth core.clock core.message.model core.store.disk hub.engine.port "
     "hub.errors hub.keyed_locks",
     "hub.outputs": "core.clock core.errors core.message.model hub.engine.own hub.engine.port "
@@ -274,7 +276,7 @@ RUNS = {
     "app.lifespan": "app app.access app.asgi app.configuration app.http app.logs "
     "app.metrics_application app.node app.overview app.routes.publish app.telemetry app.tunnels "
     "core.* hub.*",
-    "app.main": "app app.configuration app.http app.lifespan app.logs",
+    "app.main": "app app.configuration app.http app.lifespan app.logs hub.processes",
     "app.cli": "app.commands app.configuration app.conformance app.main core.counted core.errors "
     "hub.pipeline",
     "app.package": "app.cli app.testing core",

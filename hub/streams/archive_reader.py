@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-from asyncio.subprocess import PIPE
 from collections.abc import Callable
 from typing import Final
 
@@ -16,6 +13,7 @@ from ..keyed_locks import KeyedLocks
 from ..pipeline.archive_chunks import ArchiveAnswer, Question
 from ..pipeline.archived import ArchivedStream, ArchiveFolder
 from ..pipeline.errors import OutputError
+from ..processes.starter import ProcessStarter
 from .errors import ArchiveUnreadable, StreamAgedOut
 from .finding import FoundStream
 
@@ -23,14 +21,14 @@ TIME_LIMIT_S: Final = 60.0
 SEARCHES_MAX: Final = 2
 """Processes that search for times at once, for all streams."""
 _PROGRAM: Final = Question.__module__
-_SECRET: Final = "WARREN_"
 
 
 class ArchiveReader:
     """Reads archives below one directory, none if it is empty. A stream's is read by one process at
     a time."""
 
-    def __init__(self, top: str) -> None:
+    def __init__(self, starter: ProcessStarter, top: str) -> None:
+        self._starter = starter
         self._top = top
         self._locks: KeyedLocks[str] = KeyedLocks()
         self._searches = asyncio.Semaphore(SEARCHES_MAX)
@@ -69,7 +67,7 @@ class ArchiveReader:
             self._top, places, _wanted(found, state), state.id, 0, state.first, 0, wall_ms
         )
         async with self._searches:
-            line = await _ask(found, question)
+            line = await self._ask(found, question)
         answer = msgspec.json.decode(line.partition(b"\n")[0], type=ArchiveAnswer)
         if answer.is_broken:
             raise _unreadable(found, answer.reason)
@@ -95,13 +93,31 @@ class ArchiveReader:
             self._top, places, _wanted(found, state), state.id, start, end, limit_bytes
         )
         async with self._locks.of(state.incarnation):
-            line, _, data = (await _ask(found, question)).partition(b"\n")
+            line, _, data = (await self._ask(found, question)).partition(b"\n")
         answer = msgspec.json.decode(line, type=ArchiveAnswer)
         if answer.is_broken:
             raise _unreadable(found, answer.reason)
         if not answer.count:
             raise _aged_out(dropped, answer.reason)
         return StreamRead(start, start + answer.count, (data,))
+
+    async def _ask(self, found: FoundStream, question: Question) -> bytes:
+        """Returns the output of the program. Raises `ArchiveUnreadable`."""
+        try:
+            process = await self._starter.start(_PROGRAM)
+        except OSError as error:
+            raise _unreadable(found, f"no process can be started to read it: {error}") from error
+        try:
+            async with asyncio.timeout(TIME_LIMIT_S):
+                output = await process.communicate(msgspec.json.encode(question))
+        except TimeoutError:
+            raise _unreadable(found, f"it was not read in {TIME_LIMIT_S:.0f} s") from None
+        finally:
+            process.kill()
+            await process.wait()
+        if process.returncode:
+            raise _unreadable(found, f"the process that reads it ended with {process.returncode}")
+        return output
 
     def _places(self, found: FoundStream, offset: int) -> list[str]:
         """Returns where the archives are that have come behind this offset or up to it."""
@@ -132,30 +148,6 @@ def _least(
         if offset is not None:
             offsets.append(offset)
     return min(offsets, default=None)
-
-
-async def _ask(found: FoundStream, question: Question) -> bytes:
-    """Returns the output of the program. Raises `ArchiveUnreadable`."""
-    environment = {name: value for name, value in os.environ.items() if name[:7] != _SECRET}
-    try:
-        # -P: modules of the current directory must not replace any of ours.
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", _PROGRAM, stdin=PIPE, stdout=PIPE, env=environment
-        )
-    except OSError as error:
-        raise _unreadable(found, f"no process can be started to read it: {error}") from error
-    try:
-        async with asyncio.timeout(TIME_LIMIT_S):
-            output, _ = await process.communicate(msgspec.json.encode(question))
-    except TimeoutError:
-        raise _unreadable(found, f"it was not read in {TIME_LIMIT_S:.0f} s") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
-        raise _unreadable(found, f"the process that reads it ended with {process.returncode}")
-    return output
 
 
 def _unreadable(found: FoundStream, reason: str) -> ArchiveUnreadable:

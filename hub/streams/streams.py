@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final, NamedTuple
 
 from ..engine.port import Engine, StreamRead
+from ..processes.starter import ProcessStarter
 from . import arrow
 from .answer_slots import AnswerSlots
 from .archive_reader import ArchiveReader
@@ -43,10 +44,10 @@ class ReadChunks(NamedTuple):
 class Streams:
     """The streams of an engine. One is read at a time, since consumers need the disk too."""
 
-    def __init__(self, engine: Engine, archives: str = "") -> None:
+    def __init__(self, engine: Engine, starter: ProcessStarter, archives: str = "") -> None:
         """`archives` is the directory below which archives are read, if it is not empty."""
         self._engine = engine
-        self._archives = ArchiveReader(archives)
+        self._archives = ArchiveReader(starter, archives)
         self._slots = AnswerSlots(ANSWERS_MAX)
         self._reading = asyncio.Lock()
 

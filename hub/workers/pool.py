@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ..keyed_locks import KeyedLocks
+from ..processes.starter import ProcessStarter
 from .limits import WorkerLimits
 from .process import WorkerProcess, WorkFailed, WorkRefused
 
@@ -14,7 +15,8 @@ __all__ = ["WorkFailed", "WorkRefused", "WorkerLimits", "Workers"]
 class Workers:
     """Runs functions in worker processes; callers use `run` alone."""
 
-    def __init__(self, limits: WorkerLimits | None = None) -> None:
+    def __init__(self, starter: ProcessStarter, limits: WorkerLimits | None = None) -> None:
+        self._starter = starter
         self._limits = limits or WorkerLimits()
         self._free = asyncio.Semaphore(self._limits.processes)
         self._origins: KeyedLocks[str] = KeyedLocks()
@@ -55,7 +57,7 @@ class Workers:
             if worker.is_usable:
                 return worker
             await self._end(worker)  # it was killed
-        worker = await WorkerProcess.start(self._limits)
+        worker = await WorkerProcess.start(self._starter, self._limits)
         self._all.add(worker)
         return worker
 

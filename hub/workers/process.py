@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import Coroutine
 from typing import Any, Self
 
 from ...core.errors import WarrenError
+from ..processes.child import ChildProcess
+from ..processes.starter import ProcessStarter
 from .limits import MIB, WorkerLimits
 from .messages import REPLY, REQUEST, ReplyStatus
 
 START_TIMEOUT_S = 30.0
 _PIECE_BYTES = 64 * 1024
 """How much is written or read in one iteration of the event loop."""
-_SECRET = "WARREN_"
-"""The prefix of settings, which may have passwords; processes do not inherit them."""
 
 
 class WorkFailed(WarrenError):
@@ -32,23 +29,17 @@ class WorkRefused(WarrenError):
 class WorkerProcess:
     """A worker process, for one request at a time while `is_usable`."""
 
-    def __init__(self, process: Process, limits: WorkerLimits) -> None:
-        assert process.stdin is not None and process.stdout is not None
+    def __init__(self, process: ChildProcess, limits: WorkerLimits) -> None:
         self._process = process
         self._requests, self._replies = process.stdin, process.stdout
         self._limits = limits
 
     @classmethod
-    async def start(cls, limits: WorkerLimits) -> Self:
+    async def start(cls, starter: ProcessStarter, limits: WorkerLimits) -> Self:
         """Starts a process. Raises `WorkFailed`."""
-        numbers = (limits.cpu_s, limits.memory_bytes, os.getpid())
-        # -P: modules of the current directory must not replace any of ours.
-        command = (sys.executable, "-P", "-m", f"{__package__}.main", *map(str, numbers))
-        environment = {name: value for name, value in os.environ.items() if name[:7] != _SECRET}
+        numbers = (limits.cpu_s, limits.memory_bytes, starter.pid)
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=PIPE, env=environment
-            )
+            process = await starter.start(f"{__package__}.main", *map(str, numbers))
         except OSError as error:
             raise WorkFailed(f"no process can be started to read it: {error}") from error
         worker = cls(process, limits)
@@ -81,9 +72,7 @@ class WorkerProcess:
 
     async def end(self) -> None:
         """Kills the process, and waits for its end."""
-        self._requests.close()
-        if self._process.returncode is None:
-            self._process.kill()
+        self._process.kill()
         await self._process.wait()
 
     async def _in_time(self, what: str, limit_s: float, work: Coroutine[Any, Any, bytes]) -> bytes:

@@ -14,6 +14,7 @@ from warrenmq.core.server.listener import Listener
 from warrenmq.hub.engine.embedded import EmbeddedEngine
 from warrenmq.hub.engine.port import ExchangeSpec, QueueSpec
 from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.processes.starter import ProcessStarter
 from warrenmq.hub.service import KEY_NAME
 from warrenmq.hub.storage.storage import Storage
 from warrenmq.hub.workers.pool import Workers
@@ -54,9 +55,10 @@ async def storage(
 @pytest.fixture
 async def workers() -> AsyncIterator[Workers]:
     """With the limits of a server."""
-    workers = Workers()
-    yield workers
-    await workers.stop()
+    with ProcessStarter() as starter:
+        workers = Workers(starter)
+        yield workers
+        await workers.stop()
 
 
 @pytest.fixture

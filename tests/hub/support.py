@@ -21,6 +21,7 @@ from warrenmq.hub.attempts.attempt import Attempt, AttemptFilter, StoredAttempt
 from warrenmq.hub.engine.port import Delivery, Engine, PublishOutcome
 from warrenmq.hub.keys.seal import Sealer
 from warrenmq.hub.owner_rights import SubscriberRights
+from warrenmq.hub.processes.starter import ProcessStarter
 from warrenmq.hub.requests import Resource, SubscribeRequest
 from warrenmq.hub.sender.port import Answer, Sender
 from warrenmq.hub.service import KEY_NAME, Hub
@@ -84,6 +85,7 @@ class House:
         self.clock = clock
         self.rights: SubscriberRights | None = None
         self.sealer = Sealer(directory / KEY_NAME)
+        self.starter = ProcessStarter()
         self.hub = self.make_hub()
 
     def make_hub(self, **changed: Any) -> Hub:
@@ -93,6 +95,7 @@ class House:
             self.engine,
             settings,
             self.directory,
+            self.starter,
             database_url=self.database_url,
             clock=self.clock,
             rights=self.rights,
@@ -104,6 +107,7 @@ class House:
 
     async def stop(self) -> None:
         await self.hub.stop()
+        self.starter.close()
 
     async def restart(self, **changed: Any) -> None:
         await self.hub.stop()

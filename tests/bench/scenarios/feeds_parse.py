@@ -11,6 +11,7 @@ from warrenmq.hub.formats.model import Author, FeedDocument, FeedHead, Item
 from warrenmq.hub.formats.reading import read
 from warrenmq.hub.formats.urls import DocumentUrls
 from warrenmq.hub.formats.writing import write
+from warrenmq.hub.processes.starter import ProcessStarter
 from warrenmq.hub.workers.limits import WorkerLimits
 from warrenmq.hub.workers.pool import Workers
 
@@ -62,11 +63,12 @@ def parse(_: Broker, settings: Settings) -> Figures:
 
 
 async def _parse(seconds: float) -> Figures:
-    workers = Workers()
-    try:
-        return await _measure(workers, seconds)
-    finally:
-        await workers.stop()
+    with ProcessStarter() as starter:
+        workers = Workers(starter)
+        try:
+            return await _measure(workers, seconds)
+        finally:
+            await workers.stop()
 
 
 async def _measure(workers: Workers, seconds: float) -> Figures:

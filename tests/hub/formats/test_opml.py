@@ -41,15 +41,11 @@ def test_prefixes_that_two_lists_have_are_kept_apart() -> None:
     assert read_opml(write_opml(mixed)).outlines == mixed.outlines
 
 
-async def test_ten_thousand_outlines_are_read_in_a_worker() -> None:
+async def test_ten_thousand_outlines_are_read_in_a_worker(workers: Workers) -> None:
     outlines = [
         Outline({"text": str(n), "xmlUrl": f"https://e.example/{n}"}) for n in range(10_000)
     ]
-    workers = Workers()
-    try:
-        read = await read_outlines(workers, write_opml(Opml(outlines)), origin="a user")
-    finally:
-        await workers.stop()
+    read = await read_outlines(workers, write_opml(Opml(outlines)), origin="a user")
     assert read.outlines == outlines
 
 

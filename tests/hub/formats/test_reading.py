@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import msgspec
 import pytest
 
@@ -28,13 +26,6 @@ ATOM = b"""<feed xmlns="http://www.w3.org/2005/Atom">
 <author><name>Ann</name><email>a@example.com</email></author>
 <summary>Short.</summary><content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>Long</p>
 </div></content><category term="x" label="X"/></entry></feed>"""
-
-
-@pytest.fixture
-async def workers() -> AsyncIterator[Workers]:
-    pool = Workers()
-    yield pool
-    await pool.stop()
 
 
 async def test_rss(workers: Workers) -> None:

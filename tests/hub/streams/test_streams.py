@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from warrenmq.hub.engine.port import Engine
+from warrenmq.hub.processes.starter import ProcessStarter
 from warrenmq.hub.streams import streams
 from warrenmq.hub.streams.errors import TooManyReaders
 from warrenmq.hub.streams.streams import ANSWERS_MAX, Streams
@@ -19,7 +20,7 @@ async def test_answers_at_once_are_limited_in_all_and_per_user(
 ) -> None:
     """Half of them for one user; there is one for another user still."""
     monkeypatch.setattr(streams, "WAIT_S", 0)
-    found = Streams(cast(Engine, None))
+    found = Streams(cast(Engine, None), ProcessStarter())
     async with AsyncExitStack() as slow:
         for _ in range(ANSWERS_MAX // 2):
             await slow.enter_async_context(found.answering("slow"))
@@ -33,7 +34,7 @@ async def test_answers_at_once_are_limited_in_all_and_per_user(
 
 
 async def test_an_answer_waits_for_memory() -> None:
-    found = Streams(cast(Engine, None))
+    found = Streams(cast(Engine, None), ProcessStarter())
     async with AsyncExitStack() as slow:
         for _ in range(ANSWERS_MAX // 2):
             await slow.enter_async_context(found.answering("user"))

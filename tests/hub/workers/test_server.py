@@ -1,4 +1,4 @@
-"""The processes of a real server: it answers while they work, and none outlives it."""
+"""The processes of a real server: it answers while they start and work, and none outlives it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tests.support.process import wait_until
 from tests.support.server import WarrenServer
 
 HOSTILE = b'{"version":"https://jsonfeed.org/version/1","items":[' + b"0," * 5_000_000 + b"0]}"
+STARTER, WORKER = b"processes/main.py", b"workers.main"
 
 
 @pytest.fixture(autouse=True)
@@ -42,10 +43,41 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def child(parent: int, program: bytes) -> int:
+    """Returns the child that runs a program, when there is one: until then a child's command line
+    is that of its parent."""
+    found: list[int] = []
+
+    def look() -> bool:
+        for pid in children(parent):
+            with suppress(OSError):  # it has just ended
+                if program in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+        return bool(found)
+
+    wait_until(look, 30.0, f"a process {program!r}")
+    return found[0]
+
+
+def starter_of(server: WarrenServer) -> int:
+    return child(server.pid, STARTER)
+
+
 def working(server: WarrenServer) -> int:
-    """The process that reads a document, when there is one."""
-    wait_until(lambda: any(children(server.pid)), 30.0, "a worker process")
-    return next(children(server.pid))
+    """Returns the process that reads a document, when there is one."""
+    return child(starter_of(server), WORKER)
+
+
+def test_the_server_answers_while_a_process_starts(callback: Callback) -> None:
+    with Callback() as publisher, WarrenServer(dev=True) as server:
+        publisher.default = Answer(headers={"Content-Type": "text/plain"}, body=b"1")
+        starter = starter_of(server)
+        os.kill(starter, signal.SIGSTOP)
+        assert hub(server, mode="subscribe", topic=publisher.url, callback=callback.url) == 202
+        wait_until(lambda: bool(publisher.requests), 30.0, "a request for the document")
+        assert httpx.get(f"{server.http_url}/health/ready").status_code == 200
+        os.kill(starter, signal.SIGCONT)
+        callback.wait(1, 30.0)
 
 
 def test_the_server_answers_while_a_hostile_document_is_read(callback: Callback) -> None:
@@ -72,10 +104,11 @@ def test_none_outlives_the_server(callback: Callback, how: signal.Signals) -> No
         publisher.default = Answer(headers={"Content-Type": "text/plain"}, body=b"1")
         assert hub(server, mode="subscribe", topic=publisher.url, callback=callback.url) == 202
         callback.wait(1, 30.0)
-        worker = working(server)
+        starter, worker = starter_of(server), working(server)
         if how is signal.SIGKILL:
             os.kill(worker, signal.SIGSTOP)  # it can't look whether the server is there
             server.kill()
         else:
             server.stop()
         wait_until(lambda: not is_running(worker), 30.0, "the end of the worker process")
+        wait_until(lambda: not is_running(starter), 30.0, "the end of the process that starts it")

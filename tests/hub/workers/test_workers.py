@@ -16,6 +16,7 @@ import pytest
 
 from tests.hub.support import until
 from tests.hub.topics.feeds import JSON_TYPE, RSS_TYPE
+from warrenmq.hub.processes.starter import ProcessStarter
 from warrenmq.hub.topics.document import TopicDocument
 from warrenmq.hub.topics.reading import read
 from warrenmq.hub.topics.topic import Topic
@@ -28,9 +29,10 @@ ITEMS = b'{"version":"https://jsonfeed.org/version/1","items":[' + b"0," * 5_000
 
 @asynccontextmanager
 async def limited(**limits: Any) -> AsyncIterator[Workers]:
-    workers = Workers(replace(WorkerLimits(), **limits))
-    yield workers
-    await workers.stop()
+    with ProcessStarter() as starter:
+        workers = Workers(starter, replace(WorkerLimits(), **limits))
+        yield workers
+        await workers.stop()
     assert workers.pids == []
 
 

@@ -14,6 +14,7 @@ from tests.app.routes.api.support import delete, get, put, refused, tagged
 from warrenmq.core.clock import ManualClock
 from warrenmq.hub.keys.seal import Sealer
 from warrenmq.hub.owner_rights import AllowAll
+from warrenmq.hub.processes.starter import ProcessStarter
 from warrenmq.hub.results.results import Results
 from warrenmq.hub.runs.runs import LOST_AFTER_S, Runs
 from warrenmq.hub.storage.storage import Storage
@@ -36,7 +37,10 @@ async def _parts(world: World, clock: ManualClock, tmp_path: Path) -> AsyncItera
     hub: Any = world.hub
     hub.runs = Runs(storage, clock, Tasks(), AllowAll())
     hub.results = Results(storage, world.engine)
-    hub.archives, hub.streams = ArchiveRegistry(world.engine), Streams(world.engine)
+    hub.archives, hub.streams = (
+        ArchiveRegistry(world.engine),
+        Streams(world.engine, ProcessStarter()),
+    )
     await world.queue("log", queue_type="stream")
     await world.queue("plain")
     yield

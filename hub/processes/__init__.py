@@ -1,0 +1,1 @@
+"""Child processes of the server, which start without the event loop waiting for them."""
