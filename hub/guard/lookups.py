@@ -58,7 +58,7 @@ class Lookups:
         self._answers = answers
         self._within_s = within_s
         self._at_once = at_once
-        self._limiter = asyncio.Semaphore(at_once)
+        self._slots = asyncio.Semaphore(at_once)
         self._resolver = Lazy(lambda: asyncio.to_thread(_make_resolver, servers, within_s))
         self._under_way: dict[str, _Lookup] = {}
 
@@ -104,7 +104,7 @@ class Lookups:
     async def _ask(self, host: str, lookup: _Lookup) -> list[Address]:
         """Queries a name; its slot is occupied until the query ends, in time or not."""
         loop = asyncio.get_running_loop()
-        async with self._limiter:
+        async with self._slots:
             if loop.time() >= lookup.deadline_s:
                 raise self._busy()
             lookup.begin(loop.time())

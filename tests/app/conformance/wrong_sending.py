@@ -53,7 +53,7 @@ class Sending:
         self._client = client
         self._subscribers = subscribers
         self._seen: dict[str, Content] = {}
-        self._limiter: dict[str, asyncio.Lock] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
         self._secret = ""
         self._count = 0
 
@@ -61,7 +61,7 @@ class Sending:
         return fault in self._faults
 
     async def distribute(self, url: str) -> None:
-        turn = self._limiter.setdefault(normal(url), asyncio.Lock())
+        turn = self._locks.setdefault(normal(url), asyncio.Lock())
         if turn.locked() and self._has("forgets pings while it fetches"):
             return
         async with turn:
