@@ -12,6 +12,7 @@ each password is checked, with a pause after each wrong one: the right password 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,8 @@ from ..auth import User, Users, hashed, network
 from ..errors import WarrenError
 from .fair_semaphore import FairSemaphore
 from .login_queue import LoginQueue
+
+logger = logging.getLogger(__name__)
 
 AT_ONCE: Final = max(1, min(4, (os.cpu_count() or 1) - 1))
 """Concurrent checks: each takes 19 MiB and some 20 ms of a CPU; one CPU is left to the loop."""
@@ -84,7 +87,9 @@ class Logins:
         """Called with name and address of each wrong password that was checked."""
 
     def close(self) -> None:
-        """Cancels the checks that wait for a thread; running ones finish."""
+        """Cancels all checks; those that run in a thread finish there."""
+        for check in self._checks:
+            check.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def user(
@@ -109,7 +114,11 @@ class Logins:
         check.add_done_callback(lambda _: leave())
         self._checks.add(check)
         check.add_done_callback(self._checks.discard)
-        return await asyncio.shield(check)
+        try:
+            return await asyncio.shield(check)
+        except asyncio.CancelledError:
+            check.add_done_callback(_log_error)
+            raise
 
     async def hashed(self, password: str) -> str:
         """Hashes a new password. Raises `AuthError` for an empty one."""
@@ -159,6 +168,13 @@ class Logins:
             counted.users -= 1
             if not counted.users:
                 del self._locks[key]
+
+
+def _log_error(check: asyncio.Future[User | None]) -> None:
+    """Takes the error of a check that nobody waits for any more; logs it if it is unexpected."""
+    error = None if check.cancelled() else check.exception()
+    if error is not None and not isinstance(error, WarrenError):
+        logger.error("a password could not be checked", exc_info=error)
 
 
 class _CountedLock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Iterator
 
@@ -220,6 +221,32 @@ async def test_the_password_of_a_disconnected_client_is_not_checked(
             )
     assert checks.passwords == []
     assert await log_in(logins, "user1")
+
+
+async def test_clients_that_end_while_their_logins_wait_leave_no_error_in_the_log(
+    logins: Logins, checks: Checks, caplog: pytest.LogCaptureFixture
+) -> None:
+    checks.go.clear()
+    gone = False
+    tries = [
+        asyncio.ensure_future(
+            logins.user(
+                f"user{number % 2}", f"wrong{number}", address="10.0.0.1", loopback=True,
+                is_gone=lambda: gone,
+            )
+        )
+        for number in range(20)
+    ]  # fmt: skip
+    while checks.at_once < 2:
+        await asyncio.sleep(0)
+    gone = True
+    for one in tries:
+        one.cancel()
+    checks.go.set()
+    while len(asyncio.all_tasks()) > 1:
+        await asyncio.sleep(0)
+    gc.collect()
+    assert len(checks.passwords) == 2 and caplog.text == ""
 
 
 async def test_a_rabbitmq_hash_is_replaced_at_login(logins: Logins, users: Users) -> None:
