@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.ports import free_port
+from tests.support.process import terminate
+from tests.support.server import WarrenServer
 
 
 def test_no_other_process_gets_a_port_that_is_reserved() -> None:
@@ -21,6 +23,17 @@ def test_no_other_process_gets_a_port_that_is_reserved() -> None:
     )
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "no free port between" in other.stderr, other
+
+
+def test_a_server_that_ignores_sigterm_shows_what_it_does() -> None:
+    script = (
+        "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "def stuck():\n    print('ready', flush=True)\n    while True: signal.pause()\nstuck()"
+    )
+    with WarrenServer(command=[sys.executable, "-c", script]) as server:
+        with pytest.raises(TimeoutError, match=r"(?s)ready.*Current thread.*in stuck"):
+            terminate(server.process, 0.1, server.output)
+        assert not server.running
 
 
 @pytest.mark.parametrize("ci", ["", "true"])

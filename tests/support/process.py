@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 POLL_S = 0.02
+EVIDENCE_TIMEOUT_S = 30.0
+EVIDENCE_CHARS = 20_000
 
 
 def wait_until(done: Callable[[], bool], timeout_s: float, what: str) -> None:
@@ -45,14 +48,24 @@ def open_paths(pid: int) -> set[Path]:
     return found
 
 
-def terminate(process: subprocess.Popen[bytes], timeout_s: float) -> int:
-    """Sends SIGTERM and gives the exit code; raises `TimeoutError` after killing a deaf one."""
+def terminate(
+    process: subprocess.Popen[bytes], timeout_s: float, output: Callable[[], str] = str
+) -> int:
+    """Sends SIGTERM and gives the exit code; raises `TimeoutError` after killing a deaf one.
+
+    The error has the end of its `output`: with `PYTHONFAULTHANDLER` in its environment, the stacks
+    of all its threads too.
+    """
     process.terminate()
     try:
         return process.wait(timeout_s)
     except subprocess.TimeoutExpired:
+        with suppress(subprocess.TimeoutExpired):  # even that is not heard by a stopped one
+            process.send_signal(signal.SIGABRT)
+            process.wait(EVIDENCE_TIMEOUT_S)
         kill(process)
-        raise TimeoutError(f"{process.args!r} ignored SIGTERM for {timeout_s} s") from None
+        told = output()[-EVIDENCE_CHARS:]
+        raise TimeoutError(f"{process.args!r} ignored SIGTERM for {timeout_s} s\n{told}") from None
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

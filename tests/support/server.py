@@ -55,7 +55,8 @@ class WarrenServer:
         clean = {
             name: value for name, value in os.environ.items() if not name.startswith("WARREN_")
         }
-        self._env = {**clean, "PYTHONUNBUFFERED": "1", **(env or {})}
+        own = {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}  # see `terminate`
+        self._env = {**clean, **own, **(env or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self._timeout_s = timeout_s
 
@@ -136,7 +137,7 @@ class WarrenServer:
 
     def stop(self) -> int:
         """Sends SIGTERM, waits and gives the exit code; of a stopped one the code it had."""
-        return terminate(self.process, self._timeout_s or STOP_TIMEOUT_S)
+        return terminate(self.process, self._timeout_s or STOP_TIMEOUT_S, self.output)
 
     def kill(self) -> None:
         """Sends SIGKILL: what was not on disk is lost, as in a crash."""
