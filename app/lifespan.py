@@ -246,7 +246,7 @@ class Warren:
             engine,
             hub_settings(settings, self._base_urls(), own_ports, http_ports["http"]),
             self._directory,
-            self._starter,
+            starter=self._starter,
             clock=broker.clock,
             database_url=settings.database or None,
             rights=OwnerRights(broker.users, broker.vhosts, settings.hub_user),

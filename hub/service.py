@@ -91,15 +91,15 @@ def _place(key: OutputKey) -> DocumentKey:
 
 class Hub:
     """The hub: creates its parts, and starts and stops them. `make_sender` builds the sender at the
-    first delivery; `rights` are the owners' permissions."""
+    first delivery; `rights` are the owners' permissions. A `starter` that is given stays open."""
 
     def __init__(
         self,
         engine: Engine,
         settings: HubSettings,
         data_directory: Path,
-        starter: ProcessStarter,
         *,
+        starter: ProcessStarter | None = None,
         database_url: str | None = None,
         clock: Clock | None = None,
         rights: SubscriberRights | None = None,
@@ -110,6 +110,8 @@ class Hub:
         clock = self.clock = clock or SystemClock()
         rights = rights or AllowAll()
         guard = self._guard = Guard(settings)
+        self._owns_starter = starter is None
+        self._starter = starter or ProcessStarter()
         key_file = Path(settings.key_file) if settings.key_file else data_directory / KEY_NAME
         self._key_file = key_file
         self._tasks = Tasks()
@@ -127,7 +129,7 @@ class Hub:
 
         self._sender = Lazy(make_senders)
         self._verifier = Lazy(lambda: make_verifier(settings, guard, local))
-        self._workers = Workers(starter, settings.workers)
+        self._workers = Workers(self._starter, settings.workers)
         self._published_attempts = (
             PublishedAttempts(engine, clock) if settings.publish_attempts else None
         )
@@ -183,7 +185,7 @@ class Hub:
             self.attempts, self.subscription_store, self.dead_letters,
             PendingRetries(engine, retry_queues), self.direct_posts, self._tasks,
         )  # fmt: skip
-        self.streams = Streams(engine, starter, settings.archives)
+        self.streams = Streams(engine, self._starter, settings.archives)
         self.archives = ArchiveRegistry(engine)
         self.upstreams = Upstreams(self.storage, guard, self._workers, rights, settings, clock)
         self.items = ItemStore(self.storage, settings.feed_items_kept, clock)
@@ -285,6 +287,8 @@ class Hub:
         await self.topics.stop()
         await self.upstreams.stop()
         await self._workers.stop()
+        if self._owns_starter:
+            self._starter.close()
         await self._suspensions.stop()
         for active in self.subscription_store.all():
             await active.state.cancel()

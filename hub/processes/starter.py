@@ -101,7 +101,7 @@ def _start_program() -> tuple[subprocess.Popen[bytes], socket.socket]:
     with theirs:
         # -I -S: it needs no packages.
         command = (sys.executable, "-I", "-S", str(_PROGRAM))
-        return subprocess.Popen(command, stdin=theirs, env=environment), requests
+        return subprocess.Popen(command, stdin=theirs.fileno(), env=environment), requests
 
 
 async def _connect(

@@ -95,7 +95,7 @@ class House:
             self.engine,
             settings,
             self.directory,
-            self.starter,
+            starter=self.starter,
             database_url=self.database_url,
             clock=self.clock,
             rights=self.rights,
