@@ -148,8 +148,8 @@ RUNS = {
     "hub.lazy hub.request_limiter hub.requests hub.sender hub.settings hub.storage "
     "hub.subscriptions.intent hub.subscriptions.subscription hub.subscriptions.websub hub.tasks",
     "hub.topics": "core.clock core.errors hub.deadlines hub.engine.own hub.engine.port hub.errors "
-    "hub.fetch hub.guard hub.lazy hub.links hub.settings hub.storage "
-    "hub.subscriptions.content_budget hub.subscriptions.websub hub.tasks hub.workers.pool",
+    "hub.fetch hub.formats hub.guard hub.lazy hub.links hub.settings hub.storage "
+    "hub.subscriptions.content_budget hub.subscriptions.websub hub.tasks hub.workers",
     "hub.delivery": "core.clock core.counted core.errors core.histogram core.message.model "
     "hub.attempts hub.engine.own hub.engine.port hub.errors hub.guard.own hub.keys.key_file "
     "hub.lazy hub.limited_log hub.owner_rights hub.requests hub.sender.port hub.settings "

@@ -163,7 +163,7 @@ class Polling:
         after = outcome.changed(
             after, fetched, fetched.read, changes, notice, now_s, self._min_interval_s, chance
         )
-        await self._offer(feed, fetched)
+        await self._offer(feed, fetched.content_type, fetched.body)
         await self._store(after, fetched, changes, now_s)
         self.outcomes["changed" if changes.items else "unchanged"] += 1
         self.outcomes["entries"] += len(changes.items)
@@ -199,6 +199,8 @@ class Polling:
         if error.is_gone or not feed.status.failures:
             log.warning("feed '%s' failed: %s", feed.name, error)
         self.outcomes["failed"] += 1
+        if error.unread is not None and error.unread.body:
+            await self._offer(feed, error.unread.first("content-type"), error.unread.body)
         after = outcome.failed(feed, error, self._clock.wall_s(), random.random())
         await self._registry.put(after)
         return after
@@ -221,11 +223,11 @@ class Polling:
         queues = await self._engine.route_count(feed.vhost, EXCHANGE, feed.name)
         return queues + await self._documents.subscribers(feed.url)
 
-    async def _offer(self, feed: Feed, fetched: FetchedFeed) -> None:
+    async def _offer(self, feed: Feed, content_type: str, body: bytes) -> None:
         """Distributes the document to subscribers of the feed's URL; it is fetched for them later
         if that fails."""
         try:
-            await self._documents.publish_content(feed.url, fetched.body, fetched.content_type)
+            await self._documents.publish_content(feed.url, body, content_type)
         except WarrenError as error:
             log.warning("the document of feed '%s' is distributed later: %s", feed.name, error)
             await self._documents.fetch_soon([feed.url])

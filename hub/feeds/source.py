@@ -43,6 +43,7 @@ class FeedFailed(WarrenError):
         wait_s: float = 0.0,
         is_gone: bool = False,
         candidates: tuple[Candidate, ...] = (),
+        unread: FetchedPage | None = None,
     ) -> None:
         super().__init__(reason)
         self.wait_s = wait_s
@@ -51,6 +52,8 @@ class FeedFailed(WarrenError):
         """Whether its server says that it is gone for good (410)."""
         self.candidates = candidates
         """The feeds that a page names."""
+        self.unread = unread
+        """What was fetched, if that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +127,10 @@ class FeedSource:
         try:
             found = await read(self._workers, page.url, content_type, page.body, selector)
         except NoFeed as error:
-            raise FeedFailed(str(error), candidates=_candidates(page, error)) from error
+            candidates = _candidates(page, error)
+            raise FeedFailed(str(error), candidates=candidates, unread=page) from error
         except (WorkFailed, WorkRefused) as error:
-            raise FeedFailed(str(error)) from error
+            raise FeedFailed(str(error), unread=page) from error
         etag, last_modified = validators_of(page)
         if not found.is_whole:  # its rest is asked for at the next poll
             digest = etag = last_modified = ""

@@ -22,7 +22,8 @@ MAX_HUBS = 10
 _VAGUE = frozenset(("", "text/plain", "application/octet-stream", "text/html"))
 """Types that some servers send for feeds by mistake."""
 _FEED_ROOT = re.compile(
-    rb"(?>\s+|<\?.*?\?>|<!--.*?-->)*+<(?:!DOCTYPE\s+)?(?:[A-Za-z_]+:)?(?:feed|rss|RDF)\b",
+    rb"(?>[\0-\x20\xef\xbb\xbf]+|<\?.*?\?>|<!--.*?-->)*+"
+    rb"<(?:!(?i:DOCTYPE)\s+)?(?:[A-Za-z_]+:)?(?:feed|rss|RDF)\b",
     re.DOTALL,
 )
 _SNIFFED_BYTES = 2_048

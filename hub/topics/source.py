@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from ..links.discovery import Links
 from ..links.remote import find_links
 from ..settings import HubSettings
 from ..workers.pool import Workers, WorkFailed, WorkRefused
-from .document import TopicDocument
+from .document import ContentRefused, TopicDocument
 from .reading import read
 from .topic import Topic
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from ..fetch.fetcher import Fetcher
 
 _CONTACT = "/hub"
+
+log = logging.getLogger(__name__)
 
 
 class TopicFailed(WarrenError):
@@ -75,17 +78,19 @@ class TopicSource:
         """Reads content as if it had been fetched. Raises `TopicFailed`."""
         try:
             return await read(self._workers, topic, content_type, body)
-        except (WorkFailed, WorkRefused) as error:
+        except ContentRefused as error:
             raise TopicFailed(str(error)) from error
 
     async def links(self, url: str) -> Links:
-        """Returns the hubs and the own URL that a topic names. Raises `TopicFailed`."""
+        """Returns the hubs and the own URL that a topic names, none if it can't be read. Raises
+        `TopicFailed`."""
         page = await self._get(url, 1, Validators())
         self._require_whole(page)
         try:
             return await find_links(self._workers, page)
         except (WorkFailed, WorkRefused) as error:
-            raise TopicFailed(str(error)) from error
+            log.info("the links of topic '%s' are unknown: %s", url, error)
+            return Links()
 
     async def _get(self, url: str, subscribers: int, known: Validators) -> FetchedPage:
         agent = user_agent(self._base_urls, _CONTACT, subscribers)

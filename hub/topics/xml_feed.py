@@ -6,11 +6,11 @@ each fetch, nor counts of views and comments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..links.safe_xml import Broken, local_name, parse
-from .entries import MAX_ENTRIES, FeedEntry, digest_of
+from .entries import FeedEntry, digest_of
+from .entry_places import EntryPlaces
 
 _PARENTS = (("feed",), ("rss", "channel"), ("RDF",))
 _ENTRIES = ("entry", "item")
@@ -23,52 +23,19 @@ _REFERENCES = ("href", "src", "url")
 
 
 @dataclass(slots=True)
-class EntryPosition:
-    """An entry, and its position in the bytes of its document, from `start` up to `end`."""
+class XmlFeed(EntryPlaces):
+    """A document with the positions of its entries."""
 
-    start: int
-    end: int
-    entry: FeedEntry
-
-
-@dataclass(slots=True)
-class XmlFeed:
-    """A document with the positions of its entries; `is_feed` is whether it is a feed at all."""
-
-    body: bytes
-    is_feed: bool
-    placed: list[EntryPosition]
-    extra: list[tuple[int, int]]
-    """The begins and ends of entries beyond the limit."""
-    broken: Broken | None
-
-    @property
-    def entries(self) -> list[FeedEntry]:
-        return [one.entry for one in self.placed]
-
-    @property
-    def has_more(self) -> bool:
-        return bool(self.extra)
-
-    def only(self, selected: Sequence[bool]) -> bytes:
-        """Returns the document with the selected entries alone; all other bytes are unchanged."""
-        cuts = [
-            (one.start, one.end)
-            for one, is_selected in zip(self.placed, selected, strict=True)
-            if not is_selected
-        ]
-        parts, position = [], 0
-        for start, end in [*cuts, *self.extra]:
-            parts.append(self.body[position:start])
-            position = end
-        return b"".join([*parts, self.body[position:]])
+    is_feed: bool = False
+    broken: Broken | None = None
+    """The fault before which its entries end."""
 
 
 def read_xml_feed(body: bytes) -> XmlFeed:
     """Returns the entries that end before any fault. It is too slow for the event loop."""
     reader, broken = parse(body, lambda: _EntryReader(body))
-    is_feed = reader.root in ("feed", "rss", "RDF")
-    return XmlFeed(body, is_feed, reader.placed, reader.extra, broken)
+    places, is_feed = reader.places, reader.root in ("feed", "rss", "RDF")
+    return XmlFeed(body, places.placed, places.extra, is_feed, broken)
 
 
 @dataclass(slots=True)
@@ -90,8 +57,7 @@ class _EntryReader:
     def __init__(self, body: bytes) -> None:
         self._body = body
         self.root = ""
-        self.placed: list[EntryPosition] = []
-        self.extra: list[tuple[int, int]] = []
+        self.places = EntryPlaces(body)
         self._path: list[str] = []
         self._open: _Open | None = None
         self._text: list[str] | None = None
@@ -148,12 +114,10 @@ class _EntryReader:
         if entry.is_empty:
             return  # it has no content, and `at` is not its end tag
         end = _after_tag(self._body, at)
-        if len(self.placed) < MAX_ENTRIES:
-            self.placed.append(EntryPosition(entry.start, end, self._entry(entry, end)))
-        elif self.extra and not self._body[self.extra[-1][1] : entry.start].strip():
-            self.extra[-1] = (self.extra[-1][0], end)
+        if self.places.is_full:
+            self.places.leave_out(entry.start, end)
         else:
-            self.extra.append((entry.start, end))
+            self.places.add(entry.start, end, self._entry(entry, end))
 
     def _entry(self, entry: _Open, end: int) -> FeedEntry:
         content = entry.content or [self._body[entry.start : end].decode("latin-1")]

@@ -169,6 +169,8 @@ def test_subscribers_of_the_url_get_the_document_by_the_same_fetch(
     assert delivery.body == rss("b", "a")
     wait_until(lambda: client.get(feed["name"])["published"] == 1, 20.0, "the entry")
     assert len(client.site.fetched) == before + 1
+    feed = client.poll(feed, Page(b"being repaired", "text/plain"))
+    assert (feed["state"], callback.wait(3, 20.0)[2].body) == ("failing", b"being repaired")
 
 
 def test_a_feed_whose_owner_may_not_publish_is_not_polled(client: Client) -> None:

@@ -137,6 +137,7 @@ def test_feeds_are_recognised_by_their_first_element() -> None:
         ATOM.decode().replace('"1.0"', '"1.0" encoding="utf-16"').encode("utf-16")
     )
     assert looks_like_feed(b"<!DOCTYPE rss SYSTEM 'a'><rss/>") and looks_like_feed(RDF)
+    assert looks_like_feed(b"\xef\xbb\xbf\r\n<?xml version='1.0'?><!doctype rss><rss/>")
     assert not looks_like_feed(b"<!DOCTYPE html><rss/>") and not looks_like_feed(b"rss")
     assert not looks_like_feed(b"<?a?> " * 10_000 + b"<x>")
     assert not looks_like_feed(b"<html><rss>")

@@ -21,7 +21,10 @@ from warrenmq.hub.topics.repository import TopicRepository
 from warrenmq.hub.topics.source import TopicSource
 from warrenmq.hub.topics.topic import Topic
 from warrenmq.hub.topics.topics import Topics
+from warrenmq.hub.workers.pool import Workers, WorkFailed
 
+ENTRY = b"<entry><id>1</id><title>a</title><updated>2026-11-21T00:00:00Z</updated></entry>"
+CUT = atom(("3", "c"))[:-40]
 FULL = QueueSpec("full", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
 
 
@@ -238,6 +241,33 @@ async def test_content_with_a_ping_needs_no_fetch(bound: Site) -> None:
     assert b">1<" not in (await bound.bodies(2, "new"))[1]
     topic = await bound.topics.topic(bound.url)
     assert topic is not None and topic.due_at is None and topic.content_type == ATOM_TYPE
+
+
+@pytest.mark.parametrize("is_pushed", [False, True])
+async def test_a_feed_that_is_not_well_formed_is_distributed(bound: Site, is_pushed: bool) -> None:
+    await bound.bind(ENTRIES, "new")
+    first, second = (
+        b"\r\n" + atom(*entries) for entries in ((("1", "a"),), (("2", "b"), ("1", "a")))
+    )
+    for body in (first, second, CUT):
+        bound.serve(body, ATOM_TYPE)
+        await (bound.send(body, ATOM_TYPE) if is_pushed else bound.request())
+        topic = await bound.settled()
+        assert topic.error == "" and "not well-formed" in topic.notice
+    assert await bound.bodies(3) == [first, second, CUT]
+    assert await bound.bodies(3, "new") == [first, second.replace(ENTRY, b""), CUT]
+
+
+async def test_a_feed_that_takes_too_long_to_read_is_distributed(
+    bound: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> bytes:
+        raise WorkFailed("reading it took more than 5 s of the processor")
+
+    monkeypatch.setattr(Workers, "run", fail)
+    bound.serve(atom(("1", "a")), ATOM_TYPE)
+    topic = await bound.ping()
+    assert await bound.bodies(1) == [atom(("1", "a"))] and "more than 5 s" in topic.notice
 
 
 async def test_content_that_is_refused(bound: Site) -> None:
