@@ -23,7 +23,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from ...core.definitions.fields import FieldReader, arguments
-from ...core.message.model import FieldValue, Table
+from ...core.message.model import FieldValue, Table, Timestamp
 
 _MARK = "$"
 
@@ -37,6 +37,8 @@ def to_json(value: FieldValue) -> Any:
             return {"$decimal": str(value)}
         case datetime():
             return {"$timestamp": int(value.timestamp())}
+        case Timestamp():
+            return {"$timestamp": int(value)}
         case bytes():
             return {"$bytes": b64encode(value).decode()}
         case bytearray():
@@ -114,13 +116,15 @@ def _decimal(found: Any) -> Decimal:
         raise ValueError('$decimal needs digits in quotes, "1.20"') from error
 
 
-def _timestamp(found: Any) -> datetime:
+def _timestamp(found: Any) -> datetime | Timestamp:
     if not isinstance(found, int) or isinstance(found, bool):
         raise ValueError("$timestamp needs whole seconds")
+    if not -(2**63) <= found < 2**63:
+        raise ValueError(f"$timestamp {found} is out of range: 64 bits with a sign")
     try:
         return datetime.fromtimestamp(found, UTC)
-    except (OverflowError, OSError, ValueError) as error:
-        raise ValueError(f"$timestamp {found} is out of range") from error
+    except (OverflowError, OSError, ValueError):
+        return Timestamp(found)
 
 
 def _base64(found: Any) -> bytes:

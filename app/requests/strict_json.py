@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 from ..problems import Problem
 
-MAX_DEPTH = 32
+MAX_DEPTH = 128
+"""As many levels as a table of AMQP may have."""
 MAX_INTEGER_DIGITS = 20
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 # The last quote is optional, so that an unfinished string is read once, not from every quote in it.

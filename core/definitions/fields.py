@@ -6,7 +6,6 @@ that every type comes back as it came.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Final
 
 from ..errors import ConnectionFault
@@ -50,7 +49,7 @@ def arguments(table: Table) -> bytes:
 
 
 def _exact_table(table: Table) -> bytes:
-    """Encodes the two values too that `encode_table` refuses though AMQP has them."""
+    """Encodes integers too that `encode_table` refuses though AMQP has them."""
     encode_table(dict.fromkeys(table))  # for the keys alone
     return join_entries({key.encode(): _exact(value) for key, value in table.items()})
 
@@ -61,23 +60,12 @@ def _exact(value: FieldValue) -> bytes:
             return encode_value(value)
         case int() if 2**63 <= value < 2**64:
             return b"L" + value.to_bytes(8, "big")
-        case Decimal() if value.is_finite() and _unscaled(value) == -(2**31):
-            return b"D" + bytes((_scale(value),)) + (-(2**31)).to_bytes(4, "big", signed=True)
         case list():
             return b"A" + join_items(map(_exact, value))
         case dict():
             return b"F" + _exact_table(value)
         case _:
             return encode_value(value)
-
-
-def _scale(value: Decimal) -> int:
-    exponent = value.as_tuple().exponent
-    return -exponent if isinstance(exponent, int) and -255 <= exponent < 0 else 0
-
-
-def _unscaled(value: Decimal) -> Decimal:
-    return value.scaleb(_scale(value))
 
 
 class FieldReader:

@@ -18,7 +18,7 @@ from .model import FieldValue, SizedInt
 _NOT_A_NUMBER: Final = (float, "nan")
 _WIDTHS: Final = {
     b"b": "byte", b"B": "unsignedbyte", b"s": "short", b"u": "unsignedshort",
-    b"i": "unsignedint", b"l": "long", b"L": "unsignedlong",
+    b"i": "unsignedint", b"l": "long", b"L": "unsignedlong", b"T": "timestamp",
 }  # fmt: skip
 
 

@@ -54,6 +54,12 @@ class UnsignedInt64(SizedInt):
     kind = b"L"
 
 
+class Timestamp(SizedInt):
+    """Seconds since 1970 of a time outside the years 1 to 9999, for which there is no datetime."""
+
+    kind = b"T"
+
+
 SIZED: Final = {
     sized.kind[0]: sized
     for sized in (Int8, UnsignedInt8, Int16, UnsignedInt16, UnsignedInt32, Int64, UnsignedInt64)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from ..errors import ChannelError, precondition_failed
 from ..message.equivalence import type_name, value_text
-from ..message.model import FieldValue, Table
+from ..message.model import FieldValue, Table, Timestamp
 from ..wire.properties import HEADERS, split
 from ..wire.tables import decode_table
 from .arguments import read_age_ms
@@ -45,6 +45,8 @@ def read_start(arguments: Table) -> Start:
     match value:
         case bool():
             pass
+        case Timestamp():
+            return ArrivedSince(value * 1000)
         case int():
             return value
         case datetime():

@@ -12,17 +12,18 @@ milliseconds, halves the precision of numbers and cuts long keys.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from struct import Struct
 from typing import Final, cast
 
 from ..errors import ConnectionFault
-from ..message.model import SIZED, FieldValue, SizedInt, Table
+from ..message.model import SIZED, FieldValue, SizedInt, Table, Timestamp
 
-MAX_DEPTH: Final = 32
-"""Deeper tables exist only in attacks: 580 levels end a recursive decoder."""
-MAX_ENTRIES: Final = 1024
+MAX_DEPTH: Final = 128
+"""Decoding takes three calls a level: 330 levels would end it."""
+MAX_ENTRIES: Final = 8_192
+"""So many take up to 4.6 ms to check, about a turn's share of one method."""
 
 _FIXED_BYTES: Final = {
     ord("t"): 1, ord("b"): 1, ord("B"): 1, ord("s"): 2, ord("u"): 2, ord("I"): 4, ord("i"): 4,
@@ -32,8 +33,9 @@ _NUMBERS: Final = {
     ord(kind): Struct(">" + layout) for kind, layout in zip("bBsuIilLfd", "bBhHiIqQfd", strict=True)
 }
 _STRINGS: Final = frozenset(b"Sx")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_SECOND: Final = int(datetime.min.replace(tzinfo=UTC).timestamp())
 _LAST_SECOND: Final = int(datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp())
-_TIME: Final = ord("T")
 _TABLE: Final = ord("F")
 _ARRAY: Final = ord("A")
 
@@ -47,7 +49,7 @@ def check(data: bytes, at: int, end: int) -> int:
 
     Raises:
         ConnectionFault: 502 for a length past `end`, an unknown type, a duplicate or non-UTF-8
-            key, a timestamp over 63 bits, more than 32 levels or more than 1,024 entries.
+            key, more than `MAX_DEPTH` levels or more than `MAX_ENTRIES` entries.
     """
     after = _container_end(data, at, end)
     open_containers: list[tuple[int, set[bytes] | None]] = [(after, set())]
@@ -60,7 +62,7 @@ def check(data: bytes, at: int, end: int) -> int:
             continue
         entries += 1
         if entries > MAX_ENTRIES:
-            raise syntax_error(f"table has more than {MAX_ENTRIES} entries")
+            raise syntax_error(f"table has more than {MAX_ENTRIES} entries, all levels together")
         if keys is not None:
             at = _check_key(data, at, stop, keys)
         if at >= stop:
@@ -69,8 +71,6 @@ def check(data: bytes, at: int, end: int) -> int:
         at += 1
         size = _FIXED_BYTES.get(kind)
         if size is not None:
-            if kind == _TIME and data[at : at + 1] > b"\x7f":
-                raise syntax_error("table has a timestamp of more than 63 bits")
             at += size
         elif kind in _STRINGS:
             at = _container_end(data, at, stop)
@@ -169,8 +169,8 @@ def decode_checked(data: bytes) -> Table:
 def decode_value(raw: bytes) -> FieldValue:
     """Decodes a value with its type octet, as `entries` yields it.
 
-    A timestamp behind the year 9999 stays a number of seconds, text that is not UTF-8 stays
-    bytes.
+    A timestamp is read as 64 bits with a sign, as the Java client writes it; one outside the years
+    1 to 9999 stays a number of seconds. Text that is not UTF-8 stays bytes.
     """
     number = _NUMBERS.get(raw[0])
     if number is not None:
@@ -187,14 +187,19 @@ def decode_value(raw: bytes) -> FieldValue:
         case "t":
             return raw[1] != 0
         case "T":
-            seconds = int.from_bytes(raw[1:], "big")
-            return datetime.fromtimestamp(seconds, UTC) if seconds <= _LAST_SECOND else seconds
+            return _time(int.from_bytes(raw[1:], "big", signed=True))
         case "D":
             return Decimal(int.from_bytes(raw[2:], "big", signed=True)).scaleb(-raw[1])
         case "x":
             return bytearray(raw[5:])
         case _:
             return None
+
+
+def _time(seconds: int) -> datetime | Timestamp:
+    if _FIRST_SECOND <= seconds <= _LAST_SECOND:
+        return _EPOCH + timedelta(seconds=seconds)
+    return Timestamp(seconds)
 
 
 def _text(raw: bytes) -> str | bytes:
@@ -241,6 +246,8 @@ def encode_value(value: FieldValue) -> bytes:
 
 
 def _encode_integer(value: int) -> bytes:
+    if isinstance(value, Timestamp):
+        return value.kind + value.to_bytes(8, "big", signed=True)
     if isinstance(value, SizedInt):
         return value.kind + _NUMBERS[value.kind[0]].pack(value)
     if -(2**31) <= value < 2**31:
@@ -253,41 +260,42 @@ def _encode_integer(value: int) -> bytes:
 def _encode_time(value: datetime) -> bytes:
     """Encodes whole seconds; a date without a time zone counts as UTC."""
     seconds = int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp())
-    if seconds < 0:
-        raise ValueError(f"table value {value} is before 1970")
-    return seconds.to_bytes(8, "big")
+    return seconds.to_bytes(8, "big", signed=True)
 
 
 def _encode_decimal(value: Decimal) -> bytes:
     """Encodes a scale in one octet and 32 bits with a sign (AMQP 0-9-1 4.2.5.5)."""
     exponent = value.as_tuple().exponent
-    if isinstance(exponent, int) and exponent >= -255 and -(2**31) < value < 2**31:
+    if isinstance(exponent, int) and exponent >= -255 and -(2**31) <= value < 2**31:
         unscaled = int(value.scaleb(max(0, -exponent)))
-        if abs(unscaled) < 2**31:
+        if -(2**31) <= unscaled < 2**31:
             return bytes((max(0, -exponent),)) + unscaled.to_bytes(4, "big", signed=True)
-    raise ValueError(f"table value {value}: 31 bits and at most 255 decimals")
+    raise ValueError(f"table value {value}: 32 bits and at most 255 decimals")
 
 
-def ranges(data: bytes, at: int = 0, is_array: bool = False) -> Iterator[tuple[int, int]]:
+def ranges(data: bytes) -> Iterator[tuple[int, int]]:
     """Yields the offsets of the plain values of a checked table, nested ones included.
 
-    What lies outside these ranges is structure, all that `check` looks at: lengths, keys, types,
-    and the first octet of a timestamp.
+    What lies outside these ranges is structure, all that `check` looks at: lengths, keys, types.
     """
-    end = at + 4 + int.from_bytes(data[at : at + 4], "big")
-    at += 4
-    while at < end:
+    at = 4
+    open_containers = [(4 + int.from_bytes(data[:4], "big"), False)]
+    while open_containers:
+        end, is_array = open_containers[-1]
+        if at == end:
+            open_containers.pop()
+            continue
         if not is_array:
             at += 1 + data[at]
         kind = data[at]
         at += 1
         size = _FIXED_BYTES.get(kind)
-        if size is not None:
-            yield at + (kind == _TIME), at + size
-        else:
-            size = 4 + int.from_bytes(data[at : at + 4], "big")
-            if kind in _STRINGS:
-                yield at + 4, at + size
-            else:
-                yield from ranges(data, at, kind == _ARRAY)
+        if size is None:
+            after = at + 4 + int.from_bytes(data[at : at + 4], "big")
+            at += 4
+            if kind not in _STRINGS:
+                open_containers.append((after, kind == _ARRAY))
+                continue
+            size = after - at
+        yield at, at + size
         at += size

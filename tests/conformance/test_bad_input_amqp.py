@@ -211,7 +211,7 @@ def _nested_arrays(depth: int) -> bytes:
 
 
 @pytest.mark.differs("reads any depth")
-@pytest.mark.parametrize("depth", [33, 580, 5000])
+@pytest.mark.parametrize("depth", [129, 580, 5000])
 @pytest.mark.parametrize("nested", [_nested_tables, _nested_arrays])
 def test_14_table_too_deep(channel: Channel, depth: int, nested: Callable[[int], bytes]) -> None:
     channel.client.send(with_arguments(nested(depth)))
@@ -295,13 +295,6 @@ def test_16_publish_to_a_key_that_is_not_utf8(channel: Channel, field: str) -> N
     fields: Fields = {field: b"\xff"}
     channel.publish(b"x", **fields)
     channel.client.closed(502, culprit="Basic.Publish")
-
-
-@pytest.mark.differs("takes any number for a time")
-@pytest.mark.parametrize("seconds", [(1 << 64) - 1, 1 << 63])
-def test_17_timestamp_beyond_all_calendars(channel: Channel, seconds: int) -> None:
-    channel.client.send(with_arguments(b"\x01kT" + struct.pack(">Q", seconds)))
-    channel.client.closed(502, culprit="Queue.Declare")
 
 
 @drops

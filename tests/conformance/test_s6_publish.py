@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.support.process import wait_until
+
 from . import frames
+from .frames import Raw
 from .raw import Channel, Client
 
 Fields = dict[str, Any]
@@ -245,3 +249,47 @@ def test_cc_and_bcc_must_be_arrays(channel: Channel, name: str, header: str, val
     channel.refused(406, culprit="Basic.Publish")
     channel.open()
     assert channel.ready(name) == 0
+
+
+def _table(*entries: bytes) -> Raw:
+    return Raw(frames.long_string(b"".join(entries)))
+
+
+def _deep(levels: int) -> Raw:
+    table = frames.long_string(b"")
+    for _ in range(levels - 1):
+        table = frames.long_string(b"\x01tF" + table)
+    return Raw(table)
+
+
+EARLY = b"T" + struct.pack(">q", -86_400)
+"""31 December 1969, as the Java client writes it."""
+UNUSUAL_TABLES = {
+    "a time before 1970": _table(b"\x01t" + EARLY),
+    "a nested one": _table(b"\x01tF" + frames.long_string(b"\x01t" + EARLY)),
+    "one in an array": _table(b"\x01tA" + frames.long_string(EARLY * 2)),
+    "the earliest one": _table(b"\x01tT\x80" + bytes(7)),
+    "all bits": _table(b"\x01tT" + b"\xff" * 8),
+    "milliseconds": _table(b"\x01tT" + struct.pack(">q", 1_700_000_000_000)),
+    "the least decimal": _table(b"\x01dD\x02\x80\x00\x00\x00"),
+    "64 bits without a sign": _table(b"\x01lL" + b"\xff" * 8),
+    "3,000 entries": _table(*(b"\x05%05dI%b" % (number, bytes(4)) for number in range(3_000))),
+    "3,000 times": _table(*(b"\x05%05d%b" % (number, EARLY) for number in range(3_000))),
+    "128 levels as an argument": _deep(127),
+}
+
+
+@pytest.mark.parametrize("table", UNUSUAL_TABLES.values(), ids=UNUSUAL_TABLES.keys())
+def test_tables_pass_through_as_they_are(channel: Channel, name: str, table: Raw) -> None:
+    """As arguments, which are compared, and as headers: twice, for a structure that is known
+    already, then of a dead letter."""
+    grave = str(channel.declare(exclusive=True).queue)
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": grave}
+    for _ in range(2):
+        channel.declare(name, arguments={**arguments, "own": Raw(b"F" + table.content)})
+    for queue, properties in ((name, {}), (name, {}), (grave, {"expiration": "0"})):
+        channel.publish(b"x", {"headers": table, **properties}, routing_key=name)
+        wait_until(lambda queue=queue: channel.ready(queue) > 0, 30.0, "the message")  # type: ignore[misc]
+        channel.client.send_method("Basic.Get", 1, queue=queue, no_ack=True)
+        _, header, _ = (channel.client.receive_raw(1)[1] for _ in range(3))
+        assert table.content[4:] in header

@@ -8,6 +8,7 @@ from tests.conformance import raw
 from tests.conformance.frames import Raw, long_string, short_string
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
+from warrenmq.core.wire.tables import MAX_DEPTH, MAX_ENTRIES
 
 from .support import assert_serves
 
@@ -20,8 +21,8 @@ def nested(levels: int) -> Raw:
 
 
 FULL = {
-    "as many headers as a table may have": {f"h{number}": number for number in range(1024)},
-    "headers as deep as a table may be": nested(32),
+    "as many headers as a table may have": {f"h{number}": number for number in range(MAX_ENTRIES)},
+    "headers as deep as a table may be": nested(MAX_DEPTH),
     "a history of its own making": {"x-death": [{"queue": "q", "count": -1}, 5, {"count": "x"}]},
     "a history with too many entries": {"x-death": [{"queue": f"q{n}"} for n in range(500)]},
 }

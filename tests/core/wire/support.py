@@ -14,7 +14,7 @@ from warrenmq.core.message.model import FieldValue, Properties, Table
 from warrenmq.core.wire.properties import DIRECT_REPLY_TO, MessageAttributes
 
 SHORT = st.text(max_size=12)
-_FIRST, _LAST = datetime(1970, 1, 1), datetime(2106, 1, 1)
+_FIRST, _LAST = datetime(1970, 1, 1), datetime(2106, 1, 1)  # pamqp reads no others
 TIMES = st.datetimes(_FIRST, _LAST, timezones=st.just(UTC)).map(
     lambda at: at.replace(microsecond=0)
 )
