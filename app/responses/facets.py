@@ -224,7 +224,9 @@ _TOPIC_URL = (
     Parameter("hub.topic", "URL of the topic: a feed, or an endpoint of this hub.", "body"),
     Parameter("hub.callback", "URL to which content is posted.", "body"),
 )
-_LEASE = Parameter("hub.lease_seconds", "Lease, up to 90 days.", "body", "864000")
+_LEASE = Parameter(
+    "hub.lease_seconds", "Lease; longer than 90 days is shortened.", "body", "864000"
+)
 _CONTENT = Parameter(
     "hub.content", "subscribe: full, or new for a feed's new entries. publish: the content itself.",
     "body", "",

@@ -73,9 +73,7 @@ def grant_lease(requested: str | None, settings: HubSettings) -> int:
     text = (requested or "").strip()
     if not (text.isascii() and text.isdigit()) or not text.strip("0"):
         return settings.default_lease_s
-    if len(text) > _MAX_LEASE_DIGITS:  # int() of a megabyte of digits takes seconds
-        return settings.max_lease_s
-    return min(int(text), settings.max_lease_s)
+    return _shortened(text, settings.max_lease_s)
 
 
 def renewed_lease_s(requested: str | int, subscription: Subscription, settings: HubSettings) -> int:
@@ -87,18 +85,23 @@ def renewed_lease_s(requested: str | int, subscription: Subscription, settings: 
 
 
 def read_lease(requested: str | None, settings: HubSettings, *, is_anonymous: bool = False) -> int:
-    """Returns the lease by the rule of `/hub`, the default for none; raises `BadRequest` for one
-    that is out of bounds."""
+    """Returns the lease by the rule of `/hub`: the default for none, else what was asked, up to the
+    maximum (WebSub 5.1). Raises `BadRequest` for what is no positive number."""
     text, longest_s = (requested or "").strip(), settings.hub_max_lease_s
     if is_anonymous:
         longest_s = min(longest_s, settings.hub_anonymous_max_lease_s)
     if not text:
         return min(settings.hub_default_lease_s, longest_s)
-    is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_LEASE_DIGITS
-    if not is_number or not 1 <= int(text) <= longest_s:
-        reason, limit = "is out of bounds", f"1 to {longest_s} seconds"
+    if not (text.isascii() and text.isdigit()) or not text.strip("0"):
+        reason, limit = "is no number of seconds", f"1 to {longest_s}, longer ones are shortened"
         raise BadRequest(reason, field="hub.lease_seconds", value=text, limit=limit)
-    return int(text)
+    return _shortened(text, longest_s)
+
+
+def _shortened(digits: str, longest_s: int) -> int:
+    if len(digits) > _MAX_LEASE_DIGITS:  # int() of a megabyte of digits takes seconds
+        return longest_s
+    return min(int(digits), longest_s)
 
 
 def append_query(url: str, *parameters: tuple[str, str]) -> str:

@@ -333,7 +333,6 @@ def test_rule_09_202_before_verification(hub: Hub, callback: Callback, topic: To
         ("hub.mode", "dance"),
         ("hub.lease_seconds", "0"),
         ("hub.lease_seconds", "-1"),
-        ("hub.lease_seconds", "1000000000000"),
         ("hub.topic", "no URL"),
         ("hub.topic", "ftp://host.example/"),
         ("hub.signature_method", "md5"),
@@ -514,11 +513,10 @@ def test_rule_16_leases_as_requested(
     hub: Hub, callback: Callback, topic: Topic, asked: str
 ) -> None:
     hub.accepted("subscribe", callback.url, topic.url, lease_seconds=asked)
+    """Up to the longest one, and the verification says how long it is."""
     (question,) = callback.wait_verifications(1)
-    assert only(query_of(question), "hub.lease_seconds") == asked
-    too_long = str(90 * DAY_S + 1)
-    answer = hub.ask("subscribe", callback.url, topic.url, lease_seconds=too_long)
-    assert answer.status_code == 400
+    granted_s = min(int(asked), 90 * DAY_S)
+    assert only(query_of(question), "hub.lease_seconds") == str(granted_s)
 
 
 def test_rule_16_a_lease_ends(hub: Hub, shared: Topic) -> None:

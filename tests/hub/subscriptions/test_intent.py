@@ -26,13 +26,24 @@ def test_leases(asked: str | None, granted: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", ["0", "-1", "+5", "1.5", "soon", "\u0663", "7776001", "1000000000000", "9" * 100_000]
-)
-def test_a_lease_out_of_bounds_is_refused_at_hub(asked: str) -> None:
+    ("asked", "is_anonymous", "granted_days"),
+    [
+        (None, False, 10), ("3456000", False, 40), ("7776001", False, 90), ("9" * 30, False, 90),
+        (None, True, 10), ("3456000", True, 10), ("9" * 100_000, True, 10),
+    ],
+)  # fmt: skip
+def test_a_long_lease_is_shortened_at_hub(
+    asked: str | None, is_anonymous: bool, granted_days: int
+) -> None:
+    assert read_lease(asked, SETTINGS, is_anonymous=is_anonymous) == granted_days * 86_400
+
+
+@pytest.mark.parametrize("asked", ["0", "000", "-1", "+5", "1.5", "soon", "\u0663"])
+def test_a_senseless_lease_is_refused_at_hub(asked: str) -> None:
     with pytest.raises(BadRequest) as caught:
         read_lease(asked, SETTINGS)
     assert caught.value.field == "hub.lease_seconds"
-    assert caught.value.limit == "1 to 7776000 seconds"
+    assert caught.value.limit == "1 to 7776000, longer ones are shortened"
 
 
 @pytest.mark.parametrize(
