@@ -31,6 +31,34 @@ def test_attributes_become_headers_of_the_message() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("sent", "value"),
+    [
+        (b'"a b"', "a b"),
+        (rb'"say \"hi\" \\ \a"', 'say "hi" \\ a'),
+        (b'"Euro%20%E2%82%AC"', "Euro \u20ac"),
+        (b'"%22"', '"'),
+        (b"%22a%22", '"a"'),
+        (b"%2522", "%22"),
+        (b'"a', '"a'),
+        (b'"', '"'),
+        (b'say "hi"', 'say "hi"'),
+        (b'"a" "b"', '"a" "b"'),
+        (b'"a\\"', '"a\\"'),
+    ],
+)
+def test_quoted_strings_are_unescaped_first(sent: bytes, value: str) -> None:
+    """In required attributes and extensions alike."""
+    quoted = {name: b'"%b"' % field for name, field in EVENT.items()}
+    found = headers_of({**quoted, b"ce-subject": sent, b"ce-myextension": sent, b"ce-id": sent})
+    assert found == {
+        "cloudEvents:specversion": "1.0",
+        "cloudEvents:source": "/shop",
+        "cloudEvents:type": "com.example.sold",
+        **{f"cloudEvents:{name}": value for name in ("id", "subject", "myextension")},
+    }
+
+
 def test_headers_with_a_similar_prefix_are_ignored() -> None:
     assert headers_of({b"ce-anything": b"1", b"ce-id": b"2"}) is None
 
@@ -40,6 +68,7 @@ def test_headers_with_a_similar_prefix_are_ignored() -> None:
     [
         ({b"ce-specversion": b"0.3"}, "ce-specversion is '0.3'; only 1.0 is supported"),
         ({b"ce-id": b""}, "ce-id is missing"),
+        ({b"ce-id": b'""'}, "ce-id is missing"),
         ({b"ce-source": None}, "ce-source is missing"),
         ({b"ce-type": None}, "ce-type is missing"),
         ({b"ce-some_name": b"1"}, "'ce-some_name' is not an attribute name"),
