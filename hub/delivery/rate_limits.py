@@ -170,4 +170,5 @@ class RateLimits:
 def origin_of(url: str) -> str:
     """Returns scheme, host and port in their normal form (RFC 6454 4)."""
     split = urlsplit(url)
-    return f"{split.scheme}://{split.hostname}:{split.port or DEFAULT_PORTS[split.scheme]}"
+    host = (split.hostname or "").removesuffix(".")
+    return f"{split.scheme}://{host}:{split.port or DEFAULT_PORTS[split.scheme]}"

@@ -28,12 +28,17 @@ _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The scheme, host and port of a URL; `literal` is the address where the host is one."""
+    """The scheme, host and port of a URL; `literal` is the address where the host is one.
+
+    A host with a final dot, which stands for the root of all names (RFC 3986 3.2.2), is the one
+    without; only the Host field has it as it is written.
+    """
 
     scheme: str
     host: str
     port: int
     literal: Address | None
+    final_dot: str = ""
 
 
 def read_callback(url: str) -> Endpoint:
@@ -56,7 +61,8 @@ def read_callback(url: str) -> Endpoint:
     if "#" in url:
         raise refused(url, "has a fragment")
     host, literal = _read_host(url, split)
-    return Endpoint(split.scheme, host, _read_port(url, split), literal)
+    final_dot = "." if (split.hostname or "").endswith(".") else ""
+    return Endpoint(split.scheme, host, _read_port(url, split), literal, final_dot)
 
 
 def _split(url: str) -> SplitResult:
@@ -72,6 +78,7 @@ def _read_host(url: str, split: SplitResult) -> tuple[str, Address | None]:
     host = split.hostname
     if host is None or not _AUTHORITY.fullmatch(split.netloc):
         raise refused(url, "has no valid host and port")
+    host = host.removesuffix(".")
     labels = host.split(".")
     if "[" in split.netloc or _NUMBER.fullmatch(labels[-1]):
         return host, _read_address(url, host)

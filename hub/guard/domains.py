@@ -28,10 +28,11 @@ async def load() -> None:
 @lru_cache(10_000)
 def owner_of(host: str) -> str:
     """Returns the same text for all hosts of an owner; a public suffix is its own owner."""
+    host = host.removesuffix(".")
     try:
         return network_of(parse_address(host))
     except ValueError:
-        return _suffixes().privatesuffix(host) or host.lower().rstrip(".")
+        return _suffixes().privatesuffix(host) or host.lower()
 
 
 def network_of(address: Address) -> str:

@@ -61,5 +61,5 @@ def _split(url: str) -> SplitResult | None:
 
 def _address(split: SplitResult) -> tuple[str, int | None]:
     # A proxy may terminate TLS, so http and https at their default ports are equal.
-    port = split.port
-    return (split.hostname or "", None if port == DEFAULT_PORTS[split.scheme] else port)
+    port, host = split.port, (split.hostname or "").removesuffix(".")
+    return (host, None if port == DEFAULT_PORTS[split.scheme] else port)

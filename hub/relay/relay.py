@@ -76,7 +76,7 @@ class HttpRelay:
         if match is None or not 0 < port < 65_536:
             raise BadRequest("is no HOST or HOST:PORT", field="host", value=target)
         host = match[1].lower()
-        if not is_listed(host, port, self._hosts):
+        if not is_listed(host.removesuffix("."), port, self._hosts):
             reason = "is not listed in the setting relay_hosts"
             raise NotRelayed(reason, field="host", value=target, limit=", ".join(self._hosts))
         return host, port

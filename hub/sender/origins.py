@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ..guard.callback_url import Endpoint
 from ..guard.guard import Guard
 from ..guard.own import DEFAULT_PORTS
 from .port import SendError
@@ -20,12 +21,14 @@ class Origin:
 
     __slots__ = ("host", "host_field", "is_tls", "port")
 
-    def __init__(self, scheme: str, host: str, port: int) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
+        host, port = endpoint.host, endpoint.port
         self.host = host
         self.port = port
-        self.is_tls = scheme == "https"
-        displayed = f"[{host}]" if ":" in host else host
-        self.host_field = displayed if port == DEFAULT_PORTS[scheme] else f"{displayed}:{port}"
+        self.is_tls = endpoint.scheme == "https"
+        written = f"[{host}]" if ":" in host else host + endpoint.final_dot
+        is_usual = port == DEFAULT_PORTS[endpoint.scheme]
+        self.host_field = written if is_usual else f"{written}:{port}"
 
 
 class Origins:
@@ -57,6 +60,6 @@ class Origins:
         endpoint = self._guard.check(f"{text}/")
         if len(self._by_text) >= MAX_ORIGINS:
             self._by_text.clear()
-        origin = Origin(endpoint.scheme, endpoint.host, endpoint.port)
+        origin = Origin(endpoint)
         self._by_text[text] = origin
         return origin

@@ -302,12 +302,13 @@ def test_rules_07_and_08_the_callback_as_it_was_given(
 
 
 def test_rule_08_scheme_and_host(hub: Hub, topic: Topic) -> None:
-    """The host is used as it is spelled; other schemes are no callbacks."""
-    with Callback() as callback:
-        spelled = callback.url.replace("127.0.0.1", "LocalHost")
-        hub.accepted("subscribe", spelled, topic.url)
-        (question,) = callback.wait_verifications(1)
-        assert question.headers["Host"].lower() == f"localhost:{callback.port}"
+    """The host is used as it is spelled, with a final dot too; other schemes are no callbacks."""
+    for host in ("LocalHost", "localhost.", "127.0.0.1."):
+        with Callback() as callback:
+            spelled = callback.url.replace("127.0.0.1", host)
+            hub.accepted("subscribe", spelled, topic.url)
+            (question,) = callback.wait_verifications(1)
+            assert question.headers["Host"].lower() == f"{host.lower()}:{callback.port}"
     for url in ("ftp://host.example/", "//host.example/", "host.example", "http:/path"):
         assert hub.ask("subscribe", url, topic.url).status_code in (400, 422)
 

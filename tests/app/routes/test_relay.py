@@ -58,6 +58,7 @@ def test_a_request_and_its_response(tunnels: Tunnels, target: Callback) -> None:
         ("a.example.org:81", 503, "is not listed"),
         ("10.0.0.1", 503, "is not public"),
         ("localhost:1", 503, "can't be reached"),
+        ("localhost.:1", 503, "can't be reached"),
         ("a:0", 400, "no HOST or HOST:PORT"),
         ("a:b", 400, "no HOST or HOST:PORT"),
     ],

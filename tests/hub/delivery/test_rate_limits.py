@@ -133,6 +133,7 @@ async def test_inactive_subscriptions_need_no_token() -> None:
     [
         ("http://a.b/x", "http://a.b:80"),
         ("HTTP://A.B:80", "http://a.b:80"),
+        ("http://A.B./x", "http://a.b:80"),
         ("https://a.b:8443/?x", "https://a.b:8443"),
         ("http://[::1]/", "http://::1:80"),
     ],

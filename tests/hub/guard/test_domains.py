@@ -13,6 +13,8 @@ from warrenmq.hub.guard.domains import owner_of
         ("www.example.com", "example.com"),
         ("a.b.Example.co.uk", "example.co.uk"),
         ("example.com.", "example.com"),
+        ("www.Example.com.", "example.com"),
+        ("192.0.2.1.", "192.0.2.1"),
         ("someone.github.io", "someone.github.io"),
         ("a.xn--bcher-kva.example", "xn--bcher-kva.example"),
         ("co.uk", "co.uk"),

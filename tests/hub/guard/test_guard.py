@@ -38,7 +38,7 @@ def guard(**settings: Any) -> Guard:
 PASSING = """
     http://example.org  https://example.org/cb?a=1&b=%2F  http://example.org:443/
     http://a_b.example.org/  http://xn--bcher-kva.example/  http://8.8.8.8/
-    http://[2606:4700::1111]/
+    http://[2606:4700::1111]/  http://example.org./  https://example.org.:443/a?b  http://8.8.8.8./
 """
 REFUSED = """
     http://127.1/  http://0x7f000001/  http://2130706433/  http://0177.0.0.1/  http://0/
@@ -51,6 +51,8 @@ REFUSED = """
     http://[::1]example.org/  http://[v1.x]/  http://example.org\\@127.0.0.1/
     http://example.org/#fragment  http://-example.org/  http://example..org/
     http://hub.example.org/endpoint/q/in  https://hub.example.org/other
+    http://hub.example.org./endpoint/q/in  https://HUB.example.org.:443/  http://127.0.0.1./
+    http://169.254.169.254./  http://127.1./  http://example.org../  http://./  http://.example.org/
     http://example\u3002org/  http://example.org/caf\u00e9
 """
 UNSPLIT = [

@@ -15,6 +15,7 @@ IN = Resource("/", "q", "in")
         ("http://localhost:15672/endpoint/q/in", IN),
         ("http://LOCALHOST:15672/endpoint/q/in", IN),
         ("http://localhost:15672/rabbithub/endpoint/q/in", IN),
+        ("http://localhost.:15672/endpoint/q/in", IN),
         ("https://hub.example.org/base/endpoint/q/in", IN),
         ("http://hub.example.org/endpoint/q/in", IN),
         ("http://localhost:15672/endpoint/x/a%2Fb%2520", Resource("/", "x", "a/b%20")),
@@ -36,5 +37,7 @@ def test_endpoint_urls(url: str, resource: Resource | None) -> None:
 
 def test_own_hosts() -> None:
     assert is_own("http://hub.example.org/any", BASES)
+    assert is_own("https://Hub.Example.org./any", BASES)
+    assert is_own("http://localhost/any", ("http://localhost.",))
     assert not is_own("http://hub.example.org:81/any", BASES)
     assert not is_own("http://[", BASES)

@@ -178,6 +178,14 @@ async def test_a_long_url_has_a_digest_for_a_key(site: Site) -> None:
 
 
 # Pings
+async def test_a_host_with_a_final_dot(site: Site) -> None:
+    url = site.url.replace("127.0.0.1", "localhost.")
+    await site.bind(url=url)
+    await site.ping(url)
+    assert await site.bodies(1) == [b"1"]
+    assert await site.topics.check(url) is None
+
+
 
 
 async def test_pings_without_subscribers_are_ignored(site: Site) -> None:
