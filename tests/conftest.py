@@ -50,6 +50,11 @@ class Scheduling(LoadFileScheduling):  # type: ignore[misc]
         return TOGETHER if file.startswith(TOGETHER) else file
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest in one process begins first."""
+    items.sort(key=lambda item: not item.nodeid.startswith(TOGETHER))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
     return Scheduling(config, log)

@@ -23,6 +23,8 @@ FOLDER = Path(".cache/flaky")
 _FAILURES = FOLDER / "failures.json"
 _SECOND = FOLDER / "second-try.txt"
 _PLUGIN = "tests.gate.failures"
+_IN_ORDER = ("--no-loadscope-reorder",)
+"""Otherwise files with few tests come last, which are the longest ones."""
 
 
 def run(options: Sequence[str]) -> int:
@@ -60,7 +62,7 @@ def decide(options: Sequence[str], jobs: int, tests: Sequence[str]) -> int:
     """Runs the tests, twice where that may help, and returns the exit code of the gate."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    code = run([*options, "--numprocesses", str(jobs), "--dist", "loadfile", *tests])
+    code = run([*options, "--numprocesses", str(jobs), "--dist", "loadfile", *_IN_ORDER, *tests])
     failures = read(_FAILURES)
     write_reports(failures, FOLDER)
     if not gets_second_try(code, failures):
