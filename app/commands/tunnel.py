@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -14,15 +15,19 @@ from .login import Login
 from .options import examples, with_login_at_hub
 
 if TYPE_CHECKING:
-    from .tunnel_agent import Served, TunnelOptions
+    from .served_requests import Served
+    from .tunnel_agent import TunnelOptions
 
 
 @click.command(
     help="""Give the HTTP server at PORT here a public URL of a hub.
 
-    Each request is printed with its status and how long it took. The label is released at the end;
-    with --label-token it is kept, so that webhooks stay subscribed while the command is restarted.
-    Answers are passed on when they are complete, so event streams are not.
+    Each request is printed with its number, its status and how long it took. The label is released
+    at the end; with --label-token it is kept, so that webhooks stay subscribed while the command is
+    restarted. Answers are passed on when they are complete, so event streams are not.
+
+    While it runs, type `list` for the last 100 requests, `show 7` for the seventh with its answer,
+    `replay 7` to send it to the local server again.
 
     Exit codes: 0 after SIGTERM or Ctrl-C; 2, 4 and 5 as of other commands. A hub that was there
     before is waited for.""",
@@ -57,14 +62,20 @@ def tunnel(login: Login, port: int, label: str, host: str, label_token: str) -> 
 
 
 async def _serve(options: TunnelOptions) -> None:
+    from .served_requests import ServedRequests
     from .tunnel_agent import TunnelAgent
+    from .tunnel_console import HELP, TunnelConsole
+
+    requests = ServedRequests()
 
     def served(request: Served) -> None:
-        outcome = request.status or "lost"
-        line = f"{request.method} {request.target}  {outcome}  {request.took_ms:.0f} ms"
-        _print(f"{line}  {request.reason}".rstrip())
+        _print(f"{requests.add(request)}  {request}")
 
-    running = asyncio.create_task(TunnelAgent(options, served, _print).run())
+    agent = TunnelAgent(options, served, _print)
+    if sys.stdin is not None and sys.stdin.isatty():
+        _print(HELP)
+    running = asyncio.create_task(agent.run())
+    console = asyncio.create_task(TunnelConsole(requests, agent.replay, _print_plain).run())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, running.cancel)
@@ -72,9 +83,15 @@ async def _serve(options: TunnelOptions) -> None:
         await running
     except asyncio.CancelledError:
         _print("stopped")
+    finally:
+        console.cancel()
 
 
 def _print(line: str) -> None:
-    """Prints a line with the time; what others sent can't control the terminal."""
-    shown = "".join(char if char.isprintable() else "?" for char in line)
-    click.echo(f"{time.strftime('%H:%M:%S')}  {shown}")
+    """Prints a line with the time."""
+    _print_plain(f"{time.strftime('%H:%M:%S')}  {line}")
+
+
+def _print_plain(line: str) -> None:
+    """Prints a line; what others sent can't control the terminal."""
+    click.echo("".join(char if char.isprintable() else "?" for char in line))

@@ -20,6 +20,7 @@ import httpx
 from ...core.errors import ConfigError
 from .exit_codes import RequestRefused, Unreachable
 from .local_server import LocalServer
+from .served_requests import Served
 
 CONNECT_S: Final = 5.0
 POLL_S: Final = 90.0
@@ -49,19 +50,9 @@ class TunnelOptions:
     """Whether the label stays enrolled at the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A request that was answered; `status` is 0 where the hub did not take the reply."""
-
-    method: str
-    target: str
-    status: int
-    took_ms: float
-    reason: str = ""
-
-
 class TunnelAgent:
-    """`served` is called for each request, `told` with lines about the connection."""
+    """`served` is called for each request that was answered, `told` with lines about the
+    connection."""
 
     def __init__(
         self,
@@ -149,15 +140,9 @@ class TunnelAgent:
         return _link(answer, "next")
 
     async def _serve(self, url: str, message: bytes) -> None:
-        method, target, *_ = message.partition(b"\r\n")[0].decode("latin-1").split(" ")
-        started, reason = time.monotonic(), ""
+        started = time.monotonic()
         async with self._slots:
-            try:
-                async with asyncio.timeout(LOCAL_S):
-                    reply = await self._local.ask(message)
-            except (OSError, TimeoutError) as error:
-                reason = f"no answer from {self._local}: {error or 'it took too long'}"
-                reply = _failure(502, reason)
+            reply, reason = await self._ask(message)
             try:
                 answer = await self._reply(url, reply)
                 if answer.status_code in (400, 413):
@@ -167,10 +152,26 @@ class TunnelAgent:
                 is_taken = answer.status_code == 202
             except httpx.HTTPError as error:
                 is_taken, reason = False, str(error)
-        status = _STATUS.match(reply)
-        took_ms = (time.monotonic() - started) * 1000
-        number = int(status[1]) if status and is_taken else 0
-        self._served(Served(method, target, number, took_ms, reason))
+        status = _status_of(reply) if is_taken else 0
+        self._served(Served(message, reply, status, _ms_since(started), reason))
+
+    async def replay(self, number: int, first: Served) -> None:
+        """Sends a request to the local server again; only this command gets the answer."""
+        started = time.monotonic()
+        reply, reason = await self._ask(first.request)
+        took_ms = _ms_since(started)
+        self._served(
+            Served(first.request, reply, _status_of(reply), took_ms, reason, repeats=number)
+        )
+
+    async def _ask(self, message: bytes) -> tuple[bytes, str]:
+        """Returns the answer of the local server, or one in its place and the reason."""
+        try:
+            async with asyncio.timeout(LOCAL_S):
+                return await self._local.ask(message), ""
+        except (OSError, TimeoutError) as error:
+            reason = f"no answer from {self._local}: {error or 'it took too long'}"
+            return _failure(502, reason), reason
 
     def _require_no_refusal(self, answer: httpx.Response) -> None:
         """Raises `RequestRefused` or `Unreachable` for what trying again does not change, and
@@ -229,6 +230,15 @@ def _detail(answer: httpx.Response) -> str:
         return str(answer.json()["detail"])
     except (ValueError, KeyError, TypeError):
         return f"{answer.status_code} {answer.reason_phrase}"
+
+
+def _status_of(reply: bytes) -> int:
+    match = _STATUS.match(reply)
+    return int(match[1]) if match else 0
+
+
+def _ms_since(started: float) -> float:
+    return (time.monotonic() - started) * 1000
 
 
 def _failure(status: int, text: str) -> bytes:

@@ -16,7 +16,7 @@ from tests.app.routes.test_reversehttp import counted
 from tests.app.support import warren
 from tests.support.http import Answer, Callback
 from tests.support.ports import free_port
-from tests.support.process import terminate, wait_until
+from tests.support.process import wait_until
 from tests.support.server import WarrenServer, warren_command
 from tests.support.tunnels import TOKEN, Tunnels
 from warrenmq.app.commands.tunnel_agent import POLLS
@@ -31,8 +31,9 @@ class Command:
         command = [*warren_command(), "tunnel", str(port), "--url", hub.http_url, *arguments]
         with path.open("wb") as output:
             self.process = subprocess.Popen(
-                command, env={**clean, "PYTHONUNBUFFERED": "1"}, stdout=output, stderr=output
-            )
+                command, env={**clean, "PYTHONUNBUFFERED": "1"},
+                stdin=subprocess.PIPE, stdout=output, stderr=output,
+            )  # fmt: skip
         self.wait(f" -> http://127.0.0.1:{port}")
 
     def output(self) -> str:
@@ -42,8 +43,20 @@ class Command:
         """Waits until it has printed this."""
         wait_until(lambda: part in self.output(), 20.0, f"'{part}' in: {self.output()}")
 
+    def type(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n".encode())
+        self.process.stdin.flush()
+
+    def end(self) -> int:
+        """Waits until it has ended; returns the exit code."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.process.wait(20.0)
+
     def stop(self) -> int:
-        return terminate(self.process, 20.0)
+        self.process.terminate()
+        return self.end()
 
 
 @pytest.fixture
@@ -84,6 +97,25 @@ def test_a_local_server_gets_a_public_url(
     assert public.ask("GET", url).status == 410
 
 
+def test_requests_are_shown_and_replayed(
+    hub: WarrenServer, public: Tunnels, callback: Callback, tmp_path: Path
+) -> None:
+    callback.default = Answer(201, {}, b"made")
+    command = Command(hub, tmp_path / "output", "--label", "ada", port=callback.port)
+    public.ask("POST", f"http://ada.tun.localhost:{hub.http_port}/a", body=b"gr\xc3\xbc\xc3\x9fe")
+    command.wait("  1  POST /a  201  ")
+    command.type("show 1")
+    command.wait("\nContent-Length: 7\n\ngrüße\n\nHTTP/1.1 201 ")
+    command.wait("\n\nmade\n")
+    command.type("r 1")
+    command.wait("  2  POST /a  201  ")
+    assert [(one.path, one.body.decode()) for one in callback.requests] == [("/a", "grüße")] * 2
+    for line, found in (("list", " ms  1 again\n"), ("show 7", "no request 7"), ("x", "type 'l")):
+        command.type(line)
+        command.wait(found)
+    assert command.stop() == 0
+
+
 def test_a_random_label_and_a_server_that_is_away(
     hub: WarrenServer, public: Tunnels, tmp_path: Path
 ) -> None:
@@ -114,7 +146,7 @@ def test_somebody_else_releases_the_label(
     command = Command(hub, tmp_path / "output", "--label", "ada", port=callback.port)
     path = f"{hub.http_url}/api/hub/tunnels/ada"
     assert httpx.delete(path, auth=("guest", "guest")).status_code == 204
-    assert command.process.wait(20.0) == 4
+    assert command.end() == 4
     assert "refuses 'ada': label: was released" in command.output()
 
 
