@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import signal
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,6 +15,9 @@ from .options import SOURCE, VHOST, examples, with_login_at_hub
 
 if TYPE_CHECKING:
     from .message_handlers import Handle
+
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_AGO: Final = re.compile("([0-9]{1,5})([smhd])")
 
 
 @click.command(
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     epilog=examples(
         "warren listen x news --key 'eu.#'",
         "warren listen q jobs --exec 'jq .'",
+        "warren listen q log --since 15m",
         "warren listen x news --forward http://localhost:9000/hook",
     ),
 )
@@ -37,6 +43,12 @@ if TYPE_CHECKING:
 @click.argument("name")
 @click.option("--key", "keys", multiple=True, metavar="KEY", help="Binding key; may be repeated.")
 @click.option("--cursor", default="", help="first, last, or the cursor of a message.")
+@click.option(
+    "--since",
+    default="",
+    metavar="TIME",
+    help="From then on: an ISO 8601 time, or 90s, 15m, 2h, 3d ago.",
+)
 @click.option("--count", type=click.IntRange(0), default=0, metavar="N",
     help="Exit after this number of messages.")  # fmt: skip
 @click.option(
@@ -50,11 +62,13 @@ if TYPE_CHECKING:
 @VHOST
 @with_login_at_hub
 def listen(
-    login: Login, kind: str, name: str, keys: tuple[str, ...], cursor: str, count: int,
-    command: str, forward: str, vhost: str,
+    login: Login, kind: str, name: str, keys: tuple[str, ...], cursor: str, since: str,
+    count: int, command: str, forward: str, vhost: str,
 ) -> int:  # fmt: skip
     if command and forward:
         raise ConfigError("--exec and --forward: only one of them can have the messages")
+    if since and cursor:
+        raise ConfigError("--since and --cursor: only one of them can say where to begin")
     if forward:
         server_url("--forward", forward)
     from .listener_agent import PREFETCH, ListenerAgent  # late, because it imports an HTTP client
@@ -62,11 +76,22 @@ def listen(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     handle = _handle(command, forward)
     prefetch = 1 if command or forward else PREFETCH
-    agent = ListenerAgent(login, vhost, (kind, name), keys, cursor, handle, prefetch)
+    agent = ListenerAgent(
+        login, vhost, (kind, name), keys, cursor or _moment(since), handle, prefetch
+    )
     try:
         return 0 if agent.run(count) else 1
     except KeyboardInterrupt:
         return 0
+
+
+def _moment(since: str) -> str:
+    """Returns the time that is meant; what is no duration is for the server to judge."""
+    ago = _AGO.fullmatch(since)
+    if ago is None:
+        return since
+    moment = datetime.now(UTC) - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _handle(command: str, forward: str) -> Handle:

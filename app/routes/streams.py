@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, aclosing
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -13,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from ...core.auth import User
 from ...core.auth.authorization import at_topics
 from ...core.errors import access_refused
+from ...hub.live.cursors import moment_ms
 from ...hub.streams.finding import FoundStream, Source
 from ...hub.streams.streams import ANSWER_BYTES, ReadChunks, WantedMessages
 from ..context import Context
@@ -31,8 +31,6 @@ SOURCES: Final[dict[str, Source | None]] = {"": None, "x/": "exchange", "q/": "q
 """What a stream's name belongs to, by the part of the path before it."""
 _ALL_KEYS: Final = frozenset({".*", "^.*$"})
 _OFFSET_MAX: Final = 2**63 - 1
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Query = Mapping[str, str]
 
@@ -171,12 +169,9 @@ def _number(query: Query, name: str, default: int | None = None, *, low: int = 0
 
 
 def _wall_ms(text: str) -> int:
-    """Reads a time in ISO 8601; without an offset it is UTC."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+    """Reads a time; raises `Problem` 400."""
+    found = moment_ms(text)
+    if found is None:
         detail = f"timestamp is '{text[:80]}', not a time such as 2026-11-22T20:14:34Z"
-        raise Problem(400, f"{detail} (a + is sent as %2B)") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return -((_EPOCH - moment) // timedelta(milliseconds=1))  # Rounded up.
+        raise Problem(400, f"{detail} (a + is sent as %2B)")
+    return found

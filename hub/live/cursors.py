@@ -1,13 +1,16 @@
-"""Cursors: `NUMBER-TAG`, the place behind a message; the tag names its broadcast or stream."""
+"""Cursors: `NUMBER-TAG`, the place behind a message; the tag names its broadcast or stream. In
+place of one, a stream takes the time from which on its messages are wanted."""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
 
 from ..errors import BadRequest
 
-_TEXT = re.compile(r"([0-9]{1,19})(?:-([0-9a-f]{1,32}))?")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TEXT: Final = re.compile(r"([0-9]{1,19})(?:-([0-9a-f]{1,32}))?")
 
 
 class ResumeCursor(NamedTuple):
@@ -25,6 +28,22 @@ class ResumeCursor(NamedTuple):
         found = _TEXT.fullmatch(text)
         if found is None:
             raise BadRequest(
-                "is not a valid cursor", field="cursor", value=text, limit="NUMBER-TAG"
+                "is neither NUMBER-TAG nor, for a source that keeps its messages, a time",
+                field="cursor",
+                value=text,
             )
         return cls(int(found[1]), found[2] or "")
+
+
+def moment_ms(text: str) -> int | None:
+    """Returns the milliseconds since 1970 of a time in ISO 8601, rounded up; without an offset it
+    is UTC. None for what is no time, or is a cursor."""
+    if _TEXT.fullmatch(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return -((_EPOCH - moment) // timedelta(milliseconds=1))

@@ -14,7 +14,7 @@ from ..keyed_locks import KeyedLocks
 from ..requests import Kind, Resource
 from ..tasks import Tasks
 from .broadcast import Broadcast
-from .cursors import ResumeCursor
+from .cursors import ResumeCursor, moment_ms
 from .encoding import MessageEncoder
 from .forms import Form
 from .queue_reading import PREFETCH_MAX, AutoAcked, ManuallyAcked
@@ -100,12 +100,23 @@ class Live:
         if not self._has_key:
             await asyncio.to_thread(self._message_id, 0)  # It may have to be made.
             self._has_key = True
+        cursor = await self._resolved(source, cursor)
         found = await self._source(source, keys, cursor, prefetch)
         return LiveReader(self, found, form, permit, cursor)
 
     def open_silent(self, form: Form, permit: LivePermit) -> LiveReader:
         """Returns a reader that is sent no messages, for a connection that only publishes."""
         return LiveReader(self, NoSource(), form, permit, "")
+
+    async def _resolved(self, source: Resource, cursor: str) -> str:
+        """Returns the cursor; for a time, that of the first message that arrived then or later."""
+        wall_ms = moment_ms(cursor)
+        if wall_ms is None:
+            return cursor
+        stream = self._engine.stream(source.vhost, source.kind, source.name)
+        if stream is None:
+            return cursor
+        return str(await stream.find_moment(wall_ms))
 
     async def _source(
         self, source: Resource, keys: Sequence[str], cursor: str, prefetch: int | None

@@ -61,6 +61,17 @@ def test_prints(http: httpx.Client, start: Start) -> None:
     assert "\x1b" not in output
 
 
+def test_since(http: httpx.Client, start: Start) -> None:
+    publish(http, "1", "2")
+    output, _ = start("q", "log", "--since", "1h", "--count", "2").communicate(timeout=WAIT_S)
+    assert [json.loads(line)["body"] for line in output.splitlines()] == ["1", "2"]
+    both = start("q", "log", "--since", "1h", "--cursor", "first")
+    assert "only one of them" in both.communicate(timeout=WAIT_S)[1]
+    http.put("/endpoint/x/unkept?amqp.exchange_type=fanout").raise_for_status()
+    unkept = start("x", "unkept", "--since", "1h")
+    assert "for a source that keeps its messages, a time" in unkept.communicate(timeout=WAIT_S)[1]
+
+
 def test_runs_a_command(http: httpx.Client, start: Start, tmp_path: Path) -> None:
     publish(http, "a", "b")
     file = tmp_path / "out"

@@ -146,8 +146,12 @@ class TestKept:
             assert stream.next()["body"] == "new"
 
     @pytest.mark.parametrize(
-        ("cursor", "expected"), [("first", "1 2 3"), ("last", "3"), ("1", "2 3"), ("3", "")]
-    )
+        ("cursor", "expected"),
+        [
+            ("first", "1 2 3"), ("last", "3"), ("1", "2 3"), ("3", ""), ("2001-01-01", "1 2 3"),
+            ("2999-01-01T00:00:00Z", ""),
+        ],
+    )  # fmt: skip
     def test_reading_begins_at_any_cursor(
         self, http: httpx.Client, path: str, cursor: str, expected: str
     ) -> None:
