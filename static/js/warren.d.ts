@@ -99,8 +99,12 @@ export interface StreamOptions extends HubOptions {
   vhost?: string;
   /** Binding keys of an exchange. */
   key?: string | string[];
-  /** Where to begin: the `cursor` of a message, `first`, `last` or `next`. */
+  /** Where to begin: the `cursor` of a message, `first`, `last`, `next`, or a time in ISO 8601. */
   cursor?: string;
+  /** `auto` takes messages of a queue without acknowledgements: those under way when the connection breaks are lost. */
+  ack?: 'auto';
+  /** How many messages of a queue may wait here to be acknowledged; 100 by default. */
+  prefetch?: number;
   onopen?: () => void;
   onlost?: (error: Error) => void;
 }
@@ -112,6 +116,8 @@ export interface StreamedMessage extends Message {
   redelivered?: boolean;
   /** What is missing before this message. */
   gap?: { from: string; to: string };
+  /** Of a queue: acknowledges the message at once, and not when the next one is asked for. */
+  ack?: () => void;
 }
 
 export declare function stream(options: StreamOptions): AsyncGenerator<StreamedMessage, void, void>;

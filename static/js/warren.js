@@ -300,10 +300,11 @@ export async function publish(options, body) {
 /**
  * Reads the messages of an exchange or queue as they come, for ever: `for await (const message of
  * stream({ from: 'x/news' }))`. After a lost connection it goes on where it was; the first message
- * behind a gap says so in `gap`. An abort of `signal` ends it.
+ * behind a gap says so in `gap`. An abort of `signal` ends it. A message of a queue is acknowledged
+ * when the next one is asked for, or by its `ack()`; others return to the queue.
  */
 export async function* stream(options) {
-  const { from, vhost, key, onopen, onlost } = options;
+  const { onlost } = options;
   const stop = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
   let { cursor } = options;
@@ -311,32 +312,82 @@ export async function* stream(options) {
   try {
     for (let failures = 0; !signal.aborted; ) {
       try {
-        const query = new URLSearchParams([key ?? []].flat().map((one) => ['key', one]));
-        if (cursor) query.set('cursor', cursor);
-        const headers = { accept: 'text/event-stream' };
-        const url = `${resource('stream', from, vhost)}?${query}`;
-        const response = await call({ ...options, signal }, url, { headers });
-        onopen?.();
-        for await (const { event, id, data } of events(response.body)) {
+        for await (const { event, id, data, ack } of connection({ ...options, cursor, signal })) {
           failures = 0;
           if (event === 'error') throw new WarrenError(data);
           if (id) cursor = id;
           if (event === 'gap') gap = data;
           else {
-            yield gap ? { ...message(data), gap } : message(data);
+            yield { ...message(data), ...(gap && { gap }), ...(ack && { ack }) };
             gap = undefined;
+            ack?.();
           }
         }
         throw new TypeError('the hub ended the connection');
       } catch (error) {
         if (signal.aborted) return;
-        if (isFinal(error)) throw error;
+        if (isFinal(error) || error instanceof NoAcks) throw error;
         onlost?.(error);
         await pause(failures++, signal);
       }
     }
   } finally {
     stop.abort();
+  }
+}
+
+/** Yields the events of one connection. */
+async function* connection(options) {
+  const { from, vhost, key, cursor, ack, onopen } = options;
+  const target = resource('stream', from, vhost);
+  const query = new URLSearchParams([key ?? []].flat().map((one) => ['key', one]));
+  // A stream takes a cursor; any other queue refuses it, and wants acknowledgements.
+  const isAcked = from.startsWith('q/') && ack !== 'auto' && !cursor;
+  if (cursor || isAcked) query.set('cursor', cursor ?? 'next');
+  let response;
+  try {
+    response = await call(options, `${target}?${query}`, { headers: { accept: 'text/event-stream' } });
+  } catch (error) {
+    if (!isAcked || error.problem?.field !== 'cursor') throw error;
+    yield* acknowledged(options, target);
+    return;
+  }
+  onopen?.();
+  yield* events(response.body);
+}
+
+/** What a queue needs is missing. */
+class NoAcks extends TypeError {}
+
+/** Yields the messages of a queue, each with `ack`, over a WebSocket, which can't send a password. */
+async function* acknowledged({ hub = ownHub, auth, prefetch = 100, signal, onopen }, target) {
+  const [token, ...more] = auth.replace(/^bearer /i, '').split(' ');
+  if (!('WebSocket' in globalThis) || more.length)
+    throw new NoAcks("a queue needs acknowledgements: use a token and WebSocket, or { ack: 'auto' }, which loses what is under way when the connection breaks");
+  const url = hubUrl(hub, `${target}?${new URLSearchParams({ ack: 'manual', prefetch, token })}`);
+  const socket = new WebSocket(url.href.replace('http', 'ws'));
+  const arrived = [];
+  let wake = () => {};
+  socket.onopen = () => onopen?.();
+  socket.onmessage = ({ data }) => wake(arrived.push(JSON.parse(data)));
+  socket.onclose = () => wake(arrived.push(null));
+  const end = () => socket.close();
+  signal.addEventListener('abort', end);
+  const acking = (id) => () => {
+    if (id && socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ ack: id }));
+    id = undefined;
+  };
+  try {
+    for (;;) {
+      while (!arrived.length) await new Promise((resolve) => (wake = resolve));
+      const data = arrived.shift();
+      if (!data) return;
+      if (data.refused !== undefined) console.warn(data.problem.detail); // it had gone back, and comes again
+      else yield data.event ? { event: data.event, data: data.problem } : { data, ack: acking(data.id) };
+    }
+  } finally {
+    signal.removeEventListener('abort', end);
+    socket.close();
   }
 }
 
@@ -347,11 +398,14 @@ const RELEASE = () => new URLSearchParams({ release: 1 });
 const PLAIN = { credentials: 'omit', cache: 'no-store' };
 
 async function call({ hub = ownHub, auth, signal }, path, init) {
-  if (!hub) throw new TypeError("name the hub: { hub: 'http://localhost:15672/' }");
   const headers = new Headers(init.headers);
   if (auth) headers.set('authorization', auth.includes(' ') ? auth : `Bearer ${auth}`);
-  const url = new URL(path, hub.endsWith('/') ? hub : `${hub}/`);
-  return checked(await fetch(url, { ...init, headers, signal, ...PLAIN }));
+  return checked(await fetch(hubUrl(hub, path), { ...init, headers, signal, ...PLAIN }));
+}
+
+function hubUrl(hub, path) {
+  if (!hub) throw new TypeError("name the hub: { hub: 'http://localhost:15672/' }");
+  return new URL(path, hub.endsWith('/') ? hub : `${hub}/`);
 }
 
 async function checked(response) {
