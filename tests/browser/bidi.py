@@ -13,7 +13,7 @@ from typing import Any
 
 from websockets.sync.client import connect
 
-ANSWER_LIMIT_S = 30.0
+ANSWER_LIMIT_S = 60.0
 
 Event = dict[str, Any]
 
