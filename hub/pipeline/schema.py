@@ -72,12 +72,18 @@ def arrow_schema(columns: dict[str, str]) -> pa.Schema:
     return pa.schema([ARROW_SCHEMA.field(name) for name in columns])
 
 
-def check_written(columns: dict[str, str]) -> None:
-    """Checks the columns of rows that are to be published, given as names and Spark's types.
+def check_written(columns: dict[str, str], queue: str | None) -> None:
+    """Checks the columns of rows that are to be published, given as names and Spark's types; to an
+    exchange, or to a queue.
 
     Raises:
         SchemaError: there is no body, a message has no such column, or it has another type.
     """
+    if queue is not None and "routing_key" in columns:
+        raise SchemaError(
+            f"column 'routing_key' beside option queue='{queue}': all rows go to that queue; drop "
+            "it with .drop('routing_key'), or give .option('exchange', '') in place of the queue"
+        )
     for name, kind in columns.items():
         if name not in WRITTEN:
             raise SchemaError(

@@ -27,10 +27,10 @@ class ServerClient:
     """Asks one server. Raises `ReadError` if it refuses, `UnavailableError` if it can't be
     reached."""
 
-    def __init__(self, server: ServerLogin) -> None:
+    def __init__(self, server: ServerLogin, patience_s: float = PATIENCE_S) -> None:
         self._server = server
         self._http = BlockingHttpClient(
-            server, f"the server at {server.url}", ReadError, PATIENCE_S
+            server, f"the server at {server.url}", ReadError, patience_s
         )
 
     def __enter__(self) -> Self:
@@ -75,6 +75,11 @@ def exchange_type(client: ServerClient, vhost: str, name: str) -> str:
     found = client.get(f"/{segment(vhost)}/endpoint/x/{segment(name)}")
     values = {one["name"]: one["value"] for one in found["parameters"]}
     return str(values.get("arg.x-delayed-type", values["exchange_type"]))
+
+
+def require_queue(client: ServerClient, vhost: str, name: str) -> None:
+    """Raises `ReadError` if there is no queue of the name, or the user has no permission on it."""
+    client.get(f"/{segment(vhost)}/endpoint/q/{segment(name)}")
 
 
 def require_exchange(server: ServerLogin, vhost: str, exchange: str) -> None:

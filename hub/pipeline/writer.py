@@ -25,7 +25,8 @@ from pyspark.sql.datasource import (
 from .errors import OptionError, TooLargeError, UnavailableError, WriteError
 from .rows_format import encode, pieces
 from .schema import check_written
-from .transactions import TransactionClient
+from .server import ServerClient, require_queue
+from .transactions import PATIENCE_S, TransactionClient
 from .write_options import BATCH_OPTIONS, STREAM_OPTIONS, WriteOptions, write_options
 
 logger = logging.getLogger(__name__)
@@ -53,8 +54,8 @@ class ExchangeWriter(DataSourceArrowWriter):
     ) -> None:
         if overwrite:
             raise OptionError("an exchange can't be overwritten; use .mode('append')")
-        check_written(columns)
         self._options = write_options(options, BATCH_OPTIONS)
+        check_written(columns, self._options.queue)
         tx_id = self._options.tx_id
         # The commit is repeated when its answer is lost: without an id of the user's too it needs
         # one that no other write has.
@@ -65,6 +66,7 @@ class ExchangeWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         options = self._options
+        _require_queue(options)
         with closing(_client(options)) as client:
             unrouted = client.commit(self._query, options.tx_version, _attempts(messages))
             _warn(options, unrouted)
@@ -88,8 +90,9 @@ class StreamExchangeWriter(DataSourceStreamArrowWriter):
 
     @cached_property
     def _options(self) -> WriteOptions:
-        check_written(self._columns)
-        return write_options(self._given, STREAM_OPTIONS)
+        options = write_options(self._given, STREAM_OPTIONS)
+        check_written(self._columns, options.queue)
+        return options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPartition:
         context = TaskContext.get()
@@ -101,6 +104,7 @@ class StreamExchangeWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         # Without partitions there is nothing to publish, and nobody says which query it is.
         for staged in _staged(messages)[:1]:
+            _require_queue(self._options)
             with closing(_client(self._options)) as client:
                 self._commit(client, staged.query, batchId, messages)
 
@@ -130,6 +134,13 @@ class StreamExchangeWriter(DataSourceStreamArrowWriter):
 
 def _client(options: WriteOptions) -> TransactionClient:
     return TransactionClient(options.server, options.vhost, options.exchange)
+
+
+def _require_queue(options: WriteOptions) -> None:
+    """Raises `ReadError` if rows are for a queue that is not there: they would be lost."""
+    if options.queue is not None:
+        with ServerClient(options.server, PATIENCE_S) as client:
+            require_queue(client, options.vhost, options.queue)
 
 
 def _stage(

@@ -22,6 +22,7 @@ from pyspark.sql.types import StringType
 
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
+from warrenmq.hub.pipeline.errors import OptionError, ReadError, SchemaError
 from warrenmq.hub.pipeline.options import ServerLogin
 from warrenmq.hub.pipeline.rows_format import encode, pieces
 from warrenmq.hub.pipeline.transactions import TransactionClient
@@ -126,6 +127,42 @@ def test_rows_for_no_queue_are_logged(
     client.close()
     writer.commit([StagedPartition("tx-lost", 0, 7, 1)])
     assert "3 rows are lost: their routing keys are no names of queues" in caplog.text
+
+
+def test_rows_for_a_queue_wait_until_it_is_there(
+    warren: WarrenServer, channel: BlockingChannel
+) -> None:
+    """As the driver does when tasks have staged them."""
+    given = {"url": warren.http_url, "queue": "to-come", "txId": "early"}
+    writer = ExchangeWriter(given, {"body": "string"}, overwrite=False)
+    rows = encode(pa.record_batch({"body": pa.array("abc")}), "to-come")
+    client = TransactionClient(ServerLogin(warren.http_url, "guest", "guest"), "/", "")
+    for at, piece in enumerate(pieces([rows])):
+        client.stage("tx-early", 0, 0, 7, at, piece)
+    client.close()
+    with pytest.raises(ReadError, match="404 no queue 'to-come'"):
+        writer.commit([StagedPartition("tx-early", 0, 7, 1)])
+    channel.queue_declare("to-come", durable=True)
+    writer.commit([StagedPartition("tx-early", 0, 7, 1)])
+    assert bodies(channel, "to-come") == [*"abc"]
+
+
+@pytest.mark.parametrize(
+    ("given", "columns", "reason"),
+    [
+        ({}, "body", "give .option('exchange', 'news') or .option('queue', 'jobs'): none is given"),
+        ({"queue": "q", "exchange": "x"}, "body", "both are given"),
+        ({"queue": "q", "routingKey": "k"}, "body", "routingKey beside queue"),
+        ({"queue": "q"}, "body routing_key", "column 'routing_key' beside option queue='q'"),
+    ],
+)
+def test_rows_go_to_an_exchange_or_a_queue(
+    given: dict[str, str], columns: str, reason: str
+) -> None:
+    url = {"url": "http://localhost:1"}
+    with pytest.raises((OptionError, SchemaError)) as caught:
+        ExchangeWriter(url | given, dict.fromkeys(columns.split(), "string"), overwrite=False)
+    assert reason in str(caught.value)
 
 
 @pytest.mark.thorough
