@@ -30,6 +30,9 @@ class Problem(TypedDict):
     unreadable: NotRequired[
         Annotated[list[int], Meta(description="The first and last of damaged offsets.")]
     ]
+    manifests: NotRequired[
+        Annotated[list[str], Meta(description="Where archives with the message are.")]
+    ]
     feed: NotRequired[Annotated[str, Meta(description="The feed that is registered already.")]]
     candidates: NotRequired[
         Annotated[list[Candidate], Meta(description="The feeds that a page names.")]

@@ -86,7 +86,9 @@ class ArchiveReader:
         end = state.first if end is None else min(end, state.first)
         places = self._places(found, start)
         if not places:
-            raise _aged_out(dropped, "no archive that can be read (setting archives) has it")
+            raise _aged_out(
+                found, start, dropped, "no archive that can be read (setting archives) has it"
+            )
         if start >= end:
             return StreamRead(start, start)
         question = Question(
@@ -98,7 +100,7 @@ class ArchiveReader:
         if answer.is_broken:
             raise _unreadable(found, answer.reason)
         if not answer.count:
-            raise _aged_out(dropped, answer.reason)
+            raise _aged_out(found, start, dropped, answer.reason)
         return StreamRead(start, start + answer.count, (data,))
 
     async def _ask(self, found: FoundStream, question: Question) -> bytes:
@@ -154,8 +156,12 @@ def _unreadable(found: FoundStream, reason: str) -> ArchiveUnreadable:
     return ArchiveUnreadable(f"the archive of {found} can't be read: {reason}", field="start")
 
 
-def _aged_out(dropped: StreamAgedOut, reason: str) -> StreamAgedOut:
+def _aged_out(found: FoundStream, start: int, dropped: StreamAgedOut, reason: str) -> StreamAgedOut:
+    """Returns the error with the places of the archives that have the message, as they report."""
+    reports = found.stream.archives().reports.values()
+    manifests = [one.manifest for one in reports if one.manifest and one.offset > start]
+    place = f"; archives report that it is in {', '.join(manifests)}" if manifests else ""
     return StreamAgedOut(
-        f"{dropped.reason}; {reason}", field=dropped.field, value=dropped.value,
-        limit=dropped.limit, members=dropped.members,
+        f"{dropped.reason}; {reason}{place}", field=dropped.field, value=dropped.value,
+        limit=dropped.limit, members={**dropped.members, "manifests": manifests},
     )  # fmt: skip

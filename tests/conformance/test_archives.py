@@ -84,3 +84,6 @@ def test_floor_of_the_archive_survives_a_kill(tmp_path: Path) -> None:
         wait_until(lambda: stream.first() > MESSAGES, 20, "dropping")
         found = stream.archive()
         assert (found["lag"], found["exceeded"]) == (0, None)
+        refused = stream.http.get("/streams/%2F/q/news-log/chunks?start=0")
+        assert (refused.status_code, refused.json()["manifests"]) == (410, ["/cold"])
+        assert "archives report that it is in /cold" in refused.json()["detail"]
