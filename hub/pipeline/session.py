@@ -77,7 +77,11 @@ def spark_session(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Workers would take python3 of PATH, which need not have pyarrow.
     python = worker_python(cache) if master.startswith("local") else sys.executable
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python
+    os.environ["PYSPARK_DRIVER_PYTHON"] = python
+    if master.startswith("local"):
+        os.environ["PYSPARK_PYTHON"] = python
+    else:  # It may be elsewhere there, as in an archive that is unpacked for each task.
+        os.environ.setdefault("PYSPARK_PYTHON", python)
     conf = SparkConf().setAppName(name).setMaster(master)
     conf.setAll([*_settings(master).items(), *(settings or {}).items()])
     if master.startswith("local") and SparkContext._active_spark_context is None:
