@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from ...hub.pipeline import command, listing, server
@@ -17,6 +19,16 @@ from .login import Login
 from .options import JSON, VHOST, examples, pairs, with_login
 from .printer import Printer
 
+_MASTER = click.option(
+    "--master", default=LOCAL, show_default=True, metavar="MASTER",
+    help="Spark's master: local[PROCESSORS,ATTEMPTS], or spark://HOST:7077.",
+)  # fmt: skip
+_NICENESS = click.option(
+    "--niceness", type=click.IntRange(0, 19), default=NICENESS, show_default=True,
+    metavar="N", envvar="WARREN_PIPELINE_NICENESS", show_envvar=True,
+    help="Of Spark on this machine. With 0 it takes processors as the server does.",
+)  # fmt: skip
+
 
 @click.group(
     help="""Capture exchanges in streams, and run Spark jobs on them.
@@ -29,9 +41,11 @@ from .printer import Printer
     and a stream that was made again or has dropped what was not read; 5 without Java or Spark.""",
     epilog=examples(
         "warren pipeline list",
+        "warren pipeline shell",
         "warren pipeline capture x news --stream news.log --max-age 30D",
         "warren pipeline run archive --stream news.log --out archive --follow",
         "warren pipeline run rollup --stream news.log --out rollup --set late_s=120",
+        "warren pipeline run replay --archive archive --to news --rate 500",
     ),
 )
 def pipeline() -> None:
@@ -105,30 +119,47 @@ def capture(
     "where the last run stopped. All jobs but replay need it.",
 )  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A job's parameter.")
+@click.option("--archive", metavar="DIR", help="The job's parameter archive.")
+@click.option("--to", metavar="EXCHANGE", help="The parameter to of the job replay.")
+@click.option("--rate", metavar="N", help="The parameter rate of the job replay.")
 @click.option("--follow", is_flag=True, help="Keep following the stream until stopped.")
 @click.option("--wait", "wait_s", type=click.FloatRange(0), default=WAIT_S, show_default=True,
     metavar="SECONDS",
     help="With --follow, how long it waits for a server that can't be reached.")  # fmt: skip
 @click.option("--results", default=RESULTS, show_default=True, metavar="EXCHANGE",
     help="Exchange that results are published to; off for none.")  # fmt: skip
-@click.option("--master", default=LOCAL, show_default=True, metavar="MASTER",
-    help="Spark's master: local[PROCESSORS,ATTEMPTS], or spark://HOST:7077.")  # fmt: skip
-@click.option("--niceness", type=click.IntRange(0, 19), default=NICENESS, show_default=True,
-    metavar="N", envvar="WARREN_PIPELINE_NICENESS", show_envvar=True,
-    help="Of Spark on this machine. With 0 it takes processors as the server does.")  # fmt: skip
+@click.option("--chart", metavar="FILE.svg",
+    help="Draw the table as a picture at the end: of rollup and delivery-health.")  # fmt: skip
+@_MASTER
+@_NICENESS
 @VHOST
 @with_login
 def run(
     login: Login, job: str, stream: str, source: str | None, out: str, settings: tuple[str, ...],
-    follow: bool, wait_s: float, results: str, master: str, niceness: int, vhost: str,
+    follow: bool, wait_s: float, results: str, chart: str | None, master: str, niceness: int,
+    vhost: str,
+    **parameters: str | None,
 ) -> int:  # fmt: skip
     exchange = None if results == "off" else results
+    named = [f"{name}={value}" for name, value in parameters.items() if value is not None]
+    given = pairs("--set", (*settings, *named))
     command.run_job(
         command.RunRequest(
-            job, _server(login), vhost, stream, out, pairs("--set", settings), source, follow,
-            exchange, master, wait_s, niceness,
+            job, _server(login), vhost, stream, out, given, source, follow, exchange, master,
+            wait_s, niceness, None if chart is None else Path(chart),
         )
     )  # fmt: skip
+    return 0
+
+
+@pipeline.command(help="Open a Python shell with a Spark session (spark) and streams as data "
+    "frames (stream).")  # fmt: skip
+@_MASTER
+@_NICENESS
+@VHOST
+@with_login
+def shell(login: Login, master: str, niceness: int, vhost: str) -> int:
+    command.open_shell(_server(login), vhost, master, niceness)
     return 0
 
 

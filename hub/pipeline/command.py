@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from .chart import NoChart, check_chart, draw
+from .directory_lock import exclusive
 from .errors import (
     DataLossError,
     OptionError,
@@ -35,6 +37,7 @@ from .outages import WAIT_S, run_over_outages
 from .progress import Progress, on_terminal
 from .server import ServerClient, declare_results, reporter
 from .session import LOCAL, NICENESS, NoSpark, spark_session
+from .shell import run_shell
 from .spark_errors import explain, is_from_spark
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ NOT_INSTALLED: Final = 5
 _CODES: Final = {
     **dict.fromkeys((OptionError, SchemaError, OutputError, DataLossError), UNUSABLE),
     **dict.fromkeys((ReadError, WriteError, TooLargeError, UnavailableError), UNUSABLE),
-    **dict.fromkeys((NoJava, NoSpark), NOT_INSTALLED),
+    **dict.fromkeys((NoJava, NoSpark, NoChart), NOT_INSTALLED),
 }
 
 
@@ -67,10 +70,23 @@ class RunRequest:
     master: str = LOCAL
     wait_s: float = WAIT_S
     niceness: int = NICENESS
+    chart: Path | None = None
 
 
 def exit_code(error: PipelineError) -> int:
     return _CODES.get(type(error), FAILED)
+
+
+def open_shell(server: ServerLogin, vhost: str, master: str, niceness: int) -> None:
+    """Returns when the user has left the shell. Raises `PipelineError`."""
+    check_master(master)
+    with ServerClient(server) as client:
+        client.get("/health/live")
+    session = spark_session("warren shell", master=master, niceness=niceness)
+    try:
+        run_shell(session, server, vhost)
+    finally:
+        session.stop()
 
 
 def run_job(request: RunRequest) -> None:
@@ -80,7 +96,11 @@ def run_job(request: RunRequest) -> None:
     """
     job, task = find_job(request.job), _task(request)
     check_master(request.master)
-    with ServerClient(task.server) as client:
+    if request.chart is not None:
+        if job.chart is None:
+            raise OptionError(f"--chart {request.chart}: of job '{job.name}' there is no picture")
+        check_chart(request.chart)
+    with _locked(task), ServerClient(task.server) as client:
         _check(job, task, client)
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}"
         to_server = reporter(client, task.vhost, task.stream, job.name, name)
@@ -110,10 +130,19 @@ def _out(job: Job[Any], out: str) -> Path | None:
     return Path(out).absolute()
 
 
+@contextmanager
+def _locked(task: Task[Any]) -> Iterator[None]:
+    """Makes the directory, for this run alone. Raises `OutputError`."""
+    if task.out is None:
+        yield
+        return
+    _check_directory(task.out)
+    with exclusive(task.out):
+        yield
+
+
 def _check(job: Job[Any], task: Task[Any], client: ServerClient) -> None:
     """Raises `PipelineError` for what can't be used."""
-    if task.out is not None:
-        _check_directory(task.out)
     # A run waits for a server that starts again; whoever has just typed its URL need not.
     client.get("/health/live")
     job.check(task)
@@ -151,7 +180,7 @@ def _run(job: Job[Any], task: Task[Any], progress: Progress, request: RunRequest
             try:
                 # Here, since Spark puts a handler of its own in the place of SIGINT's.
                 with _stopped_by_signals(progress):
-                    _run_in(session, job, task, progress, request.wait_s)
+                    _run_in(session, job, task, progress, request)
             finally:
                 session.stop()
     except Exception as error:
@@ -166,13 +195,15 @@ def _run(job: Job[Any], task: Task[Any], progress: Progress, request: RunRequest
 
 
 def _run_in(
-    session: SparkSession, job: Job[Any], task: Task[Any], progress: Progress, wait_s: float
+    session: SparkSession, job: Job[Any], task: Task[Any], progress: Progress, request: RunRequest
 ) -> None:
     run = partial(job.run, session, task, progress)
     if task.follow:
-        run_over_outages(run, task.server, progress, wait_s)
+        run_over_outages(run, task.server, progress, request.wait_s)
     else:
         run()
+    if request.chart is not None and job.chart is not None:
+        draw(job.chart, task.directory, request.chart)
 
 
 @contextmanager

@@ -35,6 +35,10 @@ class TablePublisher:
         """Returns the number of the last transaction that was published, 0 if none was."""
         return self._client.last(self._series)
 
+    def forget(self) -> None:
+        """Has the server forget the series, which nobody repeats."""
+        self._client.forget(self._series)
+
     def publish(self, number: int, rows: pa.Table) -> None:
         """Publishes rows, whose columns are those that can be written; when it returns they are on
         disk. Nothing happens if this number, or a later one, was published before."""

@@ -23,6 +23,7 @@ from tests.support.ports import free_port
 from tests.support.server import WarrenServer
 from warrenmq.app.cli import run
 from warrenmq.hub.pipeline import command
+from warrenmq.hub.pipeline.directory_lock import LOCK, exclusive
 from warrenmq.hub.pipeline.errors import JobError
 from warrenmq.hub.pipeline.jobs.job import Job, Task, parameters_of
 from warrenmq.hub.pipeline.jobs.registry import JOBS
@@ -269,6 +270,11 @@ def test_help_explains_exit_codes(capsys: Output) -> None:
         (["archive", "--set", "max_rows=1; DROP TABLE runs"], "give a whole number of 1 or more"),
         (["rollup", "--set", "late_s=1); DROP TABLE runs --"], "late_s='1.; DROP .*': give a num"),
         (["archive", "--stream", "x'; DROP TABLE runs; --"], "404 .*'x'; DROP TABLE runs; --'"),
+        (["archive", "--to", "news"], "parameter 'to' is unknown; .* archive has name, "),
+        (["rollup", "--archive", "a", "--set", "archive=b"], "--set archive=a is given twice"),
+        (["archive", "--chart", "a.svg"], "--chart a.svg: of job 'archive' there is no picture"),
+        (["rollup", "--chart", "a.png"], "--chart a.png: give a file whose name ends in .svg"),
+        (["rollup", "--chart", "/no/a.svg"], "--chart /no/a.svg can't be written: give a file in"),
         (["archive", "--master", "local[bad"], "--master local.bad: give local.PROCESSORS,ATT"),
         (["archive", "--master", "spark://h"], "--master spark://h: 'h' is no HOST:PORT; give"),
         (["archive", "--master", "spark://h:x"], "--master spark://h:x: 'h:x' is no HOST:PORT"),
@@ -289,7 +295,19 @@ def test_bad_arguments_are_refused_before_spark_starts(
     assert run(["pipeline", "run", job, *given, *more]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and re.search(reason, error), error
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] in ([], [LOCK])
+
+
+def test_a_second_run_in_a_directory_is_refused(
+    warren: WarrenServer, channel: BlockingChannel, tmp_path: Path, capsys: Output
+) -> None:
+    channel.queue_declare("log", durable=True, arguments={"x-queue-type": "stream"})
+    given = ["--url", warren.http_url, "--stream", "log", "--out", str(tmp_path)]
+    with exclusive(tmp_path):
+        assert run(["pipeline", "run", "archive", *given]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert f"--out {tmp_path} is in use by another run (process {os.getpid()} on" in error
 
 
 def test_a_directory_is_one_table(
@@ -346,8 +364,7 @@ def test_bad_replays_are_refused(
     channel.exchange_declare("open", "topic", durable=True)
     add_reader(warren)
     Manifest(tmp_path).commit("0", [DataFile("a", 1, 1)], details={"job": job})
-    given = {"archive": tmp_path, "exchange": exchange, "tx_id": "again"}
-    settings = [part for pair in given.items() for part in ("--set", f"{pair[0]}={pair[1]}")]
+    settings = ["--archive", str(tmp_path), "--to", exchange, "--rate", "10"]
     assert run(["pipeline", "run", "replay", "--url", warren.http_url, *settings, *more]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and re.search(reason, error), error
@@ -389,7 +406,8 @@ def test_without_the_right_java_or_spark(
     given = ["--url", warren.http_url, "--stream", "log", "--out", str(out)]
     assert run(["pipeline", "run", "archive", *given]) == 5
     assert re.search(reason, capsys.readouterr().err.splitlines()[-1])
-    assert not list(out.iterdir())
+    assert [path.name for path in out.iterdir()] == [LOCK]
+    assert run(["pipeline", "shell", "--url", warren.http_url]) == 5
 
 
 def java(directory: Path) -> str:

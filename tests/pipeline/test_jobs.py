@@ -337,7 +337,7 @@ def test_an_archive_is_replayed_once(
     for number in range(300):
         stream.publish(f"k.{number % 3}", str(number), headers={"n": str(number)})
     archive = str(runner.run_only("archive"))
-    given = {"archive": archive, "exchange": target.name, "tx_id": "once"}
+    given = {"archive": archive, "to": target.name, "tx_id": "once"}
     runner.run_only("replay", rate="400", end="120", **given)
     began_s = time.monotonic()
     runner.run_only("replay", rate="100", **given)
@@ -346,9 +346,12 @@ def test_an_archive_is_replayed_once(
     assert (runner.rows, runner.lag) == (180, 0)
     runner.run_only("replay", rate="1000000", **given)
     assert (runner.rows, runner.lag) == (0, 0)
+    for _ in range(2):  # Without a name it is published each time.
+        runner.run_only("replay", rate="1000000", archive=archive, to=target.name, start="299")
+        assert (runner.rows, runner.lag) == (1, 0)
     assert target.read() == [
         ("present", f"k.{number % 3}", {"n": str(number)}, str(number).encode())
-        for number in range(300)
+        for number in [*range(300), 299, 299]
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.server import WarrenServer
+from warrenmq.hub.pipeline.options import ServerLogin
+from warrenmq.hub.pipeline.shell import run_shell
 
 STREAM = {"x-queue-type": "stream"}
 READING = '.read.format("warren").option("no", "1").load()'
@@ -47,6 +50,23 @@ def die_once(number):
 
 print(spark_session("kill", niceness=0).sparkContext.parallelize([3, 4], 1).map(die_once).sum())
 """
+
+
+def test_a_shell_has_the_session_and_streams(
+    spark: SparkSession, warren: WarrenServer, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    with pika.BlockingConnection(pika.URLParameters(warren.amqp_url)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("typed", durable=True, arguments=STREAM)
+        channel.confirm_delivery()
+        channel.basic_publish("", "typed", b"hello", pika.BasicProperties(delivery_mode=2))
+    typed = 'print(stream("typed", startingOffset=0).collect()[0].body)\n'
+    typed += 'stream("typed", follow=True).isStreaming, spark.version\n'
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    run_shell(spark, ServerLogin(warren.http_url, "guest", "guest"), "/")
+    shown = capsys.readouterr().out
+    assert "bytearray(b'hello')" in shown and f"(True, '{spark.version}')" in shown
 
 
 def test_java_has_a_session_of_its_own(spark: SparkSession) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ..chart import Chart, Panel
 from .job import Job
 from .rollup import DELAY, percentiles
 from .updates import Parameters, Updates
@@ -54,6 +55,18 @@ def delivery_health(rows: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
+CHART: Final = Chart(
+    "Delivery health",
+    ("subscription", "topic"),
+    "subscription",
+    "attempts",
+    (
+        Panel("delivered, percent", "delivered", whole="attempts"),
+        Panel("attempts", "attempts"),
+        Panel("latency, median, ms", "latency_p50_ms", "max"),
+        Panel("latency, 99th percentile, ms", "latency_p99_ms", "max"),
+    ),
+)
 _UPDATES: Final = Updates("delivery-health", lambda rows, _: delivery_health(rows))
 DELIVERY_HEALTH: Final[Job[Any]] = Job(
     _UPDATES.job,
@@ -61,4 +74,5 @@ DELIVERY_HEALTH: Final[Job[Any]] = Job(
     Parameters,
     _UPDATES.run,
     _UPDATES.check,
+    chart=CHART,
 )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_type_hints
 
+from ..chart import Chart
 from ..client import Offsets, StreamClient
 from ..errors import OptionError
 from ..options import ServerLogin
@@ -86,6 +87,7 @@ class Job(Generic[P]):
 
     `check` is called before Spark starts, and raises `PipelineError` for what can be seen then.
     `run` returns when the job is done, or was stopped (`Progress.stopped`), and raises otherwise.
+    `chart` is the picture of its table, None for a table that has none.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Job(Generic[P]):
     check: Callable[[Task[P]], None] = _nothing
     needs_stream: bool = True
     makes_table: bool = True
+    chart: Chart | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 It is a series of transactions with the name `tx_id`; the number of each is the offset behind its
 last message. The server knows the last one, so a replay that was interrupted goes on there, and one
-that is repeated publishes nothing.
+that is repeated publishes nothing. Without a name the server forgets the series at the end.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -33,8 +34,10 @@ COMMIT_ROWS: Final = 10_000
 @dataclass(frozen=True, slots=True)
 class Parameters:
     archive: str = parameter("", "The directory of the archive.")
-    exchange: str = parameter("", "The exchange that gets the messages.")
-    tx_id: str = parameter("", "Replays with the same name are published once.")
+    to: str = parameter("", "The exchange that gets the messages.")
+    tx_id: str = parameter(
+        "", "Replays with the same name are published once; one without a name each time."
+    )
     rate: float = parameter(1000.0, "Maximum number of messages per second.", low=0.01)
     start: int = parameter(0, "The first offset that is replayed.", low=0)
     end: int = parameter(2**63 - 1, "The offset after the last one that is replayed.", low=0)
@@ -43,11 +46,11 @@ class Parameters:
 def check(task: Task[Parameters]) -> None:
     """Raises `OptionError` for a parameter that is missing, `OutputError` without an archive,
     `ReadError` without the exchange, and `WriteError` without permission to publish there."""
-    for name in ("archive", "exchange", "tx_id"):
+    for name in ("archive", "to"):
         if not getattr(task.parameters, name):
-            raise OptionError(f"parameter '{name}' is missing: replay can't do without it")
+            raise OptionError(f"--{name} is missing: replay can't do without it")
     open_archive(task.parameters.archive)
-    require_exchange(task.server, task.vhost, task.parameters.exchange)
+    require_exchange(task.server, task.vhost, task.parameters.to)
 
 
 def run(session: SparkSession, task: Task[Parameters], progress: Progress) -> None:
@@ -58,9 +61,8 @@ def run(session: SparkSession, task: Task[Parameters], progress: Progress) -> No
     archive = open_archive(given.archive)
     rows = _messages(read_files(session, archive.directory, archive.files()))
     limiter, size = RowRateLimiter(given.rate), commit_rows(given.rate)
-    with TablePublisher(
-        task.server, task.vhost, given.exchange, f"replay-{given.tx_id}"
-    ) as publisher:
+    series = f"replay-{given.tx_id or secrets.token_hex(16)}"
+    with TablePublisher(task.server, task.vhost, given.to, series) as publisher:
         first, behind = bounds(archive)
         start, end = max(first, given.start, publisher.last()), min(behind, given.end)
         progress.add(0, max(0, end - start))
@@ -73,6 +75,8 @@ def run(session: SparkSession, task: Task[Parameters], progress: Progress) -> No
                 number = piece["offset"][-1].as_py() + 1
                 publisher.publish(number, piece.drop_columns("offset"))
                 progress.add(piece.num_rows, end - number)
+        if not given.tx_id:
+            publisher.forget()
 
 
 def bounds(archive: Manifest) -> tuple[int, int]:

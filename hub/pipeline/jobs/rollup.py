@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ..chart import Chart, Panel
 from . import updates
 from .job import Job, parameter
 from .updates import Updates
@@ -66,6 +67,18 @@ def rollup(rows: DataFrame, late_s: float) -> DataFrame:
     )  # fmt: skip
 
 
+CHART: Final = Chart(
+    "Rollup",
+    ("exchange", "routing_key"),
+    "exchange",
+    "messages",
+    (
+        Panel("messages", "messages"),
+        Panel("bytes", "bytes"),
+        Panel("size of a message, 99th percentile, bytes", "size_p99", "max"),
+        Panel("age at arrival, 99th percentile, ms", "age_p99_ms", "max"),
+    ),
+)
 _UPDATES: Final = Updates("rollup", lambda rows, given: rollup(rows, given.late_s))
 ROLLUP: Final[Job[Any]] = Job(
     _UPDATES.job,
@@ -73,4 +86,5 @@ ROLLUP: Final[Job[Any]] = Job(
     Parameters,
     _UPDATES.run,
     _UPDATES.check,
+    chart=CHART,
 )
