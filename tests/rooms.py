@@ -217,8 +217,8 @@ RUNS = {
     "hub.delivery.envelope hub.engine hub.feeds hub.requests hub.runs hub.service hub.streams "
     "hub.subscriptions.delivery_state",
     "app.definitions": "app.data_directory core.auth core.broker core.counted core.definitions "
-    "core.errors "
-    "core.message core.parameters core.policy.policies core.proto.server_properties core.queue "
+    "core.errors core.message core.parameters core.policy.keys core.policy.policies "
+    "core.proto.server_properties core.queue "
     "core.resources.limits core.route.registry core.store core.vhost core.vhosts hub.engine.own "
     "hub.engine.port",
     # A client of any broker: it knows nothing of Warren.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from ...core.counted import counted
@@ -52,6 +54,8 @@ def export(api: ApiClient, out: Printer, file: str, vhost: str | None, data: str
     "import",
     help="""Apply a FILE as a whole or not at all; - reads the standard input.
 
+    What of RabbitMQ can't be held here is left out, and listed.
+
     In a running server, nothing is deleted: users, virtual hosts, permissions, policies,
     parameters and limits of the same name are replaced; queues and exchanges that exist must be
     equivalent to those of the file. In the data directory of a stopped server, all users, virtual
@@ -67,10 +71,15 @@ def import_definitions(
 ) -> None:
     if data is not None:
         _refuse_vhost(vhost)
-        out.say(counted(command.import_definitions(data, file), "definition") + " changed")
+        changed, left_out = command.import_definitions(data, file)
+        _say(out, counted(changed, "definition") + " changed", left_out)
         return
-    api.send("POST", _path(vhost), command.read(file))
-    out.say(f"the definitions of {file} are in force")
+    answer = api.ask("POST", _path(vhost), command.read(file))
+    _say(out, f"the definitions of {file} are in force", answer["left_out"] if answer else ())
+
+
+def _say(out: Printer, what: str, left_out: Sequence[str]) -> None:
+    out.say("\n".join([what, *left_out]))
 
 
 def _path(vhost: str | None) -> str:

@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from msgspec import UNSET
-
 from ...core.auth import ADMINISTRATOR
 from ...core.broker import Broker
 from ...core.counted import counted
@@ -34,6 +32,7 @@ from ...core.route.registry import equivalent
 from . import entries, governance
 from .checks import at
 from .document import DefinitionsDocument
+from .left_out import LeftOut
 from .merge import MergeTarget
 
 
@@ -51,11 +50,13 @@ class Addition:
         }
 
 
-def planned(current: Mapping[bytes, bytes], document: DefinitionsDocument) -> Addition:
+def planned(
+    current: Mapping[bytes, bytes], document: DefinitionsDocument, left_out: LeftOut
+) -> Addition:
     """Returns what a document adds to the stored definitions, which are restored on trial: takes
     long with many. Raises `ConfigError` naming the place in the document."""
     found = Addition()
-    target = MergeTarget(current)
+    target = MergeTarget(current, left_out)
     usual = governance.usual_hashing(document.rabbitmq_version or document.rabbit_version)
     target.add(governance.users(document.users, usual))
     target.add(governance.user_limits(document.users))
@@ -70,7 +71,7 @@ def planned(current: Mapping[bytes, bytes], document: DefinitionsDocument) -> Ad
         one for one in governance.vhost_limits(document.vhosts) if one[1].vhost not in limited
     )
     target.add(governance.global_parameters(document.global_parameters))
-    found.transient |= _made_durable(document)
+    found.transient |= entries.made_durable(document)
     target.add(entries.exchanges(document.exchanges))
     target.add_queues(entries.queues(document.queues))
     target.add_bindings(entries.bindings(document.bindings))
@@ -85,36 +86,10 @@ def planned(current: Mapping[bytes, bytes], document: DefinitionsDocument) -> Ad
     return found
 
 
-def _made_durable(document: DefinitionsDocument) -> set[bytes]:
-    """Makes all exchanges and queues durable, for the trial; returns the keys of those that are
-    not."""
-    keys: set[bytes] = set()
-    for exchange in () if document.exchanges is UNSET else document.exchanges:
-        if not exchange.durable:
-            exchange.durable = True
-            keys.add(ExchangeDefinition(exchange.vhost, exchange.name, "", False, False, {}).key())
-    for queue in () if document.queues is UNSET else document.queues:
-        if not queue.durable:
-            queue.durable = True
-            keys.add(QueueDefinition(queue.vhost, queue.name, 0, False, {}).key())
-    return keys
-
-
 def _to_transient(found: Addition) -> Iterable[bytes]:
     for key, one in found.definitions.items():
-        if isinstance(one, BindingDefinition):
-            ends = _ends(one)
-            if not found.transient.isdisjoint(ends):
-                yield key
-
-
-def _ends(found: BindingDefinition) -> tuple[bytes, bytes]:
-    """Returns the keys of a binding's source and destination."""
-    vhost, name = found.vhost, found.destination
-    source = ExchangeDefinition(vhost, found.source, "", False, False, {}).key()
-    if found.to_exchange:
-        return source, ExchangeDefinition(vhost, name, "", False, False, {}).key()
-    return source, QueueDefinition(vhost, name, 0, False, {}).key()
+        if isinstance(one, BindingDefinition) and not found.transient.isdisjoint(one.ends()):
+            yield key
 
 
 def check_against(broker: Broker, found: Addition) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,25 +51,27 @@ def write_private(file: str, raw: bytes) -> None:
         target.write(raw)
 
 
-def import_definitions(data: str, file: str) -> int:
-    """Applies all of a file or nothing; returns how many definitions have changed.
+def import_definitions(data: str, file: str) -> tuple[int, Sequence[str]]:
+    """Applies all of a file or nothing; returns how many definitions have changed, and what was
+    left out.
 
     Raises `ConfigError` naming the place in the file, or as `export_definitions` does.
     """
     from .document import parse
+    from .left_out import LeftOut
     from .merge import merged
 
     # The next start logs its warnings again.
     logging.getLogger("warrenmq").addHandler(logging.NullHandler())
-    raw = read(file)
+    raw, left_out = read(file), LeftOut()
     with opened(data) as log:
         try:
-            changes = merged(log.definitions, parse(raw))
+            changes = merged(log.definitions, parse(raw, left_out), left_out)
         except ConfigError as error:
             raise ConfigError(f"file {file}: {error}; nothing was changed") from error
         if changes:
             _change(log, changes)
-    return len(changes)
+    return len(changes), left_out.sentences
 
 
 def _change(log: OfflineLog, changes: dict[bytes, bytes | None]) -> None:

@@ -1,7 +1,7 @@
 """The file: RabbitMQ's definitions in JSON, section by section.
 
-A missing section changes nothing; an empty one means that there are none of its kind. A value that
-this version would have to ignore is refused.
+A missing section changes nothing; an empty one means that there are none of its kind. A key that is
+not known is left out, as in RabbitMQ, and listed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from ...core.errors import ConfigError
+from .left_out import LeftOut
 
 CLUSTER_ID = "internal_cluster_id"
 OPERATOR_POLICY = "operator_policy"
@@ -164,13 +165,28 @@ class DefinitionsDocument(DefinitionEntry):
     bindings: list[BindingEntry] | UnsetType = UNSET
 
 
-def parse(raw: bytes, vhost: str | None = None) -> DefinitionsDocument:
+_ENTRIES: dict[str, type[DefinitionEntry]] = {
+    "users": UserEntry,
+    "vhosts": VhostEntry,
+    "permissions": PermissionEntry,
+    "topic_permissions": TopicPermissionEntry,
+    "parameters": ParameterEntry,
+    "global_parameters": GlobalParameterEntry,
+    "policies": PolicyEntry,
+    "exchanges": ExchangeEntry,
+    "queues": QueueDefinitionEntry,
+    "bindings": BindingEntry,
+}
+
+
+def parse(raw: bytes, left_out: LeftOut, vhost: str | None = None) -> DefinitionsDocument:
     """Reads a file of the server, or one of a virtual host. Raises `ConfigError` naming the place
     in the file."""
     try:
         found = json.loads(raw.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
         if isinstance(found, dict):
             found = _whole(found) if vhost is None else _in_vhost(found, vhost)
+        _leave_out_unknown_keys(found, left_out)
         document = msgspec.convert(found, DefinitionsDocument)
     except msgspec.ValidationError as error:
         raise ConfigError(_placed(str(error))) from error
@@ -178,7 +194,7 @@ def parse(raw: bytes, vhost: str | None = None) -> DefinitionsDocument:
         raise ConfigError("the file is nested too deeply") from error
     except ValueError as error:
         raise ConfigError(f"the file is not JSON: {error}") from error
-    _refuse_unsupported(document)
+    _leave_out_tracing(document, left_out)
     return document
 
 
@@ -247,11 +263,15 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _refuse_unsupported(document: DefinitionsDocument) -> None:
-    for at, vhost in enumerate(document.vhosts or ()):
+def _leave_out_unknown_keys(found: Any, left_out: LeftOut) -> None:
+    left_out.unknown_keys(found, DefinitionsDocument.__struct_encode_fields__)
+    for section, kind in _ENTRIES.items() if isinstance(found, dict) else ():
+        entries = found.get(section)
+        for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+            left_out.unknown_keys(entry, kind.__struct_encode_fields__, f"{section}[{number}]")
+
+
+def _leave_out_tracing(document: DefinitionsDocument, left_out: LeftOut) -> None:
+    for number, vhost in enumerate(document.vhosts or ()):
         if vhost.tracing:
-            raise _unsupported(f"vhosts[{at}].tracing")
-
-
-def _unsupported(place: str) -> ConfigError:
-    return ConfigError(f"{place} is not supported by this version; take it out")
+            left_out.note(f"vhosts[{number}].tracing", "messages are not traced here")

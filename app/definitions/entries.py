@@ -18,7 +18,7 @@ from ...core.message.model import Table
 from ...core.vhost import check_name
 from ...hub.engine.own import is_own
 from .checks import MAX_NAME_BYTES, at, check_length
-from .document import BindingEntry, ExchangeEntry, QueueDefinitionEntry
+from .document import BindingEntry, DefinitionsDocument, ExchangeEntry, QueueDefinitionEntry
 from .values import table_from_json
 
 _GENERATED = "amq.gen-"
@@ -35,7 +35,6 @@ def exchanges(
         with at(place):
             check_length("exchange", entry.name)
             check_name("exchange", entry.name, entry.vhost)
-            _check_durable("exchange", entry.name, entry.durable)
             yield place, _not_reserved(ExchangeDefinition(
                 entry.vhost, entry.name, entry.type, entry.auto_delete, entry.internal,
                 _arguments(entry.arguments),
@@ -51,7 +50,6 @@ def queues(
         with at(place):
             check_length("queue", entry.name)
             check_name("queue", entry.name.removeprefix(_GENERATED), entry.vhost)
-            _check_durable("queue", entry.name, entry.durable)
             arguments = _queue_arguments(entry)
             found = QueueDefinition(entry.vhost, entry.name, 0, entry.auto_delete, arguments)
             yield place, _not_reserved(found)
@@ -66,6 +64,20 @@ def bindings(entries: list[BindingEntry] | UnsetType) -> Iterator[tuple[str, Bin
                 entry.vhost, entry.source, entry.destination_type == "exchange",
                 entry.destination, entry.routing_key, _arguments(entry.arguments),
             )  # fmt: skip
+
+
+def made_durable(document: DefinitionsDocument) -> set[bytes]:
+    """Makes all exchanges and queues durable; returns the keys of those that were not."""
+    keys: set[bytes] = set()
+    for exchange in document.exchanges or ():
+        if not exchange.durable:
+            exchange.durable = True
+            keys.add(ExchangeDefinition(exchange.vhost, exchange.name, "", False, False, {}).key())
+    for queue in document.queues or ():
+        if not queue.durable:
+            queue.durable = True
+            keys.add(QueueDefinition(queue.vhost, queue.name, 0, False, {}).key())
+    return keys
 
 
 def _not_reserved(found: Named) -> Named:
@@ -97,8 +109,3 @@ def _check_key(key: str) -> None:
     size = len(key.encode())
     if size > MAX_NAME_BYTES:
         raise ConfigError(f"a routing key has {size} bytes, at most {MAX_NAME_BYTES}")
-
-
-def _check_durable(kind: str, name: str, durable: bool) -> None:
-    if not durable:
-        raise ConfigError(f"{kind} '{name}' is not durable: only durable ones are kept")

@@ -44,6 +44,7 @@ from ...core.store.memory import MemoryStore
 from . import entries, governance
 from .checks import at
 from .document import DefinitionsDocument
+from .left_out import LeftOut
 
 Found = TypeVar("Found", bound=Definition)
 Kinds = type[Definition] | tuple[type[Definition], ...]
@@ -51,14 +52,14 @@ Placed = Iterable[tuple[str, Definition]]
 
 
 def merged(
-    current: Mapping[bytes, bytes], document: DefinitionsDocument
+    current: Mapping[bytes, bytes], document: DefinitionsDocument, left_out: LeftOut
 ) -> dict[bytes, bytes | None]:
     """Returns the changed definitions by key, None for deleted ones.
 
     Raises `ConfigError`, naming the place in the file or the definition, if the result would be
     inconsistent.
     """
-    target = MergeTarget(current)
+    target = MergeTarget(current, left_out)
     _add_rights(target, document)
     if document.policies is not UNSET:
         target.replace(PolicyDefinition, governance.policies(document.policies))
@@ -66,6 +67,7 @@ def merged(
     if document.global_parameters is not UNSET:
         found = governance.global_parameters(document.global_parameters)
         target.replace(GlobalParameterDefinition, found)
+    left_out.transient = entries.made_durable(document)
     target.add(entries.exchanges(document.exchanges))
     target.add_queues(entries.queues(document.queues))
     target.add_bindings(entries.bindings(document.bindings))
@@ -102,25 +104,27 @@ def _add_parameters(target: MergeTarget, document: DefinitionsDocument) -> None:
 
 
 class MergeTarget:
-    """The definitions as they will be stored."""
+    """The definitions as they will be stored; what can't be held is left out."""
 
-    def __init__(self, current: Mapping[bytes, bytes]) -> None:
+    def __init__(self, current: Mapping[bytes, bytes], left_out: LeftOut) -> None:
+        self._left_out = left_out
         self._current = {key: current[key] for key in current if not is_fact(key)}
         self._wanted = {key: decode(key, current[key]) for key in self._current}
         self._places: dict[bytes, str] = {}
 
     def add(self, placed: Placed) -> None:
-        """Adds a definition; raises `ConfigError` for one that is in the file twice."""
-        for place, definition in placed:
-            with at(place):
-                key = definition.key()
-                if key in self._places:
-                    raise ConfigError(
-                        f"{definition.description()} stands in {self._places[key]} too"
-                    )
-                definition.value()
-            self._places[key] = place
-            self._wanted[key] = definition
+        """Adds definitions; raises `ConfigError` for one that is in the file twice."""
+        for place, definition in self._left_out.sift(placed):
+            self._put(place, definition)
+
+    def _put(self, place: str, definition: Definition) -> None:
+        with at(place):
+            key = definition.key()
+            if key in self._places:
+                raise ConfigError(f"{definition.description()} stands in {self._places[key]} too")
+            definition.value()
+        self._places[key] = place
+        self._wanted[key] = definition
 
     def replace(self, kind: Kinds, placed: Placed) -> None:
         """Replaces all definitions of these kinds."""
@@ -132,18 +136,18 @@ class MergeTarget:
 
     def add_queues(self, placed: Iterable[tuple[str, QueueDefinition]]) -> None:
         """Adds queues; an existing one keeps its id, and with it its messages."""
-        for place, definition in placed:
+        for place, definition in self._left_out.sift(placed):
             found = self._wanted.get(definition.key())
             number = found.id if isinstance(found, QueueDefinition) else _new_id()
-            self.add([(place, definition._replace(id=number))])
+            self._put(place, definition._replace(id=number))
 
     def add_bindings(self, placed: Iterable[tuple[str, BindingDefinition]]) -> None:
         """Adds bindings, except those that exist with equivalent arguments."""
         there = {_identity(found) for found in self._of(BindingDefinition)}
-        for place, definition in placed:
+        for place, definition in self._left_out.sift(placed):
             if _identity(definition) not in there:
                 there.add(_identity(definition))
-                self.add([(place, definition)])
+                self._put(place, definition)
 
     def drop_orphans(self) -> None:
         """Deletes what belongs to a deleted virtual host or user."""

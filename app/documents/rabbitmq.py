@@ -75,6 +75,10 @@ class Parameter(ServerParameter):
     vhost: str
 
 
+class PartialImport(TypedDict):
+    left_out: Annotated[list[str], Meta(description="What can't be held here, and why.")]
+
+
 class Routed(TypedDict):
     routed: bool
 

@@ -136,6 +136,11 @@ def check_definition(definition: Table, *, operator: bool) -> None:
         raise PolicyError(f"{' and '.join(_NOT_TOGETHER)} can't be set together")
 
 
+def is_unknown(key: str) -> bool:
+    """Returns whether no policy here can have the key."""
+    return key not in _KEYS and not key.startswith(_CLUSTER_KEYS)
+
+
 def _wrong(key: str, value: FieldValue, *, operator: bool) -> str | None:
     if key.startswith(_CLUSTER_KEYS):
         return "operator policies don't support it" if operator else None

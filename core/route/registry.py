@@ -63,9 +63,13 @@ def make(
     return made
 
 
+def is_exchange_type(type_name: str) -> bool:
+    return type_name == DELAYED or type_name in exchange_types
+
+
 def check_type(type_name: str) -> None:
     """Raises `ChannelError` 406 for an unknown exchange type."""
-    if type_name != DELAYED and type_name not in exchange_types:
+    if not is_exchange_type(type_name):
         raise precondition_failed(f"unknown exchange type '{type_name}'")
 
 

@@ -15,15 +15,17 @@ from ...definitions.addition import Addition, planned
 from ...definitions.document import parse
 from ...definitions.export import exported
 from ...definitions.in_force import put_into_force
-from ...documents import requests
+from ...definitions.left_out import LeftOut
+from ...documents import rabbitmq, requests
 from ...problems import Problem
 from .call import NO_STORE, Call, answer
 from .columns import columns_of
 from .required_tags import ADMINISTRATOR
-from .route import GONE, Operation, Routes
+from .route import Operation, Routes
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 MULTIPART: Final = "multipart/form-data"
+IMPORTED: Final = {200: rabbitmq.PartialImport, 204: None}
 _OF_VHOST: Final = ("rabbit_version", "rabbitmq_version", "product_name", "product_version")
 _IN_VHOST: Final = ("parameters", "policies", "queues", "exchanges", "bindings")
 
@@ -66,7 +68,9 @@ def _of_vhost(definitions: dict[bytes, bytes], vhost: str) -> bytes:
 
 async def add(call: Call) -> Response:
     """Adds the definitions of a document, all of them or none: nothing is deleted, and what exists
-    has to be equivalent. The body is JSON, or a form with it in the field `file`."""
+    has to be equivalent. The body is JSON, or a form with it in the field `file`. What RabbitMQ has
+    and this server can't hold (unknown keys, types and policy keys) is left out, and
+    listed in an answer 200."""
     return await _add(call, None)
 
 
@@ -79,18 +83,23 @@ async def add_to_vhost(call: Call) -> Response:
 
 async def _add(call: Call, vhost: str | None) -> Response:
     raw = _document(await call.raw_body(MAX_BYTES), call.request.headers.get("content-type", ""))
+    left_out = LeftOut()
     try:
         current = dict(call.broker.store.definitions)
-        addition = await asyncio.to_thread(partial(_planned, current, raw, vhost))
+        addition = await asyncio.to_thread(partial(_planned, current, raw, left_out, vhost))
         call.still_permitted()
         await put_into_force(call.broker, call.context.engine, addition)
     except ConfigError as error:
         raise Problem(400, f"{error}; nothing was changed") from error
-    return await call.done()
+    left_out.log()
+    done = await call.done()
+    return answer({"left_out": left_out.sentences}) if left_out.sentences else done
 
 
-def _planned(current: dict[bytes, bytes], raw: bytes, vhost: str | None) -> Addition:
-    return planned(current, parse(raw, vhost))
+def _planned(
+    current: dict[bytes, bytes], raw: bytes, left_out: LeftOut, vhost: str | None
+) -> Addition:
+    return planned(current, parse(raw, left_out, vhost), left_out)
 
 
 def _document(raw: bytes, content_type: str) -> bytes:
@@ -112,10 +121,10 @@ def _document(raw: bytes, content_type: str) -> bytes:
 ROUTES: Routes = {
     "/definitions": {
         "GET": Operation(export, ADMINISTRATOR, {200: dict[str, Any]}),
-        "POST": Operation(add, ADMINISTRATOR, GONE, requests.Definitions),
+        "POST": Operation(add, ADMINISTRATOR, IMPORTED, requests.Definitions),
     },
     "/definitions/{vhost}": {
         "GET": Operation(export_vhost, ADMINISTRATOR, {200: dict[str, Any]}),
-        "POST": Operation(add_to_vhost, ADMINISTRATOR, GONE, requests.Definitions),
+        "POST": Operation(add_to_vhost, ADMINISTRATOR, IMPORTED, requests.Definitions),
     },
 }

@@ -181,6 +181,8 @@ ROUTES: Routes = {
         "DELETE": Operation(cancel, MANAGEMENT, GONE)
     },
     "/definitions/upload": {
-        "POST": Operation(definitions.add, ADMINISTRATOR, GONE, requests.Definitions)
+        "POST": Operation(
+            definitions.add, ADMINISTRATOR, definitions.IMPORTED, requests.Definitions
+        )
     },
 }

@@ -86,6 +86,12 @@ class BindingDefinition(NamedTuple):
             )
         )  # fmt: skip
 
+    def ends(self) -> tuple[bytes, bytes]:
+        """Returns the keys of source and destination."""
+        kind = DefinitionKind.EXCHANGE if self.to_exchange else DefinitionKind.QUEUE
+        source = key_of(DefinitionKind.EXCHANGE, self.vhost, self.source)
+        return source, key_of(kind, self.vhost, self.destination)
+
     def value(self) -> bytes:
         return VERSION
 

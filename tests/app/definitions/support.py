@@ -8,6 +8,7 @@ from typing import Any
 from tests.support.users import GUEST_HASH
 from warrenmq.app.definitions.document import parse
 from warrenmq.app.definitions.export import exported
+from warrenmq.app.definitions.left_out import LeftOut
 from warrenmq.app.definitions.merge import merged
 from warrenmq.core.definitions.kinds import (
     BindingDefinition,
@@ -69,7 +70,10 @@ def imported(current: Kept, file: dict[str, Any] | bytes) -> Kept:
     """What is kept after it; raises as an import does."""
     raw = file if isinstance(file, bytes) else json.dumps(file).encode()
     after = dict(current)
-    for key, value in merged(current, parse(raw)).items():
+    left_out = LeftOut()
+    changes = merged(current, parse(raw, left_out), left_out)
+    assert not left_out.sentences
+    for key, value in changes.items():
         if value is None:
             del after[key]
         else:

@@ -142,9 +142,10 @@ def test_definitions_are_looked_at_and_added(ui: SignedInPage, api: httpx.Client
     give(ui, json.dumps({"queues": [{"name": "no", "vhost": "nowhere", "durable": True}]}))
     add(ui, "1 definition")
     ui.shows("nowhere", ".messages")
-    give(ui, json.dumps(ADDITION))
+    give(ui, json.dumps({**ADDITION, "shoes": []}))
     add(ui, "1 definition")
     ui.shows("Added 1 definition to the server.", ".messages")
+    ui.shows("shoes: left out: the key is not known", "main .notice")
     assert found(api, "/exchanges/%2F/imported")["type"] == "fanout"
 
 

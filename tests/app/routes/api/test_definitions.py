@@ -196,7 +196,7 @@ async def test_from_a_form(world: World, http: AsyncClient) -> None:
          "none with the tag administrator would remain"),
         ({"queues": [QUEUE], "parameters": [{"component": "vhost-limits", "vhost": "/",
           "name": "limits", "value": {"max-queues": 1}}]}, "would have 2 queues, its limit is 1"),
-        ({"queues": [QUEUE], "shoes": []}, "unknown field `shoes`"),
+        ({"queues": [QUEUE], "shoes": [], "users": 5}, "users: Expected `array`"),
     ],
 )  # fmt: skip
 async def test_all_or_nothing(
@@ -210,6 +210,16 @@ async def test_all_or_nothing(
     assert reason.endswith("nothing was changed")
     assert await get(http, "/definitions") == before
     assert "mail" not in world.broker.vhosts["/"].queues
+
+
+async def test_what_was_left_out_is_listed(http: AsyncClient) -> None:
+    queue = {**QUEUE, "arguments": {"x-queue-type": "odd"}}
+    response = await http.post("/api/definitions", json={"queues": [queue], "shoes": []})
+    assert (response.status_code, response.json()) == (200, {"left_out": [
+        "shoes: left out: the key is not known",
+        "queues[0]: queue 'mail' in vhost '/': left out: there is no queue type 'odd'",
+    ]})  # fmt: skip
+    assert await get(http, "/queues/%2F") == []
 
 
 async def test_only_for_administrators(world: World) -> None:
