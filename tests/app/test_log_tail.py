@@ -40,7 +40,7 @@ def test_lines_are_sent_as_they_are_written(warren: WarrenServer) -> None:
             fail_login(http, "second")
             assert "'second'" in next(lines)[1]["message"]
         with http.stream(
-            "GET", "/api/warren/log", headers={"last-event-id": str(number)}
+            "GET", "/api/hub/log", headers={"last-event-id": str(number)}
         ) as response:
             assert "'second'" in next(events(response))[1]["message"]
 

@@ -278,8 +278,10 @@ administrator:
   /api/warren/log-levels GET
   /api/warren/log-levels/{area} PUT DELETE
   /api/warren/audit GET
+  /api/hub/audit GET
   /api/connections/username/{user} DELETE
   /api/warren/log GET
+  /api/hub/log GET
   /api/livelog GET
   /api/logs GET
   /api/definitions/upload POST
@@ -291,6 +293,7 @@ NAMES = {"number": "1", "partition": "0", "attempt": "0", "piece": "0", "format"
 _TRANSACTION = "?exchange=absent"
 QUERIES = {
     "/api/warren/log": "?lines=none",
+    "/api/hub/log": "?lines=none",
     "/api/livelog": "?lines=none",
     "/transactions/{query}": _TRANSACTION,
     "/transactions/{query}/{number}": _TRANSACTION,

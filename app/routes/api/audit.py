@@ -57,7 +57,6 @@ def described(stored: StoredEntry) -> dict[str, Any]:
 
 
 ROUTES: Routes = {
-    "/warren/audit": {
-        "GET": Operation(list_entries, ADMINISTRATOR, {200: access.AuditLog}, query=QUERY)
-    }
+    path: {"GET": Operation(list_entries, ADMINISTRATOR, {200: access.AuditLog}, query=QUERY)}
+    for path in ("/warren/audit", "/hub/audit")
 }

@@ -17,6 +17,7 @@ from ...responses.times import rfc3339
 from ..endpoint import find
 from .body import Body
 from .call import Call, answer
+from .lists import list_of, listing_of
 from .required_tags import ADMINISTRATOR, MANAGEMENT
 from .route import GONE, Operation, Routes
 
@@ -42,7 +43,7 @@ def described(capability: Capability) -> dict[str, Any]:
 async def _list(call: Call) -> Response:
     """Lists the user's capability URLs; all for administrators."""
     found = (one for one in call.context.hub.capabilities.all() if _is_visible(call, one))
-    return answer([described(one) for one in found])
+    return await listing_of(call, [described(one) for one in found])
 
 
 async def _get(call: Call) -> Response:
@@ -105,7 +106,7 @@ def read_kind(body: Body, key: str) -> Kind:
 
 ROUTES: Routes = {
     "/hub/capabilities": {
-        "GET": Operation(_list, MANAGEMENT, {200: list[hub.Capability]}),
+        "GET": list_of(_list, MANAGEMENT, hub.Capability),
         "POST": Operation(_create, MANAGEMENT, {201: hub.MadeCapability}, requests.Capability),
     },
     "/hub/capabilities/{id}": {

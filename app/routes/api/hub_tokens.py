@@ -14,6 +14,7 @@ from ....hub.tokens.tokens import EXPIRES_IN_S, read_scopes
 from ...documents import hub, requests
 from ...responses.times import rfc3339
 from .call import Call, answer
+from .lists import list_of, listing_of
 from .required_tags import ADMINISTRATOR, MANAGEMENT
 from .route import GONE, Operation, Routes
 
@@ -35,7 +36,7 @@ async def _list(call: Call) -> Response:
     """Lists the user's valid tokens; all for administrators."""
     tokens = call.context.hub.tokens
     found = (one for one in tokens.all() if _is_visible(call, one))
-    return answer([described(one, tokens.uses.last(one.id)) for one in found])
+    return await listing_of(call, [described(one, tokens.uses.last(one.id)) for one in found])
 
 
 async def _get(call: Call) -> Response:
@@ -97,7 +98,7 @@ def _is_visible(call: Call, token: Token) -> bool:
 
 ROUTES: Routes = {
     "/hub/tokens": {
-        "GET": Operation(_list, MANAGEMENT, {200: list[hub.Token]}),
+        "GET": list_of(_list, MANAGEMENT, hub.Token),
         "POST": Operation(_create, MANAGEMENT, {201: hub.MadeToken}, requests.Token),
     },
     "/hub/tokens/{id}": {

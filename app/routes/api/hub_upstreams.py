@@ -20,6 +20,7 @@ from ..endpoint import find
 from .body import Body
 from .call import Call, answer
 from .hub_capabilities import read_kind
+from .lists import list_of, listing_of
 from .required_tags import ADMINISTRATOR, MANAGEMENT
 from .route import GONE, SET, Operation, Routes
 
@@ -50,14 +51,15 @@ def described(upstream: Upstream) -> dict[str, Any]:
 
 async def _list_all(call: Call) -> Response:
     """Lists the subscriptions of this hub at other hubs: the user's own; all for administrators."""
-    return answer([described(one) for one in _visible(call)])
+    return await listing_of(call, [described(one) for one in _visible(call)])
 
 
 async def _list_in_vhost(call: Call) -> Response:
     """Lists the subscriptions at other hubs in a virtual host."""
     (vhost,) = call.names
     call.visible_vhost(vhost)
-    return answer([described(one) for one in _visible(call) if one.vhost == vhost])
+    found = [described(one) for one in _visible(call) if one.vhost == vhost]
+    return await listing_of(call, found)
 
 
 async def _get(call: Call) -> Response:
@@ -158,10 +160,8 @@ def _is_visible(call: Call, upstream: Upstream) -> bool:
 
 
 ROUTES: Routes = {
-    "/hub/upstreams": {"GET": Operation(_list_all, MANAGEMENT, {200: list[hub.Upstream]})},
-    "/hub/upstreams/{vhost}": {
-        "GET": Operation(_list_in_vhost, MANAGEMENT, {200: list[hub.Upstream]})
-    },
+    "/hub/upstreams": {"GET": list_of(_list_all, MANAGEMENT, hub.Upstream)},
+    "/hub/upstreams/{vhost}": {"GET": list_of(_list_in_vhost, MANAGEMENT, hub.Upstream)},
     "/hub/upstreams/{vhost}/{name}": {
         "GET": Operation(_get, MANAGEMENT, {200: hub.Upstream}),
         "PUT": Operation(_put, MANAGEMENT, SET, requests.Upstream),

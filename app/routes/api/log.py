@@ -64,5 +64,6 @@ async def _events(tail: LogTail, last: int, shown: Callable[[str], str]) -> Asyn
 
 
 ROUTES: Routes = {
-    "/warren/log": {"GET": Operation(follow, ADMINISTRATOR, {200: (SSE,)}, query=QUERY)}
+    path: {"GET": Operation(follow, ADMINISTRATOR, {200: (SSE,)}, query=QUERY)}
+    for path in ("/warren/log", "/hub/log")
 }

@@ -34,6 +34,7 @@ async def changes(http: AsyncClient) -> list[tuple[Any, Any]]:
 async def test_a_change_is_recorded_with_user_address_and_path(http: AsyncClient) -> None:
     assert await put(http, "/vhosts/new", tags="a") == 201
     [made] = await entries(http)
+    assert await get(http, "/hub/audit") == await get(http, PATH)
     assert made.pop("after")["name"] == "new"
     assert made == {
         "id": None, "at": None, "user": "guest", "token": None, "address": "127.0.0.1",
