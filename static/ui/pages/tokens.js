@@ -1,6 +1,6 @@
 // Tokens of programs and pages, and URLs whose holder may publish: both are shown once.
 
-import { act, button, column, cut, empty, get, h, heading, instant, link, pageLink, path, remove, state, table, tabs, tag, time } from "../lib/kit.js";
+import { act, button, column, empty, h, heading, instant, link, pageLink, pages, path, remove, state, table, tabs, tag, time } from "../lib/kit.js";
 import { newToken, newUrl } from "./token_forms.js";
 
 const SOON_S = 86_400;
@@ -24,14 +24,13 @@ const URLS = [
 
 export default function tokens({ query, signal }) {
   const list = (options) => table({ signal, sort: { by: "name" }, key: (row) => row.id, every_s: EVERY_S, ...options });
-  const source = (where) => async (asked, gone) => cut(await get(where, {}, gone), asked);
   if (query.tab === "urls") {
     return [heading("URLs to publish to", { about: "Who has such a URL may publish to what it names, and nothing else.", actions: button("New URL", newUrl, "main") }), tabs("Kinds", TABS, TABS[1][0]),
-      list({ noun: "URL", source: source("/hub/capabilities"), columns: URLS,
+      list({ noun: "URL", source: pages("/hub/capabilities"), columns: URLS,
         empty: () => empty("No URL yet", "An unguessable URL lets somebody without a user publish to one exchange or queue, such as the webhooks of another service, or another hub.") })];
   }
   return [heading("Tokens", { about: "A token acts as its owner, with the owner's current permissions.", actions: button("New token", newToken, "main") }), tabs("Kinds", TABS, "Tokens"),
-    list({ noun: "token", source: source("/hub/tokens"), columns: TOKENS,
+    list({ noun: "token", source: pages("/hub/tokens"), columns: TOKENS,
       empty: () => empty("No token yet", "A token lets a program or a web page do little, for a short time, without a password: read one exchange, publish to one queue, or manage what a path names.") })];
 }
 
