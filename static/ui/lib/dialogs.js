@@ -36,7 +36,7 @@ export function confirm({ title, text, act, typed, safe = false }) {
     const field = typed !== undefined && h("label", { class: "field" }, h("span", {}, "Type ", h("code", {}, typed), " to confirm"),
       h("input", { name: "typed", autocomplete: "off", spellcheck: "false", oninput: compare }));
     return h("form", { method: "dialog", onsubmit: (event) => { event.preventDefault(); close(true); } },
-      stack(text && h("p", {}, text), field, buttons(button("Cancel", () => close(false)), send)));
+      stack(text && h("p", {}, text), field, buttons(button(typed === undefined ? "Cancel" : `Keep ${typed}`, () => close(false)), send)));
   });
 }
 

@@ -50,7 +50,7 @@ function importing() {
     const what = counted(SECTIONS.reduce((sum, section) => sum + (found[section]?.length ?? 0), 0), "definition");
     const target = choice.value === "" ? "the server" : choice.value;
     let left = [];
-    const is_done = await act({ act: `Add ${what} to ${target}`, text: "What exists has to be equivalent and stays; nothing is deleted. All of it is added or, at the first error, nothing." }, async () => { left = (await post(where(choice), text))?.left_out ?? []; }, `Added ${what} to ${target}.`);
+    const is_done = await act({ act: `Add ${what} to ${target}`, text: "What exists has to be equivalent and stays; nothing is deleted. At the first error nothing is added." }, async () => { left = (await post(where(choice), text))?.left_out ?? []; }, `Added ${what} to ${target}.`);
     if (!is_done) return;
     fill(shown, left.length ? notice("warn", state(`${counted(left.length, "thing")} left out`, "warn"), h("ul", {}, left.map((one) => h("li", {}, one)))) : null);
     file.value = "";

@@ -47,5 +47,5 @@ function change(where, kind, row) {
 }
 
 function drop(where, kind, { vhost, name }) {
-  return act({ act: `Delete the ${kind} ${name}`, text: "What it gave to queues and exchanges no longer holds." }, () => remove(`${where}${path`/${vhost}/${name}`}`), `Deleted the ${kind} ${name}.`);
+  return act({ act: `Delete the ${kind} ${name}`, text: "What it gave to queues and exchanges no longer holds.", typed: name }, () => remove(`${where}${path`/${vhost}/${name}`}`), `Deleted the ${kind} ${name}.`);
 }

@@ -115,6 +115,9 @@ def test_a_policy_is_in_force_and_goes(ui: SignedInPage, api: httpx.Client) -> N
     ui.press("Cancel", "dialog")
     ui.point("main tbody td")
     ui.press("Delete", "main")
+    ui.press("Keep short", "dialog")
+    ui.press("Delete", "main")
+    ui.fill("typed", "short")
     ui.press("Delete the policy short", "dialog")
     ui.page.wait("document.querySelectorAll('main tbody tr').length === 1")
     assert [one["name"] for one in found(api, "/policies/%2F")] == ["zero"]
