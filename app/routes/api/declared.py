@@ -1,11 +1,21 @@
-"""The arguments of declarations and bindings in a request's body."""
+"""The names and arguments of declarations and bindings in requests."""
 
 from __future__ import annotations
 
+from ....core.errors import ChannelError
 from ....core.message.model import Table
+from ....core.vhost import check_name
 from ...definitions.values import table_from_json
 from ...problems import Problem
 from .body import Body
+
+
+def check_new_name(kind: str, name: str, vhost: str) -> None:
+    """Raises `Problem` 400 for a reserved name, and for one with a line end."""
+    try:
+        check_name(kind, name, vhost)
+    except ChannelError as error:
+        raise Problem(400, str(error)) from error
 
 
 def arguments_of(body: Body) -> Table:

@@ -16,7 +16,7 @@ from ...definitions.values import table_to_json
 from ...documents import objects, requests
 from ...requests.properties import short_string
 from .call import Call, answer
-from .declared import arguments_of
+from .declared import arguments_of, check_new_name
 from .lists import ListSpec, list_of, listing
 from .message_stats import EXCHANGE_NAMES
 from .own_objects import WITHOUT_HUB, leaves_out
@@ -116,6 +116,8 @@ async def put(call: Call) -> Response:
     )
     check_type(spec.type)
     is_new = name not in vhost.exchanges
+    if is_new:
+        check_new_name("exchange", name, vhost_name)
     to_declare(call.user, vhost_name, "exchange", name, spec.arguments, is_new=is_new)
     await call.context.engine.declare_exchange(vhost_name, spec)
     return await call.done(is_new=is_new)

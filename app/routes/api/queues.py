@@ -21,7 +21,7 @@ from ...overview.trouble import Trouble, trouble_of
 from ...requests.properties import short_string
 from .body import Body
 from .call import Call, answer
-from .declared import arguments_of
+from .declared import arguments_of, check_new_name
 from .lists import ListSpec, list_of, listing
 from .own_objects import WITHOUT_HUB, leaves_out, subscription_of
 from .queue_json import idle_since_ms, queue_json, single_queue_json
@@ -117,6 +117,8 @@ async def put(call: Call) -> Response:
     vhost = call.own_vhost(vhost_name)
     spec = _spec(vhost, name, body)
     is_new = name not in vhost.queues
+    if is_new:
+        check_new_name("queue", name, vhost_name)
     to_declare(call.user, vhost_name, "queue", name, spec.arguments, is_new=is_new)
     await call.context.engine.declare_queue(vhost_name, spec)
     return await call.done(is_new=is_new)

@@ -32,7 +32,7 @@ async def test_declared_again_and_deleted(http: AsyncClient) -> None:
     [
         (PATH, {"type": "direct"}, 400, "inequivalent arg 'type' for exchange 'x'"),
         ("/exchanges/%2F/n", {"type": "none"}, 400, "unknown exchange type 'none'"),
-        ("/exchanges/%2F/amq.n", {"type": "topic"}, 403, "reserved prefix 'amq.*'"),
+        ("/exchanges/%2F/amq.n", {"type": "topic"}, 400, "reserved prefix 'amq.*'"),
         ("/exchanges/%2F/amq.default", {"type": "direct"}, 403, "the default exchange"),
         ("/exchanges/gone/n", {"type": "topic"}, 404, "no vhost 'gone'"),
     ],

@@ -45,7 +45,7 @@ async def test_the_virtual_host_has_a_default_type(world: World, http: AsyncClie
         (PATH, {"durable": 5}, 400, "key 'durable' has to be true or false, not 5"),
         ("/queues/%2F/n", {"arguments": {"x-max-length": "x"}}, 400, "x-max-length"),
         ("/queues/%2F/n", {"arguments": ["a"]}, 400, "key 'arguments' has to be an object"),
-        ("/queues/%2F/amq.n", {}, 403, "reserved prefix 'amq.*'"),
+        ("/queues/%2F/amq.n", {}, 400, "reserved prefix 'amq.*'"),
         ("/queues/%2F/" + "n" * 256, {}, 400, "more than 255 bytes"),
         ("/queues/gone/n", {}, 404, "no vhost 'gone'"),
     ],
