@@ -5,6 +5,7 @@ components and clients that read them. Values are JSON.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -13,6 +14,8 @@ from .errors import ChannelError, not_found, precondition_failed
 
 if TYPE_CHECKING:
     from .definitions.set_aside import UnappliedDefinitions
+
+logger = logging.getLogger(__name__)
 
 CLUSTER_NAME: Final = "cluster_name"
 """Name of the parameter of the server with the name that RabbitMQ's clients read."""
@@ -49,6 +52,8 @@ class Parameters(Generic[Found]):
         """Stores a parameter; true if there was none of its name. Raises `ChannelError` 406 for a
         name or value that is too long."""
         check_parameter(definition)
+        if isinstance(definition, ParameterDefinition):
+            logger.warning("%s is stored and has no effect here", definition.description())
         is_new = definition.names not in self._by_names
         self._set_aside.define(definition.key(), definition.value())
         self.restore(definition)

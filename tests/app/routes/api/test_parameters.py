@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from httpx import AsyncClient
 
 from tests.app.conftest import World
@@ -13,10 +14,11 @@ POLICY = {"pattern": "^q", "definition": {"max-length": 1}, "apply-to": "all", "
 PATH = "/parameters/shovel/%2F/move"
 
 
-async def test_kept_and_deleted(http: AsyncClient) -> None:
+async def test_kept_and_deleted(http: AsyncClient, caplog: pytest.LogCaptureFixture) -> None:
     whole = {"component": "shovel", "vhost": "/", "name": "move", "value": SHOVEL}
     assert refused(await http.get("/api" + PATH), 404)
     assert await put(http, PATH, value=SHOVEL) == 201
+    assert "shovel parameter 'move' in vhost '/' is stored and has no effect here" in caplog.text
     assert await put(http, PATH, value=SHOVEL) == 204
     assert await get(http, PATH) == whole
     for path in ("/parameters", "/parameters/shovel", "/parameters/shovel/%2F"):
