@@ -58,10 +58,10 @@ class QueueTotals:
 async def _totals(vhost: VirtualHost) -> Totals:
     ready = unacknowledged = consumers = 0
     queues = list(vhost.queues.values())
-    for number, queue in enumerate(queues, start=1):
-        ready += queue.ready_count
-        unacknowledged += queue.unacked_count
-        consumers += queue.consumer_count
-        if number % QUEUES_AT_ONCE == 0:
-            await asyncio.sleep(0)
+    for start in range(0, len(queues), QUEUES_AT_ONCE):
+        part = queues[start : start + QUEUES_AT_ONCE]
+        ready += sum([queue.ready_count for queue in part])
+        unacknowledged += sum([queue.unacked_count for queue in part])
+        consumers += sum([queue.consumer_count for queue in part if queue.ring is not None])
+        await asyncio.sleep(0)
     return Totals(ready, unacknowledged, consumers, len(queues))
