@@ -40,6 +40,9 @@ def test_a_wrong_password_is_told_and_a_session_outlives_a_reload(ui: SignedInPa
     page.wait("document.querySelector('main.page h1')?.textContent === 'Queues'")
     assert page.run("document.querySelector('[data-search]').value") == "orders"
     page.wait("document.querySelector('th[aria-sort=ascending]')?.textContent === 'Name'")
+    page.run("(navigator.clipboard.writeText = async (text) => { window.copied = text; }, 0)")
+    ui.press("Copy link")
+    page.wait("window.copied === location.href")
 
 
 def test_a_new_server_gets_its_first_administrator(chromium: Browser) -> None:
