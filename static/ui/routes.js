@@ -53,7 +53,7 @@ export const NAVIGATION = [
     ["subscriptions", "Subscriptions", "subscription"],
     ["deliveries", "Deliveries", "delivery"],
     ["dead-letters", "Dead letters", "dead"],
-    ["topics", "Topics and upstreams", "upstream"],
+    ["topics", "Topics, upstreams", "upstream"],
     ["feeds", "Feeds and outputs", "feed"],
     ["tunnels", "Tunnels", "tunnel"],
     ["console", "Live console", "console"],
