@@ -39,9 +39,7 @@ def test_lines_are_sent_as_they_are_written(warren: WarrenServer) -> None:
             assert (event["level"], event["area"]) == ("warning", "app.access.authentication")
             fail_login(http, "second")
             assert "'second'" in next(lines)[1]["message"]
-        with http.stream(
-            "GET", "/api/hub/log", headers={"last-event-id": str(number)}
-        ) as response:
+        with http.stream("GET", "/api/hub/log", headers={"last-event-id": str(number)}) as response:
             assert "'second'" in next(events(response))[1]["message"]
 
 

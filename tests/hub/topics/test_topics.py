@@ -186,8 +186,6 @@ async def test_a_host_with_a_final_dot(site: Site) -> None:
     assert await site.topics.check(url) is None
 
 
-
-
 async def test_pings_without_subscribers_are_ignored(site: Site) -> None:
     await site.topics.ping([f"{site.url}?{number}" for number in range(1_000)])
     await site.send(b"1")
