@@ -51,6 +51,7 @@ class LeftOut:
 
     def sift(self, placed: Placed) -> Iterator[tuple[str, Definition]]:
         """Returns what can be held. Exchanges and queues come before their bindings."""
+        held: Definition | None
         for place, one in placed:
             if isinstance(one, Policy):
                 held = self._known_part(place, one)

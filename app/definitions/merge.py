@@ -137,6 +137,7 @@ class MergeTarget:
     def add_queues(self, placed: Iterable[tuple[str, QueueDefinition]]) -> None:
         """Adds queues; an existing one keeps its id, and with it its messages."""
         for place, definition in self._left_out.sift(placed):
+            assert isinstance(definition, QueueDefinition)
             found = self._wanted.get(definition.key())
             number = found.id if isinstance(found, QueueDefinition) else _new_id()
             self._put(place, definition._replace(id=number))
@@ -145,6 +146,7 @@ class MergeTarget:
         """Adds bindings, except those that exist with equivalent arguments."""
         there = {_identity(found) for found in self._of(BindingDefinition)}
         for place, definition in self._left_out.sift(placed):
+            assert isinstance(definition, BindingDefinition)
             if _identity(definition) not in there:
                 there.add(_identity(definition))
                 self._put(place, definition)

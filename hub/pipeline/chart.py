@@ -144,7 +144,7 @@ def _save(chart: Chart, rows: pd.DataFrame, file: Path) -> None:
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": chart.title}):
         figure = Figure(figsize=(_WIDTH_INCHES, height), layout="constrained")
         FigureCanvasSVG(figure)
-        axes: Sequence[Axes] = figure.subplots(len(chart.panels), squeeze=False, sharex=True)[:, 0]
+        axes: list[Axes] = [*figure.subplots(len(chart.panels), squeeze=False, sharex=True)[:, 0]]
         names = {"min": "minute", "h": "hour", "D": "day"}
         figure.suptitle(f"{chart.title}, by {chart.group} and {names[step]}")
         lines = sorted(set(rows.line), key=lambda name: (name == OTHERS, name))
