@@ -1,7 +1,8 @@
 """The hub: creates its parts, and starts and stops them.
 
 Routes use the parts: `hub.subscriptions.subscribe(...)`, `hub.topics.ping(...)`. Everything runs
-in one event loop, in tasks that the hub owns and `stop` ends.
+in one event loop, in tasks that the hub owns and `stop` ends. The module is long since it is the
+list of all parts, to be read whole.
 """
 
 from __future__ import annotations

@@ -152,8 +152,8 @@ def run(
     return 0
 
 
-@pipeline.command(help="Open a Python shell with a Spark session (spark) and streams as data "
-    "frames (stream).")  # fmt: skip
+@pipeline.command(help="Open a Python shell with a Spark session. In it are spark, the session, "
+    "and stream('NAME'), a data frame.")  # fmt: skip
 @_MASTER
 @_NICENESS
 @VHOST
