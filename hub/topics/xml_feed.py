@@ -1,7 +1,8 @@
 """Atom, RSS and RDF: the positions, names and contents of a feed's entries.
 
 The content of an entry is its titles, texts and links; not its dates, which some servers set at
-each fetch, nor counts of views and comments.
+each fetch, nor counts of views and comments. The tombstone of a deleted entry is an entry with its
+name: one that comes back with the content that it had is new again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from .entry_places import EntryPlaces
 
 _PARENTS = (("feed",), ("rss", "channel"), ("RDF",))
 _ENTRIES = ("entry", "item")
+_TOMBSTONE = "http://purl.org/atompub/tombstones/1.0 deleted-entry"
+"""It says that the entry with the id in `ref` was deleted (RFC 6721 3)."""
 _CONTENT = frozenset(("title", "summary", "content", "description", "encoded", "link", "enclosure"))
 _CONTENT_LINKS = frozenset(("", "alternate", "enclosure", "related", "via"))
 """Others concern editing, such as a `rel=edit` with version numbers."""
@@ -48,6 +51,7 @@ class _Open:
     link: str = ""
     title: str = ""
     is_empty: bool = True
+    is_tombstone: bool = False
     content: list[str] = field(default_factory=list)
 
 
@@ -72,6 +76,9 @@ class _EntryReader:
             self._begin_inside(self._open, local, attributes)
         elif local in _ENTRIES and tuple(self._path) in _PARENTS:
             self._open = _Open(at, len(self._path), name=attributes.get(_ABOUT, ""))
+        elif name == _TOMBSTONE and self._path == ["feed"]:
+            when = [local, attributes.get("when", "")]
+            self._open = _Open(at, 1, attributes.get("ref", ""), is_tombstone=True, content=when)
         self._path.append(local)
 
     def end(self, name: str, at: int) -> None:
@@ -111,9 +118,10 @@ class _EntryReader:
 
     def _close(self, entry: _Open, at: int) -> None:
         self._open = None
-        if entry.is_empty:
+        if entry.is_empty and not entry.is_tombstone:
             return  # it has no content, and `at` is not its end tag
-        end = _after_tag(self._body, at)
+        has_end_tag = not (entry.is_empty and _is_after_empty_tag(self._body, at))
+        end = _after_tag(self._body, at) if has_end_tag else at
         if self.places.is_full:
             self.places.leave_out(entry.start, end)
         else:
@@ -129,6 +137,10 @@ def _counts(local: str, attributes: dict[str, str], is_child: bool) -> bool:
     if local == "link":
         return attributes.get("rel", "") in _CONTENT_LINKS
     return local in _CONTENT or (is_child and local in _NAMES)
+
+
+def _is_after_empty_tag(body: bytes, at: int) -> bool:
+    return body[at - 4 : at].replace(b"\0", b"").endswith(b"/>")
 
 
 def _after_tag(body: bytes, at: int) -> int:

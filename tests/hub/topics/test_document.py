@@ -53,6 +53,37 @@ def test_faults_of_a_feed_are_noticed() -> None:
     assert "only the first 1000" in document.notice and len(document.known) == 1_000
 
 
+GONE = '<at:deleted-entry ref="1" when="2026-11-22T00:00:00Z"{}'
+TOMBSTONES = {
+    "empty": GONE.format("/>"),
+    "with a comment": GONE.format(
+        "><at:comment>Removed: a &lt; b/&gt;</at:comment></at:deleted-entry>"
+    ),
+    "without content": GONE.format("></at:deleted-entry>"),
+    "with text": GONE.format("> </at:deleted-entry>"),
+}
+
+
+@pytest.mark.parametrize(("encoding", "before"), [("utf-8", ""), ("utf-8", "\n"), ("utf-16", "")])
+@pytest.mark.parametrize("kind", TOMBSTONES)
+def test_a_tombstone_is_news(kind: str, encoding: str, before: str) -> None:
+    """RFC 6721: an entry was deleted; the one that comes back is new again. Also in a feed that is
+    not well-formed."""
+    namespace = ' xmlns:at="http://purl.org/atompub/tombstones/1.0">'
+    first, second = (f"<entry><id>{one}</id><title>a</title></entry>" for one in "12")
+
+    def feed(*inside: str) -> bytes:
+        head = f'{before}<feed xmlns="http://www.w3.org/2005/Atom"{namespace}'
+        return f"{head}{''.join(inside)}</feed>".encode(encoding)
+
+    gone = TOMBSTONES[kind]
+    known = read_document(ATOM_TYPE, feed(first, second), {}).known
+    deleted = read_document(ATOM_TYPE, feed(second, gone), known)
+    assert deleted.news == feed(gone)
+    assert read_document(ATOM_TYPE, feed(gone, second), deleted.known).news is None
+    assert read_document(ATOM_TYPE, feed(first, second), deleted.known).news == feed(first)
+
+
 def test_the_type_is_part_of_the_content() -> None:
     plain, page = (read_document(one, b"a", {}) for one in ("text/plain", "text/html"))
     assert plain.digest != page.digest
