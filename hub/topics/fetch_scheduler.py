@@ -17,7 +17,9 @@ from ..errors import StorageFailed
 from ..settings import HubSettings
 from ..tasks import Tasks
 from .distributor import Distributor
+from .source import Fetched
 from .state import TopicState
+from .topic import Topic
 from .topic_states import TopicStates
 from .updating import Updating
 
@@ -101,7 +103,8 @@ class FetchScheduler:
         state.being_bound.add(identity)
         try:
             await self.states.add_subscriber(state, identity)
-            yield
+            async with state.binding_windows.open():
+                yield
             self._wake(state)
         finally:
             state.being_bound.discard(identity)
@@ -113,9 +116,10 @@ class FetchScheduler:
         """
         state = self.states.add(key, url)
         async with state.lock:
-            topic, new = await self.states.stored(state), self.states.recipients(state)
-            after = await self._updating.offer(topic, content_type, body, new.values())
-            await self.states.update(state, after, new)
+            topic = await self.states.stored(state)
+            fetched = await self._updating.offer(topic, content_type, body)
+            after, served = await self._distribute(state, topic, fetched)
+            await self.states.update(state, after, served)
 
     def _wake(self, state: TopicState) -> None:
         if state.wake():
@@ -155,11 +159,11 @@ class FetchScheduler:
             if await self.states.end_without_subscribers(state):
                 self._plan(state)
             return
-        topic, new = await self.states.stored(state), self.states.recipients(state)
-        again_s, served = None, set[str]()
+        topic, again_s, served = await self.states.stored(state), None, set[str]()
         try:
-            after = await self._updating.fetch(topic, count, new.values())
-            served.update(new)
+            is_conditional = not self.states.recipients(state)
+            fetched = await self._updating.fetch(topic, count, is_conditional=is_conditional)
+            after, served = await self._distribute(state, topic, fetched)
         except StorageFailed:
             raise
         except WarrenError as error:
@@ -168,3 +172,12 @@ class FetchScheduler:
         again_s = await self.states.end_fetch(state, after, again_s, served)
         if again_s is not None:
             self._plan(state, again_s)
+
+    async def _distribute(
+        self, state: TopicState, topic: Topic, fetched: Fetched
+    ) -> tuple[Topic, set[str]]:
+        """Returns the topic as it is then, and the new subscribers that were sent its content."""
+        async with state.binding_windows.closed():
+            new = self.states.recipients(state)
+            after = await self._updating.distribute(topic, fetched, new.values())
+        return after, set() if fetched.document is None else set(new)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 
+from .binding_windows import BindingWindows
+
 
 class TopicState:
     """A topic with at least one queue bound to it; `TopicStates` keeps it and its row the same."""
 
     __slots__ = (
-        "being_bound", "is_due", "is_pinged_again", "is_running", "key", "lock",
+        "being_bound", "binding_windows", "is_due", "is_pinged_again", "is_running", "key", "lock",
         "new_subscribers", "not_before", "started_s", "tries", "url",
     )  # fmt: skip
 
@@ -35,6 +37,7 @@ class TopicState:
         """Identities of subscriptions that have not been sent any content, as in the table."""
         self.being_bound: set[str] = set()
         """Identities of new subscribers whose queues are being bound."""
+        self.binding_windows = BindingWindows()
 
     def begin(self, now_s: float) -> None:
         """Begins a fetch."""

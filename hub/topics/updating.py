@@ -30,27 +30,19 @@ class Updating:
         self._distributor = distributor
         self._clock = clock
 
-    async def fetch(self, topic: Topic, subscribers: int, new: Collection[Recipient]) -> Topic:
-        """Fetches and distributes content, to the queues in `new` also if it has not changed.
+    async def fetch(self, topic: Topic, subscribers: int, *, is_conditional: bool) -> Fetched:
+        """Fetches content, with `is_conditional` only if it has changed. Raises `TopicFailed`."""
+        return await self._source.fetch(topic, subscribers, is_conditional=is_conditional)
 
-        Raises `TopicFailed`, `NotDistributed` and `ChannelError`.
-        """
-        fetched = await self._source.fetch(topic, subscribers, is_conditional=not new)
-        return await self._distribute(topic, fetched, new)
+    async def offer(self, topic: Topic, content_type: str, body: bytes) -> Fetched:
+        """Takes content as if it had been fetched. Raises `TopicFailed`."""
+        return Fetched(await self._source.read(topic, content_type, body))
 
-    async def offer(
-        self, topic: Topic, content_type: str, body: bytes, new: Collection[Recipient]
-    ) -> Topic:
-        """Distributes content as if it had been fetched. Raises as `fetch`."""
-        document = await self._source.read(topic, content_type, body)
-        return await self._distribute(topic, Fetched(document), new)
-
-    async def _distribute(
-        self, topic: Topic, fetched: Fetched, new: Collection[Recipient]
-    ) -> Topic:
+    async def distribute(self, topic: Topic, fetched: Fetched, new: Collection[Recipient]) -> Topic:
         """Distributes what has changed, and the whole content to new subscribers.
 
-        Which version these have is not known: they may have fetched it long before.
+        Which version these have is not known: they may have fetched it long before. Raises
+        `NotDistributed` and `ChannelError`.
         """
         document = fetched.document
         if document is None:
@@ -58,7 +50,7 @@ class Updating:
         if document.digest == topic.digest:
             await self._distributor.send(topic, document, new)
             return self._after(topic, fetched)
-        if topic.digest:  # else all entries are new to all subscribers
+        if topic.digest and document.news != document.body:  # else all is new to all subscribers
             of_entries = [one for one in new if one.exchange == ENTRIES]
             await self._distributor.send(topic, document, of_entries)
         await self._distributor.publish(topic, document)
