@@ -22,6 +22,8 @@ from ..requests.properties import CONTROL
 URL_FIELDS = ("hub.url", "hub.url[]", "hub.topic", "hub.topic[]")
 """PubSubHubbub 0.3 has the first, Superfeedr the second, websub.rocks sends the third."""
 MAX_URLS = 1_000
+MAX_AMBIGUOUS = 32
+"""Parts of a list in which URLs with a comma before `http://` are looked for."""
 NO_FOREIGN_TOPICS = "external topics are not accepted: the setting hub_foreign_topics is off"
 _COMMA = re.compile(r",\s*(?=https?://)", re.IGNORECASE)  # a URL may have commas of its own
 
@@ -30,7 +32,7 @@ async def publish(context: Context, request: Request, form: Form) -> Response:
     """Answers 204 (PubSubHubbub 0.3) once the ping is stored, with or without subscribers."""
     bases = (*context.hub.settings.base_urls, context.base_url(request))
     # Topics of this hub are not fetched: their content is published directly.
-    urls = [normal_url(url) for url in _urls(form) if not is_own(url, bases)]
+    urls = [normal_url(url) for url in await _urls(context, form) if not is_own(url, bases)]
     content = first(form, "hub.content")
     if content is None:
         if urls and not context.hub.settings.hub_foreign_topics:
@@ -49,15 +51,44 @@ async def publish(context: Context, request: Request, form: Form) -> Response:
     return Response(status_code=204)
 
 
-def _urls(form: Form) -> list[str]:
+async def _urls(context: Context, form: Form) -> list[str]:
     values = [value for field in URL_FIELDS for value in form.get(field, ())]
-    urls = [url.strip() for value in values for url in _COMMA.split(value)]
+    urls = [url.strip() for value in values for url in await _split(context, value)]
     if not urls:
         raise BadRequest("is required", field="hub.url")
     if len(urls) > MAX_URLS:
         reason, limit = f"is given {len(urls)} times", f"{MAX_URLS} URLs"
         raise BadRequest(reason, field="hub.url", limit=limit)
     return [check_url("hub.url", url) for url in dict.fromkeys(urls)]
+
+
+async def _split(context: Context, value: str) -> list[str]:
+    """Returns the URLs of a list. Commas inside a topic or feed that is known here separate none;
+    the longest known one counts."""
+    commas = list(_COMMA.finditer(value))
+    starts = [0, *(comma.end() for comma in commas)]
+    ends = [*(comma.start() for comma in commas), len(value)]
+    urls, first = [], 0
+    while first < len(starts):
+        start, last = starts[first], first
+        if len(starts) <= MAX_AMBIGUOUS:
+            longer = [
+                n
+                for n in range(first + 1, len(ends))
+                if await _is_known(context, value[start : ends[n]])
+            ]
+            last = max(longer, default=first)
+        urls.append(value[start : ends[last]])
+        first = last + 1
+    return urls
+
+
+async def _is_known(context: Context, url: str) -> bool:
+    try:
+        url = check_url("hub.url", url.strip())
+    except BadRequest:
+        return False
+    return context.hub.feeds.has_url(url) or await context.hub.topics.subscribers(url) > 0
 
 
 async def _require_publisher(

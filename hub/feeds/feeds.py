@@ -221,6 +221,10 @@ class Feeds:
         Durable when it returns. Raises `StorageFailed`."""
         await self._announce(name, is_push=False)
 
+    def has_url(self, url: str) -> bool:
+        """Returns whether a feed with this URL is registered."""
+        return any(self.registry.at(vhost, url) for vhost in self._engine.vhosts())
+
     async def take_ping(self, url: str) -> bool:
         """Polls the feeds with this URL soon; returns whether there are any. Raises
         `StorageFailed`."""

@@ -702,6 +702,24 @@ def test_pings_in_every_known_form(hub: Hub, form: str) -> None:
         assert [bodies(callback, 1) for callback in callbacks] == [[b"new"]] * 2
 
 
+@pytest.mark.parametrize("pinged", ["{0}", "{0},{1}", "{1}, {0}"])
+def test_pings_of_a_topic_whose_query_has_a_comma_and_a_url(hub: Hub, pinged: str) -> None:
+    with ExitStack() as stack:
+        topics = [stack.enter_context(others_topic(hub)) for _ in range(2)]
+        callbacks = [stack.enter_context(Callback()) for _ in topics]
+        topics[0].url = topics[0].itself = (
+            f"{topics[0].url}?of=a,http://b.example/,https://c.example/"
+        )
+        for callback, topic in zip(callbacks, topics, strict=True):
+            topic.show(b"before")
+            hub.subscribe(callback, topic)
+            topic.show(b"new")
+        url = pinged.format(*(topic.url for topic in topics))
+        assert hub.post({"hub.mode": "publish", "hub.url": url}).status_code == 204
+        for callback in callbacks if "{1}" in pinged else callbacks[:1]:
+            assert bodies(callback, 1) == [b"new"]
+
+
 def test_pings_without_subscribers(hub: Hub, others: OthersTopic) -> None:
     answer = hub.post({"hub.mode": "publish", "hub.url": others.url})
     assert answer.status_code == 204
