@@ -156,6 +156,8 @@ def test_acks_give_credit(channel: Channel, name: str) -> None:
         ("1h", 0),
         ("7D", 0),
         (frames.Raw(b"T" + struct.pack(">Q", 0)), 0),
+        (frames.Raw(b"T" + struct.pack(">q", -DAY_S)), 0),
+        (frames.Raw(b"T" + struct.pack(">q", -(2**63))), 0),
         (frames.Raw(b"T" + struct.pack(">Q", int(time.time()) - DAY_S)), 0),
     ],
 )
@@ -167,7 +169,11 @@ def test_offset(channel: Channel, name: str, where: object, first: int) -> None:
     assert [message.body for message in messages] == numbered(10 - first, first)
 
 
-@pytest.mark.parametrize("where", [None, "next", 10, 12])
+FAR_OFF = frames.Raw(b"T" + struct.pack(">q", 1_700_000_000_000))
+"""Milliseconds in place of seconds."""
+
+
+@pytest.mark.parametrize("where", [None, "next", 10, 12, FAR_OFF])
 def test_reader_starts_at_the_end_by_default(channel: Channel, name: str, where: object) -> None:
     filled(channel, name, 10)
     fields: Fields = {} if where is None else {"stream_offset": where}

@@ -509,12 +509,12 @@ def test_rule_15_late_is_a_refusal() -> None:
         assert hub.listed(callback.url, topic.url) is None
 
 
-@spread("asked", "1", "77", str(90 * DAY_S))
+@spread("asked", "1", "77", str(90 * DAY_S), str(90 * DAY_S + 1), "9" * 30)
 def test_rule_16_leases_as_requested(
     hub: Hub, callback: Callback, topic: Topic, asked: str
 ) -> None:
-    hub.accepted("subscribe", callback.url, topic.url, lease_seconds=asked)
     """Up to the longest one, and the verification says how long it is."""
+    hub.accepted("subscribe", callback.url, topic.url, lease_seconds=asked)
     (question,) = callback.wait_verifications(1)
     granted_s = min(int(asked), 90 * DAY_S)
     assert only(query_of(question), "hub.lease_seconds") == str(granted_s)
