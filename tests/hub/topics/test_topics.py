@@ -15,6 +15,7 @@ from warrenmq.core.clock import ManualClock
 from warrenmq.hub.engine.port import BindingSpec, ExchangeSpec, QueueSpec
 from warrenmq.hub.errors import BadRequest, NotDistributed, StorageFailed
 from warrenmq.hub.requests import Resource
+from warrenmq.hub.subscriptions.attach import Attacher
 from warrenmq.hub.topics import fetch_scheduler, updating
 from warrenmq.hub.topics.names import CONTENT, ENTRIES, topic_key
 from warrenmq.hub.topics.repository import TopicRepository
@@ -177,13 +178,15 @@ async def test_a_long_url_has_a_digest_for_a_key(site: Site) -> None:
     assert (await site.house.take("all", 1))[0].message.routing_key == topic_key(url) != url
 
 
-# Pings
 async def test_a_host_with_a_final_dot(site: Site) -> None:
     url = site.url.replace("127.0.0.1", "localhost.")
     await site.bind(url=url)
     await site.ping(url)
     assert await site.bodies(1) == [b"1"]
     assert await site.topics.check(url) is None
+
+
+# Pings
 
 
 async def test_pings_without_subscribers_are_ignored(site: Site) -> None:
@@ -410,6 +413,64 @@ async def test_a_later_subscription_gets_the_current_content(
         assert [found.body for found in await deliveries(callback, 2)] == [one, both]
         if not is_changed:
             assert b">1<" not in (await deliveries(later, 2))[1].body
+
+
+@pytest.mark.parametrize("exchange", [CONTENT, ENTRIES])
+@pytest.mark.parametrize("is_being_bound", [False, True])
+async def test_two_subscriptions_at_a_time_get_the_content_once(
+    site: Site,
+    callback: Callback,
+    monkeypatch: pytest.MonkeyPatch,
+    exchange: str,
+    is_being_bound: bool,
+) -> None:
+    """The second is bound, wholly or in part, while the content is fetched for the first."""
+    fetched, go = asyncio.Event(), asyncio.Event()
+    fetch, prepare = TopicSource.fetch, Attacher.prepare
+
+    async def slow_fetch(*given: Any, **named: Any) -> Any:
+        found = await fetch(*given, **named)
+        fetched.set()
+        await go.wait()
+        return found
+
+    async def slow_prepare(*given: Any) -> None:
+        await prepare(*given)
+        go.set()
+        for _ in range(10):
+            await asyncio.sleep(0)  # the content is distributed as soon as it may be
+
+    monkeypatch.setattr(TopicSource, "fetch", slow_fetch)
+    await site.subscribe(callback, exchange)
+    await fetched.wait()
+    with Callback() as later:
+        if is_being_bound:
+            monkeypatch.setattr(Attacher, "prepare", slow_prepare)
+        await site.subscribe(later, exchange)
+        await until(lambda: len(subscriptions_of(site.house.hub)) == 2, "both subscriptions")
+        go.set()
+        await deliveries(later, 1)
+        await site.settled()
+        site.serve(b"2")
+        await site.ping()
+        for one in (callback, later):
+            assert [found.body for found in await deliveries(one, 2)] == [b"1", b"2"]
+
+
+async def test_a_later_subscription_gets_changed_content_once(
+    site: Site, callback: Callback
+) -> None:
+    """What is no feed goes whole to those who want new entries alone."""
+    await site.subscribe(callback)
+    await deliveries(callback, 1)
+    site.serve(b"2")
+    with Callback() as later:
+        await site.subscribe(later, ENTRIES)
+        await deliveries(later, 1)
+        await site.settled()
+        site.serve(b"3")
+        await site.ping()
+        assert [found.body for found in await deliveries(later, 2)] == [b"2", b"3"]
 
 
 async def test_a_renewal_gets_nothing_again(site: Site, callback: Callback) -> None:
