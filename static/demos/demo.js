@@ -75,14 +75,14 @@ export function record(list, ...children) {
 }
 
 /**
- * Resolves with a token that may read and write the resource given, such as `x/chat`. A page of
- * the hub asks for user and password, declares a missing exchange, and makes a token; a page from
- * the disk, which the hub can't tell from a stranger's, asks for a token.
+ * Resolves with `auth`, a token that may read and write the resource given, such as `x/chat`, and
+ * `name`, the label that the reader has chosen if `isServer`. A page of the hub asks for user and
+ * password, declares a missing exchange of this `type`, and makes a token; a page from the disk,
+ * which the hub can't tell from a stranger's, asks for a token.
  */
-export async function signIn(resource, type = 'topic') {
-  wanted = { resource, type };
-  const kept = sessionStorage.getItem(resource);
-  return kept ?? ask('');
+export async function signIn(resource, { type = 'topic', isServer = false } = {}) {
+  wanted = { resource, type, isServer };
+  return JSON.parse(sessionStorage.getItem(resource)) ?? ask('');
 }
 
 let wanted;
@@ -97,8 +97,14 @@ function ask(reason) {
         field('User', { name: 'user', value: 'guest', autocomplete: 'username' }),
         field('Password', { name: 'password', type: 'password', value: 'guest', autocomplete: 'current-password' }),
       ];
+  const label = { name: 'label', placeholder: 'random', required: false, autocomplete: 'off', pattern: '[A-Za-z0-9\\-]{1,63}' };
+  if (wanted.isServer) fields.push(field('Label of its URL', label));
   const form = make('form', {}, ...fields, button, problem);
-  place.replaceChildren(make('h2', {}, 'Sign in'), ...explanation(), form);
+  const about = make('div', { className: 'stack' });
+  const explain = () => about.replaceChildren(...explanation(labelIn(new FormData(form))));
+  explain();
+  form.addEventListener('change', explain);
+  place.replaceChildren(make('h2', {}, 'Sign in'), about, form);
   place.hidden = false;
   return new Promise((resolve) => {
     form.addEventListener('submit', async (event) => {
@@ -106,11 +112,12 @@ function ask(reason) {
       problem.textContent = '';
       button.disabled = true;
       try {
-        const token = await tokenOf(new FormData(form));
-        sessionStorage.setItem(wanted.resource, token);
+        const given = new FormData(form);
+        const found = { auth: await tokenOf(given), name: labelIn(given) };
+        sessionStorage.setItem(wanted.resource, JSON.stringify(found));
         place.hidden = true;
         if (reason) location.reload();
-        resolve(token);
+        resolve(found);
       } catch (error) {
         problem.textContent = error.message;
       }
@@ -123,7 +130,7 @@ function field(text, properties) {
   return make('label', {}, text, make('input', { required: true, ...properties }));
 }
 
-function explanation() {
+function explanation(label) {
   const { resource, type } = wanted;
   if (!isFromDisk) {
     const name = make('code', {}, resource.slice(2));
@@ -133,14 +140,19 @@ function explanation() {
     make('p', { className: 'quiet' }, 'This page was opened from the disk, so it needs a token. Make one in a terminal:'),
     command(
       (type ? `curl -u guest:guest -X PUT '${hub}endpoint/${resource}?amqp.exchange_type=${type}'\n` : '') +
-      `curl -u guest:guest ${hub}api/hub/tokens -H 'Content-Type: application/json' -d '${JSON.stringify(grant())}'`,
+      `curl -u guest:guest ${hub}api/hub/tokens -H 'Content-Type: application/json' -d '${JSON.stringify(grant(label))}'`,
     ),
   ];
 }
 
-function grant() {
+/** The label that the reader has chosen; undefined for a random one. */
+function labelIn(given) {
+  return given.get('label')?.toLowerCase() || undefined;
+}
+
+function grant(label = 'page-*') {
   const { resource } = wanted;
-  return { name: 'demo', scopes: [{ read: resource }, { write: resource }, { tunnel: 'page-*' }], expires_in_s: TOKEN_LASTS_S };
+  return { name: 'demo', scopes: [{ read: resource }, { write: resource }, { tunnel: label }], expires_in_s: TOKEN_LASTS_S };
 }
 
 async function tokenOf(given) {
@@ -153,7 +165,7 @@ async function tokenOf(given) {
   const answer = await request('api/hub/tokens', {
     method: 'POST',
     headers: { authorization, 'content-type': 'application/json' },
-    body: JSON.stringify(grant()),
+    body: JSON.stringify(grant(labelIn(given))),
   });
   return (await answer.json()).token;
 }

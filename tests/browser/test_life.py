@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import pika
 import pytest
 
 from tests.support.process import wait_until
@@ -15,7 +16,7 @@ from .browsers import Browser, Page
 from .demo_pages import LOGIN, open_demo, post, sign_in
 
 TOKENS = "/api/hub/tokens"
-SCOPES = [{"read": "x/rabbitlog"}, {"write": "x/rabbitlog"}, {"tunnel": "page-*"}]
+SCOPES = [{"read": "x/rabbitlog"}, {"write": "x/rabbitlog"}, {"tunnel": "ada"}]
 
 
 @pytest.fixture
@@ -87,11 +88,15 @@ def test_a_saved_page_runs_from_the_disk(
     page.open(saved.as_uri())
     page.wait("document.querySelector('#sign-in [name=token]')")
     page.shows("curl -u guest:guest", "#sign-in")
+    page.type("#sign-in [name=label]", "ada")
     page.type("#sign-in [name=token]", made["token"], enter=True)
     page.shows("Connected", "#state")
     page.wait("!document.querySelector('#ways').hidden")
-    post(warren, "x/rabbitlog", "greetings", "to a file")
+    with pika.BlockingConnection(pika.URLParameters(warren.amqp_url)) as connection:
+        connection.channel().basic_publish("rabbitlog", "greetings", b"to a file")
     page.shows("to a file", "#log")
+    answer = http.get("/", headers={"Host": f"ada.tun.localhost:{warren.http_port}"})
+    assert answer.text == "I am a web page, and have logged 1 messages.\n"
     saved.write_bytes(httpx.get(f"{hub_url}demos/tiny.html").content)
     page.open(saved.as_uri())
     page.shows("curl -u guest:guest", "#sign-in")
