@@ -1,8 +1,8 @@
 """Encodes messages as JSON, each once for all of its readers.
 
-`{"id", "cursor", "exchange", "routing_key", "headers", "content_type", "timestamp",
-"redelivered", "body"}`; a body that is not UTF-8 is `body_base64`. Properties that a message lacks
-are left out, and so is the cursor of a queue, which can't be read again.
+`{"id", "cursor", "redelivered", "exchange", "routing_key", "headers", "content_type", ..., "body"}`
+with the other properties of the message; a body that is not UTF-8 is `body_base64`. Properties that
+a message lacks are left out, and so is the cursor of a queue, which can't be read again.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ def _other(value: Any) -> int | str:
 _json = msgspec.json.Encoder(enc_hook=_other).encode
 
 
+_PROPERTIES: Final = (
+    "headers", "content_type", "content_encoding", "priority", "correlation_id", "reply_to",
+    "expiration", "message_id", "timestamp", "type", "user_id", "app_id",
+)  # fmt: skip
 _REDELIVERED: Final = b'"redelivered":true,'
 
 
@@ -71,15 +75,9 @@ class MessageEncoder:
 
 
 def _common(message: Message) -> dict[str, Any]:
-    properties = message.properties
-    found = {
-        "exchange": message.exchange,
-        "routing_key": message.routing_key,
-        "headers": properties.headers,
-        "content_type": properties.content_type,
-        "timestamp": properties.timestamp,
-    }
-    return {name: value for name, value in found.items() if value is not None}
+    found = {"exchange": message.exchange, "routing_key": message.routing_key}
+    given = [(name, getattr(message.properties, name)) for name in _PROPERTIES]
+    return found | {name: value for name, value in given if value is not None}
 
 
 def _body(body: bytes) -> bytes:

@@ -112,7 +112,16 @@ export interface StreamOptions extends HubOptions {
 export interface StreamedMessage extends Message {
   cursor?: string;
   headers?: Record<string, unknown>;
+  content_encoding?: string;
+  priority?: number;
+  correlation_id?: string;
+  reply_to?: string;
+  expiration?: string;
+  message_id?: string;
   timestamp?: number;
+  type?: string;
+  user_id?: string;
+  app_id?: string;
   redelivered?: boolean;
   /** What is missing before this message. */
   gap?: { from: string; to: string };

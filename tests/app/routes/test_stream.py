@@ -5,11 +5,15 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from decimal import Decimal
 from itertools import pairwise
 from socket import create_connection
+from typing import Any
 from urllib.parse import quote
 
 import httpx
+import pika
 import pytest
 
 from tests.support.process import wait_until
@@ -90,6 +94,33 @@ class TestForms:
             found = stream.next()
         assert found["body_base64"] == "/wA="
         assert "body" not in found
+
+    def test_what_amqp_clients_send(self, warren: WarrenServer, news: str) -> None:
+        """Each type of header, each property; a long body, and an empty one."""
+        moment = datetime(2026, 1, 2, 3, 4, 5)
+        headers: dict[str, Any] = {
+            "text": "a", "octets": b"\xff\x00", "long": 2**40, "bool": True,
+            "decimal": Decimal("1.25"), "time": moment, "list": [1, ["a"]], "table": {"x": 1},
+            "void": None,
+        }  # fmt: skip
+        properties: dict[str, Any] = {
+            "content_encoding": "identity", "priority": 3, "correlation_id": "c", "reply_to": "r",
+            "expiration": "60000", "message_id": "m", "timestamp": 1_700_000_000, "type": "t",
+            "user_id": "guest", "app_id": "a",
+        }  # fmt: skip
+        with (
+            LiveStream(news) as stream,
+            pika.BlockingConnection(pika.URLParameters(warren.amqp_url)) as connection,
+        ):
+            send = connection.channel().basic_publish
+            send("news", "k", b"", pika.BasicProperties(headers=headers, **properties))
+            send("news", "k", b"x" * 2**20)
+            found, long = stream.take(2)
+        shown = {"octets": "/wA=", "decimal": "1.25", "time": "2026-01-02T03:04:05Z"}
+        assert found["headers"] == headers | shown
+        assert {name: found.get(name) for name in properties} == properties
+        assert "content_type" not in found and found["body"] == ""
+        assert long["body"] == "x" * 2**20
 
     def test_an_unknown_media_type_is_406(self, http: httpx.Client, news: str) -> None:
         assert http.get(news, headers={"accept": "image/png"}).status_code == 406
@@ -323,6 +354,9 @@ class TestRefusals:
     @pytest.mark.parametrize("query", ["keys=a", "cursor=1&cursor=2", "key=" + "k" * 256])
     def test_bad_parameters_are_refused(self, http: httpx.Client, news: str, query: str) -> None:
         assert http.get(f"{news}?{query}").status_code == 400
+
+    def test_ten_thousand_keys_are_refused(self, http: httpx.Client, news: str) -> None:
+        assert http.get(f"{news}?{'&'.join(['key=k'] * 10_000)}").status_code == 431
 
     def test_http_1_0_is_refused(
         self, warren: WarrenServer, news: str, ada: tuple[str, str]
