@@ -18,6 +18,17 @@ from .demo_pages import LOGIN, open_demo, post, sign_in
 TOKENS = "/api/hub/tokens"
 SCOPES = [{"read": "x/rabbitlog"}, {"write": "x/rabbitlog"}, {"tunnel": "ada"}]
 
+READ = """
+(async () => {
+  const { stream } = await import('/js/warren.js');
+  globalThis.seen = [];
+  (async () => {
+    const messages = stream({ from: 'q/diary', auth: '%s', cursor: 'first' });
+    for await (const { body } of messages) globalThis.seen.push(body);
+  })();
+})()
+"""
+
 
 @pytest.fixture
 def http(warren: WarrenServer) -> Iterator[httpx.Client]:
@@ -31,6 +42,16 @@ def log_page(page: Page, hub_url: str) -> Page:
     return page
 
 
+def stream_page(page: Page, http: httpx.Client, hub_url: str) -> Page:
+    """Collects the bodies of a stream in `seen`."""
+    http.delete("/endpoint/q/diary")  # of the other browser
+    http.put("/endpoint/q/diary?arg.x-queue-type=stream").raise_for_status()
+    made = http.post(TOKENS, json={"name": "reader", "scopes": [{"read": "q/diary"}]}).json()
+    page.open(f"{hub_url}demos/driver.html")
+    page.run(READ % made["token"])
+    return page
+
+
 def live_page(page: Page, hub_url: str) -> Page:
     page.open(f"{hub_url}demos/live.html")
     page.click("#choose button")
@@ -39,21 +60,33 @@ def live_page(page: Page, hub_url: str) -> Page:
     return page
 
 
-def test_pages_go_on_after_a_restart(browser: Browser, warren: WarrenServer, hub_url: str) -> None:
-    """One that is a subscriber, and one that reads a stream."""
+def test_pages_go_on_after_a_restart(
+    browser: Browser, http: httpx.Client, warren: WarrenServer, hub_url: str
+) -> None:
+    """One that is a subscriber, one that reads an exchange, and one that reads a stream: that one
+    misses nothing, and gets nothing twice."""
+    reader = stream_page(browser.new_page(), http, hub_url)
     pages = {
-        "x/rabbitlog": log_page(browser.new_page(), hub_url),
+        "x/rabbitlog": log_page(browser.new_page("window"), hub_url),
         "x/amq.topic": live_page(browser.new_page("window"), hub_url),
     }
+    for number in range(3):
+        post(warren, "q/diary", "", f"{number}")
+    reader.wait("globalThis.seen.length === 3")
     warren.stop()
     for page in pages.values():
         page.shows("Reconnecting", "#state")
     warren.start()
+    for number in range(3, 6):
+        post(warren, "q/diary", "", f"{number}")
     for exchange, page in pages.items():
         page.shows("Connected", "#state")
         post(warren, exchange, "after", "the restart")
         page.shows("the restart", "#log")
         page.errors.clear()  # browsers report each attempt that failed
+    reader.wait("globalThis.seen.length >= 6")
+    assert reader.run("globalThis.seen") == [f"{number}" for number in range(6)]
+    reader.errors.clear()
 
 
 def test_a_hidden_tab_is_served(browser: Browser, warren: WarrenServer, hub_url: str) -> None:
