@@ -43,6 +43,14 @@ def _run_lags(scrape: Scrape) -> Samples:
     return lags.items()
 
 
+def _run_rows(scrape: Scrape) -> Samples:
+    """Returns the rows of each job's runs together."""
+    rows: dict[tuple[str, ...], int] = {}
+    for run in scrape.hub.runs or ():
+        rows[run.job,] = rows.get((run.job,), 0) + run.report.rows
+    return rows.items()
+
+
 FAMILIES: Final[Sequence[Family[Scrape]]] = (
     Family(
         "warren_delivery_attempts_total", Kind.COUNTER,
@@ -137,6 +145,11 @@ FAMILIES: Final[Sequence[Family[Scrape]]] = (
         "warren_pipeline_lag_messages", Kind.GAUGE,
         "Messages that a job has not processed, of its run that is farthest behind",
         _run_lags, ("pipeline",),
+    ),
+    Family(
+        "warren_pipeline_rows", Kind.GAUGE,
+        "Messages that the runs of a job have processed, of those that the server remembers",
+        _run_rows, ("pipeline",),
     ),
     Family(
         "warren_archive_lag_messages", Kind.GAUGE, "Messages of a stream that are not archived yet",

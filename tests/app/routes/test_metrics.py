@@ -174,8 +174,8 @@ async def test_streams_retries_dead_letters_and_runs_are_counted(
     for _ in range(3):
         await http.post("/endpoint/q/log", content=b"x")
     for path, body in (
-        ("runs/archive/one", {"state": "running", "lag": 7}),
-        ("runs/archive/two", {"state": "running", "lag": 5}),
+        ("runs/archive/one", {"state": "running", "lag": 7, "rows": 30}),
+        ("runs/archive/two", {"state": "running", "lag": 5, "rows": 4}),
         ("runs/rollup/one", {"state": "failed"}),
         ("archives/%2F/log/cold", {"offset": 1}),
     ):
@@ -184,6 +184,7 @@ async def test_streams_retries_dead_letters_and_runs_are_counted(
     found = await read(http, "/metrics")
     assert found["warren_dead_letters"] == found["warren_retries_waiting"] == {(): 1}
     assert total(found, "warren_pipeline_lag_messages", pipeline="archive") == 7
+    assert total(found, "warren_pipeline_rows", pipeline="archive") == 34
     assert total(found, "warren_pipeline_runs", pipeline="archive", state="running") == 2
     assert total(found, "warren_pipeline_runs", pipeline="rollup", state="failed") == 1
     assert total(found, "warren_archive_lag_messages", stream="log", archive="cold") == 2
