@@ -227,6 +227,10 @@ def test_requests_carry_credentials_virtual_host_and_source(server: FakeServer) 
         reader.partitions()
     assert server.authorization == "Basic dTpw"
     assert server.paths[-1] == "/streams/a%2Fb/x/prices/offsets?"
+    reader = batch_reader(server, url=f"{server.options['url']}/warren/", source="queue")
+    with pytest.raises(PipelineError):
+        reader.partitions()
+    assert server.paths[-1] == "/warren/streams/%2F/q/prices/offsets?", "behind a proxy"
 
 
 def test_a_token_is_an_option_or_in_the_environment_of_the_driver(
