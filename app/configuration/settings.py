@@ -281,7 +281,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         "Bytes of each kept request's body; larger ones are not sent again.",
     ] = 8_192
     publish_attempts: Annotated[
-        bool, "Also publish delivery attempts to the exchange `warren.attempts`."
+        bool, "Also publish delivery attempts to the exchange `hub.attempts`."
     ] = False
     max_staged_bytes: Annotated[
         Positive, "Disk space of rows that are staged for transactions (`/transactions`), in bytes."

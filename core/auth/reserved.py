@@ -1,9 +1,11 @@
-"""Reserved names: `hub.*` and `warren.attempts` belong to the hub.
+"""Reserved names: `hub.*` belongs to the hub, but for `hub.pipeline`.
 
 A client that declared the hub's retry queue first, with other arguments, would control the failed
 deliveries of everybody; one that published to an exchange of the hub could forge the content of
 topics. Reading such a queue, binding from such an exchange and publishing to such a queue need the
-usual permissions; an equivalent declaration of an existing one is accepted.
+usual permissions; an equivalent declaration of an existing one is accepted. The exchange
+`hub.pipeline` gets results of jobs, which are clients: they declare it and publish to it, if they
+are permitted to.
 """
 
 from __future__ import annotations
@@ -13,21 +15,21 @@ from typing import Final
 from ..errors import access_refused
 
 PREFIX: Final = "hub."
-ATTEMPTS_EXCHANGE: Final = "warren.attempts"
+ATTEMPTS_EXCHANGE: Final = f"{PREFIX}attempts"
 FEEDS_EXCHANGE: Final = f"{PREFIX}feeds"
+RESULTS_EXCHANGE: Final = f"{PREFIX}pipeline"
 
 
 def is_reserved(name: str) -> bool:
     """Whether an exchange or queue of this name is the hub's."""
-    return name.startswith(PREFIX) or name == ATTEMPTS_EXCHANGE
+    return name.startswith(PREFIX) and name != RESULTS_EXCHANGE
 
 
 def refuse_reserved(vhost: str, kind: str, name: str) -> None:
     """Raises `ChannelError` 403 if only the hub may declare, delete and bind this name."""
     if is_reserved(name):
-        why = f"contains reserved prefix '{PREFIX}*'" if name.startswith(PREFIX) else "is reserved"
         raise access_refused(
-            f"{kind} name '{name}' in vhost '{vhost}' {why}: only "
+            f"{kind} name '{name}' in vhost '{vhost}' contains reserved prefix '{PREFIX}*': only "
             f"the hub declares, deletes and binds to such names, choose another one"
         )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..auth.reserved import ATTEMPTS_EXCHANGE, PREFIX, is_reserved
+from ..auth.reserved import PREFIX, is_reserved
 from ..queue.names import INNER_MARK
 from .decode import BadDefinition, decode
 from .keys import DefinitionKind, key_of
@@ -21,7 +21,7 @@ from .kinds import BindingDefinition, Definition, ExchangeDefinition, QueueDefin
 if TYPE_CHECKING:
     from ..store.port import Store
 
-_RESERVED: Final = (PREFIX.encode(), ATTEMPTS_EXCHANGE.encode())
+_RESERVED: Final = PREFIX.encode()
 NEW_PREFIX: Final = "renamed."
 _MAX_NAME_BYTES: Final = 255 - len(NEW_PREFIX) - 8
 _KINDS: Final = {
@@ -57,9 +57,9 @@ def rename_reserved(store: Store, is_own: Callable[[Named], bool]) -> None:
             new_name = _free_name(store.definitions, definition)
             renamed[_place(definition)] = new_name
             logger.warning(
-                "%s has a reserved name ('%s*', '%s') but was not declared by the hub; it "
+                "%s has a reserved name ('%s*') but was not declared by the hub; it "
                 "was renamed to '%s' with its messages; consume or delete it there",
-                definition.description(), PREFIX, ATTEMPTS_EXCHANGE, new_name,
+                definition.description(), PREFIX, new_name,
             )  # fmt: skip
     if not renamed:
         return
@@ -76,7 +76,7 @@ def _reserved(definitions: Mapping[bytes, bytes]) -> dict[bytes, Definition]:
     """Returns the definitions that may contain a reserved name."""
     found: dict[bytes, Definition] = {}
     for key, value in definitions.items():
-        if key and key[0] in _KINDS and any(name in key for name in _RESERVED):
+        if key and key[0] in _KINDS and _RESERVED in key:
             with suppress(BadDefinition):
                 found[key] = decode(key, value)
     return found

@@ -14,7 +14,7 @@ from ..requests import Resource
 from .definition import Definition, OutputSource
 from .output import Output, OutputBinding
 
-RESULTS_EXCHANGE: Final = "warren.pipeline"
+RESULTS_EXCHANGE: Final = "hub.pipeline"
 """The exchange to which jobs of the pipeline publish their results; it may be declared later."""
 NEAR_DUPLICATES: Final = "near-duplicates"
 MARKS: Final = OutputBinding(RESULTS_EXCHANGE, NEAR_DUPLICATES)

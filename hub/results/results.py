@@ -1,4 +1,4 @@
-"""Stores the results that jobs publish on the exchange `warren.pipeline`, for charts.
+"""Stores the results that jobs publish on the exchange `hub.pipeline`, for charts.
 
 Each virtual host in which a run has reported has a queue that is bound to it; nothing is declared
 or read where no job runs.

@@ -260,7 +260,7 @@ def test_help_explains_exit_codes(capsys: Output) -> None:
         (["archive", "--results", "hub.mine"], "reserved prefix"),
         (
             ["archive", "--stream", "open-log", *READER[:4]],
-            "403 .* 'warren.pipeline' .*; results go to .*: --results off leaves that out, --res",
+            "403 .* 'hub.pipeline' .*; results go to .*: --results off leaves that out, --res",
         ),
         (["archive", *READER], "403 read access to queue 'log' .* refused for user 'reader'"),
         (

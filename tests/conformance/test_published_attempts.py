@@ -1,4 +1,4 @@
-"""Attempts to deliver are published to `warren.attempts` (docs/hub.md)."""
+"""Attempts to deliver are published to `hub.attempts` (docs/hub.md)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bound(site: Site, key: str = "#") -> str:
     """A queue that gets attempts with these outcomes."""
     queue = site.queue()
     with site.amqp() as channel:
-        channel.queue_bind(queue.partition("/")[2], "warren.attempts", key)
+        channel.queue_bind(queue.partition("/")[2], "hub.attempts", key)
     return queue
 
 
@@ -68,7 +68,7 @@ def test_deliveries_of_attempts_publish_no_attempts(site: Site) -> None:
     queue, source = bound(site), site.exchange()
     with Callback() as first, Callback() as watcher:
         site.subscribe(source, first, topic="")
-        site.subscribe("x/warren.attempts", watcher, topic="#")
+        site.subscribe("x/hub.attempts", watcher, topic="#")
         for _ in range(2):
             site.publish(source)
         watcher.wait(2)
@@ -79,7 +79,7 @@ def test_deliveries_of_attempts_publish_no_attempts(site: Site) -> None:
 
 
 def test_clients_can_not_publish_attempts(site: Site) -> None:
-    answer = site.http.post("/endpoint/x/warren.attempts", content=b"{}")
+    answer = site.http.post("/endpoint/x/hub.attempts", content=b"{}")
     assert answer.status_code == 403 and "clients can't publish to it" in answer.text
-    answer = site.http.put("/endpoint/q/warren.attempts")
-    assert answer.status_code == 403 and "is reserved" in answer.text
+    answer = site.http.put("/endpoint/q/hub.attempts")
+    assert answer.status_code == 403 and "reserved prefix" in answer.text

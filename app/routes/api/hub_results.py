@@ -35,7 +35,7 @@ async def find(call: Call) -> Response:
     RFC 3339, the last week if absent. `by` is the key that names groups (exchange, routing_key;
     subscription, topic; term), `step` hour or day, `top` how many groups (6, at most 50).
 
-    The user needs permission to read the exchange `warren.pipeline`, with the job as the key.
+    The user needs permission to read the exchange `hub.pipeline`, with the job as the key.
     """
     filters = Filters(parse_query(call.request.scope["query_string"]), QUERY)
     job = filters.word("job", tuple(SHAPES))

@@ -1,6 +1,6 @@
 """The job `delivery-health`: how well deliveries go, by subscription, topic and minute.
 
-It reads a stream that is bound to the exchange `warren.attempts`.
+It reads a stream that is bound to the exchange `hub.attempts`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ..progress import Progress
 
-RESULTS: Final = "warren.pipeline"
+RESULTS: Final = "hub.pipeline"
 CHECKPOINT: Final = "_checkpoint"
 
 P = TypeVar("P")

@@ -269,7 +269,7 @@ def test_each_message_is_one_item_over_a_kill(warren: WarrenServer, http: httpx.
 
 
 def test_near_duplicates_are_dropped_when_a_run_has_marked_them(http: httpx.Client) -> None:
-    for exchange in ("warren.pipeline", "sport"):
+    for exchange in ("hub.pipeline", "sport"):
         http.put(f"/endpoint/x/{exchange}", params={"amqp.exchange_type": "topic"})
     sources = [{"exchange": "news"}, {"exchange": "sport"}]
     define(http, "all", sources=sources, filter={"drop_near_duplicates": True})
@@ -285,7 +285,7 @@ def test_near_duplicates_are_dropped_when_a_run_has_marked_them(http: httpx.Clie
             "similarity": 0.9,
         }  # fmt: skip
         topic = {"hub.topic": "near-duplicates"}
-        http.post("/endpoint/x/warren.pipeline", params=topic, json=pair).raise_for_status()
+        http.post("/endpoint/x/hub.pipeline", params=topic, json=pair).raise_for_status()
 
     add("1", "one")
     add("2", "one again")

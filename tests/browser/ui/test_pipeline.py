@@ -50,7 +50,7 @@ def test_what_jobs_publish_is_charted(ui: SignedInPage, warren: WarrenServer) ->
     row = {"minute": minute, "exchange": "<b>news</b>", "routing_key": "eu", "messages": 1204,
            "bytes": 1, "late": 0, "age_p99_ms": None, "offset": 1}  # fmt: skip
     with httpx.Client(base_url=warren.http_url, auth=("guest", "guest")) as client:
-        exchange = "/endpoint/x/warren.pipeline"
+        exchange = "/endpoint/x/hub.pipeline"
         client.put(exchange, params={"amqp.exchange_type": "topic"}).raise_for_status()
         client.put(f"{RUNS}/rollup/one", json={"state": "running"}).raise_for_status()
         client.post(exchange, params={"hub.topic": "rollup"}, json=row).raise_for_status()

@@ -46,12 +46,12 @@ def row(minute: int, offset: int, messages: int, key: str = "a", **more: Any) ->
 
 async def publish(http: AsyncClient, job: str, *rows: Any) -> None:
     for one in rows:
-        answer = await http.post(f"/endpoint/x/warren.pipeline?hub.topic={job}", json=one)
+        answer = await http.post(f"/endpoint/x/hub.pipeline?hub.topic={job}", json=one)
         assert answer.status_code == 202, answer.text
 
 
 async def begin(http: AsyncClient, world: World, job: str = "rollup") -> None:
-    await world.exchange("warren.pipeline", "topic")
+    await world.exchange("hub.pipeline", "topic")
     await put(http, f"/hub/pipeline/runs/{job}/one", state="running")
 
 
