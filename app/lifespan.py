@@ -179,7 +179,7 @@ class Warren:
         hub = await self._start_hub(engine, broker)
         authenticator.logins.on_refused = partial(_record_refusal, hub)
         token_users = TokenUsers(hub.tokens, broker.users)
-        authenticator.find_token_user = token_users.find
+        authenticator.find_token_user = listener.find_token_user = token_users.find
         authenticator.find_managing_user = token_users.managing
         snapshots = Snapshots(self._directory, broker, store, hub.storage)
         overview = LiveOverview(broker, hub, self._monitor)

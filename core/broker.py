@@ -165,7 +165,7 @@ class Broker(BrokerContext):
 
         def end(connection: ClientConnection) -> None:
             if connection.user is user:
-                connection.force(f"user '{user.name}' is deleted")
+                connection.force(user.ending)
 
         self.slices.start(for_each(tuple(self.connections), end))
         self.on_work()

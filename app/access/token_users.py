@@ -30,6 +30,14 @@ class TokenUser(User):
     def token_name(self) -> str:
         return self._token.name
 
+    @property
+    def limited(self) -> User:
+        return self._owner
+
+    @property
+    def ending(self) -> str:
+        return self.over or self._owner.ending
+
     def may_enter(self, vhost: str) -> bool:
         return self._token.enters(vhost) and not self.over and self._owner.may_enter(vhost)
 

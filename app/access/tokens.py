@@ -106,3 +106,4 @@ class TokenUsers:
             users, timer = found
             timer.cancel()
             users.invalidate(f"token '{token.name}' {how}")
+            self._users.on_removed(users.plain)

@@ -61,6 +61,16 @@ class User:
         matchers += [rights.matchers for rights in self._topics.values()]
         return exceeded(matcher for found in matchers for matcher in found.values())
 
+    @property
+    def limited(self) -> User:
+        """The user whose limits count the connections."""
+        return self
+
+    @property
+    def ending(self) -> str:
+        """Why the connections of a removed user end."""
+        return f"user '{self.name}' is deleted"
+
     def may_enter(self, vhost: str) -> bool:
         """Whether any permission is set there, an empty one included."""
         return vhost in self._rights

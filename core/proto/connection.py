@@ -146,7 +146,7 @@ class Connection(ConnectionContext):
         self._user_version = self.user.version
         self.forget_targets()
         if self.user.removed:
-            self.force(f"user '{self.user.name}' is deleted")
+            self.force(self.user.ending)
 
     def forget_targets(self) -> None:
         self.scanner.flush()

@@ -27,7 +27,7 @@ class Occupancy:
     def enter(self, connection: ClientConnection, vhost: VirtualHost) -> None:
         """Counts a connection that is being opened. Raises `ConnectionFault` 530 if it exceeds a
         limit."""
-        user = connection.user
+        user = connection.user.limited
         inside, own = self._in_vhost.get(vhost, {}), self._of_user.get(user, {})
         _check_connections(vhost, user, len(inside), len(own))
         self._in_vhost[vhost], self._of_user[user] = inside, own
@@ -39,7 +39,7 @@ class Occupancy:
         vhost = self._vhosts.pop(connection, None)
         if vhost is not None:
             _leave(self._in_vhost, vhost, connection)
-            _leave(self._of_user, connection.user, connection)
+            _leave(self._of_user, connection.user.limited, connection)
 
     def inside(self, vhost: VirtualHost) -> tuple[ClientConnection, ...]:
         """Returns the connections in a virtual host."""
@@ -48,6 +48,7 @@ class Occupancy:
     def check_channels(self, user: User) -> None:
         """Raises `ConnectionFault` 530 if the user has as many channels open, on all of its
         connections together, as its limit."""
+        user = user.limited
         limit = user.limits.get(MAX_CHANNELS, UNLIMITED)
         if limit < 0 or _open_channels(self._of_user.get(user, ())) < limit:
             return

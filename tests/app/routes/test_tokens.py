@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import pika
 import pytest
+from pika.exceptions import (
+    ChannelClosedByBroker,
+    ConnectionClosedByBroker,
+    ProbableAuthenticationError,
+)
 
 from tests.support.http import Callback
 from tests.support.process import wait_until
@@ -226,6 +232,25 @@ class TestUsing:
         assert "/stream/x/news" in output
         assert token not in output
         assert token.encode() not in stored
+
+
+def test_a_token_is_a_password_of_amqp_clients(http: httpx.Client, warren: WarrenServer) -> None:
+    made = make(http, WRITE, {"read": "q/in"})
+    credentials = pika.PlainCredentials("guest", made["token"])
+    parameters = pika.ConnectionParameters(warren.host, warren.amqp_port, credentials=credentials)
+    connection = pika.BlockingConnection(parameters)
+    channel = connection.channel()
+    channel.basic_publish("news", "eu", b"permitted")
+    channel.basic_consume("in", lambda *_: None)
+    refused = connection.channel()
+    with pytest.raises(ChannelClosedByBroker, match="no scope to configure queue 'mine'"):
+        refused.queue_declare("mine")
+    http.delete(f"{PATH}/{made['id']}").raise_for_status()
+    with pytest.raises(ConnectionClosedByBroker, match="token 'page' was revoked"):
+        while True:
+            connection.process_data_events(30)
+    with pytest.raises(ProbableAuthenticationError):
+        pika.BlockingConnection(parameters)
 
 
 def test_a_subscription_lasts_no_longer_than_its_token(
