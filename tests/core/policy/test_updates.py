@@ -61,6 +61,17 @@ def test_an_update_continues_in_later_turns(broker: Broker) -> None:
     assert seen[0] < seen[-1] == len(QUEUES)
 
 
+def test_a_slice_ends_in_time_though_its_checks_are_few(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("SLICE_CHECKS", 10_000), ("SLICE_S", 0.0), ("SHORT_CHECKS", 2)):
+        monkeypatch.setattr(updates, name, value)
+    put(broker, "p", "^(?!x)", max_length=5)
+    assert limits(broker).count(5) < len(QUEUES)
+    go_on(broker)
+    assert limits(broker) == [5] * len(QUEUES)
+
+
 def test_when_done_runs_after_all_updates(broker: Broker) -> None:
     done: list[str] = []
     policies(broker).updates.when_done(lambda: done.append("before"))
