@@ -73,12 +73,17 @@ def _end(broker: Broker, vhost: VirtualHost, done: Callable[[], None]) -> Iterat
         done()
 
 
-def _checked(name: str, properties: Mapping[str, FieldValue]) -> Table:
+def check_name(name: str) -> None:
+    """Raises `ChannelError` 406 for a name that no virtual host can have."""
     size = len(name.encode(errors="surrogatepass"))
     if not 1 <= size <= MAX_NAME_BYTES:
         raise precondition_failed(f"the name of a vhost has {size} bytes, 1 to {MAX_NAME_BYTES}")
     if not name.isprintable():
         raise precondition_failed(f"the name of vhost {name!r} contains non-printable characters")
+
+
+def _checked(name: str, properties: Mapping[str, FieldValue]) -> Table:
+    check_name(name)
     description, tags = properties.get("description", ""), properties.get("tags", [])
     if not isinstance(description, str):
         raise _bad_property(name, "description", description, "a string")

@@ -24,7 +24,8 @@ from ...core.definitions.kinds import (
 from ...core.errors import ConfigError
 from ...core.message.model import Table
 from ...core.parameters import check_parameter
-from .checks import at, check_length, table_of
+from ...core.vhosts import check_name as check_vhost_name
+from .checks import at, table_of
 from .document import (
     CLUSTER_ID,
     OPERATOR_POLICY,
@@ -100,7 +101,7 @@ def vhosts(entries: list[VhostEntry] | UnsetType) -> Iterator[tuple[str, VhostDe
     for number, entry in enumerate(entries or ()):
         place = f"vhosts[{number}]"
         with at(place):
-            check_length("vhost", entry.name)
+            check_vhost_name(entry.name)
             yield place, VhostDefinition(entry.name, _properties(entry))
 
 

@@ -16,6 +16,8 @@ def check_name(text: str) -> None:
     size = _size(text)
     if not 1 <= size <= MAX_NAME_BYTES:
         raise AuthError(f"a user name or tag has {size} bytes (limit 1 to {MAX_NAME_BYTES})")
+    if "\0" in text:
+        raise AuthError(f"the user name or tag {text!r} contains a NUL")
 
 
 def check_exchange(name: str) -> None:

@@ -104,8 +104,8 @@ def test_reserved_prefix(channel: Channel, name: str) -> None:
     )
 
 
-@pytest.mark.differs("strips line ends from names")
-@pytest.mark.parametrize("letter", ["\r", "\n"])
+@pytest.mark.differs("strips line ends from names, and takes a NUL")
+@pytest.mark.parametrize("letter", ["\r", "\n", "\0"])
 def test_line_end_in_a_name(channel: Channel, name: str, letter: str) -> None:
     channel.send("Exchange.Declare", exchange=f"{name}{letter}x", exchange_type="direct")
     channel.refused(406)

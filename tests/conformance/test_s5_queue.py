@@ -45,8 +45,8 @@ def test_passive_declare_accepts_a_reserved_name(channel: Channel) -> None:
     channel.refused(403, f"ACCESS_REFUSED - queue name '{name}' contains reserved prefix 'amq.*'")
 
 
-@pytest.mark.differs("strips line ends from names")
-@pytest.mark.parametrize("letter", ["\r", "\n"])
+@pytest.mark.differs("strips line ends from names, and takes a NUL")
+@pytest.mark.parametrize("letter", ["\r", "\n", "\0"])
 def test_line_end_in_a_name(channel: Channel, name: str, letter: str) -> None:
     channel.send("Queue.Declare", queue=f"{name}{letter}x")
     channel.refused(406)
