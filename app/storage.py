@@ -37,7 +37,7 @@ def open_store(
         )
     except OSError as error:
         kind = StoreFailure if error.errno in FULL else ConfigError
-        raise kind(f"{directory / LOG}: {error.strerror or error}") from error
+        raise kind(f"{error.filename or directory / LOG}: {error.strerror or error}") from error
 
 
 def stop_store(store: DurableStore, broker: Broker) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
@@ -18,6 +19,7 @@ _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 """macOS: a plain sync leaves data in the drive's cache."""
 FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 """Errors that only mean that there is no space."""
+NO_FILE: Final = "it has the name of a file of the log, but is none; move it elsewhere"
 SPARE_DESCRIPTORS: Final = 4
 _BUFFERS_MAX: Final = 1024
 """Buffers that one system call takes at most (IOV_MAX)."""
@@ -167,6 +169,9 @@ class RealDisk:
         return RealFile(self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL))
 
     def open(self, name: str) -> RealFile:
+        path = self._directory / name
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise OSError(errno.EINVAL, NO_FILE, str(path))
         return RealFile(self._open(name, self._access))
 
     def _open(self, name: str, flags: int) -> int:

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from warrenmq.app.data_directory import locked, locked_for_reading
+from warrenmq.app.storage import open_store
+from warrenmq.core.clock import SystemClock
 from warrenmq.core.errors import ConfigError, StoreFailure
 from warrenmq.core.store.disk import RealDisk
+from warrenmq.core.store.offline import LOG
 
 
 def test_a_directory_is_created_and_locked_again(tmp_path: Path) -> None:
@@ -55,6 +58,19 @@ def test_unusable_directories_are_refused(tmp_path: Path) -> None:
     file.touch()
     with pytest.raises(ConfigError, match="data directory .* it is a file"), locked(str(file)):
         pass
+
+
+@pytest.mark.parametrize("target", [None, ".", "missing"])
+def test_what_has_the_name_of_a_segment_and_is_none_is_named(
+    tmp_path: Path, target: str | None
+) -> None:
+    path = tmp_path / LOG / "000000000001.log"
+    path.parent.mkdir()
+    path.mkdir() if target is None else path.symlink_to(target)
+    with pytest.raises(ConfigError) as refused:
+        open_store(tmp_path, SystemClock(), 2**26, lambda _: None)
+    reason = "No such file" if target == "missing" else "it has the name of a file of the log, but"
+    assert str(refused.value).startswith(f"{path}: {reason}")
 
 
 def test_a_full_disk_is_a_failure_that_may_pass(
