@@ -198,7 +198,7 @@ class Warren:
         if not settings.database:
             refuse_newer_file(self._directory / DATABASE_NAME)
         clear(self._directory)
-        store = open_store(self._directory, clock, settings.segment_size(), self._store_failed)
+        store = open_store(self._directory, clock, settings.segment_bytes, self._store_failed)
         broker = Broker(
             Users(),
             store=store,

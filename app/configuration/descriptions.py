@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 import msgspec
 from msgspec import Meta
 
-from .types import SECRET, Heading
+from . import parsers
+from .types import SECRET, SIZE, Heading
 
 SHOWN_CHARACTERS: Final = 80
 _NAMES: Final = {bool: "true or false", int: "a number", float: "a number", str: "a text"}
@@ -24,14 +25,21 @@ def heading(kind: Any) -> str:
     return next((one.text for one in kind.__metadata__ if isinstance(one, Heading)), "")
 
 
-def check(kind: Any, value: object) -> None:
-    """Raises `ValueError` for a value that the type refuses; its text never repeats a secret."""
+def checked(kind: Any, value: object) -> object:
+    """Returns a value, a size with a unit as its number of bytes.
+
+    Raises `ValueError` for a value that the type refuses; its text never repeats a secret.
+    """
+    found = value
+    if SIZE in kind.__metadata__ and isinstance(value, str) and not value.isdecimal():
+        found = parsers.size(value)
     try:
-        msgspec.convert(value, kind, strict=False)
+        msgspec.convert(found, kind, strict=False)
     except msgspec.ValidationError as error:
         expected = describe(kind) or str(error).partition(" - at ")[0]
         is_secret = SECRET in kind.__metadata__
         raise ValueError(expected if is_secret else f"{expected}; got {_quoted(value)}") from error
+    return found
 
 
 def describe(kind: Any) -> str:
@@ -59,7 +67,17 @@ def _describe_annotated(kind: Any) -> str:
     bounds = next((one for one in kind.__metadata__ if isinstance(one, Meta)), None)
     if bounds is None:
         return describe(base)
-    return bounds.description or _describe_bounds(base, bounds)
+    if bounds.description or SIZE not in kind.__metadata__:
+        return bounds.description or _describe_bounds(base, bounds)
+    return f"a size from {_size(bounds.ge or 0)} to {_size(bounds.le or 0)}"
+
+
+def _size(size_bytes: float) -> str:
+    """Returns a size with a unit of which it is a whole number."""
+    for unit, unit_bytes in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size_bytes >= unit_bytes and size_bytes % unit_bytes == 0:
+            return f"{size_bytes // unit_bytes:.0f}{unit}"
+    return f"{size_bytes:.0f}B"
 
 
 def _describe_bounds(base: Any, meta: Meta) -> str:

@@ -18,7 +18,7 @@ import msgspec
 
 from ...core.errors import ConfigError
 from ..suggestions import suggestion
-from .descriptions import check
+from .descriptions import checked
 from .settings import AUTOMATIC, NONE, Settings
 
 ENVIRONMENT_PREFIX = "WARREN_"
@@ -119,17 +119,19 @@ def _file(path: str) -> dict[str, Any]:
 
 
 def _check(values: dict[str, Any], source: str) -> dict[str, Any]:
-    """Checks each value by itself, so that the error names its source."""
+    """Returns the values with sizes in bytes, each checked by itself, so that the error names its
+    source."""
+    found: dict[str, Any] = {}
     for name, value in values.items():
         if name not in NAMES:
             hint = suggestion(name, NAMES)
             raise ConfigError(f"{source}: unknown setting {name}{hint}")
         try:
-            check(TYPES[name], value)
-            _convert({name: value})
+            found[name] = checked(TYPES[name], value)
+            _convert({name: found[name]})
         except (ConfigError, ValueError) as error:
             raise ConfigError(f"{source}: {name}: {error}") from error
-    return values
+    return found
 
 
 def _convert(values: dict[str, Any]) -> Settings:

@@ -15,7 +15,6 @@ from ...core.resources.amount import read_amount
 
 Network = IPv4Network | IPv6Network
 
-SEGMENT_MIN_BYTES, SEGMENT_MAX_BYTES = 65_536, 2**31
 MAX_PORT = 65_535
 NAT64_LENGTHS = (32, 40, 48, 56, 64, 96)
 DNS_PORT = 53
@@ -43,28 +42,8 @@ def relay_hosts(value: str) -> list[str]:
     return found
 
 
-def segment_size(value: str | int) -> int:
-    """Returns the size of a segment in bytes: a plain number, or a size with a unit, `16MiB`."""
-    found = _bytes(value)
-    if not SEGMENT_MIN_BYTES <= found <= SEGMENT_MAX_BYTES:
-        raise ValueError(f"'{value}' is not between 64KiB and 2GiB")
-    return found
-
-
-def size(value: str | int) -> int:
-    """Returns a size of at least 1 byte: a plain number, or a size with a unit, `16MiB`."""
-    found = _bytes(value)
-    if found < 1:
-        raise ValueError(f"'{value}' is not 1 byte or more")
-    return found
-
-
-def _bytes(value: str | int) -> int:
-    text = str(value)
-    return int(text) if text.isdecimal() else _size(text)
-
-
-def _size(text: str) -> int:
+def size(text: str) -> int:
+    """Returns a size with a unit, `16MiB`, in bytes."""
     try:
         amount = read_amount(text)
     except ValueError:

@@ -19,6 +19,7 @@ from ...hub.storage.database_url import read_url
 from . import parsers
 from .types import (
     SECRET,
+    SIZE,
     BasePath,
     BaseUrl,
     HeaderName,
@@ -28,6 +29,7 @@ from .types import (
     NotNegative,
     Port,
     Positive,
+    PositiveSize,
     ProxyUrl,
     Seconds,
     TunnelDomain,
@@ -174,18 +176,23 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ""
 
     segment_bytes: Annotated[
-        str | int,
+        int,
+        Meta(ge=65_536, le=2**31),
+        SIZE,
         Heading("Messages and AMQP"),
         "Maximum size of a log file, such as 16MiB; use a smaller one on a small disk.",
     ] = 64 * 1024 * 1024
     max_message_bytes: Annotated[
-        int, Meta(ge=1, le=512 * 1024 * 1024), "Maximum size of a message body, over AMQP and HTTP."
+        int,
+        Meta(ge=1, le=512 * 1024 * 1024),
+        SIZE,
+        "Maximum size of a message body, over AMQP and HTTP, such as 128MiB.",
     ] = DEFAULT_LIMITS.max_message_bytes
     heartbeat_s: Annotated[
         int, Meta(ge=0, le=65535), "Heartbeat offered to AMQP clients; 0 disables it."
     ] = DEFAULT_LIMITS.heartbeat_s
     frame_max: Annotated[
-        int, Meta(ge=4096, le=2**31 - 1), "Maximum AMQP frame size offered, in bytes."
+        int, Meta(ge=4096, le=2**31 - 1), SIZE, "Maximum AMQP frame size offered, in bytes."
     ] = DEFAULT_LIMITS.frame_max
     channel_max: Annotated[
         int, Meta(ge=1, le=65535), "Maximum number of channels per AMQP connection."
@@ -237,7 +244,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Positive, "Maximum anonymous subscriptions per client and domain."
     ] = 1_000
     hub_anonymous_content: Annotated[
-        str | int, "Maximum content per hour for them, in bytes, per client and domain."
+        PositiveSize, "Maximum content per hour for them, in bytes, per client and domain."
     ] = 64 * 1024 * 1024
     hub_check_topics: Annotated[
         bool, "Deny subscriptions at /hub to URLs that can't be fetched."
@@ -268,7 +275,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Positive, "Maximum number of entries in the audit log; the oldest are deleted first."
     ] = 100_000
     attempt_body_bytes: Annotated[
-        int, Meta(ge=0, le=65_536), "Bytes of each callback's response body kept with its attempt."
+        int,
+        Meta(ge=0, le=65_536),
+        SIZE,
+        "Bytes of each callback's response body kept with its attempt.",
     ] = 2_048
     attempt_requests: Annotated[
         Literal["none", "failed", "all"],
@@ -278,19 +288,21 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     attempt_request_bytes: Annotated[
         int,
         Meta(ge=0, le=1_048_576),
+        SIZE,
         "Bytes of each kept request's body; larger ones are not sent again.",
     ] = 8_192
     publish_attempts: Annotated[
         bool, "Also publish delivery attempts to the exchange `hub.attempts`."
     ] = False
     max_staged_bytes: Annotated[
-        Positive, "Disk space of rows that are staged for transactions (`/transactions`), in bytes."
+        PositiveSize,
+        "Disk space of rows that are staged for transactions (`/transactions`), in bytes.",
     ] = 4 * 1024 * 1024 * 1024
     staged_lifetime_s: Annotated[
         Positive, "How long staged rows are kept that no transaction has published."
     ] = 3_600
     max_transaction_bytes: Annotated[
-        Positive, "Memory that the rows of one transaction may take; more are refused."
+        PositiveSize, "Memory that the rows of one transaction may take; more are refused."
     ] = 512 * 1024 * 1024
     archives: Annotated[
         str,
@@ -336,7 +348,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         "Domain below which each tunnel has a host; on another site than this server's own pages.",
     ] = "tun.localhost"
     tunnel_body_bytes: Annotated[
-        str | int, "Maximum body of a tunnelled request and of its reply, such as 4MiB."
+        PositiveSize, "Maximum body of a tunnelled request and of its reply, such as 4MiB."
     ] = 1024 * 1024
     tunnel_labels_per_user: Annotated[Positive, "Maximum labels of a user."] = 1_000
     relay_hosts: Annotated[
@@ -371,7 +383,6 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         # Parsed here so that errors name the source of the value, as for all other settings.
         self.memory_amount()
         self.disk_free_amount()
-        self.segment_size()
         self.tls_host_files()
         self.amqp_proxy_networks()
         self.http_proxy_networks()
@@ -380,8 +391,6 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         self.nat64_prefix_list()
         self.allowed_callback_ports()
         self.name_servers()
-        self.anonymous_content_bytes()
-        self.max_tunnel_body_bytes()
         self.relayed_hosts()
         parsers.origins(self.websocket_origins)
         self.page_origins()
@@ -401,10 +410,6 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Returns the limit of free disk space; None for `auto`."""
         text = str(self.disk_free_limit)
         return None if text == AUTOMATIC else read_amount(text)
-
-    def segment_size(self) -> int:
-        """Returns the maximum size of a log segment in bytes."""
-        return parsers.segment_size(self.segment_bytes)
 
     def tls_host_files(self) -> dict[str, parsers.HostFiles]:
         """Returns certificate and key by host name."""
@@ -442,14 +447,6 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def name_servers(self) -> tuple[str, ...]:
         """Returns each name server as `ADDRESS:PORT`; empty for the system's."""
         return tuple(parsers.name_servers(self.dns_servers))
-
-    def anonymous_content_bytes(self) -> int:
-        """Returns the limit of content for anonymous subscribers, in bytes per hour."""
-        return parsers.size(self.hub_anonymous_content)
-
-    def max_tunnel_body_bytes(self) -> int:
-        """Returns the limit of a tunnelled body, which is held in memory, in bytes."""
-        return parsers.size(self.tunnel_body_bytes)
 
     def relayed_hosts(self) -> tuple[str, ...]:
         """Returns the hosts that requests are relayed to, each with a port if it is not 80."""

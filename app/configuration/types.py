@@ -21,8 +21,12 @@ class Heading:
 SECRET: Final = object()
 """Marks a setting whose value never appears in messages."""
 
+SIZE: Final = object()
+"""Marks a number of bytes, which may be written with a unit, such as 16MiB."""
+
 Positive = Annotated[int, Meta(ge=1)]
 NotNegative = Annotated[int, Meta(ge=0)]
+PositiveSize = Annotated[int, Meta(ge=1, description="a size of 1 byte or more"), SIZE]
 Port = Annotated[int, Meta(ge=0, le=65535, description="a port from 0 to 65535")]
 Seconds = Annotated[
     float, Meta(gt=0, le=86_400, description="seconds, more than 0 and at most 86400")

@@ -11,6 +11,7 @@ from warrenmq.app.configuration.descriptions import describe
 from warrenmq.app.configuration.loading import NAMES, TYPES, load
 from warrenmq.app.configuration.parsers import HostFiles
 from warrenmq.app.configuration.settings import Settings
+from warrenmq.app.configuration.types import SIZE
 from warrenmq.core.errors import ConfigError
 from warrenmq.core.resources.amount import Amount
 
@@ -82,7 +83,13 @@ def test_variables_of_orchestrators_are_ignored() -> None:
         ({"hub_max_lease_s": "5"}, {}, "hub_default_lease_s is 864000, more than hub_max_lease_s"),
         ({"hub_moved_to": "elsewhere"}, {}, "command line: hub_moved_to: "),
         ({"config": "/nowhere/at/all"}, {}, "file /nowhere/at/all: No such file"),
-        ({}, {"WARREN_SEGMENT_BYTES": "1KiB"}, "environment: segment_bytes: '1KiB' is not between"),
+        ({}, {"WARREN_SEGMENT_BYTES": "1KiB"},
+         "environment: segment_bytes: a size from 64KiB to 2GiB; got '1KiB'"),
+        *(
+            ({"segment_bytes": size}, {},
+             f"command line: segment_bytes: '{size}' is neither a number of bytes nor a size like")
+            for size in ("0.5", "many", "-1", "5MX", "")
+        ),
         (
             {"amqp_port": "auto"}, {},
             "command line: amqp_port: a port from 0 to 65535 or 'none'; got 'auto'",
@@ -96,7 +103,8 @@ def test_variables_of_orchestrators_are_ignored() -> None:
         ({"websocket_origins": "null"}, {}, "command line: websocket_origins: 'null' is neither"),
         ({"cors_origins": "a.org"}, {}, "command line: cors_origins: 'a.org' is neither"),
         ({"tunnel_domain": "Tun.example.net"}, {}, "command line: tunnel_domain: a domain like"),
-        ({"tunnel_body_bytes": "0"}, {}, "command line: tunnel_body_bytes: '0' is not 1 byte"),
+        ({"tunnel_body_bytes": "0"}, {},
+         "command line: tunnel_body_bytes: a size of 1 byte or more; got '0'"),
         ({"relay_hosts": "http://a"}, {}, "command line: relay_hosts: 'http://a' is no host like"),
         (
             {"tunnel_domain": "example.org", "public_url": "https://hub.example.org"}, {},
@@ -126,6 +134,24 @@ def test_bad_values_are_refused(
         load(flags, environment)
     assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
+
+
+def test_every_size_may_have_a_unit() -> None:
+    names = [name for name in NAMES if SIZE in getattr(TYPES[name], "__metadata__", ())]
+    assert {name for name in NAMES if name.endswith("_bytes")} <= {*names}
+    for name in names:
+        assert getattr(load({name: "64KiB"}, {}), name) == 65_536
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [
+        (67_108_864, 67_108_864), ("67108864", 67_108_864), ("128MiB", 128 * 1024**2),
+        ("1 MB", 10**6), ("65536B", 65_536),
+    ],
+)  # fmt: skip
+def test_sizes(written: str | int, size: int) -> None:
+    assert load({"max_message_bytes": written}, {}).max_message_bytes == size
 
 
 @pytest.mark.parametrize("name", ["database", "default_pass", "hub_publisher_secret"])

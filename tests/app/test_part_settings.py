@@ -54,7 +54,7 @@ def is_optional(field: Field[Any]) -> bool:
 def test_development_mode_and_renamed_settings_of_the_hub() -> None:
     settings = Settings(
         dev=True, hub_key_file="key", delivery_timeout_s=3.0, hub_anonymous_subscriptions=5,
-        hub_anonymous_content="1KiB", max_attempts=2, callback_ports="any", dns_servers="192.0.2.1",
+        hub_anonymous_content=1024, max_attempts=2, callback_ports="any", dns_servers="192.0.2.1",
     )  # fmt: skip
     found = hub_settings(settings, (), frozenset())
     assert (found.allow_loopback, found.hub_foreign_topics, found.hub_anonymous) == (True,) * 3

@@ -13,37 +13,7 @@ from warrenmq.app.configuration.parsers import (
     networks,
     origins,
     ports,
-    segment_size,
 )
-
-
-@pytest.mark.parametrize(
-    ("value", "size"),
-    [
-        (67_108_864, 67_108_864), ("67108864", 67_108_864), ("16MiB", 16 * 1024**2),
-        ("1 MB", 10**6), ("64KiB", 65_536), ("65536B", 65_536), ("2GiB", 2**31),
-    ],
-)  # fmt: skip
-def test_segment_sizes(value: str | int, size: int) -> None:
-    assert segment_size(value) == size
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ("0.5", "'0.5' is neither a number of bytes nor a size like 16MiB"),
-        ("many", "'many' is neither"),
-        ("-1", "'-1' is neither"),
-        ("5MX", "'5MX' is neither"),
-        ("", "'' is neither"),
-        (0, "'0' is not between 64KiB and 2GiB"),
-        ("63KiB", "'63KiB' is not between"),
-        ("3GiB", "'3GiB' is not between"),
-    ],
-)
-def test_bad_segment_sizes_are_refused(value: str | int, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        segment_size(value)
 
 
 def test_networks() -> None:
