@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
@@ -17,7 +18,7 @@ from ...core.errors import ConfigError
 from ..errors import DatabaseUnavailable, StorageFailed
 from . import sqlite
 from .database_url import read_url
-from .migrate import revision_of, upgrade
+from .migrate import create, revision_of, upgrade
 from .schema import HEAD, refuse_newer
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Database:
         self._reported = ""
 
     async def open(self) -> None:
-        """Connects, and migrates an older schema.
+        """Connects, makes the tables of a new database, and migrates an older schema.
 
         Raises `ConfigError` for a schema newer than this program, and for a database that can't
         be reached, is used by another Warren, or refuses the migration.
@@ -96,14 +97,16 @@ class Database:
             revision = await connection.run_sync(revision_of)
         if revision == HEAD:
             return
+        change: Callable[[Connection], None] = create
         if revision is not None:
             refuse_newer(revision)
+            await asyncio.to_thread(importlib.import_module, "alembic.command")
+            change = upgrade
         if self._server is None:  # on a server another session would not have the lock
-            await asyncio.to_thread(_upgrade_file, self._url)
+            await asyncio.to_thread(_change_file, self._url, change)
             return
-        await asyncio.to_thread(importlib.import_module, "alembic.command")
         async with self.engine.begin() as connection:
-            await connection.run_sync(upgrade)
+            await connection.run_sync(change)
 
     async def _reconnect(self, server: Server) -> None:
         """Connects to a lost database again as soon as possible, before another Warren does."""
@@ -131,11 +134,12 @@ def _make_engine(url: str) -> tuple[AsyncEngine, Server | None]:
     return server.make_engine(), server
 
 
-def _upgrade_file(url: str) -> None:
-    """Migrates a file; called in a thread, because it takes a tenth of a second."""
+def _change_file(url: str, change: Callable[[Connection], None]) -> None:
+    """Changes the schema of a file; called in a thread, because it takes up to a tenth of a
+    second."""
     engine = sqlite.make_blocking_engine(url)
     with engine.begin() as connection:
-        upgrade(connection)
+        change(connection)
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,16 +1,28 @@
-"""Runs Alembic's migrations inside the transaction of a connection."""
+"""Makes the tables of a new database, and runs Alembic's migrations of an older one, inside the
+transaction of a connection."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Column, Connection, MetaData, String, Table, insert, inspect, text
+
+from .schema import HEAD, VERSIONS
+from .tables import Base
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
+_VERSIONS = Table(VERSIONS, MetaData(), Column("version_num", String(32), primary_key=True))
+
+
+def create(connection: Connection) -> None:
+    """Makes the tables as all migrations would, in a tenth of the time and without Alembic."""
+    Base.metadata.create_all(connection, checkfirst=False)
+    _VERSIONS.create(connection, checkfirst=True)
+    connection.execute(insert(_VERSIONS).values(version_num=HEAD))
 
 
 def upgrade(connection: Connection, revision: str = "head") -> None:

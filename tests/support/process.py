@@ -39,15 +39,6 @@ def waited_seconds(pid: int) -> float:
     return waited_ns / 1e9
 
 
-def open_paths(pid: int) -> set[Path]:
-    """Returns what a process has open that has a name (Linux)."""
-    found = set()
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(OSError):  # it was closed meanwhile
-            found.add(link.readlink())
-    return found
-
-
 def terminate(
     process: subprocess.Popen[bytes], timeout_s: float, output: Callable[[], str] = str
 ) -> int:

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, inspect
 
 from warrenmq.core.errors import ConfigError
 from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.storage import sqlite
 from warrenmq.hub.storage.database import Database
 from warrenmq.hub.storage.migrate import MIGRATIONS, downgrade, upgrade
 from warrenmq.hub.storage.schema import DATABASE_NAME, HEAD, has_rows
@@ -66,6 +67,9 @@ async def test_a_file_is_migrated_in_a_thread(path: Path, monkeypatch: pytest.Mo
         threads.append(threading.current_thread())
         upgrade(connection)
 
+    engine = sqlite.make_blocking_engine(url(path))
+    with engine.begin() as connection:
+        upgrade(connection, "0021")
     monkeypatch.setattr("warrenmq.hub.storage.database.upgrade", step)
     async with opened(url(path)) as database:
         assert "subscriptions" in await tables(database)
@@ -81,13 +85,36 @@ async def tables(database: Database) -> set[str]:
         return set(await connection.run_sync(lambda sync: inspect(sync).get_table_names()))
 
 
-async def test_migrations_go_back(either: str) -> None:
-    """After they have made the tables of the models."""
+def _shape(connection: Connection) -> dict[str, object]:
+    """Returns columns, keys and indexes of each table, but the order of columns."""
+    found, shape = inspect(connection), dict[str, object]()
+    for name in found.get_table_names():
+        columns = ({**one, "type": str(one["type"])} for one in found.get_columns(name))
+        indexes = (
+            {**one, "dialect_options": {k: str(v) for k, v in one["dialect_options"].items()}}
+            for one in found.get_indexes(name)
+        )
+        shape[name] = (
+            sorted(columns, key=lambda column: str(column["name"])),
+            sorted(indexes, key=lambda index: str(index["name"])),
+            found.get_pk_constraint(name)["constrained_columns"],
+            sorted(map(str, found.get_unique_constraints(name))),
+            sorted(map(str, found.get_foreign_keys(name))),
+            sorted(map(str, found.get_check_constraints(name))),
+        )
+    return shape
+
+
+async def test_migrations_go_back_and_make_the_same_as_a_new_database(either: str) -> None:
     async with opened(either) as database:
         async with database.engine.begin() as connection:
-            assert await connection.run_sync(_differences) == []
+            new = await connection.run_sync(_shape)
             await connection.run_sync(downgrade, "base")
         assert await tables(database) == {"alembic_version"}
+        async with database.engine.begin() as connection:
+            await connection.run_sync(upgrade)
+            assert await connection.run_sync(_shape) == new
+            assert await connection.run_sync(_differences) == []
 
 
 async def test_a_migration_that_fails_leaves_nothing(either: str) -> None:
@@ -156,12 +183,14 @@ print([name for name in SLOW if name in sys.modules])
     assert output_of(program) == "[]"
 
 
-async def test_a_current_schema_is_opened_without_alembic(
-    tmp_path: Path, either_database: str | None, sealer: Sealer
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_a_new_or_current_schema_is_opened_without_alembic(
+    tmp_path: Path, either_database: str | None, sealer: Sealer, is_new: bool
 ) -> None:
-    storage = Storage(tmp_path, either_database, sealer)
-    await storage.repository()
-    await storage.close()
+    if not is_new:
+        storage = Storage(tmp_path, either_database, sealer)
+        await storage.repository()
+        await storage.close()
     program = f"""
 import asyncio, pathlib, sys
 from warrenmq.hub.keys.seal import Sealer
