@@ -105,7 +105,8 @@ def _shape(connection: Connection) -> dict[str, object]:
     return shape
 
 
-async def test_migrations_go_back_and_make_the_same_as_a_new_database(either: str) -> None:
+async def test_migrations_go_back(either: str) -> None:
+    """And forth, to the same tables as those of a new database."""
     async with opened(either) as database:
         async with database.engine.begin() as connection:
             new = await connection.run_sync(_shape)
