@@ -16,7 +16,8 @@ export async function listen({ vhost, from, keys }, on, signal) {
       const revoke = () => request("DELETE", path`/hub/tokens/${token.id}`, { keepalive: true }).catch(() => null); // it ends by itself soon
       signal.addEventListener("abort", revoke);
       try {
-        const options = { hub: HUB, auth: token.token, from, vhost, key: keys.length ? keys : undefined, cursor, signal };
+        // Without acknowledgements: what is shown here has left a queue, also if the connection breaks right then.
+        const options = { hub: HUB, auth: token.token, from, vhost, key: keys.length ? keys : undefined, cursor, ack: "auto", signal };
         for await (const message of stream({ ...options, onopen: () => on({ opened: true }), onlost: (error) => on({ lost: error }) })) {
           cursor = message.cursor;
           on({ message });
