@@ -246,9 +246,13 @@ def test_a_token_is_a_password_of_amqp_clients(http: httpx.Client, warren: Warre
     with pytest.raises(ChannelClosedByBroker, match="no scope to configure queue 'mine'"):
         refused.queue_declare("mine")
     http.delete(f"{PATH}/{made['id']}").raise_for_status()
-    with pytest.raises(ConnectionClosedByBroker, match="token 'page' was revoked"):
+
+    def serve() -> None:
         while True:
             connection.process_data_events(30)
+
+    with pytest.raises(ConnectionClosedByBroker, match="token 'page' was revoked"):
+        serve()
     with pytest.raises(ProbableAuthenticationError):
         pika.BlockingConnection(parameters)
 
