@@ -19,7 +19,7 @@ from ..worker import Control, Crew
 FEEDS, FEEDS_SHORT, FIRST = 10_000, 1_000, 500
 SITES, AT_ONCE, EACH_CHANGED = 50, 16, 20
 ENTRIES = 10
-IMPORT_S_AT_MOST, POLL_S_AT_MOST, KB_AT_MOST = 20.0, 120.0, 3.0
+IMPORT_S_AT_MOST, POLL_S_AT_MOST, KB_AT_MOST = 20.0, 40.0, 3.0
 PORT = 18_231
 _ROUND = "/round"
 """A request for this path changes one feed of twenty."""
