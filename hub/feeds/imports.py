@@ -19,7 +19,7 @@ from ..tasks import Tasks
 from .feed import Feed, FeedRequest
 from .list_key import ListKey
 from .lists import FeedLists
-from .opml import feed_outlines
+from .opml import SELECTOR, feed_outlines
 from .privacy import may_see_urls
 from .registration import FeedRegistration, Registrar
 from .registry import FeedRegistry, url_key
@@ -77,9 +77,10 @@ class _PlannedFeed(NamedTuple):
 
 
 class _NewFeeds(NamedTuple):
-    """The feeds that are added in one transaction, by the keys of their URLs, and their names."""
+    """The feeds that are added in one transaction, by the keys of their URLs and their selectors,
+    and their names."""
 
-    by_url: dict[str, Feed]
+    by_key: dict[tuple[str, str], Feed]
     names: set[str]
 
 
@@ -105,15 +106,11 @@ class Imports:
 
     def begin(self, document: Opml, vhost: str, owner: str, first: int) -> Import:
         """Starts to register the feeds of a document. Raises `TooManyFeeds`."""
-        wanted = [
-            _PlannedFeed(
-                outline,
-                FeedRegistration(
-                    outline.feed_url, "", vhost, owner, FeedRequest(first=first, folder=folder)
-                ),
-            )
-            for folder, outline in feed_outlines(document)
-        ]
+        wanted = []
+        for folder, outline in feed_outlines(document):
+            request = FeedRequest(first=first, folder=folder, selector=outline.get(SELECTOR))
+            registration = FeedRegistration(outline.feed_url, "", vhost, owner, request)
+            wanted.append(_PlannedFeed(outline, registration))
         urls = {one.outline.feed_url for one in wanted}
         self._registrar.require_room(owner, len(urls - self._urls(vhost)))
         job = Import(secrets.token_hex(8), vhost, owner, len(wanted), self._clock.wall_s())
@@ -159,11 +156,11 @@ class Imports:
             feed = self._feed(job, one, new)
             if feed is not None and may_see_urls(feed, job.owner, is_administrator=False):
                 one.outline.id = feed.id
-        if new.by_url:
-            await self._registry.add(list(new.by_url.values()))
-        job.added += len(new.by_url)
+        if new.by_key:
+            await self._registry.add(list(new.by_key.values()))
+        job.added += len(new.by_key)
         job.done += len(wanted)
-        return list(new.by_url.values())
+        return list(new.by_key.values())
 
     def _feed(self, job: Import, wanted: _PlannedFeed, new: _NewFeeds) -> Feed | None:
         """Returns the feed of an outline, which is added to the new ones if it is not known; None
@@ -175,9 +172,8 @@ class Imports:
             if len(job.refused) < MAX_REFUSED_SHOWN:
                 job.refused.append(Refused(wanted.registration.url[:200], error.reason))
             return None
-        key = url_key(checked.url)
-        there = self._registry.at(job.vhost, checked.url)
-        known = new.by_url.get(key) or next(iter(there), None)
+        key = url_key(checked.url), checked.request.selector
+        known = new.by_key.get(key) or self._known(job.vhost, checked)
         if known is not None:
             job.known += 1
             return known
@@ -186,9 +182,16 @@ class Imports:
         wait_s = spread_s(job.total, secrets.randbelow(1_000) / 1_000)
         name = self._registrar.free_name(job.vhost, title, checked.url, new.names)
         feed = replace(feed, name=name, next_at=feed.next_at + wait_s)
-        new.by_url[key] = feed
+        new.by_key[key] = feed
         new.names.add(name)
         return feed
+
+    def _known(self, vhost: str, wanted: FeedRegistration) -> Feed | None:
+        """Returns the feed with the same URL and selector; of an outline without one, any feed with
+        the URL."""
+        found = self._registry.at(vhost, wanted.url)
+        selector = wanted.request.selector
+        return next((one for one in found if selector in ("", one.request.selector)), None)
 
     def _urls(self, vhost: str) -> set[str]:
         return {feed.url for feed in self._registry.all() if feed.vhost == vhost}

@@ -15,6 +15,8 @@ from ..formats.opml import Opml, Outline
 from .feed import Feed
 from .registry import url_key
 
+SELECTOR = "selector"
+"""The attribute of this program alone: what a page or data, that is no feed, is read by."""
 _URL = "xmlUrl"
 
 
@@ -88,6 +90,8 @@ def _new_outline(feed: Feed) -> Outline:
     attributes = {"text": status.title or feed.name, "type": "rss", _URL: feed.url}
     if status.home_page_url:
         attributes["htmlUrl"] = status.home_page_url
+    if feed.request.selector:
+        attributes[SELECTOR] = feed.request.selector
     return Outline(attributes)
 
 

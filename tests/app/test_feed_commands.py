@@ -168,6 +168,22 @@ def test_a_list_is_exported_with_what_has_become_of_its_feeds(
         assert "Deep" in found and "Reading list" not in found and "News of a" not in found
 
 
+@pytest.mark.usefixtures("no_feeds")
+def test_a_page_with_a_selector_goes_out_and_in(
+    feeds: Feeds, site: FeedSite, tmp_path: Path
+) -> None:
+    site.pages["/page"] = Page(b"<p class=a>1</p><p class=b>2</p>", "text/html")
+    selectors = {".a", ".b"}
+    for selector in selectors:
+        feeds("add", f"{site.url}/page", "--selector", selector)
+    feeds("export", str(tmp_path / "pages"))
+    names = [json.loads(line)["name"] for line in feeds("list", "--json").splitlines()]
+    feeds("remove", names[0])
+    assert feeds("import", str(tmp_path / "pages")).startswith("1 feed added, 1 was there")
+    found = [json.loads(line) for line in feeds("list", "--json").splitlines()]
+    assert {one["selector"] for one in found} == selectors
+
+
 @pytest.mark.parametrize(
     ("words", "code", "reason"),
     [
