@@ -39,6 +39,14 @@ class Problem(TypedDict):
     ]
 
 
+class DocumentLinks(TypedDict):
+    """The addresses of the documents of a feed or output."""
+
+    atom: str
+    rss: str
+    json: str
+
+
 class Candidate(TypedDict):
     url: str
     title: str

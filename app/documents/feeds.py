@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from .common import Paged, Time
+from .common import DocumentLinks, Paged, Time
 
 
 class Push(TypedDict):
@@ -19,7 +19,8 @@ class Push(TypedDict):
 
 class Feed(TypedDict):
     """A registered feed. `state` is new, ok, failing, dead, paused or gone; `health` says it in
-    words. `visibility` is public or private. `entries_a_week` is null while it is unknown."""
+    words. `visibility` is public or private. `entries_a_week` is null while it is unknown,
+    `next_poll_at` while the feed is not polled."""
 
     name: str
     vhost: str
@@ -51,6 +52,7 @@ class Feed(TypedDict):
     visibility: str
     folder: str
     push: Push
+    documents: DocumentLinks
 
 
 class FeedStatistics(TypedDict):

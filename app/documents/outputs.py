@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from .common import Paged, Time
+from .common import DocumentLinks, Paged, Time
 
 
 class OutputSource(TypedDict):
@@ -13,12 +13,6 @@ class OutputSource(TypedDict):
     routing_key: NotRequired[str]
     stream: NotRequired[str]
     problem: str | None
-
-
-class DocumentLinks(TypedDict):
-    atom: str
-    rss: str
-    json: str
 
 
 class Output(TypedDict):

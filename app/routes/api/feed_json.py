@@ -7,7 +7,7 @@ from typing import Any, Final, cast, get_args
 
 from msgspec.structs import replace
 
-from ....hub.feeds.feed import EXCHANGE, Feed, FeedRequest, FeedVisibility
+from ....hub.feeds.feed import EXCHANGE, Feed, FeedRequest, FeedState, FeedVisibility
 from ....hub.feeds.health import describe, health_of, weekly
 from ....hub.feeds.imports import Import
 from ....hub.feeds.privacy import without_paths
@@ -62,7 +62,7 @@ def _described(feed: Feed, now_s: float) -> dict[str, Any]:
         "checked_at": rfc3339(status.checked_at),
         "succeeded_at": rfc3339(status.succeeded_at),
         "changed_at": rfc3339(status.changed_at),
-        "next_poll_at": rfc3339(feed.next_at),
+        "next_poll_at": rfc3339(feed.next_at if feed.state is FeedState.ACTIVE else 0.0),
         "interval_s": round(status.interval_s),
         "failures": status.failures,
         "error": status.local_failure or status.error,

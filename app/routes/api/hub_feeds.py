@@ -28,6 +28,7 @@ from ...requests.body import read_body
 from ...requests.properties import parse_query
 from ...subscriptions.filter import PAGING, ListingPage, paging_of, read_page
 from .call import NO_STORE, Call, answer
+from .document_links import document_links
 from .feed_json import ORDERS, changed_request, described, import_document, read_request
 from .filters import Filters
 from .required_tags import ADMINISTRATOR, MANAGEMENT, sees
@@ -184,7 +185,8 @@ def _answer(call: Call, feed: Feed, status: int = 200) -> Response:
 
 
 def _document(call: Call, feed: Feed, now_s: float) -> dict[str, Any]:
-    return described(feed, now_s, shows_urls=_may_see_urls(call, feed))
+    found = described(feed, now_s, shows_urls=_may_see_urls(call, feed))
+    return {**found, "documents": document_links(call, feed.vhost, feed.name)}
 
 
 def _may_see_urls(call: Call, feed: Feed) -> bool:

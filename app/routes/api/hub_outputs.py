@@ -14,19 +14,18 @@ from starlette.responses import JSONResponse, Response
 from ....core.errors import not_found
 from ....hub.outputs.definition import Definition, OutputSource, read_definition
 from ....hub.outputs.output import Output, OutputKey, OutputToken
-from ....hub.topics.document_key import DocumentKey, DocumentPlace
 from ...documents import outputs, requests
 from ...requests.properties import parse_query
 from ...responses.times import rfc3339
 from ...subscriptions.filter import PAGE_SIZE, PAGING, ListingPage, paging_of, read_page
 from .call import Call, answer
+from .document_links import document_links
 from .filters import Filters
 from .required_tags import ADMINISTRATOR, MANAGEMENT
 from .route import GONE, SET, Operation, Routes
 
 VHOST: Final = ("vhost",)
 LIST_QUERY: Final = (*VHOST, "search", *PAGING)
-FORMATS: Final = ("atom", "rss", "json")
 
 
 async def _list(call: Call) -> Response:
@@ -85,7 +84,7 @@ async def _make_token(call: Call) -> Response:
     output = _find(call)
     name = (await call.body()).text("name")
     made, secret = await call.context.hub.outputs.tokens.make(output.key, name)
-    links = _documents(call, output)
+    links = document_links(call, *output.key)
     created = {
         **_token(made),
         "token": secret,
@@ -141,7 +140,7 @@ async def _described(call: Call, output: Output) -> dict[str, Any]:
         ],
         "filter": msgspec.to_builtins(definition.filter),
         "transform": msgspec.to_builtins(definition.transform),
-        "documents": _documents(call, output),
+        "documents": document_links(call, *output.key),
         "notice": problems.get("filter.drop_near_duplicates") or outputs.notice(output.key),
         "made_at": rfc3339(output.made_at),
         "changed_at": rfc3339(output.changed_at),
@@ -151,12 +150,6 @@ async def _described(call: Call, output: Output) -> dict[str, Any]:
 def _given(source: OutputSource) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(source)
     return found
-
-
-def _documents(call: Call, output: Output) -> dict[str, str]:
-    """Returns the addresses of the documents by format."""
-    base_url, place = call.context.base_url(call.request), DocumentKey(*output.key)
-    return {one: base_url + DocumentPlace(place, one).path for one in FORMATS}
 
 
 def _token(token: OutputToken) -> dict[str, Any]:

@@ -47,6 +47,7 @@ async def test_registered_listed_and_removed(client: AsyncClient, site: FeedSite
     found = await register(client, site, "a", first=1, min_interval_s=3_600)
     assert (found["name"], found["published"], found["state"]) == ("news-of-a", 1, "ok")
     assert (found["exchange"], found["routing_key"]) == ("hub.feeds", "news-of-a")
+    assert found["documents"]["atom"].endswith("/feeds/news-of-a.atom")
     assert found["interval_s"] >= 3_600 and found["health"].startswith("Healthy: last read")
     await register(client, site, "b", name="beta")
     await client.post(f"{PATH}/beta/pause")
@@ -70,7 +71,8 @@ async def test_registered_listed_and_removed(client: AsyncClient, site: FeedSite
 
 async def test_paused_resumed_and_changed(client: AsyncClient, site: FeedSite) -> None:
     await register(client, site, "a", name="a")
-    assert (await client.post(f"{PATH}/a/pause")).json()["state"] == "paused"
+    paused = (await client.post(f"{PATH}/a/pause")).json()
+    assert (paused["state"], paused["next_poll_at"]) == ("paused", None)
     assert (await client.post(f"{PATH}/a/resume")).json()["state"] == "ok"
     given = {"min_interval_s": 600, "url": f" {site.url}/b#news "}
     answer = await client.patch(f"{PATH}/a", json=given)
