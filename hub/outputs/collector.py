@@ -12,18 +12,19 @@ from ...core.clock import Clock
 from ...core.errors import WarrenError
 from ...core.message.model import Table
 from ..engine.port import Delivery, Engine
+from ..feeds.items import ItemStore
 from ..tasks import Tasks
 from ..workers.pool import Workers, WorkFailed, WorkRefused
 from .batches import BatchConsumer
 from .collecting import CollectResult, Selection, collect
 from .contents import OutputContents
+from .first_items import first_items
 from .messages import CollectedMessage, scope_of
-from .output import Output, OutputBinding, OutputKey, StreamPosition
+from .output import FIRST_OF_SOURCE, Output, OutputBinding, OutputKey, StreamPosition
 from .sources import MARKS
 
-FIRST_OF_STREAM = 1_000
-"""How many of a stream's messages a new output begins with: documents show fewer items."""
 OFFSET_HEADER = "x-stream-offset"
+OFFSET_IN_EXCHANGE_HEADER = "x-offset"
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class Collector:
         engine: Engine,
         workers: Workers,
         contents: OutputContents,
+        items: ItemStore,
         clock: Clock,
         changed: Callable[[OutputKey], None],
     ) -> None:
@@ -52,6 +54,7 @@ class Collector:
         self._engine = engine
         self._workers = workers
         self._contents = contents
+        self._items = items
         self._clock = clock
         self._changed = changed
         self._tasks = Tasks()
@@ -67,6 +70,12 @@ class Collector:
         for name, consumer in wanted.items():
             if name not in self._running:
                 self._running[name] = self._tasks.own(consumer(name).run())
+
+    async def begin_with(self, feeds: Sequence[str]) -> None:
+        """Stores the items that new sources have already. Raises `StorageFailed`."""
+        async with self._lock:
+            found = await first_items(self._items, feeds, self._collected)
+            await self._put(found)
 
     async def stop(self) -> None:
         """Ends consuming; what is not stored yet returns to its queue."""
@@ -105,7 +114,7 @@ class Collector:
         stored = self.output.offsets.get(stream)
         if stored is not None and stored.incarnation == state.incarnation:
             return stored
-        first = max(state.first, state.next_offset - FIRST_OF_STREAM)
+        first = max(state.first, state.next_offset - FIRST_OF_SOURCE)
         return StreamPosition(state.incarnation, first)
 
     async def _take(self, batch: Sequence[Delivery], stream: str = "") -> None:
@@ -120,11 +129,13 @@ class Collector:
     async def _store(self, batch: Sequence[Delivery], stream: str) -> None:
         async with self._lock:
             messages = [self._message(one, stream) for one in batch]
-            collected = await self._collected(messages)
-            if await self._contents.store(self.output.key, collected):
-                self._changed(self.output.key)
+            await self._put(await self._collected(messages))
             if stream:
                 await self._put_offset(stream, batch[-1])
+
+    async def _put(self, collected: CollectResult) -> None:
+        if await self._contents.store(self.output.key, collected):
+            self._changed(self.output.key)
 
     async def _collected(self, messages: list[CollectedMessage]) -> CollectResult:
         """Returns the items of messages. If they can't be read together they are read one by one: a
@@ -154,7 +165,7 @@ class Collector:
         at_s = properties.timestamp or self._clock.wall_s() - delivery.age_s
         place = OutputBinding(message.exchange, message.routing_key)
         return CollectedMessage(
-            id=properties.message_id or f"urn:warren:message:{delivery.sequence:x}",
+            id=properties.message_id or self._own_id(delivery),
             routing_key=message.routing_key,
             content_type=properties.content_type or "",
             body=message.body,
@@ -163,6 +174,16 @@ class Collector:
             exchange=message.exchange,
             is_mark=place == MARKS and self.output.definition.filter.drop_near_duplicates,
         )
+
+    def _own_id(self, delivery: Delivery) -> str:
+        """Returns the id of a message without one: the same for each copy, although an exchange
+        that keeps messages gives them out again when it is bound again."""
+        message = delivery.message
+        offset = (message.properties.headers or {}).get(OFFSET_IN_EXCHANGE_HEADER)
+        kept = self._engine.stream(self.output.key.vhost, "x", message.exchange)
+        state = None if kept is None or not isinstance(offset, int) else kept.state()
+        name = f"{delivery.sequence:x}" if state is None else f"{state.incarnation}:{offset:x}"
+        return f"urn:warren:message:{name}"
 
     async def _put_offset(self, stream: str, last: Delivery) -> None:
         offset = (last.message.properties.headers or {}).get(OFFSET_HEADER)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from ...core.message.model import Table
 from ..engine.own import OUTPUT_PREFIX
 from ..engine.port import BindingSpec, QueueSpec
 from ..feeds.stored_item import output_collection
 from .definition import Definition
+
+FIRST_OF_SOURCE: Final = 1_000
+"""How many stored messages of a stream or exchange a new source begins with: documents show fewer
+items."""
 
 
 class OutputKey(NamedTuple):
@@ -65,7 +70,9 @@ class Output:
         return QueueSpec(OUTPUT_PREFIX + self.key.name)
 
     def binding(self, bound: OutputBinding) -> BindingSpec:
-        return BindingSpec(bound.exchange, self.queue.name, True, bound.routing_key)
+        """Returns the binding; an exchange that keeps messages begins with the last ones."""
+        arguments: Table = {"x-tail": FIRST_OF_SOURCE}
+        return BindingSpec(bound.exchange, self.queue.name, True, bound.routing_key, arguments)
 
 
 @dataclass(frozen=True, slots=True)

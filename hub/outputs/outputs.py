@@ -82,8 +82,9 @@ class Outputs:
         self._contents = OutputContents(feeds.items, self._rows.get)
         self._locks: KeyedLocks[OutputKey] = KeyedLocks()
         self._running = ActiveOutputs(
-            engine, workers, rights, clock, self._rows.get, self._contents, self._locks, changed
-        )
+            engine, workers, rights, clock, self._rows.get, self._contents, feeds.items,
+            self._locks, changed,
+        )  # fmt: skip
         self._removed: set[OutputKey] = set()
         self._tasks = Tasks()
         self.tokens = OutputTokens(self._rows.get, clock)

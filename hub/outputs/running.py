@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ...core.clock import Clock
 from ...core.errors import WarrenError
 from ..engine.port import BindingSpec, Engine
+from ..feeds.items import ItemStore
 from ..keyed_locks import KeyedLocks
 from ..owner_rights import SubscriberRights
 from ..requests import Kind
@@ -20,7 +21,7 @@ from .attachment import QueueAttachment
 from .collector import Collector
 from .contents import OutputContents
 from .output import Output, OutputKey
-from .sources import permitted_streams
+from .sources import feeds_of, permitted_streams
 
 if TYPE_CHECKING:
     from .repository import OutputRepository
@@ -45,6 +46,7 @@ class ActiveOutputs:
         clock: Clock,
         rows: Callable[[], Awaitable[OutputRepository]],
         contents: OutputContents,
+        items: ItemStore,
         locks: KeyedLocks[OutputKey],
         changed: Callable[[OutputKey], None],
     ) -> None:
@@ -53,6 +55,7 @@ class ActiveOutputs:
         self._rights = rights
         self._clock = clock
         self._contents = contents
+        self._items = items
         self._locks = locks
         self._changed = changed
         self._attachment = QueueAttachment(engine, rights, rows)
@@ -89,9 +92,11 @@ class ActiveOutputs:
             await self._collect(output)
 
     async def attach(self, output: Output) -> None:
-        """Stores and binds an output, and collects its messages; raises as
-        `QueueAttachment.attach`."""
-        await self._collect(await self._attachment.attach(output))
+        """Stores and binds an output, and collects its messages, and the items that new sources
+        have already; raises as `QueueAttachment.attach`."""
+        attached = await self._attachment.attach(output)
+        await self._collect(attached)
+        await self._collectors[output.key].begin_with(feeds_of(attached.bound - output.bound))
 
     async def end(self, output: Output) -> None:
         """Ends collecting; its queue stays."""
@@ -112,8 +117,9 @@ class ActiveOutputs:
         if collector is None:
             self._rights.watch(output.owner, self._recheck)
             collector = self._collectors[output.key] = Collector(
-                output, self._engine, self._workers, self._contents, self._clock, self._changed
-            )
+                output, self._engine, self._workers, self._contents, self._items, self._clock,
+                self._changed,
+            )  # fmt: skip
         else:
             self._index(collector.output, is_there=False)
             output = replace(output, offsets=collector.output.offsets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ...core.errors import ChannelError
@@ -47,6 +47,11 @@ def _refusal(rights: SubscriberRights, owner: str, vhost: str, source: OutputSou
         return rights.read_refusal(owner, Resource(vhost, "q", source.stream or ""), "")
     key = source.feed if source.feed is not None else source.routing_key
     return rights.read_refusal(owner, Resource(vhost, "x", exchange), "#" if key is None else key)
+
+
+def feeds_of(bound: Iterable[OutputBinding]) -> list[str]:
+    """Returns the names of feeds among what is bound, sorted."""
+    return sorted(one.routing_key for one in bound if one.exchange == FEEDS_EXCHANGE)
 
 
 def permitted_streams(rights: SubscriberRights, output: Output) -> list[str]:

@@ -257,6 +257,46 @@ def test_a_stream_is_read_from_where_it_was_left(warren: WarrenServer, http: htt
     wait_for(texts, ["a", "b", "c"])
 
 
+def test_an_output_begins_with_the_newest_items_of_its_feeds(http: httpx.Client) -> None:
+    entry = "<item><title>{0}</title><pubDate>{0} Nov 2026 08:00:00 GMT</pubDate></item>"
+    with FeedSite() as site:
+        for feed, days in (("a", (5, 2, 1)), ("b", (4, 3))):
+            items = "".join(map(entry.format, days))
+            site.pages[f"/{feed}"] = Page(f"<rss><channel>{items}</channel></rss>".encode())
+            registered = {"url": f"{site.url}/{feed}", "name": feed}
+            http.post("/api/hub/feeds", json=registered).raise_for_status()
+        wanted = {"filter": {"words": {"none": ["1"]}}, "transform": [{"title": "{feed}{title}"}]}
+        define(http, "all", sources=[{"feed": "a"}], **wanted)
+        assert titles(http, "all") == ["a2", "a5"]
+        define(http, "all", sources=[{"feed": "a"}, {"feed": "b"}], **wanted)
+        assert titles(http, "all") == ["a2", "a5", "b3", "b4"]
+        define(http, "both", sources=[{"feed": "b"}, {"feed": "a"}], **wanted)
+        assert titles(http, "both") == ["a2", "b3", "b4", "a5"]
+        for feed in ("a", "b"):
+            http.delete(f"/api/hub/feeds/{feed}").raise_for_status()
+
+
+def test_an_exchange_that_keeps_messages_is_read_from_these_once(http: httpx.Client) -> None:
+    kept = {"type": "fanout", "durable": True, "arguments": {"x-persist-messages": 2}}
+    http.put("/api/exchanges/%2F/kept", json=kept).raise_for_status()
+
+    def post(text: str) -> None:
+        http.post("/endpoint/x/kept", content=text).raise_for_status()
+
+    def texts() -> list[str]:
+        items = http.get("/feeds/log.json").json()["items"]
+        return [item["content_text"] for item in reversed(items)]
+
+    for text in "abc":
+        post(text)
+    define(http, "log", sources=[{"exchange": "kept"}])
+    wait_for(texts, ["b", "c"])
+    define(http, "log", **NEWS)
+    post("d")
+    define(http, "log", sources=[{"exchange": "kept"}])
+    wait_for(texts, ["b", "c", "d"])
+
+
 def test_each_message_is_one_item_over_a_kill(warren: WarrenServer, http: httpx.Client) -> None:
     define(http, "all", **NEWS)
     for number in range(40):
@@ -597,6 +637,7 @@ def test_the_documents_of_a_feed(
         taken = http.put("/api/hub/outputs/site", json=NEWS)
         assert (taken.status_code, taken.json()["title"]) == (409, "Name taken")
         define(http, "copy", sources=[{"feed": "site"}])
+        assert titles(http, "copy") == ["one"]
         assert subscribe(http, f"{warren.http_url}/feeds/site.rss", callback) == 202
         wait_subscribed(http, 1)
         site.pages["/feed"] = page("two", "one")
@@ -608,7 +649,7 @@ def test_the_documents_of_a_feed(
             "Site",
             ["two", "one"],
         )
-        wait_for(lambda: titles(http, "copy"), ["two"])
+        wait_for(lambda: titles(http, "copy"), ["one", "two"])
         http.delete("/api/hub/feeds/site").raise_for_status()
         wait_subscribed(http, 0)
         wait_for(lambda: http.get("/feeds/site.rss").status_code, 410)
