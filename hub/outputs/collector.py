@@ -181,8 +181,10 @@ class Collector:
         message = delivery.message
         offset = (message.properties.headers or {}).get(OFFSET_IN_EXCHANGE_HEADER)
         kept = self._engine.stream(self.output.key.vhost, "x", message.exchange)
-        state = None if kept is None or not isinstance(offset, int) else kept.state()
-        name = f"{delivery.sequence:x}" if state is None else f"{state.incarnation}:{offset:x}"
+        state = None if kept is None else kept.state()
+        name = f"{delivery.sequence:x}"
+        if state is not None and isinstance(offset, int):
+            name = f"{state.incarnation}:{offset:x}"
         return f"urn:warren:message:{name}"
 
     async def _put_offset(self, stream: str, last: Delivery) -> None:
