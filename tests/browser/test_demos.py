@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pika
+import pytest
 
 from tests.support.server import WarrenServer
 
@@ -26,6 +27,7 @@ def test_message_log(page: Page, warren: WarrenServer, hub_url: str) -> None:
     page.shows("Hallo, Kaninchen", "#log")
 
 
+@pytest.mark.thorough
 def test_the_message_log_is_a_web_server(page: Page, warren: WarrenServer, hub_url: str) -> None:
     open_demo(page, hub_url, "rabbitlog")
     page.wait("document.querySelector('#address a')")
@@ -34,6 +36,7 @@ def test_the_message_log_is_a_web_server(page: Page, warren: WarrenServer, hub_u
     assert answer.text.startswith("I am a web page, and have logged ")
 
 
+@pytest.mark.thorough
 def test_what_others_publish_is_text(page: Page, warren: WarrenServer, hub_url: str) -> None:
     open_demo(page, hub_url, "rabbitlog")
     page.wait("!document.querySelector('#ways').hidden")
@@ -68,6 +71,7 @@ def test_live_stream(page: Page, warren: WarrenServer, hub_url: str) -> None:
     page.shows("1 so far", "#count")
 
 
+@pytest.mark.thorough
 def test_a_link_to_a_live_stream(page: Page, hub_url: str) -> None:
     """One of an exchange that is missing says so, and nobody is signed out."""
     page.open(f"{hub_url}demos/live.html#exchange=nonesuch&key=a")

@@ -89,6 +89,7 @@ def test_pages_go_on_after_a_restart(
     reader.errors.clear()
 
 
+@pytest.mark.thorough
 def test_a_hidden_tab_is_served(browser: Browser, warren: WarrenServer, hub_url: str) -> None:
     hidden = log_page(browser.new_page(), hub_url)
     browser.new_page().show()
@@ -136,6 +137,7 @@ def test_a_saved_page_runs_from_the_disk(
     assert "exchange_type" not in page.text()  # amq.topic is there already
 
 
+@pytest.mark.thorough
 def test_a_closed_page_gives_its_label_back(
     browser: Browser, http: httpx.Client, hub_url: str
 ) -> None:

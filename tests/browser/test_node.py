@@ -24,7 +24,13 @@ MAX_BYTES = 10_000
 """Compressed by gzip, as it stands."""
 
 
-@pytest.fixture(scope="module", params=["--experimental-websocket", "--no-experimental-websocket"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "--experimental-websocket",
+        pytest.param("--no-experimental-websocket", marks=pytest.mark.thorough),
+    ],
+)
 def report(warren: WarrenServer, request: pytest.FixtureRequest) -> dict[str, str]:
     """What each scenario said, with WebSockets and with polls: passed, or its error."""
     if shutil.which("node") is None:

@@ -35,7 +35,10 @@ def ask(url: str) -> httpx.Response:
     )
 
 
-@pytest.mark.parametrize(("count", "transport"), [(COUNT, "auto"), (3, "poll")])
+@pytest.mark.parametrize(
+    ("count", "transport"),
+    [pytest.param(COUNT, "auto", marks=pytest.mark.thorough), (3, "auto"), (3, "poll")],
+)
 def test_tunnels_of_one_page(page: Page, hub_url: str, count: int, transport: str) -> None:
     page.open(f"{hub_url}demos/driver.html")
     urls = page.run(SERVE % (count, transport))

@@ -264,6 +264,7 @@ def test_a_task_that_can_not_write_fails_the_job_with_one_line(
     assert Manifest(tmp_path).commits == []
 
 
+@pytest.mark.thorough
 def test_a_run_that_follows_waits_for_the_server(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

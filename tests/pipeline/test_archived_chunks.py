@@ -144,6 +144,7 @@ def test_messages_dropped_from_the_log_are_read_from_the_archive(
     assert pa.ipc.open_stream(arrow.content).read_all().equals(archived.before)
 
 
+@pytest.mark.thorough
 def test_a_time_is_looked_for_in_the_archive_too(archived: Archived, place: Path) -> None:
     first = archived.drop()
     archived.report("warm", place)
