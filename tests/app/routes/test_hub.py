@@ -128,7 +128,11 @@ class TestRefusals:
             ({"topic": "http://hub/closed/endpoint/x/news"}, 403, "vhost 'closed'"),
             ({"topic": FEED, "content": "half"}, 400, "hub.content: is unknown"),
             ({"callback": "http://hub/endpoint/q/in"}, 422, "own address"),
-            ({"lease_seconds": "0"}, 400, "given: 0; right: 1 to 864000 seconds"),
+            (
+                {"lease_seconds": "0"},
+                400,
+                "given: 0; right: 1 to 864000, longer",
+            ),
         ],
     )
     async def test_bad_parameters_are_refused_with_the_reason(

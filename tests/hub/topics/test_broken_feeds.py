@@ -25,7 +25,6 @@ BROKEN = {
     "a bare &": BOTH.replace(b"&amp;", b"&"),
     "a control character": BOTH.replace(b"&amp;", b"\x0b\x00"),
     "a control character first": b"\x08" + BOTH,
-    "a DOCTYPE": BOTH.replace(b"<rss", b'<!DOCTYPE rss SYSTEM "http://a/rss-0.91.dtd">\n<rss'),
     "an entity": b'<!doctype rss [<!ENTITY amp2 "b">]>' + rss(NEW.replace("amp", "amp2"), OLD),
     "HTML that is not escaped": BOTH.replace(b"&amp;", b"<br>"),
     "an undeclared prefix": BOTH.replace(b"<title>a", b"<media:x/><title>a"),
@@ -49,7 +48,12 @@ MISLABELLED = {
     "JSON Feed as RSS": (JSON_BOTH, RSS_TYPE),
     "JSON Feed as text": (b"\n" + JSON_BOTH, "text/plain"),
 }
-CASES = {**{name: (body, RSS_TYPE) for name, body in BROKEN.items()}, **MISLABELLED}
+DOCTYPE = BOTH.replace(b"<rss", b'<!DOCTYPE rss SYSTEM "http://a/rss-0.91.dtd">\n<rss')
+CASES = {
+    "a DOCTYPE": (DOCTYPE, RSS_TYPE),
+    **{name: (body, RSS_TYPE) for name, body in BROKEN.items()},
+    **MISLABELLED,
+}
 # Nothing in them can be told apart.
 UNREADABLE = {
     "cut in its only item": (BOTH[: BOTH.index(b"a &amp;")], RSS_TYPE),
