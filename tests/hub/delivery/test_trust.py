@@ -176,7 +176,10 @@ class Town(House):
         async def make_sender(settings: HubSettings, guard: Guard) -> Sender:
             return self.targets
 
-        return Hub(self.engine, settings, self.directory, clock=self.clock, make_sender=make_sender)
+        return Hub(
+            self.engine, settings, self.directory, self.starter, clock=self.clock,
+            make_sender=make_sender,
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
