@@ -91,7 +91,7 @@ class Broker(BrokerContext):
         self.active: deque[Queue] = deque()
         self.pager = Pager(self, self.vhosts)
         self._republisher = Republisher(self, self.vhosts)
-        self.slices = Slices(lambda: self.on_work())
+        self.slices = Slices(self.clock, lambda: self.on_work())
         self.statistics = Statistics(self)
         self._turn = Turn(self, self._republisher, self.pager)
         self.commits = Commits(self.store, self._request_turn, lambda: self.on_work())

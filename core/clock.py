@@ -7,7 +7,10 @@ other programs read, and for the time between two processes.
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+LOOK_S: Final = 2**-20
+"""What a look at `ManualClock.work_s` takes, so that a slice (`slices.py`) is a number of steps."""
 
 
 class Clock(Protocol):
@@ -22,6 +25,9 @@ class Clock(Protocol):
 
     def wall_s(self) -> float:
         """Returns seconds since 1970 by the machine's clock, which may step."""
+
+    def work_s(self) -> float:
+        """Returns seconds of a precise clock, by which work is divided into slices."""
 
     def resume(self, behind_ms: int) -> None:
         """Continues the steady time of an earlier process, which was `behind_ms` behind its wall
@@ -41,6 +47,8 @@ def wall_ahead_ms(clock: Clock) -> int:
 class SystemClock:
     """The clocks of the operating system."""
 
+    work_s = staticmethod(time.perf_counter)
+
     def __init__(self) -> None:
         self._epoch_ms = wall_ms(self) - self.now_ms()
 
@@ -59,12 +67,14 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock for tests, which moves only when `advance` or `step` is called."""
+    """A clock for tests, which moves only when `advance` or `step` is called; `work_s` moves by
+    `LOOK_S` at each look."""
 
     def __init__(self, now_ms: int = 1_000_000, wall_s: float = 1_700_000_000.0) -> None:
         self._now_ms = now_ms
         self._wall_s = wall_s
         self._epoch_ms = 0
+        self._work_s = 0.0
         self.restart()
 
     def now_ms(self) -> int:
@@ -75,6 +85,10 @@ class ManualClock:
 
     def wall_s(self) -> float:
         return self._wall_s
+
+    def work_s(self) -> float:
+        self._work_s += LOOK_S
+        return self._work_s
 
     def resume(self, behind_ms: int) -> None:
         # A machine without a battery begins in 1970 each time; records hold no time before that.

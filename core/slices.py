@@ -1,8 +1,9 @@
 """Runs long work in slices, so that other work of the broker does not wait for it.
 
 Such work is an iterator whose steps take at most about 50 us each; state must be consistent between
-two steps. A slice is as many steps as fit into a millisecond, at least one (`run_slice`). A step
-that has to wait for the disk yields a `Pause`. Work releases its resources in a `finally` or `with`
+two steps. A slice is as many steps as fit into a millisecond, at least one (`run_slice`), by the
+clock of the broker, so that in tests it is a number of steps. A step that has to wait for the disk
+yields a `Pause`. Work releases its resources in a `finally` or `with`
 of its own, and an error with one item must not stop the others (`for_each`).
 """
 
@@ -12,8 +13,10 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from functools import partial
-from time import perf_counter
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from .clock import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -56,14 +59,17 @@ def _nothing() -> None:
     """Does nothing."""
 
 
-def run_slice(steps: Iterator[object], slices: float = 1, at_least: int = 1) -> bool | Pause:
+def run_slice(
+    steps: Iterator[object], clock: Clock, slices: float = 1, at_least: int = 1
+) -> bool | Pause:
     """Takes steps for the time of that many slices, but at least `at_least` steps; returns True if
     there may be more, or a `Pause` if the next one has to wait."""
-    until_s = perf_counter() + slices * SLICE_S
+    now_s = clock.work_s
+    until_s = now_s() + slices * SLICE_S
     for taken, step in enumerate(steps, start=1):
         if isinstance(step, Pause):
             return step
-        if taken >= at_least and perf_counter() >= until_s:
+        if taken >= at_least and now_s() >= until_s:
             return True
     return False
 
@@ -102,7 +108,8 @@ class Slices:
     `wake` is called when work can continue after a pause.
     """
 
-    def __init__(self, wake: Callable[[], None] = _nothing) -> None:
+    def __init__(self, clock: Clock, wake: Callable[[], None] = _nothing) -> None:
+        self._clock = clock
         self._wake = wake
         self._waiting: deque[Steps] = deque()
         self._paused: dict[Pause, Steps] = {}
@@ -147,9 +154,10 @@ class Slices:
     def _continue(self, work: Steps, others: int, at_least: int = 1) -> bool:
         """Runs one piece of work for its share of the rest of the turn; False if it has ended or
         pauses."""
-        began_s = perf_counter()
+        began_s = self._clock.work_s()
         try:
-            more = run_slice(work, (SLICES_A_TURN - self._used_slices) / others, at_least)
+            share = (SLICES_A_TURN - self._used_slices) / others
+            more = run_slice(work, self._clock, share, at_least)
             if isinstance(more, Pause):
                 self._paused[more] = work
                 more.then(partial(self._resume, more))
@@ -159,7 +167,7 @@ class Slices:
             logger.exception("internal error in background work; it was abandoned")
             return False
         finally:
-            self._used_slices += (perf_counter() - began_s) / SLICE_S
+            self._used_slices += (self._clock.work_s() - began_s) / SLICE_S
 
     def _resume(self, pause: Pause) -> None:
         work = self._paused.pop(pause, None)

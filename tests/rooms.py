@@ -300,6 +300,7 @@ NAMES = {
     "core.policy": "core.vhost",
     "core.statistics": "core.clock core.timers",
     "core.consumer_timeouts": "core.context",
+    "core.slices": "core.clock",
     "core.context": "core.auth core.clock core.commits core.definitions core.message "
     "core.publish.shares core.queue.queue core.resources.alarms core.route.exchange core.slices "
     "core.statistics core.store.port core.timers",

@@ -62,7 +62,7 @@ class Pager:
         """Pages out a slice if messages take more than the budget; called in each turn."""
         if self._steps is None:
             self._steps = self._begin()
-        if self._steps is not None and not run_slice(self._steps):
+        if self._steps is not None and not run_slice(self._steps, self._broker.clock):
             self._steps = None
 
     def _begin(self) -> Iterator[None] | None:

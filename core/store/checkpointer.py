@@ -13,6 +13,7 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
+from ..clock import Clock
 from ..slices import run_slice
 from . import checkpoint
 from .checkpoint import SUFFIX, CheckpointState, checkpoint_name
@@ -51,6 +52,7 @@ class Checkpointer:
         reserve: Reserve,
         reader: RecordReader,
         compactor: Compactor,
+        clock: Clock,
     ) -> None:
         self._disk = disk
         self._worker = worker
@@ -59,6 +61,7 @@ class Checkpointer:
         self._reserve = reserve
         self._reader = reader
         self._compactor = compactor
+        self._clock = clock
         self._since = state.checkpoint  # The number of the last checkpoint, 0 for none.
         self._listed = set(state.segments)
         self._dead_checked_ms = 0
@@ -119,7 +122,7 @@ class Checkpointer:
                 return 1  # Logged before the checkpoint, which would list them as unsettled.
             self._due = False
             self._slices = self._collect(self._log.open_number, clean=False)
-        if run_slice(self._slices):
+        if run_slice(self._slices, self._clock):
             return 1
         self._slices = None
         self._barrier = self._log.barrier()

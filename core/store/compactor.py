@@ -24,6 +24,7 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
+from ..clock import Clock
 from ..slices import run_slice
 from .copied_records import CompactedSegment, Survivors
 from .copier import Copier
@@ -53,11 +54,14 @@ RECORDS_AT_ONCE: Final = 64
 class Compactor:
     """Chooses segments to compact and compacts them, one file at a time."""
 
-    def __init__(self, disk: Disk, worker: Worker, log: Log, reader: RecordReader) -> None:
+    def __init__(
+        self, disk: Disk, worker: Worker, log: Log, reader: RecordReader, clock: Clock
+    ) -> None:
         self._disk = disk
         self._worker = worker
         self._log = log
         self._reader = reader
+        self._clock = clock
         self._victims: list[Segment] = []
         self._unreadable: set[int] = set()
         self._survey: Iterator[None] | None = None
@@ -87,14 +91,14 @@ class Compactor:
     def work(self) -> bool:
         """Does a slice of work; True if no checkpoint may be made before the next slice."""
         if self._survey is not None:
-            if run_slice(self._survey):
+            if run_slice(self._survey, self._clock):
                 return True
             self._survey = None
         if self._copy is not None:
             self._switch, self._copy = relocate(self._copy, self._log.segments), None
         if self._switch is None:
             return False
-        if run_slice(self._switch):
+        if run_slice(self._switch, self._clock):
             return True
         self._end_switch()
         self._log.roll()  # The log continues after the new file, which a checkpoint lists.

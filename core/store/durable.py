@@ -92,11 +92,12 @@ class DurableStore(Store):
         self.recovered = self._recovered = RecoveredMessages(
             disk, self.log, self.paging, recovery.damage
         )
-        compactor = Compactor(disk, self.worker, self.log, self.paging.reader)
+        compactor = Compactor(disk, self.worker, self.log, self.paging.reader, self._clock)
         self._disk = disk
         self.checkpointer = Checkpointer(
-            disk, self.worker, self.log, state, self._reserve, self.paging.reader, compactor
-        )
+            disk, self.worker, self.log, state, self._reserve, self.paging.reader, compactor,
+            self._clock,
+        )  # fmt: skip
         self.has_failed = False
         self._stopped = False
         self.log.open(state.segment)

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ..clock import Clock
 from ..slices import run_slice
 from . import small_records
 from .disk import FULL, File
@@ -62,8 +63,9 @@ class _Closing(NamedTuple):
 class ClosingSegments:
     """Complete segments whose indexes are still in memory."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, clock: Clock) -> None:
         self._writer = writer
+        self._clock = clock
         self._segments: deque[_Closing] = deque()
 
     def add(self, segment: Segment) -> Footer:
@@ -82,7 +84,7 @@ class ClosingSegments:
         if not footer.end or not self._writer.has_written(segment.number + 1, 0):
             return False
         segment.end = footer.end
-        if not run_slice(steps):
+        if not run_slice(steps, self._clock):
             self._segments.popleft()
         return bool(self._segments)
 

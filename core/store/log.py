@@ -51,7 +51,7 @@ class Log:
         self.progress = progress
         self.settlements = settlements
         self.marks = marks
-        self.closing = ClosingSegments(writer)
+        self.closing = ClosingSegments(writer, clock)
         self.room_bytes = 0
         """Segments are not closed before they have this size, even if the segment size is smaller.
         """

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
+from ..clock import Clock
 from ..message.queue_entry import MessageRange, PagedOut
 from ..slices import for_each, run_slice
 from . import read_size
@@ -34,9 +35,10 @@ PAGE_INS_AT_ONCE: Final = 2
 class PageInScheduler(PageIn):
     """Pages in what queues request, urgent requests first."""
 
-    def __init__(self, loader: EntryLoader, worker: Worker) -> None:
+    def __init__(self, loader: EntryLoader, worker: Worker, clock: Clock) -> None:
         self._loader = loader
         self._worker = worker
+        self._clock = clock
         self._urgent: deque[_Request] = deque()
         self._background: OrderedDict[PagedOut, _Request] = OrderedDict()
         """Requests that no consumer waits for."""
@@ -174,7 +176,7 @@ class PageInScheduler(PageIn):
 
     def _deliver(self, steps: Iterator[None]) -> None:
         """Takes one slice of the steps in each turn."""
-        if run_slice(steps, DELIVERY_SLICES):
+        if run_slice(steps, self._clock, DELIVERY_SLICES):
             self._worker.post(lambda: self._deliver(steps))
 
     def _complete(self, found: _PagedIn) -> None:

@@ -33,7 +33,7 @@ class Paging:
         self.loader = EntryLoader(self.reader, clock, marks, memory)
         self.batches = BatchEviction(disk, worker, writer, self.reader)
         self.ranges = PagedOutRanges(self.loader, worker, writer)
-        self.page_in = PageInScheduler(self.loader, worker)
+        self.page_in = PageInScheduler(self.loader, worker, clock)
         self.browser = LogBrowser(self.loader, worker)
         self.records = LogRecords(self.loader, worker)
 

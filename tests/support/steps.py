@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from warrenmq.core import slices
+from warrenmq.core.clock import ManualClock, SystemClock
 from warrenmq.core.store.reader import RecordReader
 
 STEPS_A_SLICE = 100
@@ -20,7 +21,8 @@ def count_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look at the clock, one for every step, takes the hundredth part of a slice."""
     looks = count()
     monkeypatch.setattr(slices, "SHORT_STEPS", 1)
-    monkeypatch.setattr(slices, "perf_counter", lambda: float(next(looks)))
+    for clock in (ManualClock, SystemClock):
+        monkeypatch.setattr(clock, "work_s", lambda *_: float(next(looks)))
     monkeypatch.setattr(slices, "SLICE_S", STEPS_A_SLICE)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.support.amqp import Client
 from warrenmq.core.auth import Users
 from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
 from warrenmq.core.definitions.facts import (
     DeduplicationIds,
     DeliveryCounts,
@@ -94,7 +95,7 @@ def test_end_deletes_all_facts_of_an_owner(store: NotingStore, facts: Facts) -> 
 def test_any_bytes_of_a_fact_permit_a_start(kind: DefinitionKind, key: bytes, value: bytes) -> None:
     store = made()
     store.definitions[bytes((kind,)) + key] = value
-    started = Broker(Users(), store=NotingStore(store.definitions))
+    started = Broker(Users(), store=NotingStore(store.definitions), clock=ManualClock())
     assert started.restore()
     for owner in (queue_owner(0), exchange_owner("/", "x"), key[2:]):
         DeduplicationIds(started.facts, owner).load()
@@ -155,5 +156,5 @@ def test_facts_without_an_owner_are_deleted_at_the_start(is_damaged: bool) -> No
     DeliveryCounts(broker.facts, 99).store(1, 1)
     next_store = NotingStore(store.definitions)
     next_store.recovered.is_damaged = is_damaged
-    Broker(Users(), store=next_store).restore()
+    Broker(Users(), store=next_store, clock=ManualClock()).restore()
     assert len(next_store.definitions) == before + is_damaged

@@ -14,6 +14,7 @@ from tests.support.amqp import Client, take_turns
 from tests.support.users import GUEST_HASH
 from warrenmq.core.auth import AuthError, Permissions, Users, hashes
 from warrenmq.core.broker import Broker
+from warrenmq.core.clock import ManualClock
 from warrenmq.core.definitions.decode import BadDefinition
 from warrenmq.core.definitions.kinds import (
     BindingDefinition,
@@ -194,7 +195,7 @@ def test_permissions_need_a_vhost_that_exists(started: tuple[Broker, NotingStore
 
 def test_a_new_store_gets_one_administrator() -> None:
     store = NotingStore()
-    broker = Broker(Users(), store=store)
+    broker = Broker(Users(), store=store, clock=ManualClock())
     assert not broker.restore()
     assert store.writes == []
     assert broker.set_up("root", hashes.hashed("secret")) == len(store.writes) == 3
@@ -297,7 +298,7 @@ def test_a_bad_definition_that_restricts_rights_stops_the_start(
     definition: Definition, complaint: str
 ) -> None:
     store = made(definition)
-    broker = Broker(Users(), store=store)
+    broker = Broker(Users(), store=store, clock=ManualClock())
     with pytest.raises(BadDefinition) as caught:
         broker.restore()
     assert str(caught.value) == complaint

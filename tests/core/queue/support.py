@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tests.core.messages import batch
-from warrenmq.core.clock import Clock, SystemClock
+from warrenmq.core.clock import Clock, ManualClock
 from warrenmq.core.commits import Commits
 from warrenmq.core.definitions.facts import Facts
 from warrenmq.core.message.batch import Batch
@@ -68,8 +68,8 @@ class FakeContext:
 
     store: Store = field(default_factory=RecordingStore)
     timers: Timers = field(default_factory=Timers)
-    clock: Clock = field(default_factory=SystemClock)
-    slices: Slices = field(default_factory=Slices)
+    clock: Clock = field(default_factory=ManualClock)
+    slices: Slices = field(default_factory=lambda: Slices(ManualClock()))
     persisting_queues: int = 0
     now_ms: int = 1_000
     dead_letters: list[tuple[int, str]] = field(default_factory=list)

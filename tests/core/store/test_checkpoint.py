@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.core.messages import batch
 from tests.support.faulty_disk import FaultyDisk, Keep, fault
+from warrenmq.core.clock import ManualClock
 from warrenmq.core.message.queue_entry import MessageRange, QueueEntry
 from warrenmq.core.store import checkpoint
 from warrenmq.core.store.checkpoint import CheckpointState, checkpoint_name
@@ -184,7 +185,7 @@ def test_either_of_the_last_two_checkpoints_is_enough(seed: int) -> None:
 def test_checkpoint_waits_until_its_contents_are_synced() -> None:
     """A dead letter's settlement must not be kept without its copy."""
     disk = FaultyDisk()
-    store = DurableStore(disk, segment_bytes=SEGMENT_BYTES)
+    store = DurableStore(disk, clock=ManualClock(), segment_bytes=SEGMENT_BYTES)
     source, target = FakeQueue(store.reserve(1)), FakeQueue(store.reserve(1))
     for queue in (source, target):
         store.define(b"q%d" % queue.id, b"queue")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.life import Life, numbered, segments_of
+from warrenmq.core.clock import Clock
 from warrenmq.core.store import compactor
 from warrenmq.core.store.cut import LogCut
 
@@ -54,7 +55,7 @@ class Interrupted:
         self._random = random.Random(1)
         self._is_pause = False
 
-    def step(self, steps: Iterator[None]) -> bool:
+    def step(self, steps: Iterator[None], _: Clock) -> bool:
         if not self._is_pause:
             return True
         if next(steps, self) is self:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.core.messages import batch
 from tests.support.faulty_disk import CHANGES, FaultyDisk, Keep, fault
+from warrenmq.core.clock import ManualClock
 from warrenmq.core.message.queue_entry import QueueEntry
 from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.writer import Append, Roll, WriteGroup, Writer
@@ -82,7 +83,9 @@ def test_an_error_while_opening_is_reported_and_loses_nothing(kind: str, nth: in
     failing = Failing(disk, kind, nth)
     told: list[OSError] = []
     try:
-        store = DurableStore(disk, segment_bytes=SEGMENT_BYTES, on_failure=told.append)
+        store = DurableStore(
+            disk, clock=ManualClock(), segment_bytes=SEGMENT_BYTES, on_failure=told.append
+        )
     except OSError as error:
         told.append(error)
     else:
@@ -94,7 +97,7 @@ def test_an_error_while_opening_is_reported_and_loses_nothing(kind: str, nth: in
 
 def test_a_commit_that_failed_is_refused_at_once() -> None:
     disk = FaultyDisk()
-    store = DurableStore(disk)
+    store = DurableStore(disk, clock=ManualClock())
     queue = FakeQueue(store.reserve(1))
     Failing(disk, "sync", 1)
     one = batch(1, store.reserve(1), PERSISTENT, 8)

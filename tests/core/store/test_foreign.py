@@ -8,6 +8,7 @@ import zlib
 import pytest
 
 from tests.support.faulty_disk import FaultyDisk
+from warrenmq.core.clock import ManualClock
 from warrenmq.core.errors import ConfigError
 from warrenmq.core.store.durable import DurableStore
 from warrenmq.core.store.offline import OfflineLog
@@ -47,7 +48,7 @@ def with_header(data: bytes, at: int, raw: bytes) -> bytes:
 
 def assert_refused(image: Image, *said: str) -> None:
     for read in (
-        lambda disk: DurableStore(disk, segment_bytes=SEGMENT_BYTES),
+        lambda disk: DurableStore(disk, clock=ManualClock(), segment_bytes=SEGMENT_BYTES),
         OfflineLog,
     ):
         disk = FaultyDisk(image)
@@ -88,12 +89,12 @@ def test_a_missing_segment_is_refused(image: Image) -> None:
 
 def listed(image: Image) -> str:
     """A segment of which something is left."""
-    store = DurableStore(FaultyDisk(image), segment_bytes=SEGMENT_BYTES)
+    store = DurableStore(FaultyDisk(image), clock=ManualClock(), segment_bytes=SEGMENT_BYTES)
     number = min(number for number, segment in store.log.segments.items() if segment.unsettled)
     return f"{number:012d}.log"
 
 
 def test_other_files_are_left_alone(image: Image) -> None:
     disk = FaultyDisk({**image, "lost+found": b"", "notes.txt": b"mine"})
-    DurableStore(disk, segment_bytes=SEGMENT_BYTES)
+    DurableStore(disk, clock=ManualClock(), segment_bytes=SEGMENT_BYTES)
     assert disk.files()["notes.txt"] == b"mine"

@@ -11,6 +11,7 @@ import pytest
 
 from tests.core.life import PATIENCE_S, TRANSIENT, Life, numbered
 from tests.support.faulty_disk import FaultyDisk
+from warrenmq.core.clock import ManualClock
 from warrenmq.core.message.queue_entry import MessageRange
 from warrenmq.core.store import overflow
 from warrenmq.core.store.disk import RealDisk, RealFile
@@ -108,7 +109,7 @@ def test_a_file_that_a_crash_left_is_removed_at_the_next_start() -> None:
         Overflow(disk).append([b"bytes"])
     left = disk.killed()
     assert left.names()
-    DurableStore(left)
+    DurableStore(left, clock=ManualClock())
     assert not [name for name in left.names() if name in disk.names()]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.core.messages import Sent, whole
 from tests.support.faulty_disk import FaultyDisk
+from warrenmq.core.clock import ManualClock
 from warrenmq.core.message.queue_entry import QueueEntry
 from warrenmq.core.store import reader
 from warrenmq.core.store.codec import decode_messages
@@ -26,7 +27,7 @@ def test_an_index_equals_a_fresh_one(seed: int, caplog: pytest.LogCaptureFixture
     workload.open()
     workload.run(150)
     disk = workload.disk.killed()
-    store = DurableStore(disk, segment_bytes=SEGMENT_BYTES)
+    store = DurableStore(disk, clock=ManualClock(), segment_bytes=SEGMENT_BYTES)
     held = [
         (segment.number, queue_id)
         for segment in store.log.segments.values()
@@ -111,7 +112,7 @@ def test_number_of_open_files_is_bounded() -> None:
 def many_queues(segments: int = 1) -> tuple[FaultyDisk, list[FakeQueue]]:
     """A log in which each of these queues has a message in each of so many segments."""
     disk = FaultyDisk()
-    store = DurableStore(disk, segment_bytes=200_000)
+    store = DurableStore(disk, clock=ManualClock(), segment_bytes=200_000)
     queues = [FakeQueue(store.reserve(1)) for _ in range(300)]
     for _ in range(segments):
         for queue in queues:
