@@ -62,6 +62,7 @@ class Compactor:
         self._log = log
         self._reader = reader
         self._clock = clock
+        self._before = 0
         self._victims: list[Segment] = []
         self._unreadable: set[int] = set()
         self._survey: Iterator[None] | None = None
@@ -80,6 +81,7 @@ class Compactor:
 
     def begin(self, before: int) -> None:
         """Chooses segments older than `before`; `work` compacts them."""
+        self._before = before
         if self._victims:
             return
         victims = self._choose(before)
@@ -180,9 +182,11 @@ class Compactor:
             self._worker.failed(result)
             return
         if isinstance(result, DamagedRecord):
-            # Excluded from now on, so that the other segments are compacted.
-            self._unreadable.update(numbers)
-        logger.warning("segments %s can't be compacted: %s", numbers, result)
+            logger.warning("a segment is not compacted: %s", result)
+            self._unreadable.add(result.segment)
+            self.begin(self._before)  # The others are.
+        else:
+            logger.warning("segments %s can't be compacted: %s", numbers, result)
 
 
 def _end(segment: Segment) -> int:

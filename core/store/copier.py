@@ -142,8 +142,8 @@ class Copier:
         live_shares = list(self._live_shares(survivors.segment, messages))
         if survivors.queue_id not in [share.id for share in live_shares]:
             raise DamagedRecord(
-                f"{segment_name(survivors.segment)}: the record at offset {index_entry.offset} "
-                f"is not of queue {survivors.queue_id}"
+                survivors.segment,
+                f"the record at offset {index_entry.offset} is not of queue {survivors.queue_id}",
             )
         if len(live_shares) > 1:
             self._shared.add((survivors.segment, index_entry.offset))

@@ -37,7 +37,11 @@ SEALED_BYTES: Final = HEAD_BYTES + 8
 
 
 class DamagedRecord(Exception):
-    """Raised for a location that has no valid record."""
+    """Raised for a location in a segment that has no valid record."""
+
+    def __init__(self, segment: int, reason: str) -> None:
+        super().__init__(f"{segment_name(segment)}: {reason}")
+        self.segment = segment
 
 
 class RecordReader:
@@ -110,7 +114,7 @@ class RecordReader:
         found = self.records(segment, ((offset, size),)).get((offset, size))
         if found is None:
             reason = self._note(segment, f"no sound record at offset {offset}")
-            raise DamagedRecord(f"{segment_name(segment)}: {reason}")
+            raise DamagedRecord(segment, reason)
         return found
 
     def note_damage(self, segment: int, index_entry: IndexEntry) -> str:

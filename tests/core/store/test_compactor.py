@@ -136,6 +136,21 @@ def test_moved_messages_are_moved_again(life: Life) -> None:
     assert life.bodies("kept") == numbered(1, 59)
 
 
+def test_a_damaged_record_keeps_only_its_own_segment(life: Life) -> None:
+    scatter(life, 12)
+    life.stop()
+    before = unmoved(life)
+    (damaged,) = (name for name in before if b"000004" in (life.directory / name).read_bytes())
+    path = life.directory / damaged
+    path.write_bytes(path.read_bytes().replace(b"000004", b"00000?"))
+    life.open()
+    for _ in range(2):
+        life.restart()
+        churn(life, 60)
+    assert before & set(life.files()) == {damaged}
+    assert life.bodies("kept") == [body for body in numbered(12) if body != b"000004"]
+
+
 def test_segment_with_more_than_a_quarter_unsettled_is_kept(life: Life) -> None:
     for body in numbered(30):
         life.publish(body * 20, "kept")
