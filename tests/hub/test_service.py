@@ -28,11 +28,11 @@ async def test_the_key_of_secrets_may_be_elsewhere(house: House, tmp_path: Path)
     directory = tmp_path / "other"
     directory.mkdir()
     settings = hub_settings(key_file=str(elsewhere))
-    hub = Hub(house.engine, settings, directory, house.starter)
+    hub = Hub(house.engine, settings, directory)
     hub.internal_headers.message_id(1)
     assert elsewhere.stat().st_mode & 0o777 == 0o600
     assert not (directory / KEY_NAME).exists()
-    assert Hub(house.engine, settings, directory, house.starter).internal_headers.message_id(
+    assert Hub(house.engine, settings, directory).internal_headers.message_id(
         1
     ) == hub.internal_headers.message_id(1)
     assert house.hub.internal_headers.message_id(1) != hub.internal_headers.message_id(1)

@@ -177,7 +177,7 @@ class Town(House):
             return self.targets
 
         return Hub(
-            self.engine, settings, self.directory, self.starter, clock=self.clock,
+            self.engine, settings, self.directory, starter=self.starter, clock=self.clock,
             make_sender=make_sender,
         )  # fmt: skip
 
