@@ -269,9 +269,9 @@ class Broker(BrokerContext):
         if next_ms is not None and next_ms <= self.now_ms:
             self.timers.run_due(self.now_ms)
 
-    def turn(self) -> bool:
+    def turn(self, *, runs_slices: bool = True) -> bool:
         """Dispatches ready messages, within the budget; True if there is more to do."""
-        return self._turn.run()
+        return self._turn.run(runs_slices=runs_slices)
 
     def _request_turn(self) -> None:
         """Requests a turn, unless one is running."""

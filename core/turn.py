@@ -28,31 +28,26 @@ class Turn:
         self._store_timer: Timer | None = None
         self.is_running = False
 
-    def run(self) -> bool:
+    def run(self, *, runs_slices: bool) -> bool:
         """Dispatches ready messages, within the budget; True if there is more to do."""
         self.is_running = True
         try:
-            return self._run()
+            return self._run(runs_slices)
         finally:
             self.is_running = False
 
-    def _run(self) -> bool:
+    def _run(self, runs_slices: bool) -> bool:
         broker, republisher = self._broker, self._republisher
         self._dispatch()
         self._flush()
-        more = broker.slices.busy and broker.slices.run()
+        if runs_slices and broker.slices.busy:
+            broker.slices.run()
         if republisher.busy:
             republisher.run()
         self._flush()
         self._write()
         self._update_alarms()
-        return (
-            more
-            or broker.slices.busy
-            or bool(broker.active)
-            or republisher.busy
-            or self._pager.is_busy
-        )
+        return broker.slices.busy or bool(broker.active) or republisher.busy or self._pager.is_busy
 
     def _dispatch(self) -> None:
         broker = self._broker

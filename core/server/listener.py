@@ -133,10 +133,12 @@ class Listener:
     def turn(self) -> None:
         """Dispatches ready messages and writes the output of all connections.
 
-        An unexpected error costs the current queue its turn, and no other.
+        Sliced work waits for the turn that is due already, if there is one: many peers may be read
+        in an iteration of the event loop. An unexpected error costs the current queue its turn, and
+        no other.
         """
         try:
-            more = self.broker.turn()
+            more = self.broker.turn(runs_slices=not self._turn_due)
         except Exception:
             logger.exception("internal error while messages were dispatched")
             more = True
@@ -168,7 +170,7 @@ class Listener:
 
     def _alarm_due(self) -> None:
         self._alarm = None
-        self._late_turn()
+        self._turn_soon()  # the one that is due already, if there is one
 
     def resume_reading_later(self, peer: Peer, *, turns: int) -> None:
         """Reads the peer again after `turns` (1 or 2) iterations of the event loop."""

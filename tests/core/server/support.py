@@ -14,7 +14,7 @@ from warrenmq.core.server.peer import Peer
 
 NO_FILE = 2**20
 """No open file has this number."""
-READY_S = 10.0
+READY_S = 30.0
 """A bound, not an expectation."""
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import repeat, takewhile
 from typing import Any
 
 import pytest
 
 from tests.conformance import frames
 from tests.support.amqp import make_broker, method
+from tests.support.steps import count_calls
 from warrenmq.core.broker import Broker
 from warrenmq.core.clock import SystemClock
 from warrenmq.core.server import login_queue as waiting_room
 from warrenmq.core.server import watchdog as watch
 from warrenmq.core.server.listener import Listener
+from warrenmq.core.slices import Slices
 
 from .support import Remote, listening_socket, log_in, until
 
@@ -90,6 +93,26 @@ async def test_an_earlier_timer_replaces_a_later_one(server: Server) -> None:
     await until(lambda: list(server.broker.vhosts["/"].queues) == ["far"])
 
 
+async def test_sliced_work_has_one_turn_in_each_iteration_of_the_loop(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many timers were due meanwhile, and however many peers are read in it."""
+    broker, listener = server.broker, server.listener
+    turns = count_calls(monkeypatch, (Slices, "run"))
+    due: list[int] = []
+    for number in range(20):
+        broker.timers.at(broker.now_ms + number, lambda: due.append(1))
+    broker.slices.start(takewhile(lambda _: len(due) <= 20, repeat(None)))
+    listener.turn()
+    await until(lambda: len(due) == 20)
+    before = turns["run"]
+    for _ in range(10):
+        await asyncio.sleep(0)
+        listener.turn()
+    assert turns["run"] == before + 10
+    due.append(1)
+
+
 async def test_an_error_in_a_turn_does_not_stop_the_next(
     server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -97,11 +120,11 @@ async def test_an_error_in_a_turn_does_not_stop_the_next(
     turn = server.broker.turn
     failed: list[bool] = []
 
-    def fail_once() -> bool:
+    def fail_once(**how: bool) -> bool:
         if not failed:
             failed.append(True)
             raise ZeroDivisionError
-        return turn()
+        return turn(**how)
 
     monkeypatch.setattr(server.broker, "turn", fail_once)
     remote.send(method(1, "Basic.Qos"))

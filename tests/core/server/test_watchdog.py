@@ -13,7 +13,7 @@ from warrenmq.core.resources.alarms import Bounds, Reading
 from warrenmq.core.server.listener import Listener
 from warrenmq.core.server.watchdog import CLOSE_OK_S, DISCONNECTED_S, HANDSHAKE_S, check_peers
 
-from .support import FakeTransport, Remote, listening_socket, meet, meet_open, until
+from .support import FakeTransport, Remote, listening_socket, meet, meet_open, rounds, until
 
 
 def wait(listener: Listener, clock: ManualClock, seconds: float) -> None:
@@ -41,7 +41,7 @@ async def test_peers_are_checked_in_slices(
     ended = sum(transport.was_aborted() for transport in transports)
     assert 0 < ended <= 2 * STEPS_A_TURN
     while listener.broker.slices.busy:
-        listener.turn()
+        await rounds(1)
         before, ended = ended, sum(transport.was_aborted() for transport in transports)
         assert ended - before <= STEPS_A_TURN
     assert ended == len(transports)
