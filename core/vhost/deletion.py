@@ -5,6 +5,7 @@ What is deleted can't be found at once; its name is busy until the last step.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..queue.consumer import Consumer
 from ..queue.queue import Queue
 from ..route.exchange import Exchange
-from ..slices import for_each
+from ..slices import drain, for_each
 from .bindings import remove_all
 
 if TYPE_CHECKING:
@@ -113,8 +114,10 @@ class Deletion:
     def delete_all(self) -> Iterator[None]:
         """Deletes everything in the virtual host, bindings first, in steps for `Slices`."""
         vhost = self._vhost
-        yield from for_each((*vhost.replies.values(), *vhost.queues.values()), self.delete_queue)
+        # Drained, so that they are freed one by one.
+        queues = deque((*vhost.replies.values(), *vhost.queues.values()))
         vhost.replies.clear()
+        yield from for_each(drain(queues), self.delete_queue)
         for exchange in tuple(vhost.exchanges.values()):
             yield from self._end_exchange(exchange)
         while vhost.busy_names:
