@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
 from ..clock import Clock
 from ..message.queue_entry import MessageRange, PagedOut
-from ..slices import for_each, run_slice
+from ..slices import drain, for_each, run_slice
 from . import read_size
 from .entry_loader import EntryLoader, LoadedRecord
 from .port import PageIn
@@ -46,6 +46,9 @@ class PageInScheduler(PageIn):
         """Background requests that are being read, and whether a consumer waits for them by now."""
         self._paging_in = 0
         self._is_gathering = False
+        self._found: deque[_PagedIn] = deque()
+        """What was read and is not delivered yet."""
+        self._is_delivering = False
 
     def request(
         self,
@@ -97,8 +100,10 @@ class PageInScheduler(PageIn):
             self._requeue(
                 [selection.request for selection in selections[len(found) :]], is_urgent=is_urgent
             )
+            self._found += found
             self._page_in_next()
-            self._deliver(for_each(found, self._complete))
+            if not self._is_delivering:
+                self._deliver()
 
         self._worker.run(lambda: self._read_requested(selections), done)
 
@@ -174,10 +179,12 @@ class PageInScheduler(PageIn):
             logger.error("%s: an index and its records are damaged", part.segment.name)
         return _PagedIn(selection, index_entries)
 
-    def _deliver(self, steps: Iterator[None]) -> None:
-        """Takes one slice of the steps in each turn."""
-        if run_slice(steps, self._clock, DELIVERY_SLICES):
-            self._worker.post(lambda: self._deliver(steps))
+    def _deliver(self) -> None:
+        """Delivers what was read, some in each turn, whichever job has read it."""
+        steps = for_each(drain(self._found), self._complete)
+        self._is_delivering = bool(run_slice(steps, self._clock, DELIVERY_SLICES))
+        if self._is_delivering:
+            self._worker.post(self._deliver)
 
     def _complete(self, found: _PagedIn) -> None:
         request, part, high, _, _ = found.selection
