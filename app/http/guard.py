@@ -142,7 +142,8 @@ class HttpGuard(HttpToolsProtocol):
                 self._close()
             return
         self._unparsed.add(data)
-        self._read_on()
+        if self._reads_on is None:
+            self._read_on()
 
     def _read_on(self) -> None:
         """Parses to the end of a head; what follows waits for another iteration of the loop."""

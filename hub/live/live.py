@@ -64,6 +64,7 @@ class Live:
         self._closing: list[Sink] = []
         """Connections of readers that have ended while something was unsent."""
         self._to_check: dict[LiveReader, None] = {}
+        self._is_checking = False
         self._stopping = False
         engine.watch_deleted(self._deleted)
 
@@ -245,7 +246,8 @@ class Live:
     def check_soon(self, reader: LiveReader) -> None:
         """Checks the reader's permit again, a few readers at a time: a change of one user may
         concern thousands."""
-        if not self._to_check:
+        if not self._is_checking:
+            self._is_checking = True
             asyncio.get_running_loop().call_soon(self._check_some)
         self._to_check[reader] = None
 
@@ -255,7 +257,8 @@ class Live:
             refusal = reader.permit.refusal()
             if refusal is not None:
                 reader.end(refusal)
-        if self._to_check:
+        self._is_checking = bool(self._to_check)
+        if self._is_checking:
             asyncio.get_running_loop().call_soon(self._check_some)
 
     # -- readers that don't keep up
