@@ -103,8 +103,13 @@ def test_a_server_that_is_not_there(
     [["pipeline", "list"], ["pipeline", "run", "archive", "--stream", "s", "--out", "."]],
 )
 def test_a_server_that_is_another(
-    capsys: pytest.CaptureFixture[str], no_login: Path, command: list[str]
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    no_login: Path,
+    command: list[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # the run locks its directory
     with Callback() as other:
         other.default = Answer(body=b"<p>Hello</p>")
         assert run([*command, "--url", other.url]) == 2
