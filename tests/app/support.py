@@ -7,7 +7,9 @@ import subprocess
 
 import httpx
 
-from tests.support.server import warren_command
+from tests.support.forks import FORKS
+
+COMMAND_TIMEOUT_S = 30
 
 
 def warren(
@@ -15,10 +17,7 @@ def warren(
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end, with no settings in the environment but these."""
     clean = {name: value for name, value in os.environ.items() if "WARREN" not in name}
-    return subprocess.run(
-        [*warren_command(), *arguments], env={**clean, **environment},
-        input=given, capture_output=True, text=True, timeout=20,
-    )  # fmt: skip
+    return FORKS.run(arguments, {**clean, **environment}, given, COMMAND_TIMEOUT_S)
 
 
 def refusal(*arguments: str, given: str = "", **environment: str) -> str:

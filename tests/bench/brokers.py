@@ -15,7 +15,7 @@ from pamqp import decode
 from tests.support import rabbitmq
 from tests.support.process import kill, terminate, wait_until
 from tests.support.rabbitmq import READY_TEXT, STOP_TIMEOUT_S, RabbitMQServer, find_server
-from tests.support.server import WarrenServer
+from tests.support.server import WarrenServer, warren_command
 
 from .client import Address, Client
 from .measure import Meter
@@ -64,7 +64,7 @@ class Broker:
 @contextlib.contextmanager
 def warren() -> Iterator[Broker]:
     begun = time.monotonic()
-    with WarrenServer(dev=True, timeout_s=RESTART_TIMEOUT_S) as server:
+    with WarrenServer(command=warren_command(), timeout_s=RESTART_TIMEOUT_S) as server:
         start_s = time.monotonic() - begun
 
         def restart(crash: bool) -> float:

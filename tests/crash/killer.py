@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.process import wait_until
-from tests.support.server import WarrenServer
+from tests.support.server import WarrenServer, warren_command
 
 from .journal import UNKNOWN
 from .lives import Lives
@@ -90,7 +90,7 @@ class Killer:
 
     def __init__(self, options: Options, data: Path, tell: Tell = lambda line: None) -> None:
         self.options = options
-        self.server = WarrenServer(dev=True, data=data, args=options.serve)
+        self.server = WarrenServer(data=data, args=options.serve, command=warren_command())
         self.lives = Lives(self.server)
         self.site = self.lives.site
         self.course = Course()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.support import MIB, forget_peak, peak_bytes
-from tests.support.server import WarrenServer
+from tests.support.server import WarrenServer, warren_command
 
 from .support import Sender, drain, numbers
 
@@ -22,7 +22,7 @@ SLACK = 32 * MIB
 
 def test_a_backlog_is_many_times_the_memory(tmp_path: Path) -> None:
     args = ["--memory-limit", "16MiB"]
-    with WarrenServer(dev=True, data=tmp_path / "data", args=args) as server:
+    with WarrenServer(data=tmp_path / "data", args=args, command=warren_command()) as server:
         before = forget_peak(server)
         with Sender(server, "q", size=SIZE) as sender:
             assert len(sender.publish(COUNT, at_once=200).confirmed) == COUNT

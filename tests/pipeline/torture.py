@@ -200,7 +200,9 @@ def main() -> int:
         temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="torture-"))
         directory = given.data or Path(temporary)
         directory.mkdir(exist_ok=True)
-        server = stack.enter_context(WarrenServer(data=directory / "data"))
+        server = stack.enter_context(
+            WarrenServer(data=directory / "data", command=warren_command())
+        )
         run = Run(server, directory, given.messages, given.seed)
         stack.callback(run.kill)
         run.declare()

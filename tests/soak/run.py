@@ -17,7 +17,7 @@ from tests.crash.lives import Lives
 from tests.crash.load import Load
 from tests.crash.site import Worker
 from tests.crash.verdict import Verdict
-from tests.support.server import WarrenServer
+from tests.support.server import WarrenServer, warren_command
 
 from .bounds import Course
 from .churn import Channels, Churn, Connections, Queues
@@ -66,7 +66,9 @@ class Soak:
 
     def __init__(self, options: Options, data: Path, tell: Tell = lambda line: None) -> None:
         self.options = options
-        self.server = WarrenServer(dev=True, data=data, args=options.serve, env=ENVIRONMENT)
+        self.server = WarrenServer(
+            data=data, args=options.serve, env=ENVIRONMENT, command=warren_command()
+        )
         self.lives = Lives(self.server)
         self.site = self.lives.site
         self.course = Course()

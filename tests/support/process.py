@@ -10,6 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from .forks import ForkedProcess
+
+AnyProcess = subprocess.Popen[bytes] | ForkedProcess
+
 POLL_S = 0.02
 EVIDENCE_TIMEOUT_S = 30.0
 EVIDENCE_CHARS = 20_000
@@ -40,7 +44,9 @@ def waited_seconds(pid: int) -> float:
 
 
 def terminate(
-    process: subprocess.Popen[bytes], timeout_s: float, output: Callable[[], str] = str
+    process: AnyProcess,
+    timeout_s: float,
+    output: Callable[[], str] = str,
 ) -> int:
     """Sends SIGTERM and gives the exit code; raises `TimeoutError` after killing a deaf one.
 
@@ -59,7 +65,7 @@ def terminate(
         raise TimeoutError(f"{process.args!r} ignored SIGTERM for {timeout_s} s\n{told}") from None
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: AnyProcess) -> None:
     """Sends SIGKILL and reaps the process."""
     process.kill()
     process.wait()

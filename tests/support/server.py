@@ -10,12 +10,13 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 import httpx
 
+from .forks import FORKS
 from .ports import free_port
-from .process import cpu_seconds, kill, terminate, wait_until, waited_seconds
+from .process import AnyProcess, cpu_seconds, kill, terminate, wait_until, waited_seconds
 
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
@@ -32,8 +33,11 @@ class WarrenServer:
     """Starts the server on entry and stops it on exit; its data directory goes with it.
 
     `env` and `args` are added to the environment and the command line. With `data` the
-    directory is the caller's and stays. `command` replaces the installed `warren`. A start and a
-    stop may take `timeout_s` each, or a minute.
+    directory is the caller's and stays. A start and a stop may take `timeout_s` each, or a minute.
+
+    The server is a copy of a process that has loaded the program, which saves most of the time. It
+    is a program of its own with a `command` that replaces the installed `warren`, and where `env`
+    has what an interpreter reads when it starts.
     """
 
     host = "127.0.0.1"
@@ -53,13 +57,16 @@ class WarrenServer:
         self._temporary = tempfile.TemporaryDirectory(prefix="warren-test-")
         self._log = Path(self._temporary.name, "output.log")
         self.data = data or Path(self._temporary.name, "data")
-        self._command = [*(command or warren_command()), "serve", *self._flags(dev), *args]
+        self._arguments = ["serve", *self._flags(dev), *args]
+        if command is None and not all(name.startswith("WARREN_") for name in env or {}):
+            command = warren_command()
+        self._command = command
         clean = {
             name: value for name, value in os.environ.items() if not name.startswith("WARREN_")
         }
         own = {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}  # see `terminate`
         self._env = {**clean, **own, **(env or {})}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: AnyProcess | None = None
         self._timeout_s = timeout_s
 
     def _flags(self, dev: bool) -> list[str]:
@@ -76,7 +83,7 @@ class WarrenServer:
         return f"http://{self.host}:{self.http_port}"
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> AnyProcess:
         assert self._process is not None, "the server was not started"
         return self._process
 
@@ -96,20 +103,26 @@ class WarrenServer:
         """Returns when the line `ready` was printed; raises `RuntimeError` with the output."""
         assert not self.running, "the server runs already"
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                self._command,
-                env=self._env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+            self._process = self._started(log)
         try:
             wait_until(self._ready_or_gone, self._timeout_s or READY_TIMEOUT_S, "the line 'ready'")
         except TimeoutError:
             self.kill()
         if not self.running:
             raise RuntimeError(f"warren serve did not get ready:\n{self.output()}")
+
+    def _started(self, log: BinaryIO) -> AnyProcess:
+        if self._command is None:
+            with open(os.devnull, "rb") as nothing:
+                return FORKS.start(self._arguments, self._env, (nothing, log, log))
+        return subprocess.Popen(
+            [*self._command, *self._arguments],
+            env=self._env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
 
     def _ready_or_gone(self) -> bool:
         ready = any(line.startswith("ready") for line in self.output().splitlines())
