@@ -38,16 +38,16 @@ settings.register_profile("explore", settings.get_profile("warren"), derandomize
 settings.load_profile("warren")
 
 
-TOGETHER = "tests/pipeline"
-"""The folder whose files run in one process, since its tests share one Java."""
+TOGETHER = ("tests/browser", "tests/pipeline")
+"""Folders whose files run in one process each, since their tests share a browser or a Java."""
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]
-    """Each process runs whole files, and one of them all files of `TOGETHER`."""
+    """Each process runs whole files, or all files of a folder in `TOGETHER`."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return TOGETHER if file.startswith(TOGETHER) else file
+        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -52,7 +52,16 @@ def test_every_body_is_described() -> None:
 
 
 @pytest.mark.timeout(LIMIT_S)
-def test_generated_requests_are_answered_as_described(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "operations",
+    [
+        pytest.param(("--exclude-method", "GET"), id="changes"),
+        pytest.param(("--include-method", "GET"), id="reads", marks=pytest.mark.thorough),
+    ],
+)
+def test_generated_requests_are_answered_as_described(
+    operations: tuple[str, str], tmp_path: Path
+) -> None:
     """Wrong, missing and odd values, methods and credentials, for each operation: no answer is an
     error of the server or undescribed, nothing that violates the description is accepted, and what
     fits it is."""
@@ -64,6 +73,7 @@ def test_generated_requests_are_answered_as_described(tmp_path: Path) -> None:
                 *("--config-file", CONFIGURATION, "run", f"{server.http_url}/openapi.json"),
                 *("--auth", f"{USER}:{PASSWORD}", "--phases", "coverage", "--no-color"),
                 *("--exclude-path-regex", APART, "--generation-deterministic"),
+                *operations,
             ],
             cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S,
         )  # fmt: skip

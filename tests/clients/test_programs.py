@@ -16,7 +16,14 @@ RUN_LIMIT_S = 60
 pytestmark = pytest.mark.timeout(BUILD_LIMIT_S + 2 * RUN_LIMIT_S)
 
 
-@pytest.fixture(scope="module", params=PROGRAMS, ids=lambda program: program.name)
+@pytest.fixture(
+    scope="module",
+    params=[
+        # Its compiler takes longer than everything else here.
+        pytest.param(one, id=one.name, marks=[pytest.mark.thorough] * (one.name == "rust"))
+        for one in PROGRAMS
+    ],
+)
 def command(request: pytest.FixtureRequest) -> list[str]:
     """The program, built; skipped when what it needs is not installed."""
     program: Program = request.param

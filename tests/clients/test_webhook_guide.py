@@ -89,7 +89,13 @@ def folder(warren: WarrenServer, port: int, tmp_path_factory: pytest.TempPathFac
     return folder
 
 
-@pytest.fixture(params=LANGUAGES, ids=lambda language: language.name)
+@pytest.fixture(
+    params=[
+        # Its compiler takes longer than all others together.
+        pytest.param(one, id=one.name, marks=[pytest.mark.thorough] * (one.name == "Rust"))
+        for one in LANGUAGES
+    ]
+)
 def printed(folder: Path, port: int, request: pytest.FixtureRequest) -> Iterator[Path]:
     """The file that a receiver prints to, which listens."""
     language: Language = request.param

@@ -29,7 +29,7 @@ class ForkServer:
     ) -> ForkedProcess:
         """Runs `warren` with the arguments; `standard` are its input, output and error."""
         request = {"arguments": [*arguments], "environment": {**environment}, "cwd": os.getcwd()}
-        line, their_line = socket.socketpair()
+        line, their_line = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with their_line:
             message = json.dumps(request).encode()
             descriptors = [*(file.fileno() for file in standard), their_line.fileno()]

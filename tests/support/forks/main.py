@@ -1,7 +1,7 @@
 """Loads Warren, then runs `warren` in a copy of this process for each request.
 
 The standard input is a socket. A request is the JSON of `arguments`, `environment` and `cwd`, with
-four descriptors: the copy's standard input, output and error, and a socket that gets a line with
+four descriptors: the copy's standard input, output and error, and a socket that gets a packet with
 its process id and, when it has ended, another with its exit code, negative for a signal.
 """
 
@@ -72,7 +72,7 @@ class Forks:
             return _become(request, standard)
         for descriptor in standard:
             os.close(descriptor)
-        os.write(line, b"%d\n" % pid)
+        os.write(line, b"%d" % pid)
         self._selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, line))
         return None
 
@@ -81,7 +81,7 @@ class Forks:
         self._selector.unregister(key.fileobj)
         _, status = os.waitpid(pid, 0)
         with suppress(BrokenPipeError):  # nobody waits for it
-            os.write(line, b"%d\n" % os.waitstatus_to_exitcode(status))
+            os.write(line, b"%d" % os.waitstatus_to_exitcode(status))
         os.close(key.fd)
         os.close(line)
 

@@ -10,14 +10,13 @@ from subprocess import TimeoutExpired
 
 
 class ForkedProcess:
-    """A process whose id and end are lines of a socket, since it is a child of another process."""
+    """A child of another process: its id and its end are packets of a socket."""
 
     def __init__(self, args: Sequence[str], line: socket.socket) -> None:
         self.args = args
         self.returncode: int | None = None
-        self._file = line.makefile("rb", buffering=0)
         self._line = line
-        self.pid = int(self._file.readline())
+        self.pid = int(self._read())
 
     def poll(self) -> int | None:
         """Returns the exit code, or None while the process runs."""
