@@ -36,8 +36,9 @@ function importing() {
   const file = h("input", { type: "file", accept: "application/json,.json", "aria-label": "File with definitions", onchange: () => attempt(look) });
   async function look() {
     const [chosen] = file.files;
-    if (!chosen) return fill(shown);
-    const text = await chosen.text();
+    fill(shown); // what an earlier file held can't be imported by mistake
+    const text = await chosen?.text();
+    if (!chosen || chosen !== file.files[0]) return null;
     let found;
     try {
       found = JSON.parse(text);
