@@ -77,7 +77,7 @@ ANSWERS: Mapping[str, Mapping[str, Answers]] = {
         for letter in ("", "x/", "q/")
         for what, found in (
             ("offsets", {200: pipeline.StreamOffsets}),
-            ("chunks", {200: (CHUNKS, ARROW), 304: None}),
+            ("chunks", {200: (CHUNKS, ARROW), 206: (CHUNKS,), 304: None}),
         )
     },
     "/transactions/{query}": {"delete": GONE},

@@ -42,6 +42,7 @@ DONE: Final[Mapping[int, str]] = {
     201: "Something new was made, and is stored.",
     202: "Accepted, and stored.",
     204: "Done, and stored; there is no body.",
+    206: "The range of bytes that was asked for.",
     303: "Shown as a page elsewhere.",
     304: "Unchanged since the client's copy.",
     307: "The same at another URL.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Final
 
@@ -20,6 +20,8 @@ SEND_S: Final = 30.0
 """How long sending a piece may take: the answer is in memory as long."""
 PIECE_BYTES: Final = 1024 * 1024
 
+Buffer = bytes | bytearray | memoryview
+
 
 class StreamedResponse(StreamingResponse):
     """Sends an answer piece by piece, and then releases its memory."""
@@ -30,8 +32,9 @@ class StreamedResponse(StreamingResponse):
         headers: Mapping[str, str],
         media_type: str,
         memory: AsyncExitStack,
+        status: int = 200,
     ) -> None:
-        super().__init__(pieces, headers=headers, media_type=media_type)
+        super().__init__(pieces, status, headers, media_type)
         self._pieces = pieces
         self._memory = memory
 
@@ -74,7 +77,15 @@ async def _gone(receive: Receive) -> AsyncIterator[asyncio.Task[None]]:
         task.cancel()
 
 
-async def pieces_of(buffers: Iterable[bytes | bytearray | memoryview]) -> AsyncGenerator[bytes]:
+def part_of(buffers: Iterable[Buffer], wanted: range) -> Iterator[memoryview]:
+    """Yields what many buffers have at these positions of all their bytes. Nothing is copied."""
+    start = 0
+    for buffer in buffers:
+        yield memoryview(buffer)[max(0, wanted.start - start) : max(0, wanted.stop - start)]
+        start += len(buffer)
+
+
+async def pieces_of(buffers: Iterable[Buffer]) -> AsyncGenerator[bytes]:
     """Yields the bytes of many buffers in pieces of 1 MiB to 2 MiB, the last one smaller. They are
     copied piece by piece: memory for all at once would be fresh pages, which the system clears."""
     waiting: list[memoryview] = []

@@ -17,11 +17,12 @@ from ...hub.streams.finding import FoundStream, Source
 from ...hub.streams.streams import ANSWER_BYTES, ReadChunks, WantedMessages
 from ..context import Context
 from ..problems import Problem, method_not_allowed
+from ..requests.byte_range import requested_range
 from ..requests.parameters import unknown_parameter
 from ..requests.paths import decode
 from ..requests.properties import flag, parse_query
 from ..responses.negotiation import choose
-from ..responses.streamed_response import StreamedResponse, pieces_of
+from ..responses.streamed_response import StreamedResponse, part_of, pieces_of
 
 CHUNKS: Final = "application/vnd.warren.chunks"
 ARROW: Final = "application/vnd.apache.arrow.stream"
@@ -83,8 +84,22 @@ async def chunks(
         headers = _headers(read)
         if _is_known(request.headers.get("if-none-match", ""), headers["ETag"]):
             return Response(status_code=304, headers=headers)
-        headers["Content-Length"] = str(read.chunks.size_bytes)
-        return StreamedResponse(pieces_of(read.chunks.pieces), headers, CHUNKS, stack.pop_all())
+        return _sent(request, read, headers, stack.pop_all())
+
+
+def _sent(
+    request: Request, read: ReadChunks, headers: dict[str, str], memory: AsyncExitStack
+) -> Response:
+    """Returns an answer with all octets of the chunks, or with the range that is asked for."""
+    size, pieces, wanted = read.chunks.size_bytes, read.chunks.pieces, None
+    if request.method == "GET":
+        wanted = requested_range(request.headers, headers["ETag"], size)
+    if wanted is None:
+        headers["Content-Length"] = str(size)
+        return StreamedResponse(pieces_of(pieces), headers, CHUNKS, memory)
+    headers["Content-Length"] = str(len(wanted))
+    headers["Content-Range"] = f"bytes {wanted[0]}-{wanted[-1]}/{size}"
+    return StreamedResponse(pieces_of(part_of(pieces, wanted)), headers, CHUNKS, memory, 206)
 
 
 async def _while_permitted(
@@ -102,7 +117,9 @@ def _headers(read: ReadChunks) -> dict[str, str]:
     first, behind = str(read.chunks.first), str(read.chunks.next_offset)
     return {
         "Vary": "Accept",
-        "ETag": f'W/"{read.incarnation}-{first}-{behind}"',
+        "Accept-Ranges": "bytes",
+        # With a checksum: compaction moves records, and a chunk says where its record lies.
+        "ETag": f'"{read.incarnation}-{first}-{behind}-{read.chunks.checksum:08x}"',
         "Warren-First-Offset": first,
         "Warren-Next-Offset": behind,
     }

@@ -31,12 +31,13 @@ class StreamRead(NamedTuple):
     """Whole chunks (docs/streams.md) with the messages of a stream at offsets `first` to
     `next_offset - 1`, except those that were left out, in the pieces that they were read in.
     Without pieces these can't be read. `arrived_ms` is when those of the first chunk arrived, in
-    milliseconds since 1970."""
+    milliseconds since 1970. `checksum` differs where the bytes do."""
 
     first: int
     next_offset: int
     pieces: Sequence[bytes | bytearray | memoryview] = ()
     arrived_ms: int = 0
+    checksum: int = 0
 
     @property
     def size_bytes(self) -> int:

@@ -8,6 +8,7 @@ to queues that the reader may have no permission for.
 from __future__ import annotations
 
 import struct
+import zlib
 from array import array
 from collections.abc import Sequence
 from enum import IntFlag
@@ -70,6 +71,12 @@ def record_chunk(stream_id: int, stored: StoredRecord, data: memoryview) -> list
         flags, pieces = ChunkFlags.COPIED, copy
         size = sum(map(len, copy))
     return [_HEAD.pack(MAGIC, flags, first, messages, size, stream_id, segment, offset), *pieces]
+
+
+def checksum(chunk: Sequence[Buffer], before: int) -> int:
+    """Returns a checksum of a chunk, continued from that of those before it: of its head and that
+    of its record, which has the checksum of all the rest."""
+    return zlib.crc32(memoryview(chunk[1])[:RECORD_HEAD_BYTES], zlib.crc32(chunk[0], before))
 
 
 def arrived_ms(chunk: Sequence[Buffer]) -> int:

@@ -18,7 +18,7 @@ from ..message.stream_read import RecordsWanted, StreamMeasure, StreamRead
 from .entry_loader import EntryLoader
 from .port import StreamRecords
 from .record import Buffer
-from .record_chunk import HEAD_BYTES, StoredRecord, arrived_ms, record_chunk
+from .record_chunk import HEAD_BYTES, StoredRecord, arrived_ms, checksum, record_chunk
 from .record_index import COUNT, ENTRY, SIZE, IndexEntry
 from .record_places import RecordPlace, places_of
 from .segment import segment_name
@@ -130,7 +130,7 @@ class LogRecords(StreamRecords):
     ) -> StreamRead:
         raw = self._raw(all_stored)
         pieces: list[Buffer] = []
-        arrival = 0
+        arrival = checked = 0
         first = next_offset = all_stored[0].first if all_stored else wanted.start
         for stored in all_stored:
             data = raw.get((stored.segment, stored.offset)) if stored.size else None
@@ -145,8 +145,9 @@ class LogRecords(StreamRecords):
                 if not pieces:
                     first, arrival = stored.first, arrived_ms(chunk)
                 pieces += chunk
+                checked = checksum(chunk, checked)
             next_offset = stored.first + stored.messages
-        return StreamRead(first, next_offset, pieces, arrival)
+        return StreamRead(first, next_offset, pieces, arrival, checked)
 
     def _raw(self, all_stored: Sequence[StoredRecord]) -> dict[tuple[int, int], memoryview]:
         by_segment: dict[int, list[tuple[int, int]]] = {}

@@ -5,6 +5,7 @@ and time."""
 from __future__ import annotations
 
 import sys
+import zlib
 
 import msgspec
 
@@ -30,12 +31,13 @@ class Question(msgspec.Struct, frozen=True):
 class ArchiveAnswer(msgspec.Struct, frozen=True):
     """The line before the chunks, with the number of their messages. Without any: why, and whether
     no archive has them or what has them is broken. `at` is the offset of a time, None if all are
-    older."""
+    older; `checksum` is that of the chunks."""
 
     count: int
     reason: str = ""
     is_broken: bool = False
     at: int | None = None
+    checksum: int = 0
 
 
 def answer(question: Question) -> tuple[ArchiveAnswer, bytes]:
@@ -67,7 +69,7 @@ def _read(folder: ArchiveFolder, question: Question) -> tuple[ArchiveAnswer, byt
 
     rows = read_rows(folder, question.start, question.end, question.limit_bytes)
     count, data = encode_chunks(rows, question.stream_id, question.limit_bytes)
-    return ArchiveAnswer(count), data
+    return ArchiveAnswer(count, checksum=zlib.crc32(data)), data
 
 
 def main() -> None:

@@ -101,7 +101,7 @@ class ArchiveReader:
             raise _unreadable(found, answer.reason)
         if not answer.count:
             raise _aged_out(found, start, dropped, answer.reason)
-        return StreamRead(start, start + answer.count, (data,))
+        return StreamRead(start, start + answer.count, (data,), checksum=answer.checksum)
 
     async def _ask(self, found: FoundStream, question: Question) -> bytes:
         """Returns the output of the program. Raises `ArchiveUnreadable`."""

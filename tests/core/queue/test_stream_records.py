@@ -147,8 +147,12 @@ def test_compacted_records(life: Life, is_paged_out: bool) -> None:
     fill_sparsely(life)
     if is_paged_out:
         life.page_out("s")
+    before = read(life, 0)
     compact(life)
     assert [(row.offset, row.body) for row in read_all(life)] == list(enumerate(numbered(12)))
+    after = read(life, 0)
+    assert before.data != after.data and before.checksum != after.checksum
+    assert read(life, 0).checksum == after.checksum
 
 
 def test_answer_is_bounded_in_records(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
