@@ -42,7 +42,7 @@ _AGO: Final = re.compile("([0-9]{1,5})([smhd])")
 @SOURCE
 @click.argument("name")
 @click.option("--key", "keys", multiple=True, metavar="KEY", help="Binding key; may be repeated.")
-@click.option("--cursor", default="", help="first, last, or the cursor of a message.")
+@click.option("--cursor", default="", help="first, last, an offset, or the cursor of a message.")
 @click.option(
     "--since",
     default="",

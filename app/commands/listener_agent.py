@@ -136,7 +136,7 @@ class ListenerAgent:
             raise refusal_of(notice["problem"])
         elif notice["event"] == "gap":
             self._cursor = notice["cursor"]
-            say(f"messages are missing from {notice['from']} to {notice['to']}")
+            say(f"messages are missing between {notice['from']} and {notice['to']}")
 
 
 def say(line: str) -> None:

@@ -30,7 +30,7 @@ from .printer import cell
 @SOURCE
 @click.argument("name")
 @click.option("--key", "keys", multiple=True, metavar="KEY", help="Binding key; may be repeated.")
-@click.option("--cursor", default="", metavar="TEXT", help="first, last, or that of a message.")
+@click.option("--cursor", default="", metavar="TEXT", help="first, last, an offset, or a cursor.")
 @click.option("--count", type=click.IntRange(0), default=0, metavar="N",
     help="Exit after this number of messages.")  # fmt: skip
 @VHOST

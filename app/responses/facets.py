@@ -180,7 +180,7 @@ _STREAM = Facet(
             "Sends messages as Server-Sent Events, JSON lines or over WebSocket, as they come.",
             parameters=(
                 Parameter("key", "Binding key of an exchange; may be repeated.", default=""),
-                Parameter("cursor", "The cursor of the last message received.", default=""),
+                Parameter("cursor", "The cursor of the last message, or an offset.", default=""),
                 Parameter("ack", "manual: messages of a queue wait for acks.", default="auto"),
                 Parameter("prefetch", "Messages that may wait for acks.", default="100"),
                 Parameter("wait_s", "Of a long poll, up to 60.", default="20"),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class EncodedBatch:
-    """Consecutive messages: JSON texts, and a cursor behind each (none for a queue)."""
+    """Consecutive messages: JSON texts, and the cursor of each (none for a queue)."""
 
     __slots__ = ("_joined", "cursors", "size_bytes", "texts")
 

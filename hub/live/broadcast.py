@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from ..engine.port import BindingSpec, BulkConsumer, Engine, Numbered, QueueSpec
 from .cursors import ResumeCursor
 from .encoding import MessageEncoder
-from .forms import GAP
 from .reasons import Reason
 from .recent import RecentBytes, RecentMessages
 
@@ -30,7 +29,7 @@ LINGER_S: Final = 30.0
 
 
 class Broadcast:
-    """One broadcast. Its messages are numbered from 0; the cursor behind the first is `1-TAG`."""
+    """One broadcast. Its messages are numbered from 0; the cursor of the first is `0-TAG`."""
 
     def __init__(
         self,
@@ -128,8 +127,7 @@ class Broadcast:
         known = asked.tag == self._tag and asked.number <= self._taken
         first = max(asked.number, self._recent.first(self._taken)) if known else self._taken
         if not known or first > asked.number:
-            cursor = str(ResumeCursor(first, self._tag))
-            reader.event(GAP, {"from": reader.cursor, "to": cursor}, cursor)
+            reader.gap(reader.cursor, ResumeCursor(first, self._tag))
         for batch in self._recent.since(first):
             reader.send(batch)
 
@@ -162,9 +160,9 @@ class Broadcast:
     # -- messages
 
     def _take(self, messages: Sequence[Numbered]) -> None:
-        behind = range(self._taken + 1, self._taken + len(messages) + 1)
-        batch = self._encoder.encode(messages, [f"{number}-{self._tag}" for number in behind])
         first = self._taken
+        numbers = range(first, first + len(messages))
+        batch = self._encoder.encode(messages, [f"{number}-{self._tag}" for number in numbers])
         self._recent.add(first, batch)
         self._taken += len(messages)
         self._pending.append((first, batch, list(self._readers)))

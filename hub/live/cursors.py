@@ -1,5 +1,9 @@
-"""Cursors: `NUMBER-TAG`, the place behind a message; the tag names its broadcast or stream. In
-place of one, a stream takes the time from which on its messages are wanted."""
+"""Cursors: where a reader goes on.
+
+`NUMBER-TAG` is a message, and the place behind it: its offset, and the tag of its broadcast or
+stream. `first-TAG` is the place before all messages. A bare number is the offset of the message to
+begin at. In place of a cursor, a stream takes the time from which on its messages are wanted.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,22 @@ from typing import Final, NamedTuple
 from ..errors import BadRequest
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_TEXT: Final = re.compile(r"([0-9]{1,19})(?:-([0-9a-f]{1,32}))?")
+_TEXT: Final = re.compile(r"(?P<last>[0-9]{1,19}|first)-(?P<tag>[0-9a-f]{1,32})|[0-9]{1,19}")
 
 
 class ResumeCursor(NamedTuple):
-    """A place. The tag is empty for a bare offset of a stream."""
+    """A place: the number of the message that follows. The tag is empty for a bare offset."""
 
     number: int
     tag: str
 
     def __str__(self) -> str:
-        return f"{self.number}-{self.tag}" if self.tag else str(self.number)
+        return f"{self.number - 1 if self.number else 'first'}-{self.tag}"
+
+    @property
+    def message(self) -> str:
+        """The cursor of the message that follows."""
+        return f"{self.number}-{self.tag}"
 
     @classmethod
     def read(cls, text: str) -> ResumeCursor:
@@ -28,11 +37,14 @@ class ResumeCursor(NamedTuple):
         found = _TEXT.fullmatch(text)
         if found is None:
             raise BadRequest(
-                "is neither NUMBER-TAG nor, for a source that keeps its messages, a time",
+                "is neither a cursor nor, for a source that keeps its messages, a time",
                 field="cursor",
                 value=text,
             )
-        return cls(int(found[1]), found[2] or "")
+        last, tag = found["last"], found["tag"]
+        if tag is None:
+            return cls(int(text), "")
+        return cls(0 if last == "first" else int(last) + 1, tag)
 
 
 def moment_ms(text: str) -> int | None:

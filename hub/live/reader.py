@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from .forms import ERROR
+from .forms import ERROR, GAP
 from .reasons import Reason
 
 if TYPE_CHECKING:
     from .batch import EncodedBatch
-    from .forms import Document, Form
+    from .cursors import ResumeCursor
+    from .forms import Form
 
 CUT_BYTES: Final = 1024 * 1024
 """Unsent bytes above which a reader gets nothing more of what others read too."""
@@ -82,7 +83,7 @@ class LiveReader:
         self.sink: Sink | None = None
         """None before it begins, and after its end."""
         self.reached = ""
-        """The cursor behind what it was sent last; empty before that."""
+        """The cursor of what it was sent last; empty before that."""
         self.full_since_s = 0.0
         """When it stopped to keep up, 0 while it does."""
         self.is_quiet = False
@@ -117,11 +118,13 @@ class LiveReader:
             self.reached = batch.cursors[-1]
         sink.write(batch.joined(self.form))
 
-    def event(self, name: str, document: Document, cursor: str = "") -> None:
+    def gap(self, seen: str, there: ResumeCursor) -> None:
+        """Says that the messages between a cursor and the message that is there again are missing."""
         if self.sink is not None:
             self.is_quiet = False
-            self.reached = cursor or self.reached
-            self.sink.write(self.form.event(name, document, cursor))
+            self.reached = str(there)
+            document = {"from": seen, "to": there.message}
+            self.sink.write(self.form.event(GAP, document, self.reached))
 
     def position(self) -> str:
         """Returns the cursor at which to go on; empty for a queue."""

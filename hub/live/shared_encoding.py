@@ -39,7 +39,7 @@ class SharedEncoding:
         place = tag, keys, offsets[0], len(offsets)
         found = self._batches.get(place)
         if found is None:
-            cursors = [f"{offset + 1}-{tag}" for offset in offsets]
+            cursors = [f"{offset}-{tag}" for offset in offsets]
             found = self._encoder.encode(read(), cursors)
             self._keep(place, found)
         return found

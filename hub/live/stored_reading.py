@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from ...core.errors import ProtocolError
 from ..engine.port import BulkConsumer, ReadMessages, Stream, StreamState
 from .cursors import ResumeCursor
-from .forms import GAP
 from .reasons import Reason
 from .shared_encoding import SharedEncoding
 
@@ -70,7 +69,7 @@ class StoredReading:
             return asked.number  # What was dropped meanwhile is reported as a gap.
         is_other = asked.tag not in ("", self._tag)
         first = state.first if is_other else state.next_offset
-        self._gap_event(reader, reader.cursor, first)
+        reader.gap(reader.cursor, ResumeCursor(first, self._tag))
         return first
 
     def _take(self, offsets: Sequence[int], read: ReadMessages) -> None:
@@ -79,11 +78,8 @@ class StoredReading:
 
     def _gap(self, start: int, end: int) -> None:
         if self._reader is not None:
-            self._gap_event(self._reader, str(ResumeCursor(start, self._tag)), end)
-
-    def _gap_event(self, reader: LiveReader, start: str, end: int) -> None:
-        cursor = str(ResumeCursor(end, self._tag))
-        reader.event(GAP, {"from": start, "to": cursor}, cursor)
+            seen, there = ResumeCursor(start, self._tag), ResumeCursor(end, self._tag)
+            self._reader.gap(str(seen), there)
 
     def remove(self, reader: LiveReader) -> None:
         self._reader = None

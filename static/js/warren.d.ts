@@ -99,7 +99,7 @@ export interface StreamOptions extends HubOptions {
   vhost?: string;
   /** Binding keys of an exchange. */
   key?: string | string[];
-  /** Where to begin: the `cursor` of a message, `first`, `last`, `next`, or a time in ISO 8601. */
+  /** Where to begin: behind the message with this `cursor`, at an offset, `first`, `last`, `next`, or a time in ISO 8601. */
   cursor?: string;
   /** `auto` takes messages of a queue without acknowledgements: those under way when the connection breaks are lost. */
   ack?: 'auto';
@@ -110,6 +110,7 @@ export interface StreamOptions extends HubOptions {
 }
 
 export interface StreamedMessage extends Message {
+  /** `OFFSET-TAG`, with the offset of the message in its stream; none in a queue. */
   cursor?: string;
   headers?: Record<string, unknown>;
   content_encoding?: string;
@@ -123,7 +124,7 @@ export interface StreamedMessage extends Message {
   user_id?: string;
   app_id?: string;
   redelivered?: boolean;
-  /** What is missing before this message. */
+  /** The messages between these two cursors are missing. */
   gap?: { from: string; to: string };
   /** Of a queue: acknowledges the message at once, and not when the next one is asked for. */
   ack?: () => void;

@@ -18,6 +18,10 @@ from tests.app.support import problem
 from tests.support.chunks import chunks, rows
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
+from tests.support.streams import LiveStream
+from warrenmq.hub.pipeline.chunk_format import read_chunks
+from warrenmq.hub.pipeline.columns import decode
+from warrenmq.hub.pipeline.schema import ARROW_SCHEMA
 
 from .raw import Channel
 
@@ -192,6 +196,62 @@ def test_messages_stored_by_an_exchange_are_read(
     assert offsets(http, path(name))["source"] == "queue"
     assert offsets(http, path(name, "x/")) == found
     assert offsets(http, path(name, "q/"))["source"] == "queue"
+
+
+# Other doors
+
+
+def amqp_offsets(channel: Channel, name: str, letter: str, start: int) -> list[tuple[int, bytes]]:
+    """The messages from an offset on, as an AMQP client gets them."""
+    header = "x-stream-offset" if letter == "q" else "x-offset"
+    channel.call("Basic.Qos", prefetch_count=100)
+    if letter == "q":
+        channel.consume(name, arguments={header: start})
+    else:
+        queue = channel.declare("").queue
+        given = {"queue": queue, "exchange": name, "routing_key": "#"}
+        channel.call("Queue.Bind", **given, arguments={"x-from": start})
+        channel.consume(queue)
+    found = [channel.content() for _ in BODIES[start:]]
+    return [((one.properties.headers or {})[header], one.body) for one in found]
+
+
+@pytest.mark.parametrize("letter", ["q", "x"])
+def test_a_message_has_the_same_number_at_each_door(
+    http: httpx.Client, channel: Channel, name: str, letter: str
+) -> None:
+    """AMQP, `/stream` in each form, and the offsets and chunks that Spark reads."""
+    if letter == "q":
+        channel.declare(name, durable=True, arguments=STREAM)
+    else:
+        kept = {"exchange_type": "topic", "arguments": {"x-persist-messages": 100}}
+        channel.call("Exchange.Declare", exchange=name, durable=True, **kept)
+    url = f"{http.base_url}/stream/{letter}/{quote(name, safe='')}"
+    poll = {"accept": "application/json"}
+    before = http.get(f"{url}?wait_s=0", headers=poll).json()["cursor"]
+    publish(channel, name, BODIES, name if letter == "x" else "")
+    numbered = list(enumerate(BODIES))
+
+    found = offsets(http, path(name, f"{letter}/"))
+    assert (found["first"], found["next"]) == (0, 10)
+    data = read(http, path(name, f"{letter}/"), 5).content
+    rows_read = decode(data, read_chunks(data), name, 5, 10, ARROW_SCHEMA)
+    spark = zip(rows_read["offset"].to_pylist(), rows_read["body"].to_pylist(), strict=True)
+    assert list(spark) == numbered[5:]
+    assert amqp_offsets(channel, name, letter, 5) == numbered[5:]
+
+    with LiveStream(f"{url}?cursor={before}", sse=True) as stream:
+        events = stream.take(10)
+    tag = before.removeprefix("first-")
+    ids = [f"{number}-{tag}" for number in range(10)]
+    assert [one["id"] for one in events] == [one["data"]["cursor"] for one in events] == ids
+    assert [one["data"]["body"].encode() for one in events] == BODIES
+    with LiveStream(url, sse=True, last_event_id=ids[4]) as stream:
+        assert stream.next() == events[5]
+    with LiveStream(f"{url}?cursor=5") as stream:
+        assert stream.next() == events[5]["data"]
+    polled = http.get(f"{url}?cursor={ids[4]}", headers=poll).json()
+    assert polled == {"messages": [one["data"] for one in events[5:]], "cursor": ids[9]}
 
 
 # Arrow

@@ -69,7 +69,7 @@ class TestForms:
             found = stream.next()
         assert stream.response.headers["content-type"] == "application/x-ndjson"
         assert found.pop("id").startswith("msg_")
-        assert found.pop("cursor").startswith("1-")
+        assert found.pop("cursor").startswith("0-")
         assert found == {
             "exchange": "news",
             "routing_key": "eu.1",
@@ -184,9 +184,12 @@ class TestGoingOn:
         with LiveStream(f"{news}?cursor=7-abc", sse=True) as stream:
             event = stream.next()
             assert (event["event"], event["data"]["from"]) == ("gap", "7-abc")
-            assert event["id"] == event["data"]["to"]
+            assert event["id"] == event["data"]["to"].replace("0-", "first-")
             publish(http, "a", "new")
-            assert stream.next()["data"]["body"] == "new"
+            new = stream.next()
+        assert (new["id"], new["data"]["body"]) == (event["data"]["to"], "new")
+        with LiveStream(news, sse=True, last_event_id=event["id"]) as again:
+            assert again.next() == new
 
     def test_an_invalid_cursor_is_refused(self, http: httpx.Client, news: str) -> None:
         answer = http.get(f"{news}?cursor=yesterday")
@@ -205,8 +208,13 @@ def burst(http: httpx.Client, source: str, count: int) -> None:
 
 
 def number(found: Item) -> int:
-    """Of the cursor that a message, a gap or an answer has."""
-    return int(found["cursor"].split("-")[0])
+    """Of the message that the reader of a message, a gap or an answer has seen last."""
+    return number_of(found["cursor"])
+
+
+def number_of(cursor: str) -> int:
+    number, _ = cursor.split("-")
+    return -1 if number == "first" else int(number)
 
 
 class TestLongPolls:
@@ -223,7 +231,7 @@ class TestLongPolls:
     def test_a_gap_is_the_first_message(self, http: httpx.Client, news: str) -> None:
         found = http.get(f"{news}?cursor=5-abc", headers=POLL).json()
         assert found["messages"][0]["event"] == "gap"
-        assert found["cursor"] == found["messages"][0]["to"]
+        assert found["cursor"] == found["messages"][0]["cursor"]
 
     def test_a_queue_is_polled_without_a_cursor(self, http: httpx.Client) -> None:
         http.put("/endpoint/q/polled").raise_for_status()
@@ -250,21 +258,21 @@ class TestLongPolls:
         http.put("/endpoint/q/bursts?arg.x-queue-type=stream").raise_for_status()
         url = f"{http.base_url}/stream/{source}"
         found = http.get(f"{url}?wait_s=0", headers=POLL).json()
-        begin, cursor = number(found), found["cursor"]
+        last, cursor = number(found) + 2_000, found["cursor"]
         with ThreadPoolExecutor(1) as pool, LiveStream(url) as other:
             waiting = pool.submit(http.get, f"{url}?cursor={cursor}", headers=POLL)
             metrics = "\nwarren_live_readers 2\n"
             wait_until(lambda: metrics in http.get("/metrics").text, 10, "a poll that waits")
             burst(http, source, 2_000)
             answers = [waiting.result().json()]
-            assert number(other.take(2_000)[-1]) == begin + 2_000
-        while number(answers[-1]) < begin + 2_000:
+            assert number(other.take(2_000)[-1]) == last
+        while number(answers[-1]) < last:
             cursor = answers[-1]["cursor"]
             answers.append(http.get(f"{url}?cursor={cursor}", headers=POLL).json())
         items = [item for answer in answers for item in answer["messages"]]
-        gaps = {number(one): one["from"].split("-")[0] for one in items if "event" in one}
-        for before, item in pairwise([{"cursor": str(begin)}, *items]):
-            assert number(before) == int(gaps.get(number(item), number(item) - 1))
+        gaps = {number(one): number_of(one["from"]) for one in items if "event" in one}
+        for before, item in pairwise([found, *items]):
+            assert number(before) == gaps.get(number(item), number(item) - 1)
         assert bool(gaps) is misses
         assert items[-1]["body"]
         http.delete("/endpoint/q/bursts")
