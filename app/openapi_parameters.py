@@ -111,6 +111,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "token": "A token, in place of credentials in a header field.",
     "top": "Maximum number of groups.",
     "topic": "Only those with this routing key.",
+    "trouble": "Only queues with this trouble.",
     "truncate": "Maximum number of bytes of a payload that are shown.",
     "until": "Only those before this time (RFC 3339).",
     "use_regex": "`true` treats `name` as a regular expression.",

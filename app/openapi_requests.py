@@ -15,6 +15,7 @@ from ..hub.results.row import SHAPES
 from ..hub.transactions.rows import MEDIA_TYPE as ROWS
 from ..hub.upstream.upstream import CALLBACK_PATH
 from .documents import request_examples, requests
+from .overview.trouble import TROUBLES
 from .requests.forms import FORM
 from .requests.paths import CAPABILITY_PATH, TUNNELS_PATH
 from .responses.facets import Parameter
@@ -58,6 +59,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     "max_age_s": {"type": "number", "minimum": 0},
     "hub.expires": _whole(1, 36_500),
     "state": _enum(*Health),
+    "trouble": _enum(*TROUBLES),
     "durable": _FLAG,
     "auto_delete": _FLAG,
     "internal": _FLAG,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from heapq import heappush, heappushpop
 from typing import Final, NamedTuple
 
+from ...core.auth.reserved import is_reserved
 from ...core.broker import Broker
 from ...core.queue.queue import Queue
 from ...hub.delivery.envelope import DELAY_PREFIX
 from ...hub.engine.own import DEAD_QUEUE
 from ...hub.subscriptions.subscription import OWN_QUEUE_PREFIX
-from .trouble import Trouble, growth_per_s, trouble_of
+from .trouble import TROUBLES, Trouble, growth_per_s, trouble_of, troubles_of
 
 SHOWN: Final = 5
 """Queues and callbacks that are listed."""
@@ -53,6 +54,8 @@ class VhostCounts:
         self.retries = 0
         """Messages that wait for another attempt."""
         self.dead_letters = 0
+        self.troubles = dict.fromkeys(TROUBLES, 0)
+        """How many queues have each trouble, without the hub's own."""
         self.troubled: list[TroubledQueue] = []
         """The worst, as a heap with the least of them first."""
 
@@ -61,6 +64,10 @@ class VhostCounts:
         ready, unacknowledged = queue.ready_count, queue.unacked_count
         if queue.ring is not None:
             self.consumers += queue.consumer_count
+        trouble = trouble_of(self._broker, queue)
+        if (trouble or queue.is_paused) and not is_reserved(queue.name):
+            for kind in troubles_of(queue, trouble):
+                self.troubles[kind] += 1
         if not (ready or unacknowledged):
             return
         self.ready += ready
@@ -70,10 +77,9 @@ class VhostCounts:
         elif queue.name == DEAD_QUEUE.name:
             self.dead_letters += ready + unacknowledged
         else:
-            self._look(queue, ready, unacknowledged)
+            self._look(queue, trouble, ready, unacknowledged)
 
-    def _look(self, queue: Queue, ready: int, unacknowledged: int) -> None:
-        trouble = trouble_of(self._broker, queue)
+    def _look(self, queue: Queue, trouble: Trouble, ready: int, unacknowledged: int) -> None:
         if trouble is Trouble.NONE:
             return
         found = TroubledQueue(

@@ -16,6 +16,7 @@ from .health_text import broker_state, hub_state
 from .history import MESSAGE_RATES, OverviewHistory
 from .hub_counts import FailingCallback, OwnerCounts
 from .queue_counts import SHOWN, TroubledQueue, VhostCounts
+from .trouble import TROUBLES
 
 RATES: Final = {
     **{name: MESSAGE_RATES[name] for name in ("publish", "confirm", "deliver_get", "ack")},
@@ -62,6 +63,7 @@ def snapshot(source: Source, view: View) -> dict[str, Any]:
             "unacknowledged": sum(one.unacknowledged for one in vhosts),
         },
         "objects": _objects(vhosts),
+        "troubled_queues": {kind: sum(one.troubles[kind] for one in vhosts) for kind in TROUBLES},
         "hub": hub,
         "memory": {
             "used_bytes": alarms.used_bytes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final
 
@@ -11,6 +12,10 @@ from ...core.queue.queue import Queue
 GROWING_MESSAGES: Final = 100
 """Ready messages from which a queue may count as growing: shorter ones go up and down."""
 GROWING_RATE: Final = 1.0
+
+
+TROUBLES: Final = ("no_consumer", "growing", "paused")
+"""What queues are counted by, and lists of them filtered by."""
 
 
 class Trouble(IntEnum):
@@ -31,6 +36,14 @@ def trouble_of(broker: Broker, queue: Queue) -> Trouble:
         queue.ready_count >= GROWING_MESSAGES and growth_per_s(broker, queue) >= GROWING_RATE
     )
     return Trouble.GROWING if is_growing else Trouble.NONE
+
+
+def troubles_of(queue: Queue, trouble: Trouble) -> Iterator[str]:
+    """Yields which of `TROUBLES` a queue with this trouble has."""
+    if trouble is not Trouble.NONE:
+        yield trouble.name.lower()
+    if queue.is_paused:
+        yield "paused"
 
 
 def growth_per_s(broker: Broker, queue: Queue) -> float:

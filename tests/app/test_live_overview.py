@@ -71,6 +71,7 @@ def test_a_snapshot_shows_rates_and_queues_without_consumers(warren: WarrenServe
         found = until(events, lambda one: any(x["name"] == "waiting" for x in one["queues"]))
         (stuck,) = [one for one in found["queues"] if one["name"] == "waiting"]
         assert (stuck["messages"], stuck["consumers"], stuck["reason"]) == (5, 0, "no consumer")
+        assert found["troubled_queues"] == {"no_consumer": 1, "growing": 0, "paused": 0}
         assert found["messages"]["ready"] >= 5
         assert found["objects"]["vhosts"] >= 1
         assert {one["level"] for one in found["state"]} == {"ok"}

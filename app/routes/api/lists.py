@@ -128,7 +128,8 @@ async def listing(call: Call, rows: Sequence[Row], kind: ListSpec[Row]) -> Respo
     query, time_slice = ListQuery(call.request.query_params), TimeSlice()
     total = len(rows)
     if query.matches is not None:
-        rows = await _filtered(rows, kind.name, query.matches, time_slice)
+        name, matches = kind.name, query.matches
+        rows = await filtered(rows, lambda row: matches(name(row)), time_slice)
     found = await _sorted(rows, kind, query, time_slice)
     describe = _described(kind, query.columns)
     if query.page is None:
@@ -164,15 +165,12 @@ async def listing_of(call: Call, documents: Sequence[Document], name: str = "nam
     return await listing(call, documents, kind)
 
 
-async def _filtered(
-    rows: Sequence[Row],
-    name: Callable[[Row], str],
-    matches: Callable[[str], bool],
-    time_slice: TimeSlice,
+async def filtered(
+    rows: Sequence[Row], is_wanted: Callable[[Row], bool], time_slice: TimeSlice
 ) -> list[Row]:
     found: list[Row] = []
     for start in range(0, len(rows), _PORTION):
-        found += [row for row in rows[start : start + _PORTION] if matches(name(row))]
+        found += [row for row in rows[start : start + _PORTION] if is_wanted(row)]
         await time_slice.yield_if_over()
     return found
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -17,17 +17,20 @@ from ....core.vhost import VirtualHost
 from ....hub.engine.port import QueueSpec
 from ...documents import objects, requests
 from ...overview.history import DELIVERIES
-from ...overview.trouble import Trouble, trouble_of
+from ...overview.trouble import TROUBLES, Trouble, trouble_of, troubles_of
 from ...requests.properties import short_string
 from .body import Body
 from .call import Call, answer
 from .declared import arguments_of, check_new_name
-from .lists import ListSpec, list_of, listing
+from .filters import Filters
+from .lists import ListSpec, TimeSlice, filtered, list_of, listing
 from .own_objects import WITHOUT_HUB, leaves_out, subscription_of
 from .queue_json import idle_since_ms, queue_json, single_queue_json
 from .required_tags import MANAGEMENT, sees
 from .route import GONE, SET, Operation, Routes
 from .view import STATISTICS_QUERY, View
+
+TROUBLE: Final = "trouble"
 
 
 async def list_all(call: Call) -> Response:
@@ -46,6 +49,10 @@ async def _listed(call: Call, vhosts: Iterable[VirtualHost]) -> Response:
     rows: list[Queue] = []
     for vhost in by_name.values():
         rows += [one for one in vhost.queues.values() if not leaves_out(call, one.name)]
+    given = {TROUBLE: call.request.query_params.get(TROUBLE)}
+    trouble = Filters(given, (TROUBLE,)).word(TROUBLE, TROUBLES)
+    if trouble is not None:
+        rows = await filtered(rows, lambda one: trouble in _troubles(call.broker, one), TimeSlice())
     view, node = View.of(call.request.query_params, call.broker), call.context.node
     sampler = call.broker.statistics.sampler
 
@@ -84,12 +91,16 @@ async def _listed(call: Call, vhosts: Iterable[VirtualHost]) -> Response:
     return await listing(call, rows, kind)
 
 
-def _trouble(broker: Broker, queue: Queue) -> tuple[int, int]:
+def _trouble(broker: Broker, queue: Queue) -> tuple[Trouble, int]:
     """Returns a key that puts queues that need attention last, of equal trouble by messages."""
     if is_reserved(queue.name):
         return Trouble.NONE, 0
     messages = 0 if queue.persists_all else queue.ready_count + queue.unacked_count
     return trouble_of(broker, queue), messages
+
+
+def _troubles(broker: Broker, queue: Queue) -> Iterator[str]:
+    return troubles_of(queue, _trouble(broker, queue)[0])
 
 
 async def get(call: Call) -> Response:
@@ -170,11 +181,13 @@ def _pausable(call: Call) -> Queue:
     return queue
 
 
-_LIST = {"GET": list_of(list_all, MANAGEMENT, objects.Queue, WITHOUT_HUB)}
+_LIST = {"GET": list_of(list_all, MANAGEMENT, objects.Queue, WITHOUT_HUB, TROUBLE)}
 ROUTES: Routes = {
     "/queues": _LIST,
     "/queues/detailed": _LIST,
-    "/queues/{vhost}": {"GET": list_of(list_in_vhost, MANAGEMENT, objects.Queue, WITHOUT_HUB)},
+    "/queues/{vhost}": {
+        "GET": list_of(list_in_vhost, MANAGEMENT, objects.Queue, WITHOUT_HUB, TROUBLE)
+    },
     "/queues/{vhost}/{queue}": {
         "GET": Operation(get, MANAGEMENT, {200: objects.SingleQueue}, query=STATISTICS_QUERY),
         "PUT": Operation(put, MANAGEMENT, SET, requests.Queue),

@@ -72,3 +72,8 @@ async def test_queues_can_be_sorted_by_trouble(world: World, http: AsyncClient) 
     names = [one["name"] for one in found["items"]]
     assert names[:2] == ["c-stuck", "b-stuck"]
     assert set(names[2:]) == {"a-stream", "d-empty"}
+    world.broker.vhosts["/"].queues["d-empty"].pause()
+    for trouble, count in {"no_consumer": 2, "growing": 0, "paused": 1}.items():
+        found = await get(http, f"/queues?page=1&trouble={trouble}")
+        assert found["total_count"] == count
+    assert (await http.get("/api/queues?trouble=lost")).status_code == 400
