@@ -2,6 +2,7 @@
 
 export * from "./api.js";
 export * from "./chart.js";
+export * from "./chips.js";
 export * from "./command.js";
 export * from "./dialogs.js";
 export * from "./dom.js";
@@ -18,5 +19,6 @@ export * from "./requests.js";
 export * from "./router.js";
 export * from "./session.js";
 export * from "./table.js";
+export * from "./ticks.js";
 export * from "./vhosts.js";
 export * from "./view.js";

@@ -6,6 +6,7 @@
 import { get } from "./api.js";
 import { button, fill, h, icon, patch } from "./dom.js";
 import { bytes, count, counted, rate } from "./format.js";
+import { chips } from "./chips.js";
 import { refresh } from "./refresh.js";
 import { address, setQuery } from "./router.js";
 import { buttons, headOf, rowOf, time } from "./view.js";
@@ -19,10 +20,11 @@ const CHIP_CHARACTERS = 24;
 //   columns   see `column`
 //   source    async (query, signal) => {items, total, filtered, pages}; the query is {page, page_size,
 //             name, sort, sort_reverse} and what `filters` add.
+//             With `chips`, [[filter, label, entries]], it has quick filters (lib/chips.js).
 //             Lists in order of time have {items, next} instead: `next` is the `before` of older ones
 //   key       (row) => its identity
 //   filters   [{name, label, options: [[value, text]]}] shown as selects; without options as text
-//             fields, with `type` or a `placeholder`; with `chip` only as a mark, where one is set; `when(query)` shows it
+//             fields, with `type` or a `placeholder`; with `chip` only as a mark, where one is set; `counted` ones are chips alone; `when(query)` shows it
 //   empty     () => what is shown when there is nothing at all; `actions` are buttons at the right
 //   search    the label of the search field; null for none.  sort: {by, reverse} to begin with
 //   signal    of the page
@@ -36,10 +38,11 @@ class Table extends HTMLElement {
     this.head = h("tr");
     this.note = h("div", { class: "empty" }, "Loading");
     this.pager = h("div", { class: "pager" });
+    this.chips = h("div", { class: "groups" });
     this.noun = [options.noun].flat();
     const many = this.many;
     this.table = h("table", {}, h("caption", { class: "unseen" }, many), h("thead", {}, this.head), this.body);
-    fill(this, this.#tools(),
+    fill(this, this.chips, this.#tools(),
       h("div", { class: "card flush" }, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Table of ${many}` }, this.table), this.note),
       this.pager);
     this.#header();
@@ -59,6 +62,7 @@ class Table extends HTMLElement {
 
   #set(changes) {
     setQuery({ page: undefined, before: undefined, ...changes });
+    this.fields.forEach((one) => { if (one?.name in changes) one.value = changes[one.name] ?? ""; });
     this.#offer();
     this.dispatchEvent(new Event("filter"));
     return this.reload();
@@ -81,7 +85,8 @@ class Table extends HTMLElement {
     this.options.filters.forEach(({ when }, at) => { if (when) this.fields[at].hidden = !when(this.query); });
   }
 
-  #filter({ name, label, options, type = "search", placeholder = label, chip }, typed) {
+  #filter({ name, label, options, type = "search", placeholder = label, chip, counted }, typed) {
+    if (counted) return null;
     const value = this.query[name] ?? "";
     if (chip) return value ? this.#chip(name, label, value) : null;
     if (!options) return h("input", { type, class: "filter", name, "aria-label": label, placeholder, value, oninput: typed(name) });
@@ -161,7 +166,8 @@ class Table extends HTMLElement {
   }
 
   // What was asked for is shown at once; else rows keep their places under a pointer or the focus.
-  #show({ items, next, ...counted }, isAsked) {
+  #show({ items, next, chips: groups = [], ...counted }, isAsked) {
+    patch(this.chips, groups.map(([name, label, entries]) => chips(label, this.query[name], entries, (value) => this.#set({ [name]: value }))));
     const { key } = this.options;
     const columns = this.#shown;
     const rows = items.map((item) => [key(item), rowOf(columns, columns.map((one) => one.cell(item)), this.rows.get(key(item)))]);
