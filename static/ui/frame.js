@@ -5,6 +5,7 @@ import { copyButton } from "./lib/command.js";
 import { button, fill, h, icon } from "./lib/dom.js";
 import { duration } from "./lib/format.js";
 import { select } from "./lib/forms.js";
+import { find } from "./lib/find.js";
 import { follow } from "./lib/live.js";
 import { report } from "./lib/messages.js";
 import { requestsCard } from "./lib/requests.js";
@@ -22,7 +23,7 @@ export function drawFrame(root, { signOut: ended }) {
   const links = new Map();
   const status = h("span", { id: "live" });
   const account = h("div", { class: "account" }, themeField(), h("span", { class: "quiet" }, session.name), button("Sign out", () => signOut().then(ended, report), "small"));
-  const bar = h("section", { class: "bar", "aria-label": "Server" }, status, copyButton(() => location.href, "Copy link"));
+  const bar = h("section", { class: "bar", "aria-label": "Server" }, button([icon("search"), "Find", h("kbd", {}, "Ctrl K")], find, "find"), status, copyButton(() => location.href, "Copy link"));
   const foot = h("div", { class: "foot" }, [["docs/", "Docs"], ["docs/api/", "HTTP API"], ["demos/", "Demos"]].map(([href, text]) => h("a", { href }, text)),
     h("small", {}, `Warren ${session.version}, `, h("kbd", {}, "?"), " for shortcuts"));
   const side = sideOf(links, foot);

@@ -1,6 +1,6 @@
 // <warren-chart>: lines over time in a figure with a caption, a legend and a table.
 
-import { button, fill, h } from "./dom.js";
+import { button, fill, h, svg } from "./dom.js";
 import { count, moment } from "./format.js";
 import { Plot } from "./plot.js";
 import { grid } from "./view.js";
@@ -115,4 +115,15 @@ function fromSamples(stats, names, raw) {
     return before ? Math.max(0, (now.sample - before.sample) * 1000 / (now.timestamp - before.timestamp)) : null;
   }));
   return raw ? [times, ...series] : [times.slice(1), ...series.map((one) => one.slice(1))];
+}
+
+// What a request for a list adds to get the samples of `spark`.
+export const SPARK = { lengths_age: AGE_S, lengths_incr: 60 };
+
+// Ten minutes of a figure as a line beside it: `samples` are the API's, the newest first.
+export function spark({ samples = [] }, kind = "") {
+  const values = samples.map((one) => one.sample).reverse();
+  const top = Math.max(1, ...values);
+  const points = values.map((value, at) => `${Math.round(at * 80 / (values.length - 1 || 1))},${(18 - 16 * value / top).toFixed(1)}`);
+  return svg("svg", { class: `spark ${kind}`, viewBox: "0 0 80 20", role: "img", "aria-label": `${count(values[0])} ten minutes ago, ${count(values.at(-1))} now` }, svg("polyline", { points: points.join(" ") }));
 }

@@ -114,6 +114,7 @@ const ICONS = {
   log: "M5 4h14v16H5zM8 8h8M8 12h8M8 16h5",
   docs: "M4 5a3 3 0 0 1 3-2h5v16H7a3 3 0 0 0-3 2zM20 5a3 3 0 0 0-3-2h-5v16h5a3 3 0 0 1 3 2z",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
+  search: "M10.5 17a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13M15.5 15.5 21 21",
   more: "M5 12h.01M12 12h.01M19 12h.01",
   menu: "M4 7h16M4 12h16M4 17h16",
   close: "M6 6l12 12M18 6 6 18",

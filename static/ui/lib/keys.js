@@ -1,8 +1,9 @@
-// Shortcuts: / goes to the search field, g and a letter to a page, ? lists them all.
+// Shortcuts: / goes to the search field, g and a letter to a page, Ctrl K to anything, ? lists them all.
 
 import { NAVIGATION } from "../routes.js";
 import { closing, open } from "./dialogs.js";
 import { h } from "./dom.js";
+import { find } from "./find.js";
 
 const PAGES = { o: "", q: "queues", e: "exchanges", c: "connections", s: "subscriptions", d: "deliveries", x: "dead-letters", f: "feeds", l: "console", u: "users" };
 const LABELS = new Map(NAVIGATION.flatMap(([, entries]) => entries));
@@ -11,6 +12,10 @@ let waiting = 0;
 
 export function startKeys() {
   addEventListener("keydown", (event) => {
+    if (event.key === "k" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog[open], .sign-in")) {
+      event.preventDefault();
+      return void find();
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.target.closest("input, textarea, select, [contenteditable]")) return;
     const second = Date.now() - waiting < SEQUENCE_MS ? PAGES[event.key] : undefined;
@@ -29,6 +34,6 @@ export function startKeys() {
 
 function list() {
   const row = (keys, text) => [h("dt", {}, keys.map((key) => [h("kbd", {}, key), " "])), h("dd", {}, text)];
-  open("Shortcuts", (close) => h("div", { class: "stack" }, h("dl", { class: "facts" }, row(["/"], "Search in the list"), Object.entries(PAGES).map(([key, page]) => row(["g", key], LABELS.get(page))), row(["?"], "This list")),
+  open("Shortcuts", (close) => h("div", { class: "stack" }, h("dl", { class: "facts" }, row(["Ctrl", "K"], "Find anything"), row(["/"], "Search in the list"), Object.entries(PAGES).map(([key, page]) => row(["g", key], LABELS.get(page))), row(["?"], "This list")),
     closing(close)));
 }

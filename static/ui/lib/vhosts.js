@@ -25,6 +25,6 @@ export function vhostTag(vhost) {
 }
 
 // A source for a table: a list of all virtual hosts, or of the one that is chosen.
-export function vhostPages(all, inside) {
-  return ({ vhost, ...query }, signal) => pages(vhost ? inside(vhost) : all)(query, signal);
+export function vhostPages(all, inside, fixed) {
+  return ({ vhost, ...query }, signal) => pages(vhost ? inside(vhost) : all, fixed)(query, signal);
 }

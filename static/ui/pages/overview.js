@@ -1,6 +1,6 @@
 // The overview: is everything all right, what flows, and what is stuck.
 
-import { bare, bytes, card, chart, count, empty, follow, grid, h, heading, link, live, meter, notice, pageLink, patch, RANGE_S, rate, section, select, setQuery, showRange, side, stack, state, tiles, wrapped } from "../lib/kit.js";
+import { answer, bare, bytes, card, chart, count, follow, grid, h, heading, link, live, meter, notice, pageLink, patch, RANGE_S, rate, section, select, setQuery, showRange, side, stack, state, tiles, wrapped } from "../lib/kit.js";
 
 const CHARTS = [
   ["Messages", [["publish", "Published", 1], ["deliver_get", "Delivered", 2], ["ack", "Acked", 3]], rate],
@@ -18,20 +18,29 @@ export default function overview({ query, signal }) {
     setQuery({ range: range.value === String(RANGE_S) ? undefined : range.value });
     showRange(Number(range.value));
   } });
+  const says = answer("Is anything stuck, and where?");
   const page = stack(h("p", { class: "loading" }, "Waiting for the first numbers."));
 
   function draw({ snapshot, history }) {
     if (!snapshot) return;
     if (history) for (const [lines, drawing] of charts) drawing.show([history.times, ...lines.map(([name]) => history.series[name] ?? [])]);
+    says.say(...summary(snapshot));
     patch(page, stack(words(snapshot.state)), rates(snapshot), side(charts.map(([, drawing]) => card(null, drawing)), card("Server", resources(snapshot), objects(snapshot))),
-      side(section("Queues to look at", null, queues(snapshot.queues)), section("Callbacks to look at", null, callbacks(snapshot.callbacks))));
+      side(queues(snapshot.queues), callbacks(snapshot.callbacks)));
   }
 
   showRange(Number(range.value));
   signal.addEventListener("abort", () => showRange(RANGE_S));
   follow(draw, signal);
   draw(live);
-  return [heading("Overview", { actions: [range, h("a", { class: "button", href: "#/welcome" }, "Send a sample message")] }), page];
+  return [heading("Overview", { about: says, actions: [range, h("a", { class: "button", href: "#/welcome" }, "Send a sample message")] }), page];
+}
+
+// Says how much is stuck, and that the rest flows.
+function summary({ state: lines, troubled_queues: queues, hub, rates: { publish, deliver_get: deliver } }) {
+  const stuck = queues.no_consumer + queues.growing + hub.failing + lines.filter((one) => one.level === "bad").length;
+  const flow = publish === undefined ? "" : publish + deliver === 0 ? "No message flows." : `${rate(publish)} in, ${rate(deliver)} out.`;
+  return stuck ? [stuck === 1 ? "One thing is stuck." : `${count(stuck)} things are stuck.`, flow && `The rest: ${flow}`] : ["", `Nothing is stuck. ${flow}`];
 }
 
 function words(lines) {
@@ -59,15 +68,13 @@ function objects({ objects: now, hub }) {
 }
 
 function queues(rows) {
-  if (!rows.length) return empty("Nothing is stuck", "Queues that grow, or that nobody consumes, are shown here.");
-  return grid("Queues to look at", QUEUES, rows.map(({ vhost, name, subscription, reason, messages, growth_per_s: growth }) => [
+  return rows.length > 0 && section("Queues to look at", null, grid("Queues to look at", QUEUES, rows.map(({ vhost, name, subscription, reason, messages, growth_per_s: growth }) => [
     subscription ? pageLink(wrapped(bare(subscription.callback)), "/subscriptions", subscription.id) : pageLink(name, "/queues", vhost, name),
-    state(WORDS[reason] ?? reason, "warn"), count(messages), rate(growth)]));
+    state(WORDS[reason] ?? reason, "warn"), count(messages), rate(growth)])));
 }
 
 function callbacks(rows) {
-  if (!rows.length) return empty("All callbacks answer", "Callbacks that fail are shown here, with their last error.");
-  return grid("Callbacks to look at", CALLBACKS, rows.map((row) => [pageLink(wrapped(bare(row.callback)), "/subscriptions", row.id), h("span", { title: row.error }, row.error), count(row.failures)]));
+  return rows.length > 0 && section("Callbacks to look at", null, grid("Callbacks to look at", CALLBACKS, rows.map((row) => [pageLink(wrapped(bare(row.callback)), "/subscriptions", row.id), h("span", { title: row.error }, row.error), count(row.failures)])));
 }
 
 function resources({ memory, disk }) {

@@ -1,21 +1,24 @@
 // The list of queues: what is stuck comes first.
 
-import { below, button, column, empty, h, heading, pageLink, path, session, state, table, tabs, tag, vhostFilter, vhostPages, wrapped } from "../lib/kit.js";
+import { answer, below, button, column, counted, empty, follow, h, heading, live, pageLink, part, path, session, SPARK, spark, state, table, tabs, tag, ticks, vhostFilter, vhostPages, wrapped } from "../lib/kit.js";
 import { declareQueue } from "./declare.js";
+import { acts } from "./queues_acts.js";
 
 export const KIND_TABS = [["Queues", "#/queues"], ["Exchanges", "#/exchanges"]];
 // What the hub has made for itself is hidden at first.
 export const OWN_FILTER = { name: "own", label: "Whose", options: [["", "Without the hub's own"], ["shown", "With the hub's own"]] };
 const GROWING_MESSAGES = 100;
+const TROUBLES = [["no_consumer", "No consumer", "has no consumer", "have no consumer"], ["growing", "Growing", "grows", "grow"], ["paused", "Paused", "is paused", "are paused"]];
 
 const speed = (name) => `message_stats.${name}_details.rate`;
 const COLUMNS = [
-  column.named("name", "Name", (row) => [pageLink(row.name, "/queues", row.vhost, row.name), row.subscription && below(subscriptionLink(row.subscription))]),
+  column.named("name", "Name", (row) => [pageLink(row.name, "/queues", row.vhost, row.name), row.type !== "classic" && [" ", tag(row.type)], row.subscription && below(subscriptionLink(row.subscription))]),
   column.vhost({ optional: true }),
-  column.text("type", "Type", { optional: true }),
+  column.text("type", "Type", { hidden: true }),
   column("features", "Features", features, { hidden: true }),
   column("state", "State", condition, { sort: "trouble", help: "Queues with messages that nobody takes come first, then those that grow" }),
   column.count("messages_ready", "Ready"),
+  column("trend", "10 min", (row) => spark(row.messages_ready_details, stuck(row) ? "warn" : ""), { end: true, optional: true, help: "Ready messages in the last ten minutes" }),
   column.count("messages_unacknowledged", "Unacked"),
   column.count("consumers", "Consumers", { optional: true }),
   column.rate(speed("publish"), "In", { optional: true }),
@@ -32,13 +35,35 @@ const FEATURES = [["D", "durable", (row) => row.durable], ["AD", "auto-delete", 
     .map(([short, long, key]) => [short, long, (row) => row.arguments[key] !== undefined])];
 
 export default function queues({ signal }) {
+  const says = answer("What waits, and who takes it.");
+  const key = (row) => `${row.vhost}/${row.name}`;
+  const picks = ticks({ key, name: (row) => row.name, acts: (rows) => rows.length > 0 && acts(rows, picks.clear) });
+  let all;
+  const find = withoutOwn(vhostPages("/queues", (vhost) => path`/queues/${vhost}`, SPARK));
   const list = table({
-    noun: "queue", columns: COLUMNS.filter((one) => one.id !== "vhost" || session.vhosts.length > 1), signal, sort: { by: "trouble", reverse: true },
-    key: (row) => `${row.vhost}/${row.name}`, filters: [OWN_FILTER, ...vhostFilter()],
-    source: withoutOwn(vhostPages("/queues", (vhost) => path`/queues/${vhost}`)),
+    noun: "queue", columns: [picks.column, ...COLUMNS.filter((one) => one.id !== "vhost" || session.vhosts.length > 1)], signal, sort: { by: "trouble", reverse: true },
+    key, filters: [{ name: "trouble", counted: true }, OWN_FILTER, ...vhostFilter()],
+    source: async (query, gone) => {
+      const found = await find(query, gone);
+      if (!query.trouble) all = found.total;
+      return { ...found, chips: query.vhost ? [] : chipsOf(all) };
+    },
     empty: () => empty("No queues yet", "A queue keeps messages until a consumer, or a webhook, has taken them.", h("p", {}, h("a", { href: "#/welcome" }, "Send a first message"))),
   });
-  return [heading("Queues", { actions: [button("New queue", declareQueue, "main")] }), tabs("Kinds", KIND_TABS, "Queues"), list];
+  list.addEventListener("filter", picks.clear);
+  follow(({ snapshot }) => snapshot && says.say(...summary(snapshot)), signal);
+  return [heading("Queues", { about: says, actions: [picks.bar, button("New queue", declareQueue, "main")] }), tabs("Kinds", KIND_TABS, "Queues"), list];
+}
+
+// What the live stream counts of all virtual hosts.
+function chipsOf(all) {
+  const { objects, troubled_queues: numbers } = live.snapshot ?? {};
+  return numbers ? [["trouble", "Trouble", [["", "All", all ?? objects.queues], ...TROUBLES.map(([value, text]) => [value, text, numbers[value], "warn"])]]] : [];
+}
+
+function summary({ objects, troubled_queues: numbers }) {
+  const said = TROUBLES.filter(([value]) => numbers[value]).map(([value, , one, many]) => part(numbers[value], objects.queues, "queue", one, many));
+  return said.length ? [`${said[0]}.`, said.slice(1).map((text) => `${text}. `)] : ["", `${counted(objects.queues, "queue")}; none is stuck.`];
 }
 
 export function withoutOwn(source) {
@@ -58,12 +83,19 @@ export function isOwn(name) {
   return name.startsWith("hub.");
 }
 
-// Says what is wrong in words: ready messages that nobody takes are what people look for.
+// Ready messages that nobody takes, or more and more of them, are what people look for.
+function stuck(row) {
+  if (!row.messages_ready || row.type === "stream") return "";
+  if (!row.consumers) return "No consumer";
+  return row.messages_ready >= GROWING_MESSAGES && row.messages_ready_details.rate >= 1 ? "Growing" : "";
+}
+
+// Says in words how a queue is.
 export function condition(row) {
   if (row.state === "paused") return state("Paused", "warn");
   if (row.state && row.state !== "running") return state(row.state, "warn");
   if (isOwn(row.name) && !row.consumers) return state("Kept by the hub");
-  if (row.messages_ready && !row.consumers && row.type !== "stream") return state("No consumer", "warn");
-  if (row.messages_ready >= GROWING_MESSAGES && row.messages_ready_details.rate >= 1 && row.type !== "stream") return state("Growing", "warn");
+  const trouble = stuck(row);
+  if (trouble) return state(trouble, "warn");
   return row.idle_since ? state("Idle") : state("Running", "good");
 }
