@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from ..core.resources.limits import USER_LIMITS, VHOST_LIMITS
 from ..core.route.registry import exchange_types
@@ -25,6 +25,7 @@ from .routes.api.message_stats import MAX_AGE_S
 from .routes.api.messages import MAX_BYTES
 from .routes.api.router import TABLES
 from .routes.metrics import FAMILIES
+from .subscriptions.condition import Condition
 from .subscriptions.filter import SORTS
 
 Schema = dict[str, Any]
@@ -52,6 +53,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     "page_size": _whole(1, 500),
     "status": _enum("active", "inactive"),
     "resource_type": _enum("exchange", "queue"),
+    "condition": _enum(*get_args(Condition)),
     "outcome": _enum(*AttemptOutcome),
     "limit": _whole(1, 1_000),
     "before": _whole(),

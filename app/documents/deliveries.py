@@ -84,6 +84,20 @@ class Attempts(TypedDict):
     next_before: int | None
 
 
+class AttemptCount(TypedDict):
+    outcome: Outcome
+    status: str
+    attempts: int
+
+
+class AttemptCounts(TypedDict):
+    """How many attempts have an outcome and a class of status, such as `5xx` or `none`."""
+
+    counts: list[AttemptCount]
+    total: int
+    is_complete: bool
+
+
 class DeadLetter(TypedDict):
     id: str
     vhost: str
@@ -107,7 +121,16 @@ class WholeDeadLetter(DeadLetter):
     payload_encoding: Literal["string", "base64"]
 
 
+class ReasonCount(TypedDict):
+    reason: str
+    dead_letters: int
+
+
 class DeadLetters(TypedDict):
+    """A page of dead letters. `reasons` has the most frequent reasons, without the number of
+    attempts, of those that match whatever the filter `reason` says; `oldest_at` is of those that
+    match."""
+
     dead_letters: list[DeadLetter]
     page: int
     page_size: int
@@ -115,6 +138,8 @@ class DeadLetters(TypedDict):
     filtered_count: int
     total_count: int
     is_complete: bool
+    reasons: list[ReasonCount]
+    oldest_at: Time | None
 
 
 class Replayed(TypedDict):

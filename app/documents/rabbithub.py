@@ -6,6 +6,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
+from ..subscriptions.condition import Condition
 from .common import Kind, Paged, Resource, Table, Time
 
 Microseconds = Annotated[int, Meta(description="Wall time since 1970.")]
@@ -77,6 +78,7 @@ class Subscription(Resource):
     sink: Resource | None
     secret: str | None
     options: Table
+    condition: Condition
     paused_reason: str | None
     suspended_reason: str | None
     breaker: Literal["closed", "open", "half-open"]
@@ -88,8 +90,13 @@ class Subscription(Resource):
 
 
 class Subscriptions(Paged):
+    """`conditions` has how many are in which condition, `failing_since` when the first of them
+    began to fail; both are in pages alone."""
+
     subscriptions: list[Subscription]
     total_count: NotRequired[int]
+    conditions: NotRequired[dict[str, int]]
+    failing_since: NotRequired[Time | None]
 
 
 class Failing(Errors):

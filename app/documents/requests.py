@@ -292,7 +292,9 @@ class Resend(Struct, forbid_unknown_fields=True):
     until: str | None = None
     callback: str | None = None
     source: str | None = None
+    topic: str | None = None
     vhost: str | None = None
+    ids: list[str] | None = None
     dry_run: bool | Literal["true", "false"] = False
     all: bool | Literal["true", "false"] = False
 

@@ -212,6 +212,7 @@ _FILTERS = (
         for name in ("vhost", "resource_type", "resource_name", "topic", "callback")
     ),
     Parameter("status", "active or inactive.", default=""),
+    Parameter("condition", "Only those in this condition, such as failing.", default=""),
     Parameter("hub.expires", "Only leases that end within so many days.", default=""),
     Parameter("name", "Only those with this in their callback or source.", default=""),
     Parameter("sort", "A key of the documents, such as success_ratio.", default=""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,6 +19,7 @@ from ..requests.paths import Target
 from ..requests.properties import parse_query
 from ..subscriptions import filter as listing
 from ..subscriptions.batch import import_batch
+from ..subscriptions.condition import summary
 from ..subscriptions.document import failing
 from .api.required_tags import ADMINISTRATOR
 
@@ -83,11 +85,16 @@ def matching(
 
 
 async def listed(active_subscriptions: list[ActiveSubscription], request: Request) -> Response:
-    """Lists subscriptions with the filters and page of the query."""
+    """Lists subscriptions with the filters and page of the query. A page has `conditions`: how
+    many there are of each condition, whichever is asked for."""
     query = parse_query(request.scope["query_string"])
-    condition, page = listing.read_filter(query, time.time()), listing.read_page(query)
-    by = listing.read_order(query)
-    return await listing.answer(_KEY, active_subscriptions, page, by=by, passes=condition.passes)
+    wanted, page = listing.read_filter(query, time.time()), listing.read_page(query)
+    by, more = listing.read_order(query), None
+    if page is not None:
+        more = await summary(active_subscriptions, replace(wanted, condition=None).passes)
+    return await listing.answer(
+        _KEY, active_subscriptions, page, by=by, passes=wanted.passes, more=more
+    )
 
 
 async def list_failing(

@@ -18,6 +18,7 @@ from ...hub.subscriptions.intent import VERIFY_NONE
 from ...hub.subscriptions.options import as_parameters
 from ...hub.subscriptions.subscription import Subscription
 from ..responses.times import rfc3339
+from .condition import condition
 
 NODE = "warren"
 """The node name in RabbitHub's documents; Warren is always one node."""
@@ -76,6 +77,7 @@ def _own(active: ActiveSubscription) -> Document:
         "sink": subscription.sink and resource(subscription.sink),
         "secret": REDACTED if subscription.keys.secret else None,
         "options": as_parameters(subscription.options),
+        "condition": condition(active),
         "paused_reason": subscription.reason or None,
         "suspended_reason": active.state.missing_source or None,
         "breaker": active.breaker_state.value,

@@ -19,8 +19,8 @@ from ..access.authorization import is_trusted
 from .document import BASIC_AUTH, REDACTED
 
 IGNORED = frozenset(
-    {"lease_expiry_time_microsec", "pseudo_queue", "id", "dialect", "paused_reason", "breaker",
-     "breaker_until", "success_ratio",
+    {"lease_expiry_time_microsec", "pseudo_queue", "id", "dialect", "condition", "paused_reason",
+     "breaker", "breaker_until", "success_ratio",
      "suspended_reason", "blocked", "errors", "expires_at", "last_success_at"}
 )  # fmt: skip
 READ = frozenset(

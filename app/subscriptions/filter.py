@@ -13,6 +13,7 @@ from starlette.responses import Response
 from ...hub.requests import Word
 from ...hub.subscriptions.active import ActiveSubscription
 from ..problems import Problem
+from .condition import Condition, condition, rank
 from .document import described
 from .ordering import in_order
 
@@ -38,6 +39,7 @@ SORTS: Mapping[str, Callable[[ActiveSubscription], Any]] = {
     "success_ratio": lambda active: -1.0 if (x := active.success_ratio) is None else x,
     "breaker": lambda active: active.breaker_state.value,
     "errors": lambda active: active.error_count,
+    "condition": rank,
 }
 """The fields by which listings are sorted, beside their usual order."""
 _EXPIRES = "hub.expires"
@@ -56,6 +58,7 @@ class SubscriptionFilter:
     name: str | None = None
     """Part of the callback or of the source's name."""
     expires_before: float | None = None
+    condition: str | None = None
 
     def passes(self, active: ActiveSubscription) -> bool:
         found = active.subscription
@@ -68,6 +71,7 @@ class SubscriptionFilter:
             and (self.status is None or (self.status == "active") is active.is_served)
             and (self.name is None or self.name in found.callback or self.name in found.source.name)
             and (self.expires_before is None or found.expires_at < self.expires_before)
+            and (self.condition is None or condition(active) == self.condition)
         )
 
 
@@ -89,6 +93,7 @@ def read_filter(query: Mapping[str, str], now: float) -> SubscriptionFilter:
         raise Problem(400, f"unknown parameter {unknown[:80]}; known are {known}")
     _check_word("status", given, _STATUSES)
     _check_word("resource_type", given, get_args(Word))
+    _check_word("condition", given, get_args(Condition))
     days = given.pop(_EXPIRES, None)
     before = None if days is None else now + _number(_EXPIRES, days, MAX_DAYS) * DAY_S
     return SubscriptionFilter(**given, expires_before=before)
@@ -133,9 +138,10 @@ async def answer(
     describe: Callable[[ActiveSubscription], Any] = described,
     by: ListingOrder | None = None,
     passes: Callable[[ActiveSubscription], bool] = lambda _: True,
+    more: Mapping[str, Any] | None = None,
 ) -> Response:
     """Returns `{key: [...]}` of those that pass, with RabbitMQ's paging keys if a page is
-    requested."""
+    requested, and what is given as `more`."""
     by = by or ListingOrder(order)
     rows = tuple(active_subscriptions)
     found = await in_order(rows, by.key, passes, reverse=by.is_reversed)
@@ -147,8 +153,9 @@ async def answer(
         described_ones = [describe(active) for active in found[start : start + SLICE]]
         parts.append(msgspec.json.encode(described_ones)[1:-1])
         await asyncio.sleep(0)
-    rest = "".join(f',"{name}":{value}' for name, value in paging.items())
-    body = b'{"%s":[%s]%s}' % (key.encode(), b",".join(parts), rest.encode())
+    rest = msgspec.json.encode({**paging, **(more or {})})[1:]
+    comma = b"," if len(rest) > 1 else b""
+    body = b'{"%s":[%s]%s%s' % (key.encode(), b",".join(parts), comma, rest)
     return Response(body, media_type="application/json", headers=_NO_STORE)
 
 

@@ -82,3 +82,14 @@ class AttemptFilter:
     statuses: range | None = None
     has_no_status: bool = False
     """Only attempts without an answer."""
+    ids: Collection[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptCount:
+    """How many attempts have an outcome and a class of status, 5 for 5xx, None without an
+    answer."""
+
+    outcome: AttemptOutcome
+    status_class: int | None
+    attempts: int

@@ -16,7 +16,7 @@ from ..lazy import Lazy
 from ..settings import HubSettings
 from ..storage.storage import Storage
 from ..tasks import Tasks
-from .attempt import Attempt, AttemptFilter, StoredAttempt
+from .attempt import Attempt, AttemptCount, AttemptFilter, StoredAttempt
 
 if TYPE_CHECKING:
     from .published import PublishedAttempts
@@ -80,6 +80,10 @@ class AttemptLog:
     async def find(self, wanted: AttemptFilter) -> list[StoredAttempt]:
         """Returns stored attempts, the newest first. Raises `StorageFailed`."""
         return await (await self._table.get()).find(wanted)
+
+    async def count(self, wanted: AttemptFilter) -> list[AttemptCount]:
+        """Counts the newest attempts, `limit` at most. Raises `StorageFailed`."""
+        return await (await self._table.get()).count(wanted)
 
     async def get(self, attempt_id: int) -> StoredAttempt | None:
         """Returns the attempt with its request. Raises `StorageFailed`."""

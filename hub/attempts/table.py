@@ -13,7 +13,14 @@ from sqlalchemy.orm import aliased
 from ..keys.seal import Sealer
 from ..storage.database import Database
 from ..storage.tables import FAILED, AttemptRow
-from .attempt import RESPONSE_CHARACTERS, Attempt, AttemptFilter, AttemptOutcome, StoredAttempt
+from .attempt import (
+    RESPONSE_CHARACTERS,
+    Attempt,
+    AttemptCount,
+    AttemptFilter,
+    AttemptOutcome,
+    StoredAttempt,
+)
 from .kept_request import pack, unpack
 from .sealed_urls import SealedUrls
 
@@ -66,6 +73,18 @@ class AttemptTable:
         """Returns stored attempts, the newest first."""
         async with self._database.begin() as session:
             return [self._from_row(row) for row in await session.execute(_selection(wanted))]
+
+    async def count(self, wanted: AttemptFilter) -> list[AttemptCount]:
+        """Counts the newest attempts, `limit` at most, by outcome and class of status."""
+        newest = _selection(wanted).with_only_columns(AttemptRow.outcome, AttemptRow.status)
+        columns = newest.subquery().columns
+        groups = columns.outcome, columns.status // 100
+        counted = select(*groups, func.count()).group_by(*groups)
+        async with self._database.begin() as session:
+            return [
+                AttemptCount(AttemptOutcome(outcome), status_class, attempts)
+                for outcome, status_class, attempts in await session.execute(counted)
+            ]
 
     async def get(self, attempt_id: int) -> StoredAttempt | None:
         """Returns the attempt with its request."""
@@ -171,6 +190,8 @@ def _selection(wanted: AttemptFilter) -> Select[Any]:
         found = found.where(
             AttemptRow.subscription_id.in_(map(_webhook_id, wanted.subscription_ids))
         )
+    if wanted.ids is not None:
+        found = found.where(AttemptRow.id.in_(wanted.ids))
     if wanted.webhook_id is not None:
         found = found.where(AttemptRow.webhook_id == _webhook_id(wanted.webhook_id))
     if wanted.outcome is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from ...core.message.model import Message, Properties
 from ..delivery.envelope import EXCHANGE, HOPS, ID, INTERNAL, SEAL, TOPIC, Envelope
@@ -11,6 +13,7 @@ from ..delivery.internal_headers import InternalHeaders
 from ..engine.port import UnackedMessage
 from ..subscriptions.active import ActiveSubscription
 
+_TRIES: Final = re.compile(r"^\d+ (attempts?|failures?), the last: ")
 OWN_HEADERS = INTERNAL | {HOPS, SEAL}
 """Headers that are not of the publisher."""
 
@@ -34,6 +37,11 @@ class DeadLetter:
     @property
     def webhook_id(self) -> str:
         return self.envelope.message_id
+
+    @property
+    def cause(self) -> str:
+        """The last reason, without how often was tried."""
+        return _TRIES.sub("", self.reason)
 
     def without_body(self) -> DeadLetter:
         """Returns a copy for lists, which must not keep all bodies in memory."""

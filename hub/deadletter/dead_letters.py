@@ -7,8 +7,9 @@ They stay in their queues, where AMQP clients can consume them too; each operati
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..delivery.internal_headers import InternalHeaders
 from ..engine.own import DEAD_QUEUE
@@ -29,12 +30,25 @@ Act = Callable[[DeadLetter], Awaitable[bool]]
 @dataclass(slots=True)
 class DeadLetterPage:
     """A page of dead letters without their bodies, and how many match in all; `is_complete` is
-    False if only the oldest were scanned."""
+    False if only the oldest were scanned.
+
+    `causes` counts those that match whatever the filter of reasons says. `oldest_at` is wall time.
+    """
 
     dead_letters: list[DeadLetter] = field(default_factory=list)
     matching: int = 0
     visible: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    oldest_at: float | None = None
     is_complete: bool = True
+
+    def add(self, dead_letter: DeadLetter, first: int, size: int) -> None:
+        """Counts one that matches, and keeps it if it is one of the page."""
+        if first <= self.matching < first + size:
+            self.dead_letters.append(dead_letter.without_body())
+        self.matching += 1
+        if dead_letter.dead_at is not None:
+            self.oldest_at = min(dead_letter.dead_at, self.oldest_at or dead_letter.dead_at)
 
 
 @dataclass(slots=True)
@@ -69,14 +83,16 @@ class DeadLetters:
         """Returns `size` dead letters from number `first` on (from 0), the oldest of each host
         first."""
         found = DeadLetterPage()
+        for_any_reason = replace(wanted, reason=None)
 
         async def handle(visible: Visible) -> bool:
             for dead_letter, _ in visible:
                 found.visible += 1
+                if not for_any_reason.passes(dead_letter):
+                    continue
+                found.causes[dead_letter.cause] += 1
                 if wanted.passes(dead_letter):
-                    if first <= found.matching < first + size:
-                        found.dead_letters.append(dead_letter.without_body())
-                    found.matching += 1
+                    found.add(dead_letter, first, size)
             return True
 
         for vhost in vhosts:

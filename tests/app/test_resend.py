@@ -210,6 +210,9 @@ def test_all_that_match_are_counted_first(
     assert bodies == [b"one", b"three", b"two"]
     assert post(http, "/hub/attempts/resend", **wanted)["resendable"] == 2  # from their requests
     callback.wait(9, WAIT_S)
+    ids = [str(one["id"]) for one in attempts(http, subscription, 9)[-2:]]
+    assert post(http, "/hub/attempts/resend", ids=ids, dry_run=True)["matching"] == 2
+    assert "'one'" in problem(http.post("/hub/attempts/resend", json={"ids": ["one"]}), 400)
     assert "give a filter" in problem(http.post("/hub/attempts/resend"), 400)
     wrong = http.post("/hub/attempts/resend", json={"colour": "red"})
     assert "unknown filter" in problem(wrong, 400)

@@ -16,6 +16,7 @@ from .required_tags import ADMINISTRATOR
 
 SUBSCRIPTIONS_MAX: Final = 1_000
 """Maximum subscriptions in a single query."""
+IDS_MAX: Final = 1_000
 FILTERS: Final = (
     "subscription", "webhook_id", "outcome", "status", "since", "until", "callback", "source",
     "topic", "vhost",
@@ -41,7 +42,24 @@ def condition(
         until=_time(filters, "until"),
         statuses=None if status is None else _statuses(status),
         has_no_status=status == NO_ANSWER,
+        ids=_ids(filters),
     )
+
+
+def _ids(filters: Filters) -> list[int] | None:
+    found = filters.names("ids")
+    if found is None:
+        return None
+    wrong = next((one for one in found if not is_attempt_id(one)), None)
+    if wrong is not None:
+        raise Problem(400, f"'ids' has '{wrong[:80]}', it has to have ids of attempts")
+    if len(found) > IDS_MAX:
+        raise Problem(400, f"'ids' has {len(found)} ids, it can have at most {IDS_MAX}")
+    return [int(one) for one in found]
+
+
+def is_attempt_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
 
 
 def _statuses(text: str) -> range | None:

@@ -16,7 +16,7 @@ from ...documents import deliveries, requests
 from ...problems import Problem
 from ...requests.properties import parse_query
 from . import attempt_json
-from .attempt_filter import FILTERS, condition, owns
+from .attempt_filter import FILTERS, NO_ANSWER, condition, is_attempt_id, owns
 from .call import Call, answer
 from .filters import Filters
 from .required_tags import ADMINISTRATOR, MANAGEMENT
@@ -37,6 +37,24 @@ async def list_attempts(call: Call) -> Response:
 async def list_of_subscription(call: Call) -> Response:
     """Lists delivery attempts of a subscription, newest first."""
     return await _listed(call, _filters(call), call.names[0])
+
+
+async def count(call: Call) -> Response:
+    """Counts the newest attempts that match, 10,000 at most, by outcome and class of status
+    (`none` without an answer). `is_complete` is false if there are more."""
+    filters = Filters(parse_query(call.request.scope["query_string"]), FILTERS)
+    wanted = condition(call, filters, filters.text("subscription"), None, ATTEMPTS_MAX)
+    found = await call.context.hub.attempts.count(wanted)
+    counts = [
+        {
+            "outcome": one.outcome.value,
+            "status": NO_ANSWER if one.status_class is None else f"{one.status_class}xx",
+            "attempts": one.attempts,
+        }
+        for one in found
+    ]
+    total = sum(one.attempts for one in found)
+    return answer({"counts": counts, "total": total, "is_complete": total < ATTEMPTS_MAX})
 
 
 async def get(call: Call) -> Response:
@@ -66,7 +84,7 @@ async def resend_all(call: Call) -> Response:
     body = await call.body()
     is_trial, means_all = body.flag("dry_run"), body.flag("all")
     given = {key: value for key, value in body.everything().items() if key not in _SWITCHES}
-    filters = Filters(given, FILTERS)
+    filters = Filters(given, (*FILTERS, "ids"))
     if not (filters or is_trial or means_all):
         raise Problem(400, 'give a filter, or "all": true to send all messages again')
     wanted = condition(call, filters, filters.text("subscription"), None, MAX_LIMIT)
@@ -98,8 +116,7 @@ _SWITCHES = ("dry_run", "all")
 async def _stored(call: Call) -> StoredAttempt:
     """Returns the attempt in the path; raises `NoSuchAttempt`, for another user's attempt too."""
     name = call.names[0]
-    is_number = name.isascii() and name.isdigit() and len(name) < 19
-    found = await call.context.hub.attempts.get(int(name)) if is_number else None
+    found = await call.context.hub.attempts.get(int(name)) if is_attempt_id(name) else None
     call.still_permitted()
     if found is None or not (
         ADMINISTRATOR.has(call.user) or owns(call, found.attempt.subscription_id)
@@ -127,6 +144,9 @@ async def _listed(call: Call, filters: Filters, subscription_id: str | None) -> 
 ROUTES: Routes = {
     "/hub/attempts": {
         "GET": Operation(list_attempts, MANAGEMENT, {200: deliveries.Attempts}, query=QUERY)
+    },
+    "/hub/attempts/counts": {
+        "GET": Operation(count, MANAGEMENT, {200: deliveries.AttemptCounts}, query=FILTERS)
     },
     "/hub/attempts/resend": {
         "POST": Operation(resend_all, MANAGEMENT, {200: deliveries.ResentAll}, requests.Resend)

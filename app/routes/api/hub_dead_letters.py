@@ -32,6 +32,8 @@ from .route import GONE, Operation, Routes
 _TEXTS = ("subscription", "callback", "exchange", "queue", "routing_key", "webhook_id", "reason")
 _FILTERS = (*_TEXTS, "vhost", "min_age_s", "max_age_s")
 QUERY = (*_FILTERS, *PAGING)
+REASONS = 6
+"""The most frequent ones that a list counts."""
 
 
 async def list_letters(call: Call) -> Response:
@@ -53,6 +55,11 @@ async def list_letters(call: Call) -> Response:
             "filtered_count": found.matching,
             "total_count": found.visible,
             "is_complete": found.is_complete,
+            "reasons": [
+                {"reason": reason, "dead_letters": count}
+                for reason, count in found.causes.most_common(REASONS)
+            ],
+            "oldest_at": rfc3339(found.oldest_at or 0.0),
         }
     )
 

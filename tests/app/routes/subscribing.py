@@ -15,7 +15,7 @@ KEYS = (
     "vhost", "resource_type", "resource_name", "topic", "callback", "lease_expiry_time_microsec",
     "lease_seconds", "ha_mode", "status", "max_tps", "pseudo_queue", "outbound_auth", "contact",
     "id", "owner", "expires_at", "dialect", "verification", "topic_url", "sink", "secret",
-    "options", "paused_reason", "suspended_reason", "breaker", "breaker_until",
+    "options", "condition", "paused_reason", "suspended_reason", "breaker", "breaker_until",
     "success_ratio", "blocked", "errors",
     "last_success_at",
 )  # fmt: skip

@@ -98,6 +98,19 @@ async def test_filters_and_pages(http: AsyncClient, own: list[str]) -> None:
     assert last == {"attempts": [], "next_before": None}
 
 
+async def test_attempts_are_counted_by_outcome_and_status(
+    world: World, http: AsyncClient, own: list[str]
+) -> None:
+    words = ("delivered", "retried", "dead")
+    twice = [{"outcome": word, "status": "2xx", "attempts": 2} for word in sorted(words)]
+    found = await get(http, f"{PATH}/counts")
+    found["counts"].sort(key=lambda one: one["outcome"])
+    assert found == {"counts": twice, "total": 6, "is_complete": True}
+    assert (await get(http, f"{PATH}/counts?status=none"))["counts"] == []
+    async with world.client(auth=tagged(world, "management")) as someone:
+        assert (await get(someone, f"{PATH}/counts"))["counts"] == [twice[2]]
+
+
 @pytest.mark.parametrize("tag", ["management", "monitoring", "policymaker"])
 async def test_owners_see_only_their_attempts(world: World, own: list[str], tag: str) -> None:
     async with world.client(auth=tagged(world, tag)) as http:

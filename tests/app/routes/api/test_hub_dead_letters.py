@@ -83,7 +83,7 @@ async def depth(world: World, queue: str, vhost: str = "/") -> int:
 async def test_lists_and_counts_are_empty_without_dead_letters(http: AsyncClient) -> None:
     assert await get(http, PATH) == {
         "dead_letters": [], "page": 1, "page_size": 100, "page_count": 0, "filtered_count": 0,
-        "total_count": 0, "is_complete": True,
+        "total_count": 0, "is_complete": True, "reasons": [], "oldest_at": None,
     }  # fmt: skip
     assert await post(http, "replay") == {
         "replayed": 0, "skipped": 0, "left": 0, "is_complete": True,
@@ -148,6 +148,18 @@ async def test_filters_and_pages(
     page = await get(http, f"{PATH}?page_size=1&reason=status")
     facts = {key: page[key] for key in ("page_count", "filtered_count", "total_count")}
     assert facts == {"page_count": 2, "filtered_count": 2, "total_count": 3}
+
+
+async def test_reasons_are_counted_whichever_is_asked_for(
+    own: list[ActiveSubscription], world: World, http: AsyncClient
+) -> None:
+    for reason in ("12 attempts, the last: status 503", "1 attempt, the last: status 503", "loop"):
+        await add_dead_letter(world, own[0].subscription.id, reason=reason)
+    counted = [{"reason": "status 503", "dead_letters": 2}, {"reason": "loop", "dead_letters": 1}]
+    for query, oldest in (("", 0), ("?reason=loop", 2)):
+        found = await get(http, PATH + query)
+        assert found["reasons"] == counted
+        assert found["oldest_at"] == (await letters(http))[oldest]["dead_at"]
 
 
 async def test_replay_without_subscription_is_refused(world: World, http: AsyncClient) -> None:

@@ -259,6 +259,23 @@ class TestOrder:
         assert (page["page_count"], page["filtered_count"], page["total_count"]) == (2, 3, 3)
         assert "sort is" in refused(await http.get(f"/api{PATH}?sort=colour"), 400)
 
+    async def test_conditions_are_found_sorted_and_counted(
+        self, hub: Hub, http: AsyncClient, callback: Callback
+    ) -> None:
+        unasked = await make(hub, "a")
+        for topic in ("b", "c"):
+            await hub.subscriptions.subscribe(entry("in", topic, callback=callback.url))
+        by_topic = {one.subscription.topic: one for one in hub.subscription_store.all()}
+        by_topic["c"].failed("no", 1_700_000_000.0)
+        page = await get(http, f"{PATH}?sort=condition&condition=failing&page=1")
+        assert page["conditions"] == {"failing": 1, "idle": 1, "unconfirmed": 1}
+        assert page["failing_since"] == "2023-11-14T22:13:20.000Z"
+        assert [one["topic"] for one in page["subscriptions"]] == ["c"]
+        found = await listed(http, "?sort=condition")
+        assert [one["condition"] for one in found] == ["failing", "unconfirmed", "idle"]
+        assert found[1]["id"] == unasked
+        assert "condition is" in refused(await http.get(f"/api{PATH}?condition=ill"), 400)
+
     async def test_thousands_are_sorted_as_few_are(self, hub: Hub) -> None:
         numbers = [number * 7919 % 1_201 for number in range(1_201)]
         assert await in_order(numbers, lambda one: one) == sorted(numbers)
