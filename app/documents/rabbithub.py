@@ -6,7 +6,6 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from ..subscriptions.condition import Condition
 from .common import Kind, Paged, Resource, Table, Time
 
 Microseconds = Annotated[int, Meta(description="Wall time since 1970.")]
@@ -78,7 +77,9 @@ class Subscription(Resource):
     sink: Resource | None
     secret: str | None
     options: Table
-    condition: Condition
+    condition: Literal[
+        "open", "blocked", "failing", "suspended", "unconfirmed", "paused", "idle", "delivering"
+    ]
     paused_reason: str | None
     suspended_reason: str | None
     breaker: Literal["closed", "open", "half-open"]

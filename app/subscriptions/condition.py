@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 
 from ...hub.delivery.breaker import BreakerState
 from ...hub.subscriptions.active import ActiveSubscription
-from ...hub.subscriptions.store import NOT_VERIFIED
+from ...hub.subscriptions.subscription import SubscriptionStatus
 from ..responses.times import rfc3339
 
 Condition = Literal[
@@ -24,7 +24,7 @@ PORTION: Final = 500
 def condition(active: ActiveSubscription) -> Condition:
     if active.state.missing_source:
         return "suspended"
-    if active.subscription.reason == NOT_VERIFIED:
+    if active.subscription.status is SubscriptionStatus.UNVERIFIED:
         return "unconfirmed"
     if active.subscription.reason or not active.is_served:
         return "paused"
