@@ -203,8 +203,8 @@ RUNS = {
     "core.resources core.server core.wire hub.audit.documents",
     "app.responses": "app.problems app.requests core.errors hub.engine.port hub.requests",
     "app.manual": "app.responses.error_pages",
-    "app.overview": "core.broker core.clock core.counted core.queue core.resources "
-    "core.server.loop_monitor "
+    "app.overview": "core.auth.reserved core.broker core.clock core.counted core.queue "
+    "core.resources core.server.loop_monitor "
     "core.statistics core.vhost hub.attempts.attempt hub.delivery.breaker hub.delivery.envelope "
     "hub.engine hub.feeds hub.service hub.subscriptions.active hub.subscriptions.delivery_state "
     "hub.subscriptions.store hub.subscriptions.subscription",
@@ -265,8 +265,8 @@ RUNS = {
     "app.routes app.tunnels",
     "app.openapi_answers": "app.documents app.requests app.routes.api app.routes.stream "
     "app.routes.streams hub.formats.media_types hub.upstream.upstream",
-    "app.openapi_requests": "app.documents app.requests app.responses app.routes.api "
-    "app.routes.metrics app.subscriptions core.resources.limits core.route.registry "
+    "app.openapi_requests": "app.documents app.overview.trouble app.requests app.responses "
+    "app.routes.api app.routes.metrics app.subscriptions core.resources.limits core.route.registry "
     "hub.attempts.attempt hub.feeds hub.outputs hub.results.row hub.transactions.rows "
     "hub.upstream.upstream",
     "app.openapi": "app app.access app.documents app.openapi_answers app.openapi_requests "

@@ -119,7 +119,7 @@ class LiveReader:
         sink.write(batch.joined(self.form))
 
     def gap(self, seen: str, there: ResumeCursor) -> None:
-        """Says that the messages between a cursor and the message that is there again are missing."""
+        """Says that messages are missing between a cursor and the first that is there again."""
         if self.sink is not None:
             self.is_quiet = False
             self.reached = str(there)
