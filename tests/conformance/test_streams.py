@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import httpx
@@ -213,7 +213,8 @@ def amqp_offsets(channel: Channel, name: str, letter: str, start: int) -> list[t
         channel.call("Queue.Bind", **given, arguments={"x-from": start})
         channel.consume(queue)
     found = [channel.content() for _ in BODIES[start:]]
-    return [((one.properties.headers or {})[header], one.body) for one in found]
+    headers = [cast("dict[str, int]", one.properties.headers) for one in found]
+    return [(one[header], message.body) for one, message in zip(headers, found, strict=True)]
 
 
 @pytest.mark.parametrize("letter", ["q", "x"])
