@@ -111,7 +111,7 @@ ANSWERS: Mapping[str, Mapping[str, Answers]] = {
             ("endpoint", _ENDPOINT),
             ("subscribe", _SUBSCRIBE),
             ("subscriptions", {"get": _SUBSCRIPTIONS}),
-            ("stream", {"get": {200: (SSE, NDJSON, "application/json")}}),
+            ("stream", {"get": {200: (SSE, NDJSON, "application/json"), 204: None}}),
         )
     },
     **{

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from ...core.auth import User
@@ -55,6 +56,8 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
 }
 """nginx would collect a stream until 4 KiB are there."""
+_ONLY_BY_SOCKET: Final = {"Cache-Control": "no-store", "Vary": "Accept"}
+"""Of the answer to a request for the messages of a queue with acks, which only WebSocket has."""
 
 
 class StreamQuery(NamedTuple):
@@ -85,14 +88,17 @@ async def stream(context: Context, request: Request, target: Target) -> ASGIApp:
         return _for_publishing(context, request, user, source, wanted)
     user.require(target.vhost, "read", target.kind, target.name)
     form, media_type = (WEBSOCKET, "") if is_socket else _form(request)
-    if wanted.prefetch is not None and not is_socket:
-        raise Problem(400, "ack=manual needs WebSocket: nothing else can send acks")
     wait_s = _wait_s(wanted, media_type)
     live = context.hub.live
     keys = await live.keys_of(source, wanted.keys)
     permit = ReadPermit(context.broker, user, source, keys)
     permit.require()
-    reader = await live.open(source, keys, form, permit, wanted.cursor, prefetch=wanted.prefetch)
+    prefetch = wanted.prefetch
+    if not is_socket and context.engine.stream(source.vhost, source.kind, source.name) is not None:
+        prefetch = None  # Its cursors say how far a reader is.
+    reader = await live.open(source, keys, form, permit, wanted.cursor, prefetch=prefetch)
+    if prefetch is not None and not is_socket:
+        return Response(status_code=204, headers=_ONLY_BY_SOCKET)
     if is_socket:
         return _switched(context, request, user, source, reader)
     if form is JSON_ITEMS:

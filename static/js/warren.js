@@ -341,14 +341,11 @@ async function* connection(options) {
   const { from, vhost, key, cursor, ack, onopen } = options;
   const target = resource('stream', from, vhost);
   const query = new URLSearchParams([key ?? []].flat().map((one) => ['key', one]));
-  // A stream takes a cursor; any other queue refuses it, and wants acknowledgements.
-  const isAcked = from.startsWith('q/') && ack !== 'auto' && !cursor;
-  if (cursor || isAcked) query.set('cursor', cursor ?? 'next');
-  let response;
-  try {
-    response = await call(options, `${target}?${query}`, { headers: { accept: 'text/event-stream' } });
-  } catch (error) {
-    if (!isAcked || error.problem?.field !== 'cursor') throw error;
+  if (cursor) query.set('cursor', cursor);
+  else if (from.startsWith('q/') && ack !== 'auto') query.set('ack', 'manual');
+  const response = await call(options, `${target}?${query}`, { headers: { accept: 'text/event-stream' } });
+  // A stream needs no acknowledgements. Any other queue does, and nothing was taken from it.
+  if (response.status === 204) {
     yield* acknowledged(options, target);
     return;
   }

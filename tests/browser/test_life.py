@@ -23,7 +23,7 @@ READ = """
   const { stream } = await import('/js/warren.js');
   globalThis.seen = [];
   (async () => {
-    const messages = stream({ from: 'q/diary', auth: '%s', cursor: 'first' });
+    const messages = stream({ from: 'q/diary', auth: '%s', cursor: %s });
     for await (const { body } of messages) globalThis.seen.push(body);
   })();
 })()
@@ -42,13 +42,15 @@ def log_page(page: Page, hub_url: str) -> Page:
     return page
 
 
-def stream_page(page: Page, http: httpx.Client, hub_url: str) -> Page:
-    """Collects the bodies of a stream in `seen`."""
+def stream_page(
+    page: Page, http: httpx.Client, hub_url: str, kind: str = "stream", cursor: str = "'first'"
+) -> Page:
+    """Collects the bodies of a stream, or of a queue of another kind, in `seen`."""
     http.delete("/endpoint/q/diary")  # of the other browser
-    http.put("/endpoint/q/diary?arg.x-queue-type=stream").raise_for_status()
+    http.put(f"/endpoint/q/diary?arg.x-queue-type={kind}").raise_for_status()
     made = http.post(TOKENS, json={"name": "reader", "scopes": [{"read": "q/diary"}]}).json()
     page.open(f"{hub_url}demos/driver.html")
-    page.run(READ % made["token"])
+    page.run(READ % (made["token"], cursor))
     return page
 
 
@@ -87,6 +89,18 @@ def test_pages_go_on_after_a_restart(
     reader.wait("globalThis.seen.length >= 6")
     assert reader.run("globalThis.seen") == [f"{number}" for number in range(6)]
     reader.errors.clear()
+
+
+@pytest.mark.parametrize("kind", ["stream", "classic"])
+def test_no_request_of_a_reader_fails(
+    page: Page, http: httpx.Client, warren: WarrenServer, hub_url: str, kind: str
+) -> None:
+    """Whether or not its queue is a stream: the console would say so."""
+    reader = stream_page(page, http, hub_url, kind, cursor="undefined")
+    is_read = "\nwarren_live_readers 1\n"
+    wait_until(lambda: is_read in http.get("/metrics").text, 60, "the page reads")
+    post(warren, "q/diary", "", "1")
+    reader.wait("globalThis.seen.length === 1")
 
 
 @pytest.mark.thorough

@@ -120,7 +120,10 @@ class TestQueues:
             assert socket.status == 400
 
     def test_acks_need_websocket(self, http: httpx.Client, url: str) -> None:
-        assert http.get(f"{url}?ack=manual").status_code == 400
+        publish(http, "q/jobs", "1")
+        assert http.get(f"{url}?ack=manual").status_code == 204
+        with LiveStream(url) as stream:
+            assert stream.next()["body"] == "1"
 
     def test_a_missing_queue_is_404(self, http: httpx.Client) -> None:
         assert http.get("/stream/q/none").status_code == 404
@@ -193,9 +196,13 @@ class TestKept:
             (end,) = stream.rest()
         assert end["problem"]["status"] == 404
 
-    def test_acks_are_refused(self, http: httpx.Client, path: str) -> None:
-        with LiveSocket(f"{http.base_url}/stream/{path}?ack=manual") as socket:
+    def test_acks_are_not_needed(self, http: httpx.Client, path: str) -> None:
+        url = f"{http.base_url}/stream/{path}?ack=manual"
+        with LiveSocket(url) as socket:
             assert socket.status == 400
+        publish(http, path, "1")
+        with LiveStream(f"{url}&cursor=first") as stream:
+            assert stream.next()["body"] == "1"
 
 
 def test_keys_of_an_exchange_that_keeps(http: httpx.Client) -> None:
