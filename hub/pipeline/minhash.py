@@ -94,6 +94,23 @@ def buckets(found: pa.LargeListArray) -> NDArray[np.int64]:
     return _mixed(bands + np.arange(BANDS, dtype=np.uint64)[:, None]).T.view(np.int64)
 
 
+def candidates(found: Numbers, neighbours: int) -> tuple[Numbers, Numbers]:
+    """Returns pairs of rows of `buckets` that share one, each once: the earlier rows, and the later
+    ones. In each bucket a row is paired with up to `neighbours` before it."""
+    # Each bucket's rows together, in their order.
+    order = np.argsort(found, axis=None, kind="stable")
+    rows, sorted_buckets = order // BANDS, found.ravel()[order]
+    at = np.arange(len(rows))
+    pairs = [np.empty(0, np.int64)]
+    for distance in range(1, neighbours + 1):
+        at = at[at >= distance]
+        at = at[sorted_buckets[at] == sorted_buckets[at - distance]]
+        if not len(at):
+            break
+        pairs.append(np.unique(rows[at - distance] * len(found) + rows[at]))
+    return np.divmod(np.unique(np.concatenate(pairs)), max(1, len(found)))
+
+
 def _mixed(values: Hashes) -> Hashes:
     """Returns MurmurHash3's finalizer of the values: each bit depends on all others."""
     values = (values ^ (values >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)

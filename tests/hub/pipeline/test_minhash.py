@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from warrenmq.hub.pipeline.minhash import buckets, shingles
+from warrenmq.hub.pipeline.minhash import buckets, candidates, shingles
 
 
 def shingle_sets(*texts: str | None) -> list[set[int]]:
@@ -67,3 +68,21 @@ def test_texts_that_are_alike_share_a_bucket() -> None:
     shared = [bool(set(found[at]) & set(found[400 + at])) for at in range(400)]
     strange = [bool(set(found[at]) & set(found[at + 1])) for at in range(399)]
     assert sum(shared) >= 0.95 * 400 and sum(strange) == 0
+
+
+@pytest.mark.parametrize("neighbours", [1, 3, 50])
+def test_rows_are_paired_with_those_before_them_in_each_bucket(neighbours: int) -> None:
+    chance = random.Random(1)
+    rows = [[chance.randrange(20) for _ in range(16)] for _ in range(60)]
+    found: dict[int, list[int]] = {}
+    for row, numbers in enumerate(rows):
+        for number in numbers:
+            found.setdefault(number, []).append(row)
+    pairs = {
+        (first, second)
+        for members in found.values()
+        for at, second in enumerate(members)
+        for first in members[max(0, at - neighbours) : at]
+    }
+    first, second = candidates(np.array(rows), neighbours)
+    assert sorted(zip(first.tolist(), second.tolist(), strict=True)) == sorted(pairs)
